@@ -16,9 +16,9 @@ import time
 from collections.abc import Iterator
 
 from segue.canonical.blocks import ToolCall
-from segue.wire.text.base import TextFormat
 from segue.wire.text.registry import FORMATS
 from segue.wire.text.scan import CallScanner
+from segue.wire.text.text_format import TextFormat
 
 MB = 1_000_000
 WORDS = "The weather in Paris (France) is mild; 3 < 5, and `x` is code. It's said to be so.\n\n- one\n- two\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import segue
-from segue.models import identify
+from segue.models import parse_model
 
 CHAT = "openai-chat"
 ARN = "arn:aws:bedrock:us-east-1:123456789012:inference-profile"
@@ -82,7 +82,7 @@ def test_names(
     assert (found.wire, found.dialect, found.tool_format) == (wire, dialect, tool_format)
     assert (found.model.family, found.model.line, found.model.version) == (family, line, version)
     assert found.target == (dialect or wire)
-    assert found.model == identify(name)
+    assert found.model == parse_model(name)
 
 
 def test_vendors_are_found_by_their_own_default_models():

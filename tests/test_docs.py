@@ -126,14 +126,14 @@ def heading_anchors(page: Path) -> set[str]:
 
 
 def test_emulator_page_lists_every_fault_field_and_base_url():
-    from segue.emulator import Recorded
+    from segue.emulator import RecordedRequest
     from segue.emulator.faults import FAULTS
     from segue.emulator.providers import PROVIDERS
 
     page = (ROOT / "docs/testing.md").read_text()
     rows = [row.split("|")[1] for row in page.splitlines() if row.startswith("| `")]
     listed = {name for row in rows for name in re.findall(r"`([\w-]+)`", row)}
-    assert {*FAULTS, *Recorded.__struct_fields__, "accepted"} <= listed
+    assert {*FAULTS, *RecordedRequest.__struct_fields__, "accepted"} <= listed
     (base,) = re.findall(r"- \*\*Base URL\*\*.*?(?=\n- )", page, re.DOTALL)
     parts = re.findall(r"`(/[\w/-]+)` for ([^/]+?)(?=, `/|, and no path)", " ".join(base.split()))
     named = {api: path for path, apis in parts for api in re.findall(r"`([\w-]+)`", apis)}
@@ -141,10 +141,10 @@ def test_emulator_page_lists_every_fault_field_and_base_url():
 
 
 def test_how_it_works_lists_every_finding_kind():
-    from segue.render.report import Kind
+    from segue.render.report import FindingKind
 
     rows = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs/how-it-works.md").read_text(), re.MULTILINE)
-    assert [row for row in rows if row in typing.get_args(Kind)] == list(typing.get_args(Kind))
+    assert [row for row in rows if row in typing.get_args(FindingKind)] == list(typing.get_args(FindingKind))
 
 
 def test_tool_calls_page_lists_every_text_format():

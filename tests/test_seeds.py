@@ -19,7 +19,7 @@ from segue.canonical.ids import (
     normalize_to_history_tool_id,
     normalize_to_openai_tool_id,
 )
-from segue.models import identify
+from segue.models import parse_model
 from tests.conversations.build import (
     anthropic,
     anthropic_assistant,
@@ -277,13 +277,13 @@ def test_diagnostics_have_all_required_fields() -> None:
 
 @pytest.mark.parametrize("model", ["kimi-k2-0711-preview", "K2-Thinking", "kimik2", "moonshotai/kimi-k2-instruct"])
 def test_is_kimi_model(model: str) -> None:
-    assert identify(model).family == "kimi"
-    assert identify(model).line == "k2"
+    assert parse_model(model).family == "kimi"
+    assert parse_model(model).line == "k2"
 
 
 @pytest.mark.parametrize("model", ["gpt-4o", "qwen3-coder-plus", "claude-opus-4-6"])
 def test_is_no_kimi_model(model: str) -> None:
-    assert identify(model).family != "kimi"
+    assert parse_model(model).family != "kimi"
 
 
 def _k2(*messages: Any) -> list[Any]:

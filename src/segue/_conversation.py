@@ -32,9 +32,9 @@ from segue.canonical.json import encode_json, parse_json_object, to_plain_json
 from segue.canonical.request import Options, Reply, Request, Tool, Usage
 from segue.canonical.tokens import TokenCounter, TokenEstimator, estimate_message, estimate_settings
 from segue.canonical.type_warmup import warm_type
-from segue.coerce import Body, Content, coerce_blocks, detect_reply, is_blocks, is_parts, wrap_messages
+from segue.coerce import Body, Content, coerce_blocks, detect_reply_api, is_blocks, is_content_parts, wrap_messages
 from segue.errors import InputError, require_string, unknown_name
-from segue.models import identify
+from segue.models import parse_model
 from segue.pipeline import IdState, RenderedBody, render_for
 from segue.render.constraints import (
     TEXTS,
@@ -123,7 +123,7 @@ class _Target(msgspec.Struct, frozen=True):
         """Whether the rendered prefix can be cached: not with text formats or reasoning bound to its prefix."""
         if self.tool_format in TEXT_FORMATS:
             return False
-        return self.wire.constraints(identify(self.model or self.wire.default_model)).reasoning_binding != "prefix"
+        return self.wire.constraints(parse_model(self.model or self.wire.default_model)).reasoning_binding != "prefix"
 
     def sent_request(self, request: Request, names: NameMap) -> SentRequest:
         return SentRequest(self.wire, request, names, self.model or self.wire.default_model, self.tool_format)
@@ -191,7 +191,7 @@ class ConversationState:
     def calibrate_tokens(self, usage: Usage | None, model: str | None) -> None:
         """Calibrate the token estimate of the request with the usage that the provider reported."""
         if usage is not None and usage.input:
-            self.estimate.calibrate(self.estimate_tokens(), usage.input, identify(model).family)
+            self.estimate.calibrate(self.estimate_tokens(), usage.input, parse_model(model).family)
 
     def build_outcome(
         self,
@@ -209,7 +209,7 @@ class ConversationState:
             response = found.respond(text, error=True, outcome=outcome, synthetic=why)
         elif content is None or isinstance(content, str):
             response = found.respond(content or "", error=error)
-        elif is_blocks(content) or is_parts(content):
+        elif is_blocks(content) or is_content_parts(content):
             response = found.respond(coerce_blocks(cast("Content", content)), error=error)
         else:
             response = found.respond((), structured=to_plain_json(content), error=error)
@@ -317,7 +317,7 @@ class Conversation:
     def add_reply(self, reply: Body | Reply, *, source: Api | None = None) -> Reply:
         """Add a model's reply and return it with this conversation's ids in its calls."""
         if not isinstance(reply, Reply):
-            api = detect_reply(parse_json_object(reply)[0]) if source is None else source
+            api = detect_reply_api(parse_json_object(reply)[0]) if source is None else source
             wire = find_wire(api, argument="source")
             reply = parse_reply(wire, reply)
             if self.state.sent_request is not None and self.state.sent_request.wire.name == wire.name:
@@ -493,7 +493,7 @@ class Conversation:
 
     def _record_sent(self, rendered: Rendered, transcript: Transcript, report: Report) -> Rendered:
         """Record the transcript, the synthetic results and the names that the next reply belongs to."""
-        self.state.sent_transcript = transcript if identify(transcript.model).family else None
+        self.state.sent_transcript = transcript if parse_model(transcript.model).family else None
         self.state.synthetic_calls = [
             finding.call_id for finding in report.of("synthetic") if finding.call_id is not None
         ]

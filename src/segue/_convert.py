@@ -16,7 +16,7 @@ from segue.canonical.type_warmup import warm_type
 from segue.coerce import Body, wrap_messages
 from segue.errors import InputError, require_string
 from segue.fast import convert_fast
-from segue.models import identify
+from segue.models import parse_model
 from segue.pipeline import ConvertJob, convert_request
 from segue.render.constraints import HostedPolicy, IdPolicy, OrphanPolicy, PendingPolicy, Policy, ReasoningPolicy
 from segue.render.content import drop_omitted_blocks
@@ -118,7 +118,7 @@ class Converted:
                 reply, blocks=tuple(drop_omitted_blocks(approvals_to_text(reply.blocks, report), report))
             )
         reply = map_calls_back(reply, request, self._names, custom_tools=wire.custom_tools)
-        ids = IdMap(wire.ids(identify(request.model)), provider=wire.provider)
+        ids = IdMap(wire.ids(parse_model(request.model)), provider=wire.provider)
         names = NameMap(ANY_NAME)
         ids.add_messages(request.messages, names.render)
         for call in reply.calls:

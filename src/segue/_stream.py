@@ -13,7 +13,7 @@ from segue.canonical.blocks import Text, ToolCall
 from segue.canonical.json import to_plain_json
 from segue.canonical.request import Reply, Request
 from segue.errors import InputError, RemoteProtocolError
-from segue.models import identify
+from segue.models import parse_model
 from segue.render.content import drop_omitted_blocks
 from segue.render.hosted import approvals_to_text
 from segue.render.report import Report
@@ -95,7 +95,7 @@ def render_reply_body(reply: Reply, api: str) -> tuple[dict[str, Any], Report]:
             drop_omitted_blocks((block,), report) if isinstance(block, ToolCall) else (block,) for block in reply.blocks
         )
         reply = msgspec.structs.replace(reply, blocks=tuple(block for blocks in cut for block in blocks))
-    ids, names = IdMap(wire.ids(identify(reply.model)), provider=wire.provider), NameMap(ANY_NAME)
+    ids, names = IdMap(wire.ids(parse_model(reply.model)), provider=wire.provider), NameMap(ANY_NAME)
     for call in reply.calls:
         ids.assign(call, call.name)
     return wire.render_reply(reply, RenderContext(ids, names, report)), report
@@ -148,7 +148,7 @@ class ReplyStream:
         self._model = model
         self._parser = target.open_stream(turn_key)
         self._extractor = None if build_extractor is None else build_extractor(self.report, turn_key=turn_key)
-        ids = IdMap(source.ids(identify(request.model)), provider=source.provider)
+        ids = IdMap(source.ids(parse_model(request.model)), provider=source.provider)
         caller_names = NameMap(ANY_NAME)
         ids.add_messages(request.messages, caller_names.render)
         own = CallMapper(request, names, custom_tools=source.custom_tools)

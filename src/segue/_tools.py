@@ -11,7 +11,7 @@ from segue.canonical.blocks import Native
 from segue.canonical.json import encode_json, parse_json, to_plain_json
 from segue.canonical.request import Options, Request, Tool
 from segue.errors import InputError, require_string
-from segue.models import identify
+from segue.models import parse_model
 from segue.pipeline import MCP, count_dropped_tool_fields, dropped_finding
 from segue.render.constraints import Policy
 from segue.render.report import Report
@@ -21,7 +21,7 @@ from segue.wire.ids import IdMap
 from segue.wire.json_values import json_type_name
 from segue.wire.names import NameMap
 from segue.wire.registry import WIRES, find_wire
-from segue.wire.vendor_tools.declare import convert_vendor_tools
+from segue.wire.vendor_tools.convert import convert_vendor_tools
 
 __all__ = ["ConvertedTools", "convert_tools", "parse_declaration"]
 
@@ -170,7 +170,7 @@ def _candidate_apis(tool: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, .
 
 
 def _render_tools(tools: tuple[Tool, ...], wire: Wire, model: str | None, report: Report) -> list[dict[str, Any]]:
-    known = identify(model or wire.default_model)
+    known = parse_model(model or wire.default_model)
     rule = wire.names(known)
     rendered = Report(target=wire.name, model=model)
     declared = convert_vendor_tools(Request((), tools=tools), wire.name, known, rendered)

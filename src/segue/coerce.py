@@ -11,7 +11,7 @@ from segue.canonical.json import parse_json, to_plain_json
 from segue.errors import InputError
 from segue.wire.registry import WIRES, api_of_model, find_wire
 
-__all__ = ["Body", "Content", "coerce_blocks", "detect_reply", "is_blocks", "is_parts", "wrap_messages"]
+__all__ = ["Body", "Content", "coerce_blocks", "detect_reply_api", "is_blocks", "is_content_parts", "wrap_messages"]
 
 Body = bytes | bytearray | str | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 """A request body as JSON or as a mapping, or a bare list of its messages."""
@@ -77,7 +77,7 @@ def is_blocks(content: object) -> bool:
     return bool(items) and all(isinstance(item, Block) for item in items)
 
 
-def is_parts(content: object) -> bool:
+def is_content_parts(content: object) -> bool:
     """Whether these are content parts of an API, such as `{"type": "text", "text": …}`."""
     items = cast("list[object]", content) if isinstance(content, list) else []
     kinds = [cast("dict[str, Any]", item).get("type") if isinstance(item, dict) else None for item in items]
@@ -92,7 +92,7 @@ def coerce_blocks(content: Content) -> tuple[Block, ...]:
         return (content,)
     if is_blocks(content):
         return tuple(cast("Sequence[Block]", content))
-    if not is_parts(content):
+    if not is_content_parts(content):
         raise InputError("text, blocks or content parts were expected", path="content")
     parts = cast("list[dict[str, Any]]", to_plain_json(content))
     if any(part["type"] in _RESPONSES_PARTS for part in parts):
@@ -105,7 +105,7 @@ def coerce_blocks(content: Content) -> tuple[Block, ...]:
     return wire.parse_request({conversation_key: [{"role": "user", "content": parts}]}).messages[0].blocks
 
 
-def detect_reply(value: Mapping[str, Any]) -> str:
+def detect_reply_api(value: Mapping[str, Any]) -> str:
     """Return the API of a reply, detected by its shape."""
     if "choices" in value:
         model = value.get("model")

@@ -1,6 +1,6 @@
 """Parses model names into family, line and version.
 
-`identify` never fails: an unknown name has the family `""`. Whole tokens are compared, not substrings
+`parse_model` never fails: an unknown name has the family `""`. Whole tokens are compared, not substrings
 (a `k2` inside another name does not make it a Kimi model), and a date or a context size is not a version.
 """
 
@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import msgspec
 
-__all__ = ["OPEN_FAMILIES", "Model", "identify", "is_same_model", "tokenize_name"]
+__all__ = ["OPEN_FAMILIES", "Model", "is_same_model", "parse_model", "tokenize_name"]
 
 
 class Model(msgspec.Struct, frozen=True):
@@ -25,9 +25,9 @@ class Model(msgspec.Struct, frozen=True):
     family: str = ""
     line: str = ""
     version: tuple[int, ...] = ()
-    thinking: bool = False
+    reasons_by_default: bool = False
     """Whether the model reasons unless reasoning is disabled."""
-    generation: int = 0
+    tokenizer_version: int = 0
     """The tokenizer version of a Mistral model (3, 7, 11, 13, 15), which decides its API's rules; 0 if unknown."""
 
     def at_least(self, *version: int) -> bool:
@@ -142,7 +142,7 @@ def _parse_deepseek(tokens: list[str]) -> tuple[str, tuple[int, ...]]:
     return line, _parse_version(tokens, next(marks, len(tokens))) or ((4,) if line in ("flash", "pro") else ())
 
 
-def _find_mistral_generation(tokens: list[str], line: str, version: tuple[int, ...]) -> int:
+def _find_tokenizer_version(tokens: list[str], line: str, version: tuple[int, ...]) -> int:
     stamp = next((int(token) for token in tokens if _MISTRAL_STAMP.fullmatch(token)), None)
     if stamp is not None:
         return next(tokenizer for month, tokenizer in _TOKENIZER_BY_MONTH if stamp >= month)
@@ -178,13 +178,13 @@ def _parse_gemini_line(tokens: list[str]) -> str:
     return "flash-lite" if line == "flash" and "lite" in tokens else line
 
 
-def identify(name: object) -> Model:
+def parse_model(name: object) -> Model:
     """Parse a model name; a value that is not a string or not a known name has an empty family."""
-    return _identify(name) if isinstance(name, str) and name else Model("")
+    return _parse_model(name) if isinstance(name, str) and name else Model("")
 
 
 @lru_cache(maxsize=512)
-def _identify(name: str) -> Model:
+def _parse_model(name: str) -> Model:
     tokens = tokenize_name(name)
     kimi_line = _parse_kimi_line(tokens)
     for position, token in enumerate(tokens):
@@ -214,7 +214,7 @@ def _identify(name: str) -> Model:
     if family == "gemini":
         line = _parse_gemini_line(tokens)
         version = version or (_NEWEST if "latest" in tokens else ())
-    generation = _find_mistral_generation(tokens, line, version) if family == "mistral" else 0
+    generation = _find_tokenizer_version(tokens, line, version) if family == "mistral" else 0
     return Model(name, family, line, version, _reasons_by_default(tokens, family, line, version), generation)
 
 
@@ -224,7 +224,7 @@ def is_same_model(one: str | None, other: str | None) -> bool:
         return False
     if one == other:
         return True
-    left, right = identify(one), identify(other)
+    left, right = parse_model(one), parse_model(other)
     if not left.family or not left.version:
         return False
     return (left.family, left.line, left.version) == (right.family, right.line, right.version)

@@ -14,7 +14,7 @@ import msgspec
 from segue.canonical.blocks import Block, Media, Message, Opaque, Text, ToolCall, ToolResponse, calls_of, responses_of
 from segue.canonical.request import Request, Tool
 from segue.errors import InputError, require_string
-from segue.models import identify
+from segue.models import parse_model
 from segue.render.constraints import Policy
 from segue.render.passes import render
 from segue.render.report import Finding, Report
@@ -27,7 +27,7 @@ from segue.wire.names import NameMap, NameRule
 from segue.wire.registry import WIRES
 from segue.wire.text.prompting import render_as_text, text_constraints
 from segue.wire.text.registry import select_render_format
-from segue.wire.vendor_tools.declare import convert_vendor_tools, merge_body_fields
+from segue.wire.vendor_tools.convert import convert_vendor_tools, merge_body_fields
 
 __all__ = [
     "MCP",
@@ -135,14 +135,16 @@ def render_for(
     id_state: IdState | None = None,
 ) -> tuple[Transcript, RenderedBody]:
     """Render a canonical request for a wire. Calls and tools in `id_state` keep their ids and names."""
-    target_model = identify(model or wire.default_model)
+    target_model = parse_model(model or wire.default_model)
     scheme = id_scheme_for(wire, target_model, tool_format, WIRES[wire.on] if wire.on else wire)
     report.target, report.id_scheme, report.model = wire.name, scheme.name, model
     constraints = wire.constraints(target_model)
     declared = convert_vendor_tools(request, constraints.api, target_model, report)
     request = declared.request
     names = (
-        _build_name_map(request, constraints.api, wire.names(identify(model))) if id_state is None else id_state.names
+        _build_name_map(request, constraints.api, wire.names(parse_model(model)))
+        if id_state is None
+        else id_state.names
     )
     text_format = select_render_format(tool_format, target_model)
     paired = constraints if text_format is None else text_constraints(constraints)
@@ -227,7 +229,7 @@ def _name_in_text(request: Request, names: NameMap) -> Callable[[str], str]:
     calls = [call for message in request.messages for call in calls_of(message)]
     projected_names.update(call.name for call in calls if not call.origin.is_approval)
     source = WIRES.get(request.native.api) if request.native is not None else None
-    separator = source.names(identify(request.model)).same_api_separator if source is not None else ""
+    separator = source.names(parse_model(request.model)).same_api_separator if source is not None else ""
 
     def name_in_text(name: str) -> str:
         projected = names.render(name) if name in projected_names else name

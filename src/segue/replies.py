@@ -18,7 +18,7 @@ from segue.wire.base import Wire
 from segue.wire.names import NameMap
 from segue.wire.replies import report_extra_choices
 from segue.wire.tools import drop_call_nulls, unwrap_free_text
-from segue.wire.vendor_tools.declare import restore_client_call
+from segue.wire.vendor_tools.convert import restore_client_call
 
 __all__ = ["CallMapper", "map_calls_back", "parse_reply", "report_dropped"]
 

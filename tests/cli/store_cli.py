@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from segue._conversation import Conversation
 from segue.cli import app
-from segue.store.base import HistoryStore
+from segue.store.base import ConversationStore
 from segue.store.conversation import StoredConversation
 from segue.store.events import Event
 from segue.store.export import save_events
@@ -81,7 +81,7 @@ class StoreCli:
         return str(path)
 
 
-def create_conversations(store: HistoryStore, count: int) -> list[str]:
+def create_conversations(store: ConversationStore, count: int) -> list[str]:
     return [store.create(f"conversation {number}") for number in range(count)]
 
 

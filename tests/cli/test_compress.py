@@ -12,7 +12,7 @@ from segue._conversation import Conversation
 from segue.canonical.compress import STRATEGIES, MessageChange
 from segue.cli import compress
 from segue.store.conversation import StoredConversation
-from segue.view.format import format_notes
+from segue.view.format import format_changes
 from tests.cli.process import run
 from tests.cli.store_cli import StoreCli
 
@@ -83,10 +83,10 @@ def test_summary_fits_one_screen(store_cli: StoreCli):
 
 def test_scattered_changes_fit_one_screen():
     notes = [MessageChange("shortened", 2 * number, 10, 4) for number in range(50)]
-    lines = list(format_notes(notes))
+    lines = list(format_changes(notes))
     assert lines[0] == "message 1 was shortened: 10 → 4 tokens"
     assert lines[19:] == ["… and 31 more messages: 310 → 124 tokens"]
-    assert len(list(format_notes(notes[:20]))) == 20
+    assert len(list(format_changes(notes[:20]))) == 20
 
 
 def test_unreachable_budget_exits_1_with_reason(store_cli: StoreCli):

@@ -16,7 +16,7 @@ import pytest
 from segue.canonical.blocks import Message, Text, Thinking
 from segue.canonical.request import Reply
 from segue.store import sqlite
-from segue.store.events import Completed, MessageAdded, ReplyBroken, Rewound, Sent, Unknown
+from segue.store.events import CallCompleted, MessageAdded, ReplyBroken, Rewound, Sent, UnknownEvent
 from tests.cli.process import SEGUE, environment, is_one_line_error, run
 from tests.cli.store_cli import StoreCli, create_conversations
 from tests.cli.terminal import run_in_terminal
@@ -188,7 +188,7 @@ def test_long_results_are_cut_without_full_flag(store_cli: StoreCli):
     result = Message("tool", (Text("unused"),))
     id = store_cli.add_conversation()
     with store_cli.store() as store:
-        completed = next(record.event for record in store.events(id) if isinstance(record.event, Completed))
+        completed = next(record.event for record in store.events(id) if isinstance(record.event, CallCompleted))
         block = completed.message.blocks[0]
         long = msgspec.structs.replace(block, content=(Text("\n".join(f"line {n}" for n in range(100))),))
         other = store_cli.add_events(MessageAdded(msgspec.structs.replace(result, blocks=(long,))))
@@ -199,7 +199,9 @@ def test_long_results_are_cut_without_full_flag(store_cli: StoreCli):
 
 def test_non_text_content_is_shown_as_a_line(store_cli: StoreCli):
     broken = Reply((Text("half an answ"),), finish="error")
-    id = store_cli.add_events(human("a"), ReplyBroken(broken), Rewound("turn-1"), Unknown("from-the-future", {"x": 1}))
+    id = store_cli.add_events(
+        human("a"), ReplyBroken(broken), Rewound("turn-1"), UnknownEvent("from-the-future", {"x": 1})
+    )
     lines = store_cli("log", "show", id).lines
     assert "· incomplete reply (error): half an answ" in lines
     assert "· rewound to turn-1" in lines

@@ -18,7 +18,7 @@ import pytest
 from segue.canonical.blocks import Message, Text, ToolCall
 from segue.cli import app
 from segue.cli.conversation_table import display_width, truncate
-from segue.store.events import Completed, MessageAdded
+from segue.store.events import CallCompleted, MessageAdded
 from segue.store.sqlite import SqliteStore
 from tests.cli.process import SEGUE, environment, is_one_line_error, run
 from tests.cli.store_cli import StoreCli
@@ -48,9 +48,9 @@ def show_conversation(store_cli: StoreCli, id: str, *arguments: str) -> list[str
 
 def test_results_of_parallel_calls_are_numbered(store_cli: StoreCli):
     one, two, three = call("a", "Zürich"), call("b", "東京"), call("c", "Rome")
-    results = [Completed(Message("tool", (whose.respond(text),))) for whose, text in ((two, "rain"), (one, "sun"))]
-    alone = [MessageAdded(Message("ai", (three,))), Completed(Message("tool", (three.respond("fog"),)))]
-    late = Completed(Message("tool", (one.respond("snow"),)))
+    results = [CallCompleted(Message("tool", (whose.respond(text),))) for whose, text in ((two, "rain"), (one, "sun"))]
+    alone = [MessageAdded(Message("ai", (three,))), CallCompleted(Message("tool", (three.respond("fog"),)))]
+    late = CallCompleted(Message("tool", (one.respond("snow"),)))
     id = store_cli.add_events(MessageAdded(Message("ai", (one, two))), *results, *alone, late)
     assert show_conversation(store_cli, id) == [
         '→ weather #1 {"city":"Zürich"}',
@@ -65,8 +65,8 @@ def test_results_of_parallel_calls_are_numbered(store_cli: StoreCli):
 
 def test_a_result_far_from_its_call_names_it(store_cli: StoreCli):
     one, two = call("a", "Zürich"), call("b", "東京")
-    output = [MessageAdded(Message("ai", (one,))), Completed(Message("tool", (one.respond("?"),)))]
-    output += [MessageAdded(Message("ai", (two,))), Completed(Message("tool", (one.respond("sun"),)))]
+    output = [MessageAdded(Message("ai", (one,))), CallCompleted(Message("tool", (one.respond("?"),)))]
+    output += [MessageAdded(Message("ai", (two,))), CallCompleted(Message("tool", (one.respond("sun"),)))]
     id = store_cli.add_events(*output)
     assert show_conversation(store_cli, id)[-1] == '← weather (of {"city":"Zürich"}) sun'
     assert show_conversation(store_cli, id, "--last", "1") == ["← weather (its call is not shown) sun"]
@@ -75,7 +75,7 @@ def test_a_result_far_from_its_call_names_it(store_cli: StoreCli):
 def test_a_call_while_another_waits_is_numbered_too(store_cli: StoreCli):
     one, two = call("a", "Zürich"), call("b", "東京")
     output = [MessageAdded(Message("ai", (one,))), MessageAdded(Message("ai", (two,)))]
-    output += [Completed(Message("tool", (whose.respond("x"),))) for whose in (one, two)]
+    output += [CallCompleted(Message("tool", (whose.respond("x"),))) for whose in (one, two)]
     lines = show_conversation(store_cli, store_cli.add_events(*output))
     assert lines[1] == '→ weather #1 {"city":"東京"}'
     assert lines[2:] == ['← weather (of {"city":"Zürich"}) x', "← weather #1 x"]

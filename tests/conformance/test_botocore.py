@@ -16,7 +16,7 @@ from segue import conformance
 from segue.conformance.bedrock.request import parse_request
 from segue.conformance.bedrock.service_model import REQUEST
 from segue.conformance.spec import Mismatch, Spec, find_mismatches
-from segue.models import identify
+from segue.models import parse_model
 from tests.conformance.bodies_bedrock import CASES
 from tests.conformance.case import Case
 from tests.conformance.spec_values import damaged_values
@@ -70,7 +70,7 @@ def test_valid_twins_pass_botocore(case: Case) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_deviations_from_the_model_are_rejected_by_botocore(case: Case) -> None:
-    found = parse_request(case.violating, identify(case.model)).problems
+    found = parse_request(case.violating, parse_model(case.model)).problems
     departs = [finding for findings in found.values() for finding in findings]
     assert bool(departs) is (bool(vendor.refusal(case.violating)) or case.about in STRICTER)
 

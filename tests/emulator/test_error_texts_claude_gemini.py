@@ -13,7 +13,7 @@ from segue import conformance
 from segue.conformance.rule import Violation
 from segue.emulator.errors import anthropic, bedrock, gemini
 from segue.emulator.errors.anthropic import prefix_mismatch_error
-from segue.emulator.errors.breach import Breach, ErrorTexts
+from segue.emulator.errors.broken_rule import BrokenRule, ErrorTexts
 from segue.errors import InputError
 from segue.specs.rulebook import load_rulebook
 from segue.wire.base import ApiError
@@ -38,10 +38,10 @@ CASES: dict[str, tuple[Case, ...]] = {
 }
 
 
-def fault(api: str, rule: str, body: Any, model: str | None = None) -> Breach:
+def fault(api: str, rule: str, body: Any, model: str | None = None) -> BrokenRule:
     found = tuple(v for v in conformance.check_body(body, api, model=model) if v.rule == rule)
     assert found, f"{api} finds no {rule}"
-    return Breach(body, found)
+    return BrokenRule(body, found)
 
 
 def build_error(api: str, rule: str, body: Any, model: str | None = None) -> ApiError:
@@ -50,7 +50,7 @@ def build_error(api: str, rule: str, body: Any, model: str | None = None) -> Api
 
 def found_here(api: str, rule: str, body: Any, path: str, message: str = "") -> ApiError:
     """The error for a violation that only the server can find."""
-    return BUILDERS[api].rules[rule](Breach(body, (Violation(rule, path, message, "reject"),)))
+    return BUILDERS[api].rules[rule](BrokenRule(body, (Violation(rule, path, message, "reject"),)))
 
 
 # ---------------------------------------------------------------------------------------------------- against rulebook
@@ -429,7 +429,7 @@ def test_any_body_has_an_error_text(api: str) -> None:
             except InputError:
                 continue
             for number in {violation.rule for violation in verdict}:
-                error = words[number](Breach(body, tuple(v for v in verdict if v.rule == number)))
+                error = words[number](BrokenRule(body, tuple(v for v in verdict if v.rule == number)))
                 assert error.message
                 assert error.status == 400
                 message_text += 1

@@ -14,7 +14,7 @@ import pytest
 from segue import conformance
 from segue.conformance.openai_responses.items import ITEM_SPECS
 from segue.conformance.rule import Violation
-from segue.emulator.errors.breach import Breach, ErrorBuilder, ErrorTexts
+from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, ErrorTexts
 from segue.emulator.errors.profiles import PROFILES
 from segue.errors import InputError
 from segue.wire.base import ApiError, Wire
@@ -43,10 +43,10 @@ def wire(api: str, profile: str | None) -> Wire:
     return WIRES[api] if profile is None else SERVERS[profile]
 
 
-def fault(api: str, body: Body, rule: str, profile: str | None = None, severity: str | None = "reject") -> Breach:
+def fault(api: str, body: Body, rule: str, profile: str | None = None, severity: str | None = "reject") -> BrokenRule:
     verdict = conformance.check_body(body, api, profile=profile)
     found = tuple(v for v in verdict if v.rule == rule and severity in (None, v.severity))
-    return Breach(body, found)
+    return BrokenRule(body, found)
 
 
 def build_error(api: str, body: Body, rule: str, profile: str | None = None) -> ApiError:
@@ -629,7 +629,7 @@ KEPT: list[tuple[str, str, str, Body, ApiError]] = [
 @pytest.mark.parametrize(("api", "rule", "path", "body", "expected"), KEPT, ids=[f"{row[0]} {row[1]}" for row in KEPT])
 def test_server_only_checks(api: str, rule: str, path: str, body: Body, expected: ApiError) -> None:
     made = Violation(rule, path, "made with 'rs_9'", "reject")
-    assert WORDS[api].rules[rule](Breach(body, (made,))) == expected
+    assert WORDS[api].rules[rule](BrokenRule(body, (made,))) == expected
 
 
 # ----------------------------------------------------------------------------------------------- bodies of any shape
@@ -670,12 +670,12 @@ def test_error_texts_never_raise(api: str, profile: str | None) -> None:
         before = fault(api, body, rule, profile)
         for _ in range(30):
             spoiled = damaged(body, lot)
-            faults = [(rule, Breach(spoiled, before.violations))]
+            faults = [(rule, BrokenRule(spoiled, before.violations))]
             try:
                 verdict = conformance.check_body(spoiled, api, profile=profile)
             except InputError:
                 verdict = ()
-            faults += [(v.rule, Breach(spoiled, (v,))) for v in verdict if v.rule in known]
+            faults += [(v.rule, BrokenRule(spoiled, (v,))) for v in verdict if v.rule in known]
             for number, found in faults:
                 error = known[number](found)
                 assert isinstance(error.message, str)

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import segue
-from segue.emulator import Emulator, Recorded, start
+from segue.emulator import Emulator, RecordedRequest, start
 from segue.errors import InputError
 from tests.cli.process import environment
 from tests.emulator.http_requests import (
@@ -217,7 +217,7 @@ def test_stop_from_the_listener() -> None:
     running: list[Emulator] = []
     over = threading.Event()
 
-    def conversation_with_result(record: Recorded) -> None:
+    def conversation_with_result(record: RecordedRequest) -> None:
         running[0].stop()
         over.set()
 
@@ -355,7 +355,7 @@ def test_a_process_that_ends_with_an_emulator_that_runs() -> None:
 
 
 def test_listener_gets_each_request_in_order() -> None:
-    records: list[Recorded] = []
+    records: list[RecordedRequest] = []
     with start("anthropic", script="say Hello.", on_request=records.append) as emulator:
         send_request(emulator)
         send_request(emulator, b"{")
@@ -367,7 +367,7 @@ def test_a_listener_that_fails_spoils_no_answer(monkeypatch: pytest.MonkeyPatch)
     records: list[BaseException | None] = []
     monkeypatch.setattr(threading, "excepthook", lambda given: records.append(given.exc_value))
 
-    def conversation_with_result(record: Recorded) -> None:
+    def conversation_with_result(record: RecordedRequest) -> None:
         raise ValueError(f"request {record.number}")
 
     with start("anthropic", on_request=conversation_with_result) as emulator:

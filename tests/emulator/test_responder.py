@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from segue.canonical.blocks import Media, Message, Text, ToolCall, ToolResponse
 from segue.canonical.request import Options, Reasoning, Request, ResponseFormat, Tool, ToolChoice
-from segue.emulator.model.responder import answer
+from segue.emulator.model.responder import make_reply_steps
 from segue.emulator.steps import CallStep, EndStep, ReplySteps, TextStep, ThinkStep
 from segue.wire.registry import WIRES
 from segue.wire.schema import normalize_schema
@@ -103,7 +103,7 @@ def broken(call: ToolCall) -> ToolResponse:
     ],
 )
 def test_the_sensible_tools_are_called(prompt: str, made: Any) -> None:
-    turn = answer(make_request(prompt, *ALL))
+    turn = make_reply_steps(make_request(prompt, *ALL))
     assert calls(turn) == made
     assert isinstance(turn[0], ThinkStep)
 
@@ -112,21 +112,23 @@ def test_the_sensible_tools_are_called(prompt: str, made: Any) -> None:
     "prompt", ["Hello!", "hi there", "Thanks a lot!", "Thank you so much for your help", "Good morning"]
 )
 def test_small_talk_gets_text(prompt: str) -> None:
-    turn = answer(make_request(prompt, *ALL))
+    turn = make_reply_steps(make_request(prompt, *ALL))
     assert not calls(turn)
     assert reply_text(turn)
-    assert calls(answer(make_request(prompt, *ALL, tool_choice=ToolChoice("required"))))
+    assert calls(make_reply_steps(make_request(prompt, *ALL, tool_choice=ToolChoice("required"))))
 
 
 def test_any_question_gets_a_call() -> None:
     odd = Tool("frobnicate")
-    assert calls(answer(make_request("Qué tal el tiempo en Lisboa?", odd))) == [("frobnicate", {})]
+    assert calls(make_reply_steps(make_request("Qué tal el tiempo en Lisboa?", odd))) == [("frobnicate", {})]
     picture = Request((Message("human", (Media("image"), Text("?"))),), tools=(odd,))
-    assert calls(answer(picture)) == [("frobnicate", {})]
+    assert calls(make_reply_steps(picture)) == [("frobnicate", {})]
 
 
 def test_no_more_than_four_and_each_tool_once_before_any_twice() -> None:
-    made = calls(answer(make_request("Weather and time in Rome, Oslo, Bonn, Turin and Bergen?", WEATHER, TIME)))
+    made = calls(
+        make_reply_steps(make_request("Weather and time in Rome, Oslo, Bonn, Turin and Bergen?", WEATHER, TIME))
+    )
     assert [name for name, _ in made] == ["get_weather", "get_weather", "get_weather", "get_time"]
 
 
@@ -143,30 +145,32 @@ def test_no_more_than_four_and_each_tool_once_before_any_twice() -> None:
     ],
 )
 def test_tool_choice_is_followed(options: Any, made: list[str]) -> None:
-    turn = answer(make_request("Weather in Lisbon and Oslo?", *ALL, **options))
+    turn = make_reply_steps(make_request("Weather in Lisbon and Oslo?", *ALL, **options))
     assert [name for name, _ in calls(turn)] == made
 
 
 def test_a_tool_of_free_text_gets_text() -> None:
-    assert answer(make_request("Apply this patch: `*** Begin`", PATCH))[-1] == CallStep("apply_patch", text="*** Begin")
+    assert make_reply_steps(make_request("Apply this patch: `*** Begin`", PATCH))[-1] == CallStep(
+        "apply_patch", text="*** Begin"
+    )
     bound = replace(PATCH, grammar={"syntax": "regex", "definition": r"^v\d\.\d$"})
-    assert answer(make_request("Apply a patch", bound))[-1] == CallStep("apply_patch", text="v0.0")
+    assert make_reply_steps(make_request("Apply a patch", bound))[-1] == CallStep("apply_patch", text="v0.0")
 
 
 def test_disabled_reasoning_is_respected() -> None:
     for reasoning in (Reasoning(enabled=False), Reasoning(effort="none")):
         assert not any(
-            isinstance(step, ThinkStep) for step in answer(make_request("Lisbon?", *ALL, reasoning=reasoning))
+            isinstance(step, ThinkStep) for step in make_reply_steps(make_request("Lisbon?", *ALL, reasoning=reasoning))
         )
-    assert isinstance(answer(make_request("Hello!", reasoning=Reasoning(effort="low")))[0], ThinkStep)
+    assert isinstance(make_reply_steps(make_request("Hello!", reasoning=Reasoning(effort="low")))[0], ThinkStep)
 
 
 def test_seed_changes_only_the_text() -> None:
     request = make_request("Weather in Lisbon?", *ALL)
-    turns = [answer(request, seed=seed) for seed in range(20)]
+    turns = [make_reply_steps(request, seed=seed) for seed in range(20)]
     assert len({str(turn) for turn in turns}) > 1
     assert {str(calls(turn)) for turn in turns} == {"[('get_weather', {'city': 'Lisbon'})]"}
-    assert answer(request, seed=7) == answer(request, seed=7)
+    assert make_reply_steps(request, seed=7) == make_reply_steps(request, seed=7)
 
 
 # ------------------------------------------------------------------------------------------------------------- results
@@ -178,14 +182,14 @@ def weather(call: ToolCall) -> ToolResponse:
 
 def test_one_result_is_reported() -> None:
     request = make_request("Weather in Lisbon?", WEATHER)
-    assert reply_text(answer(add_results(request, answer(request), weather))) == (
+    assert reply_text(make_reply_steps(add_results(request, make_reply_steps(request), weather))) == (
         "Here is what get_weather (Lisbon) gave: 18 °C, light rain"
     )
 
 
 def test_all_results_are_summarized() -> None:
     request = make_request("Weather in Lisbon and Oslo?", WEATHER)
-    opening, *lines = reply_text(answer(add_results(request, answer(request), weather))).split("\n")
+    opening, *lines = reply_text(make_reply_steps(add_results(request, make_reply_steps(request), weather))).split("\n")
     assert opening.endswith(":")
     assert lines == ["- get_weather (Lisbon): 18 °C, light rain", f"- get_weather (Oslo): {'x' * 199}…"]
 
@@ -193,15 +197,15 @@ def test_all_results_are_summarized() -> None:
 def test_failed_call_is_retried_once_then_named() -> None:
     request = make_request("Weather in Lisbon and the time?", WEATHER, TIME)
     second = add_results(
-        request, answer(request), lambda call: broken(call) if call.name == "get_time" else weather(call)
+        request, make_reply_steps(request), lambda call: broken(call) if call.name == "get_time" else weather(call)
     )
-    again = answer(second)
+    again = make_reply_steps(second)
     assert calls(again) == [("get_time", {"zone": "Lisbon"})]
-    assert reply_text(answer(add_results(second, again, broken))).split("\n")[1:] == [
+    assert reply_text(make_reply_steps(add_results(second, again, broken))).split("\n")[1:] == [
         "- get_weather (Lisbon): 18 °C, light rain",
         "- get_time (Lisbon), at the second try, failed: timed out",
     ]
-    assert reply_text(answer(add_results(second, again, fine))).split("\n")[1:] == [
+    assert reply_text(make_reply_steps(add_results(second, again, fine))).split("\n")[1:] == [
         "- get_weather (Lisbon): 18 °C, light rain",
         "- get_time (Lisbon), at the second try: get_time is done",
     ]
@@ -217,21 +221,21 @@ def test_failed_call_is_retried_once_then_named() -> None:
 )
 def test_permanent_failure_is_not_retried(result: Answer) -> None:
     request = make_request("Read src/x.py", READ)
-    output = answer(add_results(request, answer(request), result))
+    output = make_reply_steps(add_results(request, make_reply_steps(request), result))
     assert not calls(output)
     assert "read_file (src/x.py) failed: " in reply_text(output)
 
 
 def test_no_retry_if_calls_are_disabled() -> None:
     request = make_request("Read src/x.py", READ)
-    second = add_results(request, answer(request), broken)
+    second = add_results(request, make_reply_steps(request), broken)
     second = replace(second, options=Options(tool_choice=ToolChoice("none")))
-    assert reply_text(answer(second)).endswith("read_file (src/x.py) failed: timed out")
+    assert reply_text(make_reply_steps(second)).endswith("read_file (src/x.py) failed: timed out")
 
 
 def test_remark_after_results_starts_no_new_call() -> None:
     request = make_request("Read src/x.py", READ)
-    second = add_results(request, answer(request), fine)
+    second = add_results(request, make_reply_steps(request), fine)
     for prompt in (
         "<reminder>You have a to-do list.</reminder>",
         '<env files="2">a.py, b.py</env>\n\n<note>Go on.</note>',
@@ -239,7 +243,7 @@ def test_remark_after_results_starts_no_new_call() -> None:
         "Read src/x.py",
     ):
         for messages in beside_and_after(second, prompt):
-            assert "read_file is done" in reply_text(answer(replace(second, messages=messages)))
+            assert "read_file is done" in reply_text(make_reply_steps(replace(second, messages=messages)))
 
 
 def beside_and_after(request: Request, prompt: str) -> list[tuple[Message, ...]]:
@@ -251,11 +255,11 @@ def beside_and_after(request: Request, prompt: str) -> list[tuple[Message, ...]]
 
 def test_question_after_results_starts_over() -> None:
     request = make_request("Weather in Lisbon?", WEATHER)
-    second = add_results(request, answer(request), fine)
+    second = add_results(request, make_reply_steps(request), fine)
     for messages in beside_and_after(second, "<env>Oslo</env>and in Rome?"):
         third = replace(second, messages=messages)
-        assert calls(answer(third)) == [("get_weather", {"city": "Rome"})]
-        output = reply_text(answer(add_results(third, answer(third), fine)))
+        assert calls(make_reply_steps(third)) == [("get_weather", {"city": "Rome"})]
+        output = reply_text(make_reply_steps(add_results(third, make_reply_steps(third), fine)))
         assert "Rome" in output
         assert "Lisbon" not in output
 
@@ -263,7 +267,7 @@ def test_question_after_results_starts_over() -> None:
 def test_unmarked_reminder_ends() -> None:
     request = make_request("Weather in Lisbon?", WEATHER)
     left = 9
-    while left and calls(turn := answer(request)):
+    while left and calls(turn := make_reply_steps(request)):
         left -= 1
         request = add_results(request, turn, fine)
         output = Message("human", (Text(f"You have {left} turns left."),))
@@ -273,61 +277,69 @@ def test_unmarked_reminder_ends() -> None:
 
 def test_next_question_starts_over() -> None:
     request = make_request("Read src/x.py", READ)
-    second = add_results(request, answer(request), fine)
+    second = add_results(request, make_reply_steps(request), fine)
     more = (Message("ai", (Text("There."),)), Message("human", (Text("And b.md?"),)))
-    assert calls(answer(replace(second, messages=(*second.messages, *more)))) == [("read_file", {"path": "b.md"})]
+    assert calls(make_reply_steps(replace(second, messages=(*second.messages, *more)))) == [
+        ("read_file", {"path": "b.md"})
+    ]
 
 
 def test_orphan_result_is_reported() -> None:
     request = Request((Message("tool", (ToolResponse("x", content=(Text("14:05"),)),)),), tools=(TIME,), continues="r1")
-    assert "14:05" in reply_text(answer(request))
+    assert "14:05" in reply_text(make_reply_steps(request))
 
 
 def test_required_tool_choice_is_followed_each_time() -> None:
     request = make_request("Weather in Lisbon and Oslo?", WEATHER, tool_choice=ToolChoice("required"))
-    assert len(calls(answer(add_results(request, answer(request), weather)))) == 1
+    assert len(calls(make_reply_steps(add_results(request, make_reply_steps(request), weather)))) == 1
 
 
 # --------------------------------------------------------------------------------------------------------------- words
 
 
 def test_reply_without_tools_quotes_the_prompt() -> None:
-    assert "What is the capital of France?" in reply_text(answer(make_request("What is the capital of France?")))
-    assert reply_text(answer(Request(())))
+    assert "What is the capital of France?" in reply_text(
+        make_reply_steps(make_request("What is the capital of France?"))
+    )
+    assert reply_text(make_reply_steps(Request(())))
 
 
 def test_json_reply_matches_the_schema() -> None:
     schema = takes(city=STRING, days={"type": "integer"})
     form = ResponseFormat("schema", schema)
-    assert answer(make_request("Lisbon, 3 days", response_format=form)) == (TextStep('{"city":"Lisbon","days":3}'),)
-    assert reply_text(answer(make_request("Hm", response_format=ResponseFormat("json")))).startswith('{"answer":"')
+    assert make_reply_steps(make_request("Lisbon, 3 days", response_format=form)) == (
+        TextStep('{"city":"Lisbon","days":3}'),
+    )
+    assert reply_text(make_reply_steps(make_request("Hm", response_format=ResponseFormat("json")))).startswith(
+        '{"answer":"'
+    )
     request = make_request(
         "Weather in Lisbon?", WEATHER, response_format=ResponseFormat("schema", takes(temperature=STRING))
     )
-    assert not reply_text(answer(request))
-    assert calls(answer(request))
+    assert not reply_text(make_reply_steps(request))
+    assert calls(make_reply_steps(request))
 
 
 def test_text_ends_at_a_stop_sequence() -> None:
-    whole = reply_text(answer(make_request("What is new?")))
-    assert reply_text(answer(make_request("What is new?", stop=("new", "?")))) == whole[: whole.index("new")]
-    assert answer(make_request("What is new?", stop=("new", "?")))[-1] == EndStep("stop", "new")
-    assert answer(make_request("What is new?", stop=(whole[:3],))) == (EndStep("stop", whole[:3]),)
+    whole = reply_text(make_reply_steps(make_request("What is new?")))
+    assert reply_text(make_reply_steps(make_request("What is new?", stop=("new", "?")))) == whole[: whole.index("new")]
+    assert make_reply_steps(make_request("What is new?", stop=("new", "?")))[-1] == EndStep("stop", "new")
+    assert make_reply_steps(make_request("What is new?", stop=(whole[:3],))) == (EndStep("stop", whole[:3]),)
     request = make_request("Lisbon?", WEATHER, stop=("e", "o"))
-    assert calls(answer(request)), "a stop in the words before calls would keep them away"
+    assert calls(make_reply_steps(request)), "a stop in the words before calls would keep them away"
 
 
 def test_overlong_text_is_truncated() -> None:
-    whole = reply_text(answer(make_request("What is new?")))
-    assert answer(make_request("What is new?", max_tokens=3)) == (TextStep(whole[:12]), EndStep("length"))
-    assert answer(make_request("What is new?", max_tokens=100)) == (TextStep(whole),)
-    assert answer(make_request("What is new?", max_tokens=0)) == (EndStep("length"),)
+    whole = reply_text(make_reply_steps(make_request("What is new?")))
+    assert make_reply_steps(make_request("What is new?", max_tokens=3)) == (TextStep(whole[:12]), EndStep("length"))
+    assert make_reply_steps(make_request("What is new?", max_tokens=100)) == (TextStep(whole),)
+    assert make_reply_steps(make_request("What is new?", max_tokens=0)) == (EndStep("length"),)
     call = '{"path":"src/x.py"}'
-    assert answer(make_request("Read src/x.py", READ, max_tokens=5)) == (
+    assert make_reply_steps(make_request("Read src/x.py", READ, max_tokens=5)) == (
         CallStep("read_file", text=call[:11]),
         EndStep("length"),
     )
-    assert answer(make_request("Read src/x.py", READ, max_tokens=2)) == (EndStep("length"),)
+    assert make_reply_steps(make_request("Read src/x.py", READ, max_tokens=2)) == (EndStep("length"),)
 
 
 # --------------------------------------------------------------------------------------------------------- any request
@@ -351,9 +363,9 @@ def check(request: Request, turn: ReplySteps) -> None:
 def rounds(request: Request, result: Answer) -> int:
     """How many turns it takes until there are words. A demand for calls is lifted once it was met, as clients do."""
     for count in range(6):
-        turn = answer(request, seed=count)
+        turn = make_reply_steps(request, seed=count)
         check(request, turn)
-        assert turn == answer(request, seed=count)
+        assert turn == make_reply_steps(request, seed=count)
         if not calls(turn):
             assert reply_text(turn) or isinstance(turn[-1], EndStep)
             return count
@@ -406,7 +418,7 @@ def test_any_tools_are_called_as_they_are_declared(
     tools: list[Tool], prompt: str, result: Answer, options: Options
 ) -> None:
     request = replace(make_request(prompt, *tools), options=options)
-    turn = answer(request)
+    turn = make_reply_steps(request)
     if options.parallel is False:
         assert len(calls(turn)) <= 1
     if options.tool_choice == ToolChoice("none") or not tools:

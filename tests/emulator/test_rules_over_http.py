@@ -262,7 +262,7 @@ def recalled(rule: str) -> bool:
 
 
 def different_text(row: Row) -> str | bool:
-    """Whether a breach is deliberately told in another sentence than the sample's, and in which, if that is noted."""
+    """Whether a broken is deliberately told in another sentence than the sample's, and in which, if that is noted."""
     other = openai_texts.DIFFERENT_TEXTS.get(row.rule, {}).get(row.about)
     if other is not None:
         return other

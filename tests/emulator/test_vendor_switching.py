@@ -11,7 +11,7 @@ from google.genai import types as gemini
 from mistralai.client import models as mistral
 
 import segue
-from segue.emulator import Recorded, start
+from segue.emulator import RecordedRequest, start
 from tests.emulator.vendor_chats import VENDOR_CHATS, RequestMode, VendorChat, find_values, run_tool
 from tests.properties.readers import read
 from tests.vendors import loops
@@ -79,7 +79,7 @@ def _ran(turns: list[list[ClientCall]]) -> list[tuple[str, Any, str]]:
     return [(call.tool, call.arguments, run_tool(call)) for calls in turns for call in calls]
 
 
-def _accepted(requests: list[Recorded]) -> None:
+def _accepted(requests: list[RecordedRequest]) -> None:
     for request in requests:
         assert request.accepted, (request.refused, request.body)
         assert not [one for one in request.violations if one.severity == "reject"]
@@ -138,7 +138,7 @@ def test_reasoning_returns_to_its_own_api(
 
 
 class Continued(NamedTuple):
-    last: Recorded
+    last: RecordedRequest
     ran: list[tuple[str, Any, str]]
 
 

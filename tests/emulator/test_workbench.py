@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from segue.canonical.blocks import Message, Text, ToolCall, ToolResponse
 from segue.canonical.request import Options, Request, Tool, ToolChoice
-from segue.emulator.model.responder import answer
+from segue.emulator.model.responder import make_reply_steps
 from segue.emulator.steps import CallStep, ReplySteps, TextStep
 from segue.runtime.tooling import Context, Result
 from segue.runtime.tools import standard_tools
@@ -140,12 +140,12 @@ SRC = [("list_dir", {"path": "src"})]
     ],
 )
 def test_a_first_question(prompt: str, made: Any) -> None:
-    turn = answer(make_request(prompt))
+    turn = make_reply_steps(make_request(prompt))
     assert calls(turn) == made
     schemas = {tool.name: tool.parameters for tool in TOOLS}
     for name, arguments in calls(turn):
         jsonschema.Draft202012Validator(schemas[name] or {}).validate(arguments)
-    assert {str(calls(answer(make_request(prompt), seed=seed))) for seed in range(4)} == {str(made)}
+    assert {str(calls(make_reply_steps(make_request(prompt), seed=seed))) for seed in range(4)} == {str(made)}
 
 
 @pytest.mark.parametrize(
@@ -160,20 +160,20 @@ def test_a_first_question(prompt: str, made: Any) -> None:
 )
 def test_request_without_matching_tool_gets_text(prompt: str) -> None:
     for seed in range(4):
-        turn = answer(make_request(prompt), seed=seed)
+        turn = make_reply_steps(make_request(prompt), seed=seed)
         assert not calls(turn)
         assert "emulated model" in reply_text(turn)
-    assert calls(answer(make_request(prompt, tool_choice=ToolChoice("required"))))
+    assert calls(make_reply_steps(make_request(prompt, tool_choice=ToolChoice("required"))))
 
 
 def test_piped_input_is_quoted_by_its_first_line() -> None:
-    output = reply_text(answer(make_request(f"Write a commit message\n\n{DIFF}")))
+    output = reply_text(make_reply_steps(make_request(f"Write a commit message\n\n{DIFF}")))
     assert "“Write a commit message”" in output
     assert "5 lines, the first: “diff --git a/x.py b/x.py”" in output
 
 
 def test_thanks_need_no_introduction() -> None:
-    assert "emulated" not in reply_text(answer(make_request("Thanks a lot!")))
+    assert "emulated" not in reply_text(make_reply_steps(make_request("Thanks a lot!")))
 
 
 # ------------------------------------------------------------------------------------------------------- what follows
@@ -185,12 +185,12 @@ LISTING = "src/\nnotes.txt (18 bytes)\nREADME.md (84 bytes)\nreadme_old.txt (1 b
 @pytest.mark.parametrize("prompt", ["What does this project do?", "look around", "what is here", "show me the readme"])
 def test_readme_describes_the_folder(prompt: str) -> None:
     request = make_request(prompt)
-    second = add_results(request, answer(request), LISTING)
-    follows = answer(second)
+    second = add_results(request, make_reply_steps(request), LISTING)
+    follows = make_reply_steps(second)
     assert calls(follows) == read("README.md")
     assert not reply_text(follows)
     lines = "\n".join(f"{number:>2}\t{line}" for number, line in enumerate(["# Marbles", "", *"abcdefghijklmn"], 1))
-    output = reply_text(answer(add_results(second, follows, lines)))
+    output = reply_text(make_reply_steps(add_results(second, follows, lines)))
     assert "notes.txt" in output
     assert "README.md begins:\n\n# Marbles\n\na\n" in output
     assert output.endswith("\nj\n… and 4 more lines")
@@ -198,34 +198,38 @@ def test_readme_describes_the_folder(prompt: str) -> None:
 
 def test_folder_readme_is_read_from_the_folder() -> None:
     request = make_request("Show me the README in the docs folder")
-    assert calls(answer(add_results(request, answer(request), "readme.rst (3 bytes)"))) == read("docs/readme.rst")
+    assert calls(make_reply_steps(add_results(request, make_reply_steps(request), "readme.rst (3 bytes)"))) == read(
+        "docs/readme.rst"
+    )
 
 
 @pytest.mark.parametrize("listing", ["src/\nnotes.txt (18 bytes)", "README/", "readme_old.txt (1 byte)", ". is empty"])
 def test_without_a_readme_the_folder_is_all(listing: str) -> None:
     request = make_request("What does this project do?")
-    output = answer(add_results(request, answer(request), listing))
+    output = make_reply_steps(add_results(request, make_reply_steps(request), listing))
     assert not calls(output)
     assert listing in reply_text(output)
 
 
 def test_a_list_is_a_list() -> None:
     request = make_request("list the files")
-    output = answer(add_results(request, answer(request), LISTING))
+    output = make_reply_steps(add_results(request, make_reply_steps(request), LISTING))
     assert not calls(output)
     assert LISTING in reply_text(output)
 
 
 def test_missing_file_is_reported() -> None:
     request = make_request("What is in the Makefile?")
-    assert "No makefile is among them." in reply_text(answer(add_results(request, answer(request), LISTING)))
+    assert "No makefile is among them." in reply_text(
+        make_reply_steps(add_results(request, make_reply_steps(request), LISTING))
+    )
 
 
 @pytest.mark.parametrize("why", ["there is no gone.txt", "timed out", "denied: it needs leave"])
 @pytest.mark.parametrize("prompt", ["read gone.txt", "run git status", "Write 'x' to gone.txt", "what is here"])
 def test_failure_is_reported_and_not_retried(prompt: str, why: str) -> None:
     request = make_request(prompt)
-    output = answer(add_results(request, answer(request), why, error=True))
+    output = make_reply_steps(add_results(request, make_reply_steps(request), why, error=True))
     assert not calls(output)
     assert why in reply_text(output)
 
@@ -236,15 +240,15 @@ def test_folder_read_as_file_is_listed_and_vice_versa() -> None:
         ("What is in bin/tool?", "a part of the path, or the whole, is not a folder", read("bin/tool")),
     ):
         request = make_request(prompt)
-        second = add_results(request, answer(request), why, error=True)
-        assert calls(answer(second)) == made
-        assert not calls(answer(add_results(second, answer(second), why, error=True)))
+        second = add_results(request, make_reply_steps(request), why, error=True)
+        assert calls(make_reply_steps(second)) == made
+        assert not calls(make_reply_steps(add_results(second, make_reply_steps(second), why, error=True)))
 
 
 def test_unsupported_change_is_reported() -> None:
     for prompt, is_told in (("Delete notes.txt", True), ("Append 'x' to notes.txt", True), ("Read notes.txt", False)):
         request = make_request(prompt)
-        output = reply_text(answer(add_results(request, answer(request), "1\tbuy milk")))
+        output = reply_text(make_reply_steps(add_results(request, make_reply_steps(request), "1\tbuy milk")))
         assert output.startswith("notes.txt says:\n\nbuy milk")
         assert ("nothing was changed" in output) is is_told
 
@@ -253,11 +257,11 @@ def test_unsupported_change_is_reported() -> None:
 
 
 def test_a_tool_beside_the_bench_is_called_by_its_name() -> None:
-    assert calls(answer(make_request("What is the weather in Lisbon?", WEATHER))) == [
+    assert calls(make_reply_steps(make_request("What is the weather in Lisbon?", WEATHER))) == [
         ("get_weather", {"city": "Lisbon"})
     ]
-    assert calls(answer(make_request("What is in notes.txt?", WEATHER))) == read("notes.txt")
-    assert not calls(answer(make_request("Tell me a joke", WEATHER)))
+    assert calls(make_reply_steps(make_request("What is in notes.txt?", WEATHER))) == read("notes.txt")
+    assert not calls(make_reply_steps(make_request("Tell me a joke", WEATHER)))
 
 
 def test_another_agents_tools_are_a_bench_too() -> None:
@@ -275,8 +279,8 @@ def test_another_agents_tools_are_a_bench_too() -> None:
         ),
     )
     request = replace(make_request("What is in notes.txt?"), tools=tools)
-    assert calls(answer(request)) == [("Read", {"file_path": "notes.txt"})]
-    ((name, arguments),) = calls(answer(replace(make_request("run git status"), tools=tools)))
+    assert calls(make_reply_steps(request)) == [("Read", {"file_path": "notes.txt"})]
+    ((name, arguments),) = calls(make_reply_steps(replace(make_request("run git status"), tools=tools)))
     assert name == "Bash"
     assert arguments["command"] == "git status"
     assert isinstance(arguments["description"], str)
@@ -284,13 +288,13 @@ def test_another_agents_tools_are_a_bench_too() -> None:
 
 def test_only_what_is_allowed_is_called() -> None:
     choice = ToolChoice("auto", allowed=("list_dir",))
-    assert not calls(answer(make_request("What is in notes.txt?", tool_choice=choice)))
-    assert calls(answer(make_request("what is here", tool_choice=choice))) == HERE
+    assert not calls(make_reply_steps(make_request("What is in notes.txt?", tool_choice=choice)))
+    assert calls(make_reply_steps(make_request("what is here", tool_choice=choice))) == HERE
 
 
 @pytest.mark.parametrize("prompt", ["run", "write x to", "replace a", "find a", "read", "list", "a."])
 @pytest.mark.parametrize("filling", [" ", " \n", "a.", "a/", "what ", "make "])
 def test_long_text_is_read_quickly(prompt: str, filling: str) -> None:
     start = time.process_time()
-    answer(make_request(f"{prompt}{filling * 3_000}x"))
+    make_reply_steps(make_request(f"{prompt}{filling * 3_000}x"))
     assert time.process_time() - start < 2

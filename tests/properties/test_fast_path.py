@@ -22,7 +22,7 @@ import segue
 from segue._convert import build_policy
 from segue.canonical.json import encode_json, parse_json_object
 from segue.errors import SegueError
-from segue.fast import convert_fast, frame
+from segue.fast import body_template, convert_fast
 from segue.fast.sample import choose_sample
 from segue.pipeline import ConvertJob, convert_request
 from segue.wire.registry import WIRES
@@ -114,10 +114,10 @@ def agree(data: bytes, job: ConvertJob, way: str) -> bool:
     """
     with pytest.MonkeyPatch.context() as patch:
         if way != "remembering":
-            patch.setattr(frame, "_cache_entry", lambda *_: frame._CacheEntry())
+            patch.setattr(body_template, "_cache_entry", lambda *_: body_template._CacheEntry())
         if way == "trusting" and job.source is not None and job.source is not job.target:
             patch.setattr(
-                frame,
+                body_template,
                 "choose_sample",
                 lambda whole, shapes, length, _: choose_sample(whole, shapes, length, Everything()),
             )
@@ -166,7 +166,7 @@ def test_fast_path_equals_full_pipeline(source: str, target: str) -> None:
 @given(data=st.data())
 def test_cached_frames_hold_for_the_next_conversation(source: str, data: st.DataObject) -> None:
     """Several conversations with the same tools, options and target, one after the other."""
-    frame._cache_entry.cache_clear()
+    body_template._cache_entry.cache_clear()
     first: dict[str, Any] = {}
     target = data.draw(st.sampled_from(sorted(WIRES)))
     model = target_model(data, target)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import segue
-from segue.runtime.log import ConversationLog, InMemoryLog
+from segue.runtime.conversation_log import ConversationLog, InMemoryLog
 from segue.store.conversation import StoredConversation
 from segue.store.sqlite import SqliteStore
 

@@ -26,7 +26,7 @@ from segue.runtime.events import CallEnded
 from segue.runtime.scheduler import Limits, Scheduler
 from segue.runtime.tooling import Context, Tool, ToolError
 from segue.store.conversation import StoredConversation
-from segue.store.events import Cancelled, Completed, Event, ResultKnown
+from segue.store.events import CallCancelled, CallCompleted, Event, ResultRecorded
 from segue.store.sqlite import SqliteStore
 from tests.runtime.scheduler_fakes import (
     EventRecorder,
@@ -181,7 +181,7 @@ def outcomes(store: SqliteStore, conversation: str) -> dict[str, str]:
     """The recorded outcome of each call."""
     kept: dict[str, str] = {}
     for record in store.events(conversation):
-        if isinstance(record.event, ResultKnown | Completed | Cancelled):
+        if isinstance(record.event, ResultRecorded | CallCompleted | CallCancelled):
             for response in responses_of(record.event.message):
                 kept.setdefault(response.call_id, state_of(response))
     return kept

@@ -12,8 +12,8 @@ import segue
 from segue._conversation import Conversation
 from segue.canonical.blocks import ToolResponse
 from segue.emulator import Emulator, start
+from segue.runtime.conversation_log import ConversationLog, InMemoryLog
 from segue.runtime.events import Event
-from segue.runtime.log import ConversationLog, InMemoryLog
 from segue.runtime.provider_client import ProviderClient, RetryPolicy
 from segue.runtime.providers import Endpoint, Secret
 from segue.runtime.routing import Fixed, Route

@@ -15,8 +15,8 @@ import segue
 from segue.canonical.blocks import Origin, ToolCall, responses_of
 from segue.canonical.request import Reply
 from segue.canonical.request import Tool as Declaration
+from segue.runtime.conversation_log import ConversationLog
 from segue.runtime.events import Event, encode_event
-from segue.runtime.log import ConversationLog
 from segue.runtime.scheduler import Limits, Scheduler
 from segue.runtime.tooling import ApprovalRequest, Approver, Arguments, Tool
 from segue.wire.registry import WIRES

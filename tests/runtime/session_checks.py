@@ -11,8 +11,8 @@ from typing import Any
 import segue
 from segue._conversation import Conversation
 from segue.canonical.blocks import Message, Text, Thinking, ToolCall, ToolResponse, state_of
+from segue.runtime.conversation_log import ConversationLog, InMemoryLog
 from segue.runtime.events import CallEnded, CallQueued, Event
-from segue.runtime.log import ConversationLog, InMemoryLog
 from segue.runtime.permissions import Permissions
 from segue.runtime.session import Session
 from segue.runtime.toolbox import Toolbox

@@ -11,10 +11,10 @@ import segue
 from segue.canonical.blocks import Text, ToolCall
 from segue.canonical.request import Reply
 from segue.errors import InputError, StoreError
-from segue.runtime.log import ConversationLog, InMemoryLog
+from segue.runtime.conversation_log import ConversationLog, InMemoryLog
 from segue.store.base import Record
 from segue.store.conversation import StoredConversation
-from segue.store.events import ResultKnown, ResultPublished, event_kind
+from segue.store.events import ResultPublished, ResultRecorded, event_kind
 from segue.store.replay import replay_events
 from segue.store.sqlite import SqliteStore
 from segue.wire.registry import WIRES
@@ -112,7 +112,7 @@ def test_both_logs_write_the_same(store: SqliteStore) -> None:
     books: list[ConversationLog] = [InMemoryLog(), StoredConversation.create(store)]
 
     def play(conversation_log: ConversationLog) -> list[bytes]:
-        conversation_log.set(system="Be brief.", options={"max_tokens": 9})
+        conversation_log.update_settings(system="Be brief.", options={"max_tokens": 9})
         calls = add_calls(conversation_log, ("a", {"x": 1}), "b", "c", "d")
         conversation_log.record_result(calls[3], (Text("see"),))
         conversation_log.record_result(calls[1], {"n": [1, None]}, error=True)
@@ -137,7 +137,7 @@ def test_both_logs_write_the_same(store: SqliteStore) -> None:
     assert books[0].chat.state.history.ledger == books[1].chat.state.history.ledger
     for conversation_log in books:
         with pytest.raises(InputError, match="unknown setting"):
-            conversation_log.set(mood="good")
+            conversation_log.update_settings(mood="good")
         conversation_log.close()
 
 
@@ -169,7 +169,7 @@ def test_next_process_flushes_results_and_interrupts_the_rest(stored: StoredConv
     assert states(second) == ["interrupted", "error", "complete", "cancelled"]
     assert kinds(second)[len(before) :] == ["cancelled", "published", "said"]
     assert [raw_id for raw_id, _ in recorded_results(second)] == ["call_0", "call_1", "call_2", "call_3"]
-    assert not second.state.known_results
+    assert not second.state.recorded_results
     check_renders(second)
     assert StoredConversation(second._store, second.id).messages == second.messages
 
@@ -190,7 +190,7 @@ def test_any_first_write_flushes_recorded_results(stored: StoredConversation) ->
         write(stored)
         assert stored.chat.state.history.ledger[calls[1].id].state == "complete"
         assert stored.chat.state.history.ledger[calls[0].id].state in ("interrupted", "complete")
-        assert not stored.state.known_results
+        assert not stored.state.recorded_results
     check_renders(stored)
 
 
@@ -236,7 +236,7 @@ def test_failed_write_records_nothing(stored: StoredConversation, monkeypatch: p
         with pytest.raises(StoreError):
             stored.flush(calls[1])
     assert states(stored) == ["pending", "pending"]
-    assert list(stored.state.known_results) == [calls[1].id]
+    assert list(stored.state.recorded_results) == [calls[1].id]
     stored.record_result(calls[0], "again")
     assert recorded_results(stored) == [("call_0", "again"), ("call_1", "known")]
 
@@ -246,8 +246,8 @@ def test_inconsistent_events_are_reported_as_damaged(stored: StoredConversation)
     stored.record_result(calls[1], "known")
     records = list(stored._store.events(stored.id))
     known = records[-1].event
-    assert isinstance(known, ResultKnown)
-    for wrong in (ResultPublished(("hist_tool_nobody",)), ResultKnown(stored.messages[0]), known):
+    assert isinstance(known, ResultRecorded)
+    for wrong in (ResultPublished(("hist_tool_nobody",)), ResultRecorded(stored.messages[0]), known):
         with pytest.raises(StoreError, match="contradicts"):
             replay_events([*records, Record(len(records) + 1, 0, wrong)])
 

@@ -25,7 +25,7 @@ from cryptography.x509.oid import NameOID
 from segue.canonical.blocks import Text
 from segue.canonical.request import Reply, Usage
 from segue.errors import ProviderError, ProviderErrorCause
-from segue.models import identify
+from segue.models import parse_model
 from segue.render.report import Report
 from segue.runtime import provider_errors
 from segue.runtime.events import RetryScheduled
@@ -179,7 +179,7 @@ def test_redirects_are_not_followed_with_the_key() -> None:
 def encode_stream(api: str, *events: Any) -> bytes:
     wire = WIRES[api]
     names = RenderContext(
-        IdMap(wire.ids(identify(wire.default_model)), provider=wire.provider), NameMap(ANY_NAME), Report()
+        IdMap(wire.ids(parse_model(wire.default_model)), provider=wire.provider), NameMap(ANY_NAME), Report()
     )
     renderer = wire.stream_renderer(names, wire.default_model, None)
     return b"".join(renderer.render((event,)) for event in events)

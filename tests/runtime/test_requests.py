@@ -13,8 +13,8 @@ from botocore.credentials import Credentials as BotoCredentials
 
 import segue
 from segue.runtime import aws
+from segue.runtime.http_requests import models_request, stream_request
 from segue.runtime.providers import Endpoint, Secret, resolve
-from segue.runtime.requests import models_request, stream_request
 from segue.wire.registry import WIRES
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)

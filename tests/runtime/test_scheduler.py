@@ -15,8 +15,8 @@ import pytest
 from segue.canonical.blocks import Code, Media, Origin, Text, Thinking, ToolCall, responses_of
 from segue.canonical.compress.placeholders import CUT_PATTERN
 from segue.errors import InputError, StoreError
+from segue.runtime.conversation_log import ConversationLog, InMemoryLog
 from segue.runtime.events import ApprovalRequested, CallEnded, CallProgress, CallQueued, CallStarted, LateResult
-from segue.runtime.log import ConversationLog, InMemoryLog
 from segue.runtime.scheduler import Scheduler
 from segue.runtime.tooling import Context, Result, ToolError
 from segue.store.conversation import StoredConversation

@@ -352,7 +352,7 @@ class Agent(RuleBasedStateMachine):
         if orderly and not self.flying():
             self.kept.close()
         kept_before = {entry.call.id: entry.state for entry in self.fresh().chat.state.history.ledger.values()}
-        known_before = set(self.fresh().state.known_results)
+        known_before = set(self.fresh().state.recorded_results)
         self.die()
         self.now += 3_600_000_000
         self.store = self.opened()
@@ -444,7 +444,7 @@ class Agent(RuleBasedStateMachine):
         """Each emitted outcome was stored before, once and unchanged."""
         heard = Counter(event.id for ear in self.lives for event in ear.of_kind(CallEnded))
         assert all(count == 1 for count in heard.values())
-        ledger, known = reader.chat.state.history.ledger, reader.state.known_results
+        ledger, known = reader.chat.state.history.ledger, reader.state.recorded_results
         for ear in self.lives:
             late = {event.id for event in ear.of_kind(LateResult)}
             for event in ear.of_kind(CallEnded):

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from segue.canonical.blocks import Text
+from segue.runtime.conversation_log import ConversationLog, InMemoryLog
 from segue.runtime.events import CallEnded, CallProgress, CallStarted, LateResult
-from segue.runtime.log import ConversationLog, InMemoryLog
 from segue.runtime.scheduler import Scheduler
 from segue.runtime.tooling import Context, Tool
 from tests.runtime.scheduler_fakes import (
@@ -329,7 +329,7 @@ def test_thread_ending_after_the_loop_is_ignored(tmp_path: Path, gate: Gate) -> 
 
 HANGING = """
 import asyncio, pathlib, time
-from segue.runtime.log import InMemoryLog
+from segue.runtime.conversation_log import InMemoryLog
 from tests.runtime.scheduler_fakes import FakeToolbox, add_calls, make_scheduler, make_tool
 
 log = InMemoryLog()

@@ -14,7 +14,7 @@ import pytest
 import segue
 from segue.canonical.blocks import Media, Text
 from segue.errors import InputError
-from segue.runtime.functions import installed_tools, tool
+from segue.runtime.function_tools import installed_tools, tool
 from segue.runtime.permissions import Permissions
 from segue.runtime.toolbox import Toolbox
 from segue.runtime.tooling import ApprovalRequest, Context, Result, Tool, ToolError
@@ -161,7 +161,7 @@ def test_arguments_that_do_not_fit(name, arguments, output):
     box = Toolbox(ALL, Path())
     found = box.find(name)
     assert found is not None
-    text = box.check(found, arguments) or ""
+    text = box.validate_arguments(found, arguments) or ""
     assert text.startswith(f"the arguments don't fit {name}, and nothing ran: ")
     assert "\n" not in text
     assert not text.endswith(": ")
@@ -173,7 +173,7 @@ def test_problems_are_few_and_short():
     box = Toolbox(ALL, Path())
     found = box.find("todo")
     assert found is not None
-    text = box.check(found, {"items": [{"text": 1, "state": "x" * 5000}] * 50}) or ""
+    text = box.validate_arguments(found, {"items": [{"text": 1, "state": "x" * 5000}] * 50}) or ""
     assert text.endswith("and more")
     assert len(text) < 4000
 
@@ -185,7 +185,7 @@ def test_arguments_that_fit(name, arguments):
     box = Toolbox(ALL, Path())
     found = box.find(name)
     assert found is not None
-    assert box.check(found, arguments) is None
+    assert box.validate_arguments(found, arguments) is None
 
 
 def test_tool_without_question_runs_unless_denied(tmp_path):
@@ -458,7 +458,7 @@ def test_rules_and_toolbox_share_the_folder(tmp_path):
 
 def test_the_names_of_all_standard_tools_are_known():
     rules = Permissions(allow=[made.name for made in ALL])
-    Toolbox([everything], Path(), rules).check_rules()
+    Toolbox([everything], Path(), rules).validate_rules()
 
 
 @pytest.mark.parametrize(
@@ -476,12 +476,12 @@ def test_rule_for_an_unknown_tool_is_rejected(rule, output, verdict):
     rules: dict[str, Any] = {verdict: ["read_file", rule]}
     box = Toolbox([*ALL, everything], Path(), Permissions(**rules))
     with pytest.raises(InputError, match=output) as caught:
-        box.check_rules()
+        box.validate_rules()
     assert caught.value.path == f"{verdict}[1]"
 
 
 @pytest.mark.parametrize("rule", ["github__*", "github__list(a)", "write_*", "*", "everything", "shell(ls)"])
 def test_rule_for_an_excluded_or_future_tool_is_accepted(rule):
     box = Toolbox([*ALL, everything], Path(), Permissions(allow=[rule]))
-    box.check_rules()
-    box.only(["read_file"]).check_rules()
+    box.validate_rules()
+    box.only(["read_file"]).validate_rules()

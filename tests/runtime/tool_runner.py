@@ -57,7 +57,7 @@ def run_with_approval(
         box = Toolbox([tool], folder, Permissions(folder=folder, **rules))
         found = box.find(tool.name)
         assert found is not None
-        if fault := box.check(found, arguments):
+        if fault := box.validate_arguments(found, arguments):
             return fault
         if refusal := await box.check_permission(found, arguments, approver):
             return refusal

@@ -107,7 +107,7 @@ class AgentKiller(WriterKiller):
                 kept.compress("truncate-results", 300)
                 acknowledge(kept)
             if turn % 10 == 9 and kept.state.compressions:
-                kept.undo()
+                kept.undo_compression()
                 acknowledge(kept)
             turn_keys = [message.turn_key for message in kept.messages if message.speaker == "ai"]
             if turn % 7 == 6:

@@ -20,7 +20,7 @@ from typing import Any
 
 from segue.canonical.blocks import Message, Text, ToolCall
 from segue.errors import StoreError
-from segue.store.events import Completed, Event, MessageAdded, Sent, Switched
+from segue.store.events import CallCompleted, Event, MessageAdded, Sent, Switched
 from segue.store.search_text import parse_query
 from segue.store.sql import SqlStore
 from tests.store.conftest import open_store
@@ -47,7 +47,7 @@ def make_event(conversation: str, seq: int) -> Event:
         case 1:
             return Switched("anthropic", f"model-{turn}")
         case 2 | 3:
-            return Completed(Message("tool", (calls[place - 2].respond(text),), turn_key=f"turn-{turn}"))
+            return CallCompleted(Message("tool", (calls[place - 2].respond(text),), turn_key=f"turn-{turn}"))
         case 4:
             return Sent("anthropic", f"model-{turn}")
         case _:

@@ -20,7 +20,7 @@ from segue.canonical.blocks import Code, Media, Opaque, Text, ToolCall, calls_of
 from segue.canonical.codec import encode_value
 from segue.canonical.request import Reply
 from segue.store.conversation import StoredConversation
-from segue.store.events import Unknown, decode_event, dump_event
+from segue.store.events import UnknownEvent, decode_event, dump_event
 from segue.store.replay import ReplayState
 from segue.store.sqlite import SqliteStore
 from segue.wire.registry import WIRES
@@ -69,12 +69,12 @@ def compressed(kept: StoredConversation) -> None:
     kept.mark_sent()
     assert kept.compress("dense", 1200).changes
     assert kept.compress("truncate-results", 700).changes
-    kept.undo()
+    kept.undo_compression()
     assert kept.compress("middle-out", 500, summarise=lambda messages: f"{len(messages)} messages, in short").changes
     kept.add_user("and now")
     kept.add_reply(reply_body("gemini", text="now", calls=[("run", None)]))
     assert kept.compress("drop-oldest", 200).changes
-    kept.undo()
+    kept.undo_compression()
     kept.pin(kept.messages[1])
     kept.add_user("never mind")
     kept.render("openai-chat")
@@ -95,7 +95,7 @@ def rewound(kept: StoredConversation) -> None:
     third = kept.add_reply(reply_body("mistral", calls=[("look", "abcdefghi"), ("run", "abcdefghj")])).calls
     kept.cancel(third[0])
     kept.record_broken(Reply((Text("half an ans"),), finish="error", model="m"))
-    kept.set(system="Be long.", tools=TOOLS[:1], options={"temperature": 0.5})
+    kept.update_settings(system="Be long.", tools=TOOLS[:1], options={"temperature": 0.5})
     kept.add_blocks(*segue.parse_item({"type": "function_call_output", "call_id": "who", "output": "lost"}, "openai"))
     kept.add_blocks(ToolCall("run", kind="custom", arguments="free text"), Opaque("odd", text="something odd"))
 
@@ -148,7 +148,7 @@ def fill_store(store: SqliteStore) -> None:
     scheduled(made(store, "scheduled"))
     kept = StoredConversation.create(store, not_kept_before(), title="not kept before", owner="frozen")
     kept.add_reply(reply_body("qwen", text="kept", calls=[("look", "q")]))
-    store.append(kept.id, kept.state.seq, [Unknown("from-the-future", {"deep": [1, {"a": None}]})])
+    store.append(kept.id, kept.state.seq, [UnknownEvent("from-the-future", {"deep": [1, {"a": None}]})])
     [record] = store.tail(kept.id, 1)
     event_fields = json.loads(dump_event(next(record.event for record in store.events(talk.id, after=1))))
     event_fields["message"]["hue"] = event_fields["message"]["blocks"][0]["hue"] = "green"
@@ -157,14 +157,18 @@ def fill_store(store: SqliteStore) -> None:
 
 def made(store: SqliteStore, name: str) -> StoredConversation:
     kept = StoredConversation(store, store.create(id=name), owner="frozen")
-    kept.set(system="Be brief.", tools=TOOLS, options={"max_tokens": 1000})
+    kept.update_settings(system="Be brief.", tools=TOOLS, options={"max_tokens": 1000})
     return kept
 
 
 def expected_state(line: ReplayState) -> dict[str, Any]:
     """What a conversation has to be read as, whatever it is rendered as."""
     history = line.chat.state.history
-    known = {"known": [encode_value(message) for message in line.known_results.values()]} if line.known_results else {}
+    known = (
+        {"known": [encode_value(message) for message in line.recorded_results.values()]}
+        if line.recorded_results
+        else {}
+    )
     return {
         **known,
         "line": [line.seq, line.title, line.target, line.model, line.compressions, line.turn_ends, line.broken_replies],

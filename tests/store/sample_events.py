@@ -7,21 +7,21 @@ from hypothesis import strategies as st
 from segue.canonical.blocks import Message, Text, ToolCall
 from segue.canonical.request import Options, Reply, Tool
 from segue.store.events import (
-    Cancelled,
-    Completed,
+    CallCancelled,
+    CallCompleted,
     CompressionApplied,
     CompressionUndone,
     Event,
     MessageAdded,
     Renamed,
     ReplyBroken,
-    ResultKnown,
     ResultPublished,
+    ResultRecorded,
     Rewound,
     Sent,
     SettingsChanged,
     Switched,
-    Unknown,
+    UnknownEvent,
 )
 
 CALL = ToolCall("read_file", {"path": "src/main.py"}, id="hist_tool_fyEG9KYWStZB4DYBUkn4gqR0")
@@ -31,8 +31,8 @@ def user_event(text: str) -> MessageAdded:
     return MessageAdded(Message("human", (Text(text),)))
 
 
-def result_event(text: str) -> Completed:
-    return Completed(Message("tool", (CALL.respond(text),), turn_key="turn-1"))
+def result_event(text: str) -> CallCompleted:
+    return CallCompleted(Message("tool", (CALL.respond(text),), turn_key="turn-1"))
 
 
 EACH_KIND: tuple[Event, ...] = (
@@ -43,7 +43,7 @@ EACH_KIND: tuple[Event, ...] = (
     Sent("anthropic", "claude-sonnet-4-5", made_up=("hist_tool_x",)),
     MessageAdded(Message("ai", (Text("I will."), CALL), turn_key="turn-1")),
     result_event("print('hello')"),
-    Cancelled(Message("tool", (CALL.respond(outcome="cancelled"),), turn_key="turn-1")),
+    CallCancelled(Message("tool", (CALL.respond(outcome="cancelled"),), turn_key="turn-1")),
     ReplyBroken(Reply((Text("half an ans"),), finish="error", model="m", unknown_fields=("logprobs",))),
     CompressionApplied(
         "drop-oldest", 1000, kept=((1, 3), (4, 5)), replaced=((0, Message("human", (Text("summary"),))),)
@@ -52,9 +52,9 @@ EACH_KIND: tuple[Event, ...] = (
     Rewound("turn-1"),
     Switched("openai-chat", "gpt-5"),
     Renamed("Reading main.py"),
-    ResultKnown(Message("tool", (CALL.respond("known early"),), turn_key="turn-1")),
+    ResultRecorded(Message("tool", (CALL.respond("known early"),), turn_key="turn-1")),
     ResultPublished((CALL.id,)),
-    Unknown("from-the-future", {"deep": [1, {"a": None}]}),
+    UnknownEvent("from-the-future", {"deep": [1, {"a": None}]}),
 )
 
 _texts = st.text(max_size=12) | st.sampled_from(

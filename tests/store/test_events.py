@@ -18,7 +18,7 @@ from segue.store.events import (
     MessageAdded,
     Renamed,
     SettingsChanged,
-    Unknown,
+    UnknownEvent,
     decode_event,
     dump_event,
     event_kind,
@@ -50,7 +50,7 @@ def test_an_unknown_block_in_a_message_stays() -> None:
 
 def test_no_field_of_ours_can_be_taken_for_the_kind() -> None:
     assert json.loads(dump_event(Renamed("x", extra={"type": "said"})))["type"] == "titled"
-    assert json.loads(dump_event(Unknown("new", {"type": "said"})))["type"] == "new"
+    assert json.loads(dump_event(UnknownEvent("new", {"type": "said"})))["type"] == "new"
 
 
 def test_a_request_is_opened_and_comes_back_whole() -> None:

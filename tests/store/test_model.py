@@ -20,7 +20,17 @@ from hypothesis.stateful import (
 
 from segue.errors import ConflictError, InputError, LeaseError, StoreError
 from segue.store.base import Summary
-from segue.store.events import Cancelled, Completed, Event, Forked, MessageAdded, Renamed, ResultKnown, Sent, Switched
+from segue.store.events import (
+    CallCancelled,
+    CallCompleted,
+    Event,
+    Forked,
+    MessageAdded,
+    Renamed,
+    ResultRecorded,
+    Sent,
+    Switched,
+)
 from segue.store.rows import sanitize_text
 from segue.store.sql import SqlStore
 from tests.budget import examples
@@ -47,7 +57,7 @@ class Modelled:
         title = model = opening = None
         messages = 0
         for _, event in self.events:
-            messages += isinstance(event, MessageAdded | Completed | ResultKnown | Cancelled)
+            messages += isinstance(event, MessageAdded | CallCompleted | ResultRecorded | CallCancelled)
             if isinstance(event, Renamed):
                 title = sanitize_text(event.text) or None
             if isinstance(event, Sent | Switched) and event.model is not None:

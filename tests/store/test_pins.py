@@ -42,7 +42,7 @@ def test_a_pin_stays_with_its_message_when_a_compression_before_it_is_undone(sto
     kept.add_user("and then")
     kept.pin(kept.messages[-1])
     assert pinned(kept) == ["question 8", "and then"]
-    kept.undo()
+    kept.undo_compression()
     assert pinned(kept) == ["question 8", "and then"]
     assert len(kept.messages) == 19
 
@@ -53,7 +53,7 @@ def test_pin_of_a_compressed_message_is_undone_with_it(store: SqlStore) -> None:
     made = next(message for message in kept.messages if "much was asked" in text_of(message.blocks))
     kept.pin(made)
     assert len(pinned(kept)) == 1
-    kept.undo()
+    kept.undo_compression()
     assert pinned(kept) == []
 
 

@@ -129,7 +129,7 @@ def test_existing_empty_schema_is_used(database) -> None:
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute("CREATE SCHEMA segue")
     with PostgresStore(database) as store:
-        assert store.find(store.create())
+        assert store.find_id(store.create())
 
 
 def test_another_encoding_is_refused(server) -> None:

@@ -12,7 +12,7 @@ from segue.canonical.blocks import Origin, Text, ToolCall, responses_of
 from segue.canonical.request import Reply, Usage
 from segue.errors import ConflictError, LeaseError
 from segue.store.conversation import StoredConversation
-from segue.store.events import Cancelled, Completed, MessageAdded
+from segue.store.events import CallCancelled, CallCompleted, MessageAdded
 from segue.wire.registry import WIRES
 from tests.store.leases import TOOLS, TTL, Clock, call_states, check_renders, event_kinds, open_as_second
 from tests.store.reply_bodies import reply_body
@@ -95,7 +95,7 @@ def test_recorded_outcome_is_never_interrupted(stores, kept, clock: Clock) -> No
     # The very first thing that is written is the other outcome.
     second.add_result(run, "two")
     assert call_states(second) == ["complete", "complete"]
-    assert not any(isinstance(record.event, Cancelled) for record in stores[0].events(kept.id))
+    assert not any(isinstance(record.event, CallCancelled) for record in stores[0].events(kept.id))
 
 
 @pytest.mark.parametrize("by", ["call", "id", "raw id"])
@@ -405,7 +405,7 @@ def test_keys_are_not_stored(stores) -> None:
     again = open_as_second(stores, kept).render("anthropic").data
     assert b"x.example" in again
     assert b"hush" not in again
-    kept.set(system="other")
+    kept.update_settings(system="other")
     kept.reload()
     assert b"hush" not in kept.render("anthropic").data
 
@@ -415,5 +415,5 @@ def test_a_turn_is_several_appends_the_reply_before_its_results(kept) -> None:
         seq = kept.state.seq
         kept.add_result(call, f"{number}")
         [record] = kept._store.tail(kept.id, 1)
-        assert (record.seq, type(record.event)) == (seq + 1, Completed)
+        assert (record.seq, type(record.event)) == (seq + 1, CallCompleted)
     assert [type(r.event) for r in kept._store.events(kept.id)].count(MessageAdded) == 2

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from segue.canonical.blocks import Code, Media, Message, Opaque, Text, Thinking, ToolCall, ToolResponse
 from segue.canonical.request import Reply
-from segue.store.events import Cancelled, Completed, Event, MessageAdded, Renamed, ReplyBroken, SettingsChanged
+from segue.store.events import CallCancelled, CallCompleted, Event, MessageAdded, Renamed, ReplyBroken, SettingsChanged
 from segue.store.search_text import PART_SIZE, index_parts, make_snippet, parse_query, searchable_text
 from segue.store.sql import SqlStore
 from segue.store.sqlite import SqliteStore
@@ -35,9 +35,9 @@ EVENTS: tuple[Event, ...] = (
             ),
         )
     ),
-    Completed(Message("tool", (ToolResponse("x", content=(Text("sunny with clouds"),)),))),
-    Completed(Message("tool", (ToolResponse("x", structured={"humidity": "moist"}),))),
-    Cancelled(Message("tool", (ToolResponse("x", content=(Text("partial output"),), outcome="cancelled"),))),
+    CallCompleted(Message("tool", (ToolResponse("x", content=(Text("sunny with clouds"),)),))),
+    CallCompleted(Message("tool", (ToolResponse("x", structured={"humidity": "moist"}),))),
+    CallCancelled(Message("tool", (ToolResponse("x", content=(Text("partial output"),), outcome="cancelled"),))),
     ReplyBroken(Reply((Text("brokenword"),))),
 )
 

@@ -241,22 +241,22 @@ def test_ids_sort_by_time_and_are_short(engine: Engine) -> None:
         clock.seconds += 1
     assert names == sorted(names)
     assert all(re.fullmatch("[0-9a-z]{12}", name) for name in names)
-    assert all(store.find(name[:7]) == name for name in names)
+    assert all(store.find_id(name[:7]) == name for name in names)
 
 
 def test_id_prefix_finds_its_conversation(store: SqlStore) -> None:
     for name in ("alpha", "alphabet", "beta_1", "betaX1", "Gamma"):
         assert store.create(id=name) == name
-    assert store.find("alpha") == "alpha"
-    assert store.find("alphab") == "alphabet"
-    assert store.find("beta_") == "beta_1"
-    assert store.find("ALPHAB") == "alphabet"
-    assert store.find("G") == "Gamma"
+    assert store.find_id("alpha") == "alpha"
+    assert store.find_id("alphab") == "alphabet"
+    assert store.find_id("beta_") == "beta_1"
+    assert store.find_id("ALPHAB") == "alphabet"
+    assert store.find_id("G") == "Gamma"
     with pytest.raises(InputError, match="beta_1"):
-        store.find("beta")
+        store.find_id("beta")
     for nothing in ("gamma", "%", "alpha~", "x\x00"):
         with pytest.raises(InputError, match="no conversation"):
-            store.find(nothing)
+            store.find_id(nothing)
 
 
 def test_not_everything_can_be_an_id(store: SqlStore) -> None:
@@ -541,7 +541,7 @@ def test_ten_thousand_conversations_list_by_an_index(engine: Engine) -> None:
     with watched(store, log):
         while page := store.list(2_500, before=seen[-1] if seen else None):
             seen += page
-        assert store.find("c09999") == "c09999"
+        assert store.find_id("c09999") == "c09999"
     assert [summary.id for summary in seen] == [f"c{number:05}" for number in reversed(range(10_000))]
     assert [rows for _, _, rows in log] == [2_500] * 4 + [0, 1]
     if engine.kind == "postgres":

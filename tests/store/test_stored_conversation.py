@@ -236,7 +236,7 @@ class StoredConversationMachine(RuleBasedStateMachine):
     def set(self, system: str | None, fewer: bool) -> None:
         def change(chat: Chat) -> None:
             if isinstance(chat, StoredConversation):
-                chat.set(system=system, tools=TOOLS[:2] if fewer else TOOLS)
+                chat.update_settings(system=system, tools=TOOLS[:2] if fewer else TOOLS)
             else:
                 chat.system, chat.tools = system, TOOLS[:2] if fewer else TOOLS
 
@@ -281,7 +281,7 @@ class StoredConversationMachine(RuleBasedStateMachine):
     def undo(self) -> None:
         def change(chat: Chat) -> None:
             if isinstance(chat, StoredConversation):
-                chat.undo()
+                chat.undo_compression()
 
         def back() -> None:
             asked = self.model.state.last_request
@@ -430,7 +430,7 @@ def _add_late_result(kept: StoredConversation) -> None:
 
 def _undo(kept: StoredConversation) -> None:
     assert kept.compress("drop-oldest", 200).changes
-    kept.undo()
+    kept.undo_compression()
 
 
 CHANGES: dict[str, Callable[[StoredConversation], object]] = {
@@ -442,7 +442,7 @@ CHANGES: dict[str, Callable[[StoredConversation], object]] = {
     "rewind": lambda kept: kept.rewind("turn-5"),
     "rewind far": lambda kept: kept.rewind("turn-1"),
     "late": _add_late_result,
-    "set": lambda kept: kept.set(system="Be long."),
+    "set": lambda kept: kept.update_settings(system="Be long."),
     "reload": lambda kept: kept.reload(),
 }
 

@@ -175,7 +175,7 @@ def _check_reply(reply: Reply, events: Sequence[Event]) -> None:
         assert sorted(calls) == sorted(call.id for call in reply.calls)
     assert [event.usage for event in events if isinstance(event, UsageUpdate)] == ([reply.usage] if reply.usage else [])
     if isinstance(events[-1], Finished):
-        assert (events[-1].finish, events[-1].cause) == (reply.finish, reply.raw_finish)
+        assert (events[-1].finish, events[-1].raw_finish) == (reply.finish, reply.raw_finish)
     else:
         assert reply.finish == "error"
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from segue.canonical.blocks import Block, Media, Opaque, Origin, Text, ToolCall, ToolResponse
 from segue.canonical.request import Reply, Usage
-from segue.models import identify
+from segue.models import parse_model
 from segue.render.report import Report
 from segue.wire.base import ApiError, RenderContext, Wire
 from segue.wire.events import (
@@ -163,7 +163,7 @@ def render_whole_reply(wire: Wire, reply: Reply) -> Body:
 
 
 def _projection(wire: Wire, report: Report | None, policy: str) -> RenderContext:
-    ids = IdMap(wire.ids(identify(wire.default_model)), provider=wire.provider, policy=policy, unique_per_turn=True)
+    ids = IdMap(wire.ids(parse_model(wire.default_model)), provider=wire.provider, policy=policy, unique_per_turn=True)
     return RenderContext(ids, NameMap(ANY_NAME), report if report is not None else Report(target=wire.name))
 
 

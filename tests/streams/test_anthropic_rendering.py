@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from segue.canonical.blocks import Origin, Text, Thinking, ToolCall
 from segue.canonical.request import Reply, Usage
-from segue.models import identify
+from segue.models import parse_model
 from segue.render.report import Report
 from segue.wire.anthropic import ANTHROPIC
 from segue.wire.base import ApiError, RenderContext
@@ -341,7 +341,7 @@ def test_cross_api_stop_sequence() -> None:
 
 def test_requested_model_where_the_reply_has_none() -> None:
     projection = RenderContext(
-        IdMap(ANTHROPIC.ids(identify(None)), provider="x"), NameMap(ANTHROPIC.names(identify(None))), Report()
+        IdMap(ANTHROPIC.ids(parse_model(None)), provider="x"), NameMap(ANTHROPIC.names(parse_model(None))), Report()
     )
     renderer = ANTHROPIC.stream_renderer(projection, "claude-haiku-4-5", None)
     assert b'"model":"claude-haiku-4-5"' in renderer.render([ReplyStart()])

@@ -7,8 +7,8 @@ from typing import Any
 
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
-from segue.wire.text.base import ResultText
 from segue.wire.text.declared_tools import DeclaredTools
+from segue.wire.text.text_format import ResultText
 from tests.templates.engine import prompt
 
 Message = dict[str, Any]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from segue.wire.text.base import TextFormat
 from segue.wire.text.deepseek import DEEPSEEK_TEXT
 from segue.wire.text.gemma import GEMMA
 from segue.wire.text.hermes import HERMES
 from segue.wire.text.kimi import KIMI_TEXT
 from segue.wire.text.llama import LLAMA
 from segue.wire.text.mistral import MISTRAL_TEXT
+from segue.wire.text.text_format import TextFormat
 from segue.wire.text.xml_render import XML
 
 QWEN_25, QWEN_3, QWQ = "Qwen-Qwen2.5-7B-Instruct", "Qwen-Qwen3-0.6B", "Qwen-QwQ-32B"

@@ -17,8 +17,8 @@ from msgspec import Struct
 
 import segue
 from segue.canonical.blocks import ToolCall
-from segue.wire.text.base import TextFormat
 from segue.wire.text.llama import LLAMA
+from segue.wire.text.text_format import TextFormat
 from tests.templates import models
 from tests.templates.engine import prompt
 from tests.templates.histories import (

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from segue.wire.text.base import FoundCall, TextFormat
 from segue.wire.text.deepseek import DEEPSEEK_TEXT
 from segue.wire.text.gemma import GEMMA
 from segue.wire.text.hermes import HERMES
@@ -19,6 +18,7 @@ from segue.wire.text.kimi import KIMI_TEXT
 from segue.wire.text.llama import LLAMA
 from segue.wire.text.mistral import MISTRAL_TEXT
 from segue.wire.text.scan import scan_text
+from segue.wire.text.text_format import FoundCall, TextFormat
 from segue.wire.text.xml_render import XML_VARIANTS
 from tests.templates import models
 from tests.templates.engine import prompt

@@ -8,7 +8,7 @@ from typing import Any
 from segue.canonical.blocks import Message
 from segue.canonical.pairing import pair
 from segue.canonical.request import Reply
-from segue.models import identify
+from segue.models import parse_model
 from segue.render.constraints import Policy
 from segue.render.passes import render
 from segue.render.report import Report
@@ -22,10 +22,10 @@ def convert_body(
 ) -> tuple[dict[str, Any], Report]:
     request = source.parse_request(body)
     name = model or (request.model if source is target else None)
-    known = identify(name or target.default_model)
+    known = parse_model(name or target.default_model)
     report = Report(target=target.name)
     transcript = render(request, target.constraints(known), Policy(**policy), report, model=name)
-    names = NameMap(target.names(identify(None)))
+    names = NameMap(target.names(parse_model(None)))
     ids = IdMap.project(transcript, target.ids(known), names.render)
     return target.render_request(transcript, RenderContext(ids, names, report, fetch)), report
 
@@ -38,8 +38,8 @@ def render_client_reply(reply: Reply, target: Wire) -> tuple[dict[str, Any], Rep
     """The reply as a client of the target gets it."""
     (message,) = pair([Message("ai", reply.blocks)])
     report = Report(target=target.name)
-    names = NameMap(target.names(identify(None)))
-    ids = IdMap(target.ids(identify(target.default_model)), provider=target.provider, unique_per_turn=True)
+    names = NameMap(target.names(parse_model(None)))
+    ids = IdMap(target.ids(parse_model(target.default_model)), provider=target.provider, unique_per_turn=True)
     ids.add_messages([message], names.render)
     paired = Reply(
         message.blocks, reply.finish, reply.usage, reply.id, reply.model, reply.stop_sequence, native=reply.native

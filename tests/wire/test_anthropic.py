@@ -35,7 +35,7 @@ from segue.canonical.blocks import (
 from segue.canonical.pairing import pair
 from segue.canonical.request import Options, Reasoning, Reply, Request, ResponseFormat, Tool, ToolChoice, Usage
 from segue.errors import InputError, ProjectionError, RemoteProtocolError
-from segue.models import identify
+from segue.models import parse_model
 from segue.render.constraints import Policy
 from segue.render.passes import render
 from segue.render.report import Report
@@ -61,13 +61,13 @@ def transcript_of(request: Request, *, model: str | None = None, **changes: Any)
     }
     model = model or request.model
     return Transcript(
-        request=request, constraints=constraints(identify(model)), policy=Policy(), model=model, **(fields | changes)
+        request=request, constraints=constraints(parse_model(model)), policy=Policy(), model=model, **(fields | changes)
     )
 
 
 def projection_of(transcript: Transcript) -> RenderContext:
-    names = NameMap(ANTHROPIC.names(identify(None)))
-    ids = IdMap.project(transcript, ANTHROPIC.ids(identify(transcript.model)), names.render)
+    names = NameMap(ANTHROPIC.names(parse_model(None)))
+    ids = IdMap.project(transcript, ANTHROPIC.ids(parse_model(transcript.model)), names.render)
     return RenderContext(ids=ids, names=names, report=Report())
 
 
@@ -287,7 +287,7 @@ def test_valid_body_is_unchanged_for_same_api(body):
 def test_render_passes_leave_valid_body_unchanged(body):
     request = ANTHROPIC.parse_request(body)
     report = Report()
-    transcript = render(request, constraints(identify(request.model)), Policy(), report, model=request.model)
+    transcript = render(request, constraints(parse_model(request.model)), Policy(), report, model=request.model)
     made, late = render_body(transcript)
     assert json.dumps(made) == json.dumps(body)
     assert report.findings == late.findings == []
@@ -1204,7 +1204,7 @@ def test_error_kinds_follow_the_status(status, kind):
     ],
 )
 def test_constraints_by_model(model, first, ending, bound, adapts):
-    row = constraints(identify(model))
+    row = constraints(parse_model(model))
     assert (row.first_speaker, row.ending, row.reasoning_binding, row.reasoning_is_adaptive) == (
         first,
         ending,

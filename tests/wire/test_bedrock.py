@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import segue
-from segue.models import identify
+from segue.models import parse_model
 from segue.wire.base import ApiError
 from segue.wire.registry import WIRES
 from tests import converse
@@ -661,7 +661,7 @@ def test_input_error_names_the_path(change: dict[str, Any], path: str) -> None:
     ],
 )
 def test_ids_of_models(name: str, family: str, line: str, version: tuple[int, ...]) -> None:
-    model = identify(name)
+    model = parse_model(name)
     assert (model.family, model.line, model.version) == (family, line, version)
     assert segue.detect(name).target == "bedrock"
 

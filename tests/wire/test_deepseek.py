@@ -10,7 +10,7 @@ import pytest
 import segue
 from segue.canonical.blocks import Thinking
 from segue.canonical.request import Options, Reasoning
-from segue.models import identify
+from segue.models import parse_model
 from segue.wire.anthropic import ANTHROPIC
 from segue.wire.dialects.deepseek import WIRE as DEEPSEEK
 from segue.wire.dialects.kimi import WIRE as KIMI
@@ -291,7 +291,7 @@ def test_developer_message_becomes_system() -> None:
 
 def test_constraints_by_model() -> None:
     chat, reasoner, r1, v4 = (
-        DEEPSEEK.constraints(identify(name)) for name in ("deepseek-chat", "deepseek-reasoner", "deepseek-r1", V4)
+        DEEPSEEK.constraints(parse_model(name)) for name in ("deepseek-chat", "deepseek-reasoner", "deepseek-r1", V4)
     )
     assert [row.reasoning_replay for row in (chat, reasoner, r1, v4)] == ["plain", "plain", "refused", "plain"]
     assert [row.alternation for row in (chat, reasoner, r1, v4)] == ["free", "merged", "strict", "free"]

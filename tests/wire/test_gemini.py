@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import segue
 from segue.canonical.blocks import Media, Opaque, Text, Thinking, ToolCall, ToolResponse
 from segue.errors import InputError
-from segue.models import identify
+from segue.models import parse_model
 from segue.wire.gemini import GEMINI, constraints
 from tests.budget import examples
 from tests.conversations.sdk import complaints
@@ -804,7 +804,7 @@ def test_same_api_only_declared_names_must_be_valid():
     ],
 )
 def test_constraints_by_model(name: str | None, calls: str, media: bool, reasons: bool):
-    row = constraints(identify(name))
+    row = constraints(parse_model(name))
     assert (row.reasoning_required_on_calls, bool(row.media_in_results), row.can_reason) == (calls, media, reasons)
     assert (row.api, row.provider, row.result_grouping, row.has_error_flag) == ("gemini", "gemini", "alone", True)
 

@@ -10,7 +10,7 @@ import pytest
 import segue
 from segue.canonical.blocks import Thinking, responses_of
 from segue.canonical.request import Options, Reasoning, Reply, ToolChoice
-from segue.models import identify
+from segue.models import parse_model
 from segue.wire.dialects.kimi import WIRE as KIMI
 from segue.wire.openai_chat import OPENAI_CHAT
 from tests.wire.conversion import convert_body, convert_reply, render_client_reply
@@ -170,7 +170,7 @@ def test_k3_pairs_by_order() -> None:
 
 
 def test_constraints_by_model() -> None:
-    k2, thinking, k3 = (identify(name) for name in ("kimi-k2-0905-preview", "kimi-k2-thinking", "kimi-k3"))
+    k2, thinking, k3 = (parse_model(name) for name in ("kimi-k2-0905-preview", "kimi-k2-thinking", "kimi-k3"))
     assert [KIMI.ids(model).name for model in (k2, thinking, k3)] == ["kimi", "kimi", "kimi-k3"]
     assert [KIMI.constraints(model).pairs_by_position for model in (k2, thinking, k3)] == [False, False, True]
     assert [KIMI.constraints(model).reasoning_required_on_calls for model in (k2, thinking, k3)] == [

@@ -12,7 +12,7 @@ import segue
 from segue.canonical.blocks import Media, Message, Opaque, Origin, Text, Thinking, ToolCall
 from segue.canonical.pairing import pair
 from segue.canonical.request import Options, Reply, ToolChoice
-from segue.models import identify
+from segue.models import parse_model
 from segue.wire import ids
 from segue.wire.anthropic import ANTHROPIC
 from segue.wire.base import ApiError
@@ -609,7 +609,7 @@ def test_a_budget_becomes_the_nearest_effort(budget: int, large: str, medium: st
 
 def test_constraints_by_model() -> None:
     def row(name: str) -> Any:
-        return MISTRAL.constraints(identify(name))
+        return MISTRAL.constraints(parse_model(name))
 
     assert [row(n).calls_without_text for n in ("open-mixtral-8x22b", "mistral-small-2501", "mistral-large")] == [
         1,
@@ -617,7 +617,7 @@ def test_constraints_by_model() -> None:
         0,
     ]
     assert [row(n).text_only_results for n in ("mistral-large-2512", "mistral-small-2603")] == [True, False]
-    assert not any(MISTRAL.ids(identify(name)).accepts("call_1") for name in ("devstral-2512", "devstral-latest"))
+    assert not any(MISTRAL.ids(parse_model(name)).accepts("call_1") for name in ("devstral-2512", "devstral-latest"))
     pictures = {
         name: "image" in row(name).media_in_user for name in ("pixtral-12b-2409", "codestral-2508", "ministral-8b")
     }

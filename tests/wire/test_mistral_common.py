@@ -17,7 +17,7 @@ from mistral_common.protocol.instruct.validator import ValidationMode, get_valid
 from mistral_common.tokens.tokenizers.base import TokenizerVersion
 
 import segue
-from segue.models import identify
+from segue.models import parse_model
 from tests.budget import examples
 from tests.conversations.table import CASES
 from tests.each import for_each
@@ -78,7 +78,7 @@ def complaints(body: Body, generation: int) -> str | None:
 
 
 def test_models_cover_the_tokenizers() -> None:
-    assert {identify(name).generation for name in MODELS.values()} == set(MODELS)
+    assert {parse_model(name).tokenizer_version for name in MODELS.values()} == set(MODELS)
 
 
 @IN_EVERY_GENERATION

@@ -43,7 +43,7 @@ from segue.canonical.request import (
     Usage,
 )
 from segue.errors import InputError, ProjectionError
-from segue.models import identify
+from segue.models import parse_model
 from segue.render.constraints import Policy
 from segue.render.report import Report
 from segue.render.transcript import Transcript
@@ -246,7 +246,7 @@ def without_native(message: Message) -> Message:
 
 def rendered(request: Request, *, model: str | None = None, fetch=None) -> tuple[dict[str, Any], Report]:
     """The wire alone, without the passes."""
-    demands = OPENAI_CHAT.constraints(identify(model or "gpt-4.1"))
+    demands = OPENAI_CHAT.constraints(parse_model(model or "gpt-4.1"))
     transcript = Transcript(
         request=request,
         constraints=demands,
@@ -257,8 +257,8 @@ def rendered(request: Request, *, model: str | None = None, fetch=None) -> tuple
         options=request.options,
         model=model,
     )
-    names, report = NameMap(OPENAI_CHAT.names(identify(None))), Report()
-    ids = IdMap.project(transcript, OPENAI_CHAT.ids(identify(model)), names.render)
+    names, report = NameMap(OPENAI_CHAT.names(parse_model(None))), Report()
+    ids = IdMap.project(transcript, OPENAI_CHAT.ids(parse_model(model)), names.render)
     return OPENAI_CHAT.render_request(transcript, RenderContext(ids, names, report, fetch)), report
 
 
@@ -359,7 +359,7 @@ def test_changed_options_are_merged_into_existing_keys() -> None:
     request = OPENAI_CHAT.parse_request(body)
     transcript = Transcript(
         request=request,
-        constraints=OPENAI_CHAT.constraints(identify("gpt-5")),
+        constraints=OPENAI_CHAT.constraints(parse_model("gpt-5")),
         policy=Policy(),
         system=(),
         messages=request.messages,
@@ -367,8 +367,8 @@ def test_changed_options_are_merged_into_existing_keys() -> None:
         options=replace(request.options, max_tokens=9, reasoning=Reasoning(enabled=False), seed=1),
         model="gpt-5.1",
     )
-    names = NameMap(OPENAI_CHAT.names(identify(None)))
-    ids = IdMap.project(transcript, OPENAI_CHAT.ids(identify("gpt-5")), names.render)
+    names = NameMap(OPENAI_CHAT.names(parse_model(None)))
+    ids = IdMap.project(transcript, OPENAI_CHAT.ids(parse_model("gpt-5")), names.render)
     made = OPENAI_CHAT.render_request(transcript, RenderContext(ids, names, Report()))
     assert list(made.items()) == [
         ("max_tokens", 9),
@@ -651,7 +651,7 @@ def test_cross_api_calls_and_results() -> None:
     assert [finding.kind for finding in report.findings] == ["reasoning"]
     assert all(call_id.startswith("call_") for call_id in ids)
     assert [entry.get("function", entry.get("custom")) for entry in call_item["tool_calls"]] == [
-        {"name": NameMap(OPENAI_CHAT.names(identify(None))).render("ns.read"), "arguments": '{"a":1}'},
+        {"name": NameMap(OPENAI_CHAT.names(parse_model(None))).render("ns.read"), "arguments": '{"a":1}'},
         {"name": "patch", "input": "free"},
         {"name": "cut", "arguments": '{"a'},
     ]
@@ -896,10 +896,10 @@ def test_dropped_prefill_is_reported_once(target: str) -> None:
 
 
 def test_constraints_by_model() -> None:
-    assert OPENAI_CHAT.constraints(identify("gpt-5.6-terra")).reasoning_excludes_tools
-    assert OPENAI_CHAT.constraints(identify("gpt-6")).reasoning_excludes_tools
-    assert not OPENAI_CHAT.constraints(identify("gpt-5.5")).reasoning_excludes_tools
-    assert not OPENAI_CHAT.constraints(identify("o9")).reasoning_excludes_tools
+    assert OPENAI_CHAT.constraints(parse_model("gpt-5.6-terra")).reasoning_excludes_tools
+    assert OPENAI_CHAT.constraints(parse_model("gpt-6")).reasoning_excludes_tools
+    assert not OPENAI_CHAT.constraints(parse_model("gpt-5.5")).reasoning_excludes_tools
+    assert not OPENAI_CHAT.constraints(parse_model("o9")).reasoning_excludes_tools
 
 
 # -------------------------------------------------------------------------------------------------- replies and errors

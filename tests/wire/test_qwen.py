@@ -10,7 +10,7 @@ import pytest
 import segue
 from segue.canonical.blocks import responses_of
 from segue.canonical.request import Options, Reasoning
-from segue.models import identify
+from segue.models import parse_model
 from segue.wire.anthropic import ANTHROPIC
 from segue.wire.dialects.deepseek import WIRE as DEEPSEEK
 from segue.wire.dialects.kimi import WIRE as KIMI
@@ -242,7 +242,7 @@ def test_pictures_for_models_that_see() -> None:
 def test_results_are_paired_by_id() -> None:
     request = QWEN.parse_request(SAME_API["a loop"])
     assert [responses_of(message)[0].name for message in request.messages[3:5]] == ["list", "read"]
-    assert not QWEN.constraints(identify("qwen-plus")).pairs_by_position
+    assert not QWEN.constraints(parse_model("qwen-plus")).pairs_by_position
 
 
 def test_a_reply() -> None:

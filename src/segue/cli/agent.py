@@ -18,8 +18,8 @@ from segue.cli.emulated_providers import EmulatedProviders
 from segue.cli.providers import Providers
 from segue.cli.run_options import RunOptions
 from segue.errors import InputError, SegueError
+from segue.runtime.conversation_log import ConversationLog, InMemoryLog
 from segue.runtime.events import ConversationCompressed, ExchangeEnded
-from segue.runtime.log import ConversationLog, InMemoryLog
 from segue.runtime.providers import Endpoint
 from segue.runtime.routing import ByRule, Failover, Fixed, RoundRobin, Route, RouteContext, RoutingRule
 from segue.runtime.scheduler import Limits
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from segue.runtime.provider_client import ProviderClient
     from segue.runtime.toolbox import Toolbox
-    from segue.store.base import HistoryStore
+    from segue.store.base import ConversationStore
 
 __all__ = ["Agent"]
 
@@ -73,7 +73,7 @@ class Agent:
         self.providers: Providers
         self.route: Route
         self.model_reason = ""
-        self.store: HistoryStore | None = None
+        self.store: ConversationStore | None = None
         self.tools: AgentTools
         self.toolbox: Toolbox
         self.session: Session
@@ -154,7 +154,7 @@ class Agent:
     def endpoint(self, name: str) -> Endpoint:
         """The endpoint of a model; raises `InputError` for an unknown name."""
         if self._emulated is not None:
-            return self.providers.with_format(self._emulated.endpoint(name), self._options.tool_format)
+            return self.providers.with_tool_format(self._emulated.endpoint(name), self._options.tool_format)
         return self.providers.endpoint(name, self._options.tool_format)
 
     def price(self, provider: str, model: str, usage: Usage) -> float | None:
@@ -276,7 +276,7 @@ class Agent:
         """A stored conversation by a prefix of its id."""
         if self.store is None:
             raise InputError("conversations are not stored (--no-store)")
-        return StoredConversation(self.store, self.store.find(prefix))
+        return StoredConversation(self.store, self.store.find_id(prefix))
 
     def _open_log(self) -> ConversationLog:
         options = self._options
@@ -298,7 +298,7 @@ class Agent:
         if options.fork:
             log = log.fork()
         if options.system is not None and options.system != log.chat.system:
-            log.set(system=options.system)
+            log.update_settings(system=options.system)
         return log
 
     def _compress_if_full(self) -> None:

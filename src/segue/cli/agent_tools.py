@@ -100,7 +100,7 @@ def validate_rules(config: Config, flag_rules: Sequence[str] = ()) -> None:
 
 def _add_installed(tools: list[Tool]) -> list[Tool]:
     """Add the tools of installed packages. One whose name is taken or that fails to load is reported and skipped."""
-    from segue.runtime.functions import installed_tools
+    from segue.runtime.function_tools import installed_tools
 
     installed, problems = installed_tools()
     names = {tool.name for tool in tools} | {_TASK_TOOL}

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from segue.canonical.blocks import Message
     from segue.canonical.compress import CompressionResult
-    from segue.store.base import HistoryStore
+    from segue.store.base import ConversationStore
 
 # As in `canonical.compress.STRATEGIES`, which is not loaded for `--help`.
 STRATEGIES = ("truncate-results", "drop-oldest", "middle-out", "dense")
@@ -59,7 +59,7 @@ def command(
         if any((strategy, budget is not None, summarise, dry_run)):
             raise click.UsageError("--undo can't be combined with other options", ctx)
         with user_store.connect() as store:
-            _undo(store, store.find(id), as_json=as_json)
+            _undo(store, store.find_id(id), as_json=as_json)
         return
     if strategy is None or budget is None:
         raise click.UsageError("give --strategy and --budget, or --undo", ctx)
@@ -68,7 +68,7 @@ def command(
     if summarise is not None and strategy != "middle-out":
         raise click.UsageError(f"--summarise works only with middle-out, not {strategy}", ctx)
     with user_store.connect() as store:
-        name = store.find(id)
+        name = store.find_id(id)
         summariser = _make_summariser(summarise) if summarise is not None else None
         result = _compress(store, name, strategy, budget, summariser, dry_run=dry_run)
     with nullcontext() if dry_run else streams.report_if_unwritten("compressed", name):
@@ -77,7 +77,7 @@ def command(
 
 
 def _compress(
-    store: HistoryStore,
+    store: ConversationStore,
     name: str,
     strategy: str,
     budget: int,
@@ -95,11 +95,11 @@ def _compress(
         return chat.compress(strategy, budget, summarise=summarise)
 
 
-def _undo(store: HistoryStore, name: str, *, as_json: bool) -> None:
+def _undo(store: ConversationStore, name: str, *, as_json: bool) -> None:
     from segue.store.conversation import StoredConversation
 
     with StoredConversation(store, name) as chat:
-        chat.undo()
+        chat.undo_compression()
         count = len(chat.messages)
     with streams.report_if_unwritten("compression undone", name):
         if as_json:
@@ -156,10 +156,10 @@ def _print_result(name: str, result: CompressionResult, *, as_json: bool, **argu
         streams.write(msgspec.json.encode(value), b"\n")
         return
     if result.changes:
-        from segue.view.format import format_notes
+        from segue.view.format import format_changes
 
         lines = [
-            *format_notes(result.changes),
+            *format_changes(result.changes),
             f"{result.before:,} → {result.tokens:,} tokens{_format_remaining(result)}",
         ]
     else:

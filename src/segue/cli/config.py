@@ -18,7 +18,7 @@ from msgspec import json
 from msgspec.structs import replace
 
 from segue.cli import streams, trust_store
-from segue.cli.settings import McpServer, Provider, Settings, Tools, from_variables, parse, read
+from segue.cli.settings import McpServerSettings, ProviderSettings, Settings, ToolSettings, from_variables, parse, read
 from segue.cli.streams import BadInputError
 from segue.errors import InputError
 
@@ -203,9 +203,11 @@ def _find_restricted(settings: Settings) -> dict[str, str]:
     return {name: json.encode(value).decode() for name, value in restricted.items()}
 
 
-def _describe_server(server: McpServer) -> dict[str, object]:
-    default = McpServer()
-    values = {name: getattr(server, name) for name in McpServer.__struct_fields__ if name not in ("command", "args")}
+def _describe_server(server: McpServerSettings) -> dict[str, object]:
+    default = McpServerSettings()
+    values = {
+        name: getattr(server, name) for name in McpServerSettings.__struct_fields__ if name not in ("command", "args")
+    }
     changed = {name: value for name, value in values.items() if value != getattr(default, name)}
     return {"command": server.program, **changed} if server.program else changed
 
@@ -238,22 +240,26 @@ def _merge_settings(upper: Settings, lower: Settings) -> Settings:
     )
 
 
-def _merge_providers(upper: Mapping[str, Provider], lower: Mapping[str, Provider]) -> dict[str, Provider]:
+def _merge_providers(
+    upper: Mapping[str, ProviderSettings], lower: Mapping[str, ProviderSettings]
+) -> dict[str, ProviderSettings]:
     """Merge by key, so that a project file that sets a tool format keeps the user's base URL."""
     merged = dict(lower)
     for name, provider in upper.items():
-        below = lower.get(name, Provider())
-        values = {key: _first_set(getattr(provider, key), getattr(below, key)) for key in Provider.__struct_fields__}
-        merged[name] = Provider(**values)
+        below = lower.get(name, ProviderSettings())
+        values = {
+            key: _first_set(getattr(provider, key), getattr(below, key)) for key in ProviderSettings.__struct_fields__
+        }
+        merged[name] = ProviderSettings(**values)
     return merged
 
 
-def _merge_tools(upper: Tools, lower: Tools) -> Tools:
+def _merge_tools(upper: ToolSettings, lower: ToolSettings) -> ToolSettings:
     if upper.only is not None and lower.only is not None:
         only = tuple(name for name in upper.only if name in lower.only)
     else:
         only = _first_set(upper.only, lower.only)
-    return Tools(
+    return ToolSettings(
         allow=_merge_lists(upper.allow, lower.allow),
         ask=_merge_lists(upper.ask, lower.ask),
         deny=_merge_lists(upper.deny, lower.deny),

@@ -17,7 +17,7 @@ from segue.canonical.blocks import Thinking, ToolCall
 from segue.cli.demo_naive import copy_history
 from segue.cli.demo_task import STOPS, SYSTEM, TASK, TOOLS, Stop
 from segue.cli.demo_tools import DemoTools
-from segue.emulator import Emulator, Recorded, start
+from segue.emulator import Emulator, RecordedRequest, start
 from segue.emulator.client import Response, post
 
 __all__ = ["Call", "Finding", "Step", "Totals", "list_stops", "run_steps", "sum_steps"]
@@ -169,7 +169,7 @@ class _Journey:
             user=stop.user or "",
         )
 
-    def _send(self, emulator: Emulator, model: str, rendered: dict[str, Any]) -> tuple[Recorded, Response]:
+    def _send(self, emulator: Emulator, model: str, rendered: dict[str, Any]) -> tuple[RecordedRequest, Response]:
         """Send the request. In naive mode a rejected copy is recorded and segue's request is sent instead."""
         if self._naive:
             sent = post(emulator, copy_history(self._chat.messages, emulator.api, rendered), model=model, stream=True)

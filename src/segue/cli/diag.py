@@ -49,7 +49,7 @@ def command(
     from segue.redaction import redact, redact_values
 
     with user_store.connect() as store:
-        diagnosis = diagnose(store, store.find(id), turn, target, model)
+        diagnosis = diagnose(store, store.find_id(id), turn, target, model)
     if as_json:
         import msgspec
 

@@ -25,10 +25,10 @@ from segue.cli.turns import select_turn
 from segue.conformance.rule import Verdict
 from segue.errors import InputError
 from segue.render.report import Fault, Finding
-from segue.store.base import HistoryStore, Lease, Record, format_time
+from segue.store.base import ConversationStore, Lease, Record, format_time
 from segue.store.events import CompressionApplied, CompressionUndone, ReplyBroken, Sent, Switched, event_kind
 from segue.store.replay import ReplayState, replay_events
-from segue.view.format import format_count, format_notes, shorten
+from segue.view.format import format_changes, format_count, shorten
 from segue.view.lines import is_message
 from segue.wire.registry import WIRES, find_row, find_wire
 
@@ -54,7 +54,7 @@ class Diagnosis(Struct):
     model: str | None
     verdict: Verdict
     findings: list[Finding]
-    compression_notes: list[str]
+    compression_lines: list[str]
     """Summary lines of the compressions still in effect."""
     faulty_layer: Fault | None
     store: dict[str, Any]
@@ -96,7 +96,7 @@ class Diagnosis(Struct):
                 yield f"{layer}:"
                 yield from _format_findings([finding for finding in of_layer if finding.kind != "compressed"])
                 if any(finding.kind == "compressed" for finding in of_layer):
-                    yield from (f"  compressed: {line}" for line in self.compression_notes)
+                    yield from (f"  compressed: {line}" for line in self.compression_lines)
         if not self.findings:
             yield ""
             yield "no findings: the history is sent unchanged"
@@ -136,7 +136,7 @@ def _format_value(value: Any) -> str:
 
 
 def diagnose(
-    store: HistoryStore, conversation: str, turn: str | None, target: str | None, model: str | None
+    store: ConversationStore, conversation: str, turn: str | None, target: str | None, model: str | None
 ) -> Diagnosis:
     """Replay the events up to a turn, render and check. Nothing is written."""
     events = list(store.events(conversation))
@@ -164,8 +164,8 @@ def diagnose(
         model=model,
         verdict=verdict,
         findings=list(report.findings),
-        compression_notes=list(
-            format_notes([n for n in chat.state.compression_changes if not chat.state.history.is_rewound(n.calls)])
+        compression_lines=list(
+            format_changes([n for n in chat.state.compression_changes if not chat.state.history.is_rewound(n.calls)])
         ),
         faulty_layer=None if verdict else _find_layer(rendered, chosen),
         store=_store_facts(records, replayed, store.lease(conversation)),

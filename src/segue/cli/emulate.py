@@ -11,7 +11,7 @@ import click
 from segue.cli import options, streams
 
 if TYPE_CHECKING:
-    from segue.emulator import Emulator, Recorded
+    from segue.emulator import Emulator, RecordedRequest
 
 
 class _Port(click.IntRange):
@@ -62,7 +62,7 @@ def command(
     stopped = threading.Event()
     failed: list[Exception] = []
 
-    def print_record(record: Recorded) -> None:
+    def print_record(record: RecordedRequest) -> None:
         """Runs on the emulator's thread, so a write error is passed to the main thread, which ends the command."""
         try:
             if as_json:
@@ -103,7 +103,7 @@ def _encode_opening(emulator: Emulator) -> bytes:
     return msgspec.json.encode({"api": emulator.api, "url": emulator.url, "base_url": emulator.base_url})
 
 
-def _format_record(record: Recorded) -> str:
+def _format_record(record: RecordedRequest) -> str:
     """One request: path, status, violated rules, and the reply."""
     parts = [f"{record.number} {record.method} {record.path} {record.status or 'reset'}"]
     if record.fault:
@@ -125,7 +125,7 @@ def _format_record(record: Recorded) -> str:
     return streams.one_line("; ".join(parts))
 
 
-def _encode_record(record: Recorded) -> bytes:
+def _encode_record(record: RecordedRequest) -> bytes:
     import msgspec
 
     return msgspec.json.encode(record)

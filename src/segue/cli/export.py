@@ -10,7 +10,7 @@ from segue._literals import Api
 from segue.cli import options, streams, user_store
 
 if TYPE_CHECKING:
-    from segue.store.base import HistoryStore, Summary
+    from segue.store.base import ConversationStore, Summary
 
 _DOCUMENTS = ("html", "md", "json")
 
@@ -55,7 +55,7 @@ def command(id: str, *, form: str, model: str | None, out: str | None, as_json: 
     if model is not None and form in _DOCUMENTS:
         raise click.UsageError("--model works only if --format is an API", click.get_current_context())
     with user_store.connect() as store:
-        summary = store.get(store.find(id))
+        summary = store.get(store.find_id(id))
         data, more = render_export(store, summary, form, model)
     if not as_json and (findings := more.get("report", {}).get("findings")):
         from collections import Counter
@@ -77,7 +77,9 @@ def command(id: str, *, form: str, model: str | None, out: str | None, as_json: 
     streams.write(data, b"" if data.endswith(b"\n") else b"\n")
 
 
-def render_export(store: HistoryStore, summary: Summary, form: str, model: str | None) -> tuple[bytes, dict[str, Any]]:
+def render_export(
+    store: ConversationStore, summary: Summary, form: str, model: str | None
+) -> tuple[bytes, dict[str, Any]]:
     """The exported bytes, and the report for a request body."""
     if form == "json":
         from segue.store.export import dump_events

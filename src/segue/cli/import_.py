@@ -16,9 +16,9 @@ from segue.cli import options, streams, user_store
 
 if TYPE_CHECKING:
     from segue._conversation import Conversation
-    from segue.store.base import HistoryStore
+    from segue.store.base import ConversationStore
 
-Save = Callable[["HistoryStore", "str | None"], str]
+Save = Callable[["ConversationStore", "str | None"], str]
 
 
 @options.command("import")
@@ -93,7 +93,11 @@ def _parse_input(data: bytes, source: str | None) -> tuple[Save, dict[str, Any]]
 
 
 def _save_conversation(
-    chat: Conversation, target: tuple[str, str] | None, at: list[int | None], store: HistoryStore, title: str | None
+    chat: Conversation,
+    target: tuple[str, str] | None,
+    at: list[int | None],
+    store: ConversationStore,
+    title: str | None,
 ) -> str:
     """Store it; open calls stay open. The event with the model gets the time of the last message."""
     from segue.store.conversation import StoredConversation

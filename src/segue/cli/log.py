@@ -12,7 +12,7 @@ from segue.cli import completers, options, streams, user_store
 from segue.cli.conversation_table import format_conversations, format_local_time
 
 if TYPE_CHECKING:
-    from segue.store.base import HistoryStore, Hit, Record, Summary
+    from segue.store.base import ConversationStore, Hit, Record, Summary
 
 _DEFAULT_LIST = 50
 _DEFAULT_HITS = 20
@@ -55,7 +55,7 @@ def list_command(*, limit: int, before: str | None, as_json: bool) -> None:
     rows: Sequence[Summary] = ()
     if before is not None or user_store.exists():
         with user_store.connect() as store:
-            start = store.get(store.find(before)) if before is not None else None
+            start = store.get(store.find_id(before)) if before is not None else None
             rows = store.list(limit + 1, start)
     if as_json:
         _write_json([_summary_fields(row) for row in rows[:limit]])
@@ -88,7 +88,7 @@ def show_command(id: str, *, last: int | None, whole: bool, full: bool, as_json:
     if whole and last is not None:
         raise click.UsageError("--all and --last can't be combined", click.get_current_context())
     with user_store.connect() as store:
-        summary = store.get(store.find(id))
+        summary = store.get(store.find_id(id))
         records = store.events(summary.id) if whole else iter(_tail(store, summary, last or _DEFAULT_LAST))
         if as_json:
             _show_json(summary, records)
@@ -96,7 +96,7 @@ def show_command(id: str, *, last: int | None, whole: bool, full: bool, as_json:
             _show_lines(summary, records, full=full)
 
 
-def _tail(store: HistoryStore, summary: Summary, count: int) -> list[Record]:
+def _tail(store: ConversationStore, summary: Summary, count: int) -> list[Record]:
     """The last `count` messages and the events between them, read backwards page by page."""
     from segue.view.lines import is_message
 
@@ -125,11 +125,11 @@ def _show_json(summary: Summary, records: Iterator[Record]) -> None:
 
 
 def _show_lines(summary: Summary, records: Iterator[Record], *, full: bool) -> None:
-    from segue.view.call_numbers import CallNumbers
+    from segue.view.call_labels import CallLabels
     from segue.view.lines import format_event
 
     colour = streams.supports_colour()
-    calls = CallNumbers()
+    calls = CallLabels()
     first = True
     for record in records:
         if first and record.seq > 1:
@@ -221,7 +221,7 @@ def delete_command(ids: tuple[str, ...], *, yes: bool, as_json: bool) -> None:
     from segue.view.sanitize import sanitize_line
 
     with user_store.connect() as store:
-        rows = [store.get(name) for name in dict.fromkeys(map(store.find, ids))]
+        rows = [store.get(name) for name in dict.fromkeys(map(store.find_id, ids))]
         if not yes:
             if not streams.is_terminal(sys.stdin):
                 raise click.UsageError(

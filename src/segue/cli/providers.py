@@ -31,9 +31,9 @@ class Providers:
 
     def endpoint(self, name: str, tool_format: str | None = None) -> Endpoint:
         """The endpoint of a model given as `provider/model`, as provider alone, or as model alone."""
-        return self.with_format(providers.resolve(name, os.environ, self._overrides), tool_format)
+        return self.with_tool_format(providers.resolve(name, os.environ, self._overrides), tool_format)
 
-    def with_format(self, endpoint: Endpoint, tool_format: str | None) -> Endpoint:
+    def with_tool_format(self, endpoint: Endpoint, tool_format: str | None) -> Endpoint:
         """The endpoint with the tool format of the flag or `SEGUE_TOOL_FORMAT`."""
         chosen = tool_format or os.environ.get("SEGUE_TOOL_FORMAT")
         if not chosen:

@@ -39,7 +39,18 @@ from msgspec import Meta, Struct
 
 from segue.cli.streams import BadInputError, format_os_error
 
-__all__ = ["McpServer", "Model", "Price", "Provider", "Rule", "Settings", "Tools", "from_variables", "parse", "read"]
+__all__ = [
+    "McpServerSettings",
+    "ModelSettings",
+    "Price",
+    "ProviderSettings",
+    "RoutingRuleSettings",
+    "Settings",
+    "ToolSettings",
+    "from_variables",
+    "parse",
+    "read",
+]
 
 T = TypeVar("T", bound=Struct)
 NonEmptyText = Annotated[str, Meta(min_length=1)]
@@ -67,7 +78,7 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
 _MILLION = 1_000_000
 
 
-class Model(Struct, frozen=True, forbid_unknown_fields=True):
+class ModelSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """Context window and prices (dollars per million tokens) of a model."""
 
     context: Count | None = None
@@ -77,7 +88,7 @@ class Model(Struct, frozen=True, forbid_unknown_fields=True):
     cache_write: Money | None = None
 
 
-class Provider(Struct, frozen=True):
+class ProviderSettings(Struct, frozen=True):
     """A provider of the user, or changes to a known one. `model` is its default model."""
 
     title: NonEmptyText | None = None
@@ -87,7 +98,7 @@ class Provider(Struct, frozen=True):
     key_variable: NonEmptyText | tuple[NonEmptyText, ...] | None = None
     tool_format: NonEmptyText | None = None
     model: NonEmptyText | None = None
-    models: tuple[NonEmptyText, ...] | Mapping[str, Model] | None = None
+    models: tuple[NonEmptyText, ...] | Mapping[str, ModelSettings] | None = None
     headers: Mapping[str, str] | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -96,7 +107,7 @@ class Provider(Struct, frozen=True):
         return {name: value for name, value in values.items() if value is not None}
 
 
-class Tools(Struct, frozen=True):
+class ToolSettings(Struct, frozen=True):
     """Tool permissions and limits. `env` names variables passed to shells; `only` restricts the available tools."""
 
     allow: tuple[NonEmptyText, ...] = ()
@@ -108,7 +119,7 @@ class Tools(Struct, frozen=True):
     parallel: Count | None = None
 
 
-class McpServer(Struct, frozen=True):
+class McpServerSettings(Struct, frozen=True):
     """An MCP server: a command, as one list or with separate `args`, or a URL."""
 
     command: NonEmptyText | tuple[NonEmptyText, ...] = ()
@@ -151,7 +162,7 @@ class Price(Struct, frozen=True):
         return total / _MILLION
 
 
-class Rule(Struct, frozen=True):
+class RoutingRuleSettings(Struct, frozen=True):
     """The models to use under a condition; the first matching rule applies, and of its models the cheapest."""
 
     when: When
@@ -172,10 +183,10 @@ class Settings(Struct, frozen=True):
     route: RouteName | None = None
     store: NonEmptyText | None = None
     compress: Strategy | None = None
-    rules: tuple[Rule, ...] = ()
-    providers: Mapping[str, Provider] = {}
-    tools: Tools = Tools()
-    mcp: Mapping[str, McpServer] = {}
+    rules: tuple[RoutingRuleSettings, ...] = ()
+    providers: Mapping[str, ProviderSettings] = {}
+    tools: ToolSettings = ToolSettings()
+    mcp: Mapping[str, McpServerSettings] = {}
     prices: Mapping[str, Price] = {}
 
     @property
@@ -226,12 +237,13 @@ class _Reader:
     def read_settings(self, values: dict[str, Any]) -> Settings:
         self._check_keys(values, Settings, "")
         tables = {
-            "providers": self._read_tables(values, "providers", Provider),
+            "providers": self._read_tables(values, "providers", ProviderSettings),
             "mcp": {
-                name: self._check_server(name, it) for name, it in self._read_tables(values, "mcp", McpServer).items()
+                name: self._check_server(name, it)
+                for name, it in self._read_tables(values, "mcp", McpServerSettings).items()
             },
             "prices": self._read_tables(values, "prices", Price),
-            "tools": self._read_table(values.get("tools", {}), Tools, "tools"),
+            "tools": self._read_table(values.get("tools", {}), ToolSettings, "tools"),
             "rules": self._read_rules(values.get("rules", [])),
         }
         plain = self._read_table({name: value for name, value in values.items() if name not in tables}, Settings, "")
@@ -245,15 +257,18 @@ class _Reader:
             key: self._read_table(it, kind, f"{name}.{key}") for key, it in cast("dict[str, object]", tables).items()
         }
 
-    def _check_server(self, name: str, server: McpServer) -> McpServer:
+    def _check_server(self, name: str, server: McpServerSettings) -> McpServerSettings:
         if bool(server.program) == bool(server.url):
             raise self._error(f"mcp.{name}", "expected either command or url")
         return server
 
-    def _read_rules(self, tables: object) -> tuple[Rule, ...]:
+    def _read_rules(self, tables: object) -> tuple[RoutingRuleSettings, ...]:
         if not isinstance(tables, list):
             raise self._error("rules", "expected a list of tables, [[rules]]")
-        rules = [self._read_table(it, Rule, f"rules[{at}]") for at, it in enumerate(cast("list[object]", tables))]
+        rules = [
+            self._read_table(it, RoutingRuleSettings, f"rules[{at}]")
+            for at, it in enumerate(cast("list[object]", tables))
+        ]
         for at, rule in enumerate(rules):
             if (rule.model is not None) == bool(rule.models):
                 raise self._error(f"rules[{at}]", "expected either model or models")

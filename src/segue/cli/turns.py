@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from segue.errors import InputError
 from segue.store.base import Record
-from segue.store.events import Cancelled, Completed, MessageAdded, Rewound, Sent
+from segue.store.events import CallCancelled, CallCompleted, MessageAdded, Rewound, Sent
 
 __all__ = ["TurnSpan", "find_turns", "select_turn"]
 
@@ -42,7 +42,7 @@ def find_turns(records: Sequence[Record]) -> list[TurnSpan]:
                     turns[-1].key = key
                 keys.update((key,) if key is not None else ())
                 in_reply = True
-            case MessageAdded() | Completed() | Cancelled() | Sent():
+            case MessageAdded() | CallCompleted() | CallCancelled() | Sent():
                 in_reply = False
             case Rewound():
                 _end_last_turn(turns, index)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from segue.cli import config, streams
 
 if TYPE_CHECKING:
-    from segue.store.base import HistoryStore
+    from segue.store.base import ConversationStore
 
 __all__ = ["connect", "exists", "locate"]
 
@@ -40,7 +40,7 @@ def exists(*, trusting: bool = False) -> bool:
 
 
 @contextmanager
-def connect(*, create: bool = False, trusting: bool = False, quiet: bool = False) -> Generator[HistoryStore]:
+def connect(*, create: bool = False, trusting: bool = False, quiet: bool = False) -> Generator[ConversationStore]:
     """Open the store. A missing one is created with `create`, else an `InputError`.
 
     Prints that an untrusted project file's store setting is ignored, unless `quiet`.

@@ -19,8 +19,8 @@ __all__ = [
     "ChatRequest",
     "Message",
     "Result",
-    "Round",
     "Tool",
+    "Turn",
     "find_non_functions",
     "iter_messages",
     "parse_request",
@@ -92,7 +92,7 @@ class Result(msgspec.Struct, frozen=True, gc=False):
         return self.message.data.get("tool_call_id")
 
 
-class Round(msgspec.Struct, frozen=True, gc=False):
+class Turn(msgspec.Struct, frozen=True, gc=False):
     """The calls of one assistant message, the results after it, and system messages between those."""
 
     calls: Sequence[Call]
@@ -130,7 +130,7 @@ class ChatRequest(msgspec.Struct, frozen=True):
     model: Model
     messages: Sequence[Message]
     calls: Sequence[Call]
-    rounds: Sequence[Round]
+    turns: Sequence[Turn]
     orphans: Sequence[Result]
     tools: Sequence[Tool]
 
@@ -172,7 +172,7 @@ class _OpenTurn:
     """A turn while it is parsed: unanswered ids, and system messages not yet known to be inside the turn."""
 
     def __init__(self, calls: list[Call]) -> None:
-        self.round = Round(calls, [], [])
+        self.round = Turn(calls, [], [])
         self.open_ids = self.round.call_ids()
         self.pending: list[Message] = []
 
@@ -184,8 +184,8 @@ class _OpenTurn:
             self.open_ids.discard(result.id)
 
 
-def _group_rounds(messages: Sequence[Message], calls: Mapping[int, list[Call]]) -> tuple[list[Round], list[Result]]:
-    rounds: list[Round] = []
+def _group_rounds(messages: Sequence[Message], calls: Mapping[int, list[Call]]) -> tuple[list[Turn], list[Result]]:
+    rounds: list[Turn] = []
     orphans: list[Result] = []
     open_turn: _OpenTurn | None = None
     for message in messages:

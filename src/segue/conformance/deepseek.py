@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from segue.conformance import openai_chat
 from segue.conformance.chat_request import ChatRequest, Message, find_non_functions, parse_request
-from segue.conformance.rule import ModelFilter, Problem, RuleSet, Severity, Table
+from segue.conformance.rule import ModelFilter, Problem, RuleSet, RuleTable, Severity
 from segue.conformance.values import has_text, is_list, is_object, quote, type_name
 from segue.models import Model
 
@@ -43,7 +43,7 @@ _LONGEST_NAME = 64
 _MOST_TOOLS = 128
 _NOT_THINKING = re.compile(r"\b(?:chat|coder)\b")
 
-_table: Table[ChatRequest] = Table()
+_table: RuleTable[ChatRequest] = RuleTable()
 
 
 def _is_r1(model: Model) -> bool:
@@ -53,7 +53,7 @@ def _is_r1(model: Model) -> bool:
 def _is_v3(model: Model) -> bool:
     """True for V3 by its version, or by the alias deepseek-reasoner."""
     named = bool(model.version) and (2,) <= model.version < (4,)
-    return model.family == "deepseek" and (named or (model.thinking and not model.version))
+    return model.family == "deepseek" and (named or (model.reasons_by_default and not model.version))
 
 
 R1 = ModelFilter("R1", _is_r1)
@@ -70,7 +70,7 @@ def _is_thinking(request: ChatRequest) -> bool | None:
     model = request.model
     if model.family != "deepseek":
         return None
-    if model.thinking or _is_r1(model):
+    if model.reasons_by_default or _is_r1(model):
         return True
     return not _is_v3(model) and not _NOT_THINKING.search(model.name.lower())
 
@@ -171,7 +171,7 @@ def last_role(request: ChatRequest) -> Iterator[Problem]:
     if last.role in ("user", "tool") or (last.role == "assistant" and last.data.get("prefix") is True):
         return
     # Only the reasoning models are known to reject it.
-    severity: Severity = "reject" if request.model.thinking or _is_r1(request.model) else "risk"
+    severity: Severity = "reject" if request.model.reasons_by_default or _is_r1(request.model) else "risk"
     reason = "The last message must be a user message, or an assistant message with prefix mode on"
     yield Problem(last.path, f"{reason}; its role is {quote(last.role)}", severity)
 

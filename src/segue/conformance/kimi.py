@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator, Mapping
 
 from segue.conformance import openai_chat
-from segue.conformance.chat_request import Call, ChatRequest, Result, Round, parse_request
-from segue.conformance.rule import ModelFilter, Problem, RuleSet, Severity, Table
+from segue.conformance.chat_request import Call, ChatRequest, Result, Turn, parse_request
+from segue.conformance.rule import ModelFilter, Problem, RuleSet, RuleTable, Severity
 from segue.conformance.values import has_text, is_list, is_object, quote, text_or_empty, type_name
 from segue.models import Model
 
@@ -35,7 +35,7 @@ SHARED: Mapping[str, Severity] = {
     "no_error_flag": "risk",  # OAI-CHAT-13
 }
 
-_table: Table[ChatRequest] = Table()
+_table: RuleTable[ChatRequest] = RuleTable()
 _NATIVE_ID = re.compile(r"(?:functions\.)?(.+):\d+")
 
 
@@ -79,7 +79,7 @@ def calls_have_results(request: ChatRequest) -> Iterator[Problem]:
     )
     for call in unanswered:
         yield Problem(call.path, f"the call {quote(call.id)} has no tool message with its result directly after it")
-    for turn in request.rounds:
+    for turn in request.turns:
         for message in turn.system_messages:
             seen = f"a {message.role} message is between the tool results of messages[{turn.calls[0].message}]"
             yield Problem(message.path, seen)
@@ -87,7 +87,7 @@ def calls_have_results(request: ChatRequest) -> Iterator[Problem]:
 
 def _find_unanswered_by_order(request: ChatRequest) -> Iterator[Call]:
     """KIM-08: K3 pairs results with calls by position, so only their number can be wrong."""
-    for turn in request.rounds:
+    for turn in request.turns:
         missing = len(turn.calls) - len(turn.results)
         answered = turn.result_ids()
         without = [call for call in turn.calls if text_or_empty(call.id) not in answered]
@@ -142,7 +142,7 @@ def results_match_calls(request: ChatRequest) -> Iterator[Problem]:
         if not k3 or _has_tool_name(result):
             seen = f"the result of {quote(result.id)} does not follow an assistant message with tool_calls"
             yield Problem(result.path, seen)
-    for turn in request.rounds:
+    for turn in request.turns:
         call_ids = turn.call_ids()
         for position, result in enumerate(turn.results):
             if text_or_empty(result.id) in call_ids or (k3 and _is_unresolvable(turn, position, result)):
@@ -157,7 +157,7 @@ def reasoning_with_calls(request: ChatRequest) -> Iterator[Problem]:
     """With thinking on, every assistant message with calls has reasoning_content."""
     if not _is_thinking(request):
         return
-    for turn in request.rounds:
+    for turn in request.turns:
         message = request.messages[turn.calls[0].message]
         reasoning = message.data.get("reasoning_content")
         if not isinstance(reasoning, str):
@@ -173,7 +173,7 @@ def _is_thinking(request: ChatRequest) -> bool:
     setting = thinking.get("type") if is_object(thinking) else None
     if setting in ("enabled", "disabled"):
         return setting == "enabled"
-    return request.model.thinking
+    return request.model.reasons_by_default
 
 
 # KIM-05
@@ -202,7 +202,7 @@ def result_name_resolvable(request: ChatRequest) -> Iterator[Problem]:
     """K3 pairs results with calls by position, so a surplus result needs the name of its tool."""
     surplus = [
         result
-        for turn in request.rounds
+        for turn in request.turns
         for position, result in enumerate(turn.results)
         if _is_unresolvable(turn, position, result)
     ]
@@ -214,7 +214,7 @@ def _has_tool_name(result: Result) -> bool:
     return has_text(result.message.data.get("name")) or has_text(result.message.data.get("tool"))
 
 
-def _is_unresolvable(turn: Round, position: int, result: Result) -> bool:
+def _is_unresolvable(turn: Turn, position: int, result: Result) -> bool:
     return position >= len(turn.calls) and not _has_tool_name(result)
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from segue.conformance.chat_request import Call, ChatRequest, Message, parse_request
-from segue.conformance.rule import Problem, Rule, RuleSet, Severity, Table
+from segue.conformance.rule import Problem, Rule, RuleSet, RuleTable, Severity
 from segue.conformance.values import has_text, is_list, is_object, quote, text_or_empty, type_name
 from segue.models import Model
 
@@ -48,7 +48,7 @@ _KEYS = {
 }
 _CONTENT_ALTERNATIVES = ("tool_calls", "function_call", "audio", "refusal")
 
-_table: Table[ChatRequest] = Table()
+_table: RuleTable[ChatRequest] = RuleTable()
 
 
 # OAI-CHAT-01
@@ -81,7 +81,7 @@ def check_calls_answered(request: ChatRequest, reason: str) -> Iterator[Problem]
             yield Problem(f"{call.path}.id", f"{reason}: the id is {type_name(call.id)}, so no result can refer to it")
     for call in find_unanswered_calls(request):
         yield Problem(call.path, f"{reason}: the call {quote(call.id)} has no result")
-    for turn in request.rounds:
+    for turn in request.turns:
         for message in turn.system_messages:
             yield Problem(message.path, f"{reason}: a {message.role} message is between the results")
 
@@ -90,7 +90,7 @@ def check_results_match(request: ChatRequest, reason: str) -> Iterator[Problem]:
     """Reports tool messages without a call in the assistant message before them; `reason` is the vendor's text."""
     for result in request.orphans:
         yield Problem(result.path, reason)
-    for turn in request.rounds:
+    for turn in request.turns:
         call_ids = turn.call_ids()
         for result in turn.results:
             if not has_text(result.id) or result.id not in call_ids:
@@ -100,7 +100,7 @@ def check_results_match(request: ChatRequest, reason: str) -> Iterator[Problem]:
 
 def find_unanswered_calls(request: ChatRequest) -> Iterator[Call]:
     """Yields the calls with an id that no result of their turn has."""
-    for turn in request.rounds:
+    for turn in request.turns:
         answered = turn.result_ids()
         yield from (call for call in turn.calls if has_text(call.id) and call.id not in answered)
 
@@ -113,7 +113,7 @@ def results_match_calls(request: ChatRequest) -> Iterator[Problem]:
         yield Problem(
             result.path, f"the result of {quote(result.id)} does not follow an assistant message with tool_calls"
         )
-    for turn in request.rounds:
+    for turn in request.turns:
         call_ids = turn.call_ids()
         for result in turn.results:
             if not has_text(result.id):
@@ -130,7 +130,7 @@ def results_match_calls(request: ChatRequest) -> Iterator[Problem]:
 @_table.rule("OAI-CHAT-05")
 def one_result_per_call(request: ChatRequest) -> Iterator[Problem]:
     """No two tool messages after one assistant message have the same tool_call_id."""
-    for turn in request.rounds:
+    for turn in request.turns:
         first: dict[str, int] = {}
         for result in turn.results:
             if not has_text(result.id):
@@ -145,7 +145,7 @@ def one_result_per_call(request: ChatRequest) -> Iterator[Problem]:
 @_table.rule("OAI-CHAT-06")
 def ids_unique_in_turn(request: ChatRequest) -> Iterator[Problem]:
     """The calls of one assistant message have different ids."""
-    for turn in request.rounds:
+    for turn in request.turns:
         seen: set[str] = set()
         for call in turn.calls:
             if has_text(call.id) and call.id in seen:
@@ -284,7 +284,7 @@ def no_error_flag(request: ChatRequest) -> Iterator[Problem]:
 @_table.rule("OAI-CHAT-15")
 def no_system_among_results(request: ChatRequest) -> Iterator[Problem]:
     """No system or developer message is between a call and its result."""
-    for turn in request.rounds:
+    for turn in request.turns:
         for message in turn.system_messages:
             opener = f"messages[{turn.calls[0].message}]"
             yield Problem(message.path, f"a {message.role} message is between the tool results of {opener}")

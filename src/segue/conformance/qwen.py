@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from segue.conformance import openai_chat
 from segue.conformance.chat_request import ChatRequest, find_non_functions, parse_request
-from segue.conformance.rule import Problem, RuleSet, Severity, Table
+from segue.conformance.rule import Problem, RuleSet, RuleTable, Severity
 from segue.conformance.values import json_type_name, quote, type_name
 
 __all__ = ["NOT_CHECKABLE", "RULE_SET", "SHARED"]
@@ -33,7 +33,7 @@ SHARED: Mapping[str, Severity] = {
     "no_error_flag": "risk",  # OAI-CHAT-13
 }
 
-_table: Table[ChatRequest] = Table()
+_table: RuleTable[ChatRequest] = RuleTable()
 
 
 # QWEN-01

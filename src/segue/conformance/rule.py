@@ -12,9 +12,9 @@ from typing import Generic, Literal, TypeVar
 
 import msgspec
 
-from segue.models import Model, identify
+from segue.models import Model, parse_model
 
-__all__ = ["EVERY_MODEL", "ModelFilter", "Problem", "Rule", "RuleSet", "Severity", "Table", "Verdict", "Violation"]
+__all__ = ["EVERY_MODEL", "ModelFilter", "Problem", "Rule", "RuleSet", "RuleTable", "Severity", "Verdict", "Violation"]
 
 Severity = Literal["reject", "risk"]
 R = TypeVar("R")
@@ -85,7 +85,7 @@ class Rule(msgspec.Struct, Generic[R], frozen=True):
             yield Violation(self.number, problem.path, problem.message, problem.severity or self.severity)
 
 
-class Table(Generic[R]):
+class RuleTable(Generic[R]):
     """The rules of one module in the order of their definition."""
 
     def __init__(self) -> None:
@@ -164,7 +164,7 @@ class RuleSet(msgspec.Struct, Generic[R], frozen=True):
         """Checks a body. Raises `InputError` if it is not a request of this API."""
         body_model = body.get(self.model_key)
         name = model or (body_model if isinstance(body_model, str) and body_model else None)
-        identified = identify(name)
+        identified = parse_model(name)
         request = self.parse(body, identified)
         found = [v for rule in self.rules if rule.applies_to.matches(identified) for v in rule.find_violations(request)]
         return Verdict(self.api, name, tuple(sorted(found, key=_sort_key)))

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from segue.emulator.client import Response, post
-    from segue.emulator.http_messages import Recorded
+    from segue.emulator.http_messages import RecordedRequest
     from segue.emulator.server import Emulator, start
 
-__all__ = ["Emulator", "Recorded", "Response", "post", "start"]
+__all__ = ["Emulator", "RecordedRequest", "Response", "post", "start"]
 
 _MODULE_OF = {
     "Emulator": "server",
-    "Recorded": "http_messages",
+    "RecordedRequest": "http_messages",
     "Response": "client",
     "post": "client",
     "start": "server",

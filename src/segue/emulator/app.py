@@ -21,11 +21,11 @@ from segue.conformance.rule import Verdict, Violation
 from segue.emulator import errors, validation
 from segue.emulator.encode import render_reply_body, stream_response, whole_response
 from segue.emulator.faults import Fault, FaultPlan, cut_arguments, repeat_ids
-from segue.emulator.http_messages import HttpRequest, HttpResponse, Recorded
+from segue.emulator.http_messages import HttpRequest, HttpResponse, RecordedRequest
 from segue.emulator.ids import IdGenerator
 from segue.emulator.model.script import Script, fill_placeholders
 from segue.emulator.prompt_cache import PromptCache
-from segue.emulator.providers.base import Operation, Provider, RequestContext, Route
+from segue.emulator.providers.provider import Operation, Provider, RequestContext, Route
 from segue.emulator.reply import ReplyBuilder
 from segue.emulator.signatures import digest
 from segue.emulator.steps import ErrorStep, ReplySteps, TextStep, WaitStep
@@ -45,7 +45,7 @@ class _AdmittedRequest(NamedTuple):
     """A request that passed the key check."""
 
     http_request: HttpRequest
-    record: Recorded
+    record: RecordedRequest
     ids: IdGenerator
     account: str
     operation: Operation
@@ -65,10 +65,10 @@ class App:
         script: Script | None = None,
         faults: FaultPlan | None = None,
         patience: float = 30.0,
-        on_request: Callable[[Recorded], None] | None = None,
+        on_request: Callable[[RecordedRequest], None] | None = None,
     ) -> None:
         self.provider = provider
-        self.requests: list[Recorded] = []
+        self.requests: list[RecordedRequest] = []
         self._profile = profile
         self._strict = strict
         self._keys = keys
@@ -88,7 +88,7 @@ class App:
 
     def handle(self, http_request: HttpRequest) -> HttpResponse:
         """Returns the response. Streams are rendered when they are read; nothing here waits."""
-        record = Recorded(len(self.requests) + 1, http_request.method, http_request.path)
+        record = RecordedRequest(len(self.requests) + 1, http_request.method, http_request.path)
         self.requests.append(record)
         ids = self._make_ids(http_request)
         try:
@@ -102,7 +102,7 @@ class App:
         self._notify(record)
         return response
 
-    def _notify(self, record: Recorded) -> None:
+    def _notify(self, record: RecordedRequest) -> None:
         """Calls the listener. Its exceptions go to `threading.excepthook`; the response is sent anyway."""
         if self._on_request is None:
             return
@@ -124,7 +124,7 @@ class App:
         self._repeat_counts[request_digest] = self._repeat_counts.get(request_digest, 0) + 1
         return IdGenerator(self.provider.seed, self.provider.api, request_digest, self._repeat_counts[request_digest])
 
-    def _dispatch(self, http_request: HttpRequest, record: Recorded, ids: IdGenerator) -> HttpResponse:
+    def _dispatch(self, http_request: HttpRequest, record: RecordedRequest, ids: IdGenerator) -> HttpResponse:
         found = self.provider.find_route(http_request)
         body = self._parse_body(http_request, found)
         if body is not None:
@@ -195,7 +195,9 @@ class App:
             else self._standard_errors.bad_key
         )
 
-    def _error_response(self, error: ApiError, record: Recorded, *, retry_after: float | None = None) -> HttpResponse:
+    def _error_response(
+        self, error: ApiError, record: RecordedRequest, *, retry_after: float | None = None
+    ) -> HttpResponse:
         record.refused = error.message
         body = self._render_error(error)
         record.kind = self.provider.error_type(body)
@@ -263,10 +265,10 @@ class App:
         self, admitted: _AdmittedRequest, verdict: Verdict, whole: Mapping[str, Any], request: Request
     ) -> HttpResponse:
         record, provider, faults = admitted.record, self.provider, admitted.faults
-        entries = provider.entries(whole)
+        entries = provider.conversation_entries(whole)
         head = {key: whole[key] for key in _PREFIX_KEYS if key in whole}
         record.messages = len(entries)
-        record.kept, cached, read = self._cache.lookup((admitted.account, record.model), head, entries)
+        record.kept, cached, read = self._cache.lookup_and_add((admitted.account, record.model), head, entries)
         if admitted.operation == "count":
             return HttpResponse(200, msgspec.json.encode(provider.token_count_body(read)))
         record.streamed = provider.is_streaming(admitted.operation, whole)
@@ -309,7 +311,7 @@ class App:
         response.delay = _leading_delay(turn, first=record.streamed) + (self._patience if "slow-start" in faults else 0)
         return response
 
-    def _next_turn(self, context: RequestContext, verdict: Verdict, record: Recorded) -> ReplySteps:
+    def _next_turn(self, context: RequestContext, verdict: Verdict, record: RecordedRequest) -> ReplySteps:
         # KIM-01: the template prints ids unchanged, and ids of another format make the model garble its calls.
         if any(violation.rule == "KIM-01" for violation in verdict.violations):
             record.confused = True
@@ -318,7 +320,7 @@ class App:
             return fill_placeholders(self._script_turns.pop(0), context.request)
         from segue.emulator.model import responder
 
-        return responder.answer(context.request, seed=self.provider.seed)
+        return responder.make_reply_steps(context.request, seed=self.provider.seed)
 
 
 def _find_violations(body: Mapping[str, Any], api: str, profile: str | None) -> tuple[Violation, ...]:

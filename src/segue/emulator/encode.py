@@ -9,10 +9,10 @@ import msgspec
 
 from segue.emulator.faults import Fault, id_remover, map_payloads, repeat_end
 from segue.emulator.http_messages import HttpResponse
-from segue.emulator.providers.base import Provider, RequestContext, StreamFraming
+from segue.emulator.providers.provider import Provider, RequestContext, StreamFraming
 from segue.emulator.reply import ReplyBuilder, StreamStep
 from segue.emulator.steps import CutStep, ErrorStep, WaitStep
-from segue.models import identify
+from segue.models import parse_model
 from segue.render.report import Report
 from segue.wire.base import ApiError, JsonObject, RenderContext
 from segue.wire.events import Failed, Finished
@@ -24,7 +24,7 @@ __all__ = ["render_reply_body", "stream_response", "whole_response"]
 
 def _raw_id_context(provider: Provider, context: RequestContext, builder: ReplyBuilder) -> RenderContext:
     """Returns a render context that keeps the ids of the script, valid or not."""
-    own = provider.wire.ids(identify(context.model))
+    own = provider.wire.ids(parse_model(context.model))
     ids = IdMap(IdScheme(own.name, r"(?s).*", own.make), provider=provider.wire.provider, allow_duplicates=True)
     for call in builder.calls:
         ids.assign(call, call.name)

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from segue.conformance.rule import Violation
 
-__all__ = ["HttpRequest", "HttpResponse", "Recorded"]
+__all__ = ["HttpRequest", "HttpResponse", "RecordedRequest"]
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class HttpResponse:
     error_body: dict[str, Any] | None = None
 
 
-class Recorded(Struct):
+class RecordedRequest(Struct):
     """One request, in the order of arrival. Keys and other headers are not recorded; a JSON body is.
 
     `refused` is the provider's error text, `violations` all violations, risks included. `confused` marks a reply of

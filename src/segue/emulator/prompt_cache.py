@@ -24,7 +24,7 @@ class PromptCache:
     def __init__(self) -> None:
         self._seen: dict[bytes, None] = {}
 
-    def lookup(self, owner: tuple[str, str], head: Any, entries: Sequence[Any]) -> tuple[int, int, int]:
+    def lookup_and_add(self, owner: tuple[str, str], head: Any, entries: Sequence[Any]) -> tuple[int, int, int]:
         """Returns the number of cached entries, of cached tokens, and of all tokens; adds the prompt to the cache."""
         link = sha256(repr(owner).encode() + _encode(head)).digest()
         count = known = 0

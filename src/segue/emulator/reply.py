@@ -14,7 +14,7 @@ from segue.canonical.blocks import Block, Text, Thinking, ToolCall
 from segue.canonical.ids import canonical_tool_id
 from segue.canonical.request import Reply, Usage
 from segue.emulator.prompt_cache import estimate_tokens
-from segue.emulator.providers.base import Provider, RequestContext
+from segue.emulator.providers.provider import Provider, RequestContext
 from segue.emulator.steps import CallStep, CutStep, EndStep, ErrorStep, ReplySteps, Step, TextStep, ThinkStep, WaitStep
 from segue.wire.events import (
     BlockEnd,

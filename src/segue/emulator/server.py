@@ -23,7 +23,7 @@ from uvicorn.server import ServerState
 
 from segue.emulator.app import App
 from segue.emulator.faults import FaultPlan
-from segue.emulator.http_messages import HttpRequest, HttpResponse, Recorded
+from segue.emulator.http_messages import HttpRequest, HttpResponse, RecordedRequest
 from segue.emulator.model.script import Script
 from segue.emulator.providers import PROVIDERS
 from segue.errors import InputError, require_string
@@ -98,7 +98,7 @@ class Emulator:
         return self.url + self._app.provider.base_path
 
     @property
-    def requests(self) -> list[Recorded]:
+    def requests(self) -> list[RecordedRequest]:
         """All requests so far, with body, violations and result."""
         return list(self._app.requests)
 
@@ -258,7 +258,7 @@ def start(
     faults: Iterable[str] | Mapping[str, float] = (),
     seed: int = 0,
     patience: float = 30.0,
-    on_request: Callable[[Recorded], None] | None = None,
+    on_request: Callable[[RecordedRequest], None] | None = None,
 ) -> Emulator:
     """Starts the emulated provider of this API on loopback.
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 from segue.canonical.fast import FastPathUnsupportedError, assign_ids
 from segue.canonical.json import encode_json
 from segue.errors import SegueError
-from segue.fast.frame import build_frame
+from segue.fast.body_template import build_body_template
 from segue.fast.report import build_report
 from segue.fast.split import split_body
 from segue.pipeline import ConvertJob
@@ -54,20 +54,20 @@ def _convert(data: bytes, job: ConvertJob) -> FastConversion:
     body = split_body(data, job)
     history = body.fast_path.parse(body.items)
     assign_ids(history, body.source.provider)
-    frame = build_frame(history, body, job)
-    history.sent_ids = frame.ids.copy_empty().assign_fast(history, body.source.provider)
+    template = build_body_template(history, body, job)
+    history.sent_ids = template.ids.copy_empty().assign_fast(history, body.source.provider)
     # Same-API items keep their ids; a sample can't show whether all of them would.
     if body.original_items is not None and None not in history.raw_ids and history.sent_ids != history.raw_ids:
         raise FastPathUnsupportedError
     # Before `render_events`, which merges neighbours.
-    report = build_report(history, frame.report_template, frame.options)
+    report = build_report(history, template.report_template, template.options)
     if body.original_items is None:
         items = [
-            *frame.system_items,
-            *frame.fast_path.render(history, render_events(history, frame.options), frame.options),
+            *template.system_items,
+            *template.fast_path.render(history, render_events(history, template.options), template.options),
         ]
     else:
         items = body.original_items
     return FastConversion(
-        body.source, encode_json({**frame.body, frame.fast_path.conversation_key: items}), frame.names, report
+        body.source, encode_json({**template.body, template.fast_path.conversation_key: items}), template.names, report
     )

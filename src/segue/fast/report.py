@@ -11,7 +11,7 @@ from msgspec import Struct
 from segue.canonical.fast import FastHistory, FastPathUnsupportedError, FastTurn
 from segue.pipeline import Conversion, count_dropped_fields, dropped_finding
 from segue.render.fast import FastRenderOptions, count_fillers, turns_needing_reasoning
-from segue.render.reasoning_request import PLACEHOLDER_INSERTED
+from segue.render.reasoning_options import PLACEHOLDER_INSERTED
 from segue.render.report import Finding, Report
 from segue.render.roles import FILLER_INSERTED
 from segue.wire.base import Wire

@@ -144,7 +144,7 @@ class Constraints(Struct, frozen=True):
     """Media that can't be in one message with results, whatever their source."""
     media_needs_text: frozenset[str] = frozenset()
     """Media that need text in the same message."""
-    intact_text_kind: Callable[[Text], str] = _plain_text_kind
+    unchanged_text_kind: Callable[[Text], str] = _plain_text_kind
     """The kind of content that an unchanged same-API text is sent as, such as `text` or `citationsContent`."""
     file_id_kinds: frozenset[str] = frozenset()
     """Kinds of media that may be given by a file id of one of the APIs in `file_id_apis`."""

@@ -22,7 +22,7 @@ from segue.canonical.blocks import (
 from segue.canonical.json import encode_json_text
 from segue.render.constraints import TEXTS
 from segue.render.draft import Draft, are_identical
-from segue.render.report import Kind, Report
+from segue.render.report import FindingKind, Report
 
 __all__ = [
     "drop_empty",
@@ -37,7 +37,7 @@ __all__ = [
 _RESULT_TYPES: frozenset[type] = frozenset({ToolResponse})
 _MEDIA_TYPES = frozenset({Media, Opaque, ToolResponse})
 _ROLE_NAMES: dict[Speaker, str] = {"system": "system", "human": "user", "ai": "assistant", "tool": "tool"}
-_OMIT_FINDINGS: dict[OmitReason, tuple[Kind, str]] = {
+_OMIT_FINDINGS: dict[OmitReason, tuple[FindingKind, str]] = {
     "repeated": ("dedupe", "{kind} dropped: repeats an item with the same id"),
     "missing": ("dropped", "{kind} dropped: refers to history that is not in this body"),
     "listing": ("dropped", "{kind} dropped: a list of tools is not part of the conversation"),
@@ -329,7 +329,7 @@ def _content_kind(draft: Draft, block: Block) -> str | None:
         case Media():
             return block.kind
         case Text():
-            return draft.constraints.intact_text_kind(block) if draft.is_intact(block) else "text"
+            return draft.constraints.unchanged_text_kind(block) if draft.is_intact(block) else "text"
         case _:
             return None
 

@@ -49,8 +49,8 @@ from segue.render.draft import Draft, find_unpaired_ids
 from segue.render.hosted import convert_hosted
 from segue.render.ordering import assign_speakers, order_results
 from segue.render.reasoning import filter_reasoning
+from segue.render.reasoning_options import adjust_reasoning, insert_reasoning_placeholders
 from segue.render.reasoning_prefix import drop_unbound_reasoning
-from segue.render.reasoning_request import adjust_reasoning, insert_reasoning_placeholders
 from segue.render.report import Report
 from segue.render.response_format import apply_response_format
 from segue.render.results import choose_results, complete_calls, convert_orphans

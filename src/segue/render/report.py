@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 import msgspec
 
-__all__ = ["Fault", "Finding", "Kind", "Report"]
+__all__ = ["Fault", "Finding", "FindingKind", "Report"]
 
 Fault = Literal["canonical", "rendering", "projection"]
-Kind = Literal[
+FindingKind = Literal[
     "adjusted",  # an option was changed
     "argument",  # arguments were wrapped to fit the target
     "compressed",  # a message was shortened, summarised or dropped to save space
@@ -32,7 +32,7 @@ Kind = Literal[
     "text",  # content was rendered as text
     "tools",  # tool declarations were changed
 ]
-_DEFAULT_FAULTS: dict[Kind, Fault] = {
+_DEFAULT_FAULTS: dict[FindingKind, Fault] = {
     "compressed": "canonical",
     "dedupe": "canonical",
     "orphan": "canonical",
@@ -51,7 +51,7 @@ _DEFAULT_FAULTS: dict[Kind, Fault] = {
 class Finding(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """One decision. `call_id` is canonical; `subject` names what it is about (a tool, an option, a block)."""
 
-    kind: Kind
+    kind: FindingKind
     fault: Fault
     message: str
     call_id: str | None = None
@@ -72,7 +72,7 @@ class Report:
 
     def add(
         self,
-        kind: Kind,
+        kind: FindingKind,
         message: str,
         *,
         call_id: str | None = None,
@@ -82,7 +82,7 @@ class Report:
         """Add a finding. `fault` defaults to the usual one of the kind."""
         self.findings.append(Finding(kind, fault or _DEFAULT_FAULTS.get(kind, "rendering"), message, call_id, subject))
 
-    def of(self, *kinds: Kind) -> list[Finding]:
+    def of(self, *kinds: FindingKind) -> list[Finding]:
         """Return the findings of these kinds."""
         return [finding for finding in self.findings if finding.kind in kinds]
 

@@ -9,8 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from segue.runtime.functions import tool
-    from segue.runtime.log import ConversationLog, InMemoryLog
+    from segue.runtime.conversation_log import ConversationLog, InMemoryLog
+    from segue.runtime.function_tools import tool
     from segue.runtime.permissions import Permissions
     from segue.runtime.provider_client import ProviderClient
     from segue.runtime.providers import Endpoint, resolve
@@ -49,13 +49,13 @@ _MODULES = {
     "ApprovalRequest": "tooling",
     "ByRule": "routing",
     "Context": "tooling",
-    "ConversationLog": "log",
+    "ConversationLog": "conversation_log",
     "Denial": "tooling",
     "Endpoint": "providers",
     "Failover": "routing",
     "Fixed": "routing",
     "Limits": "scheduler",
-    "InMemoryLog": "log",
+    "InMemoryLog": "conversation_log",
     "Permissions": "permissions",
     "RoundRobin": "routing",
     "Route": "routing",
@@ -66,7 +66,7 @@ _MODULES = {
     "ProviderClient": "provider_client",
     "resolve": "providers",
     "standard_tools": "tools",
-    "tool": "functions",
+    "tool": "function_tools",
 }
 
 

@@ -13,8 +13,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.request import getproxies, proxy_bypass
 
+from segue.runtime.http_requests import HttpRequest
 from segue.runtime.providers import is_local
-from segue.runtime.requests import HttpRequest
 
 if TYPE_CHECKING:
     import aiohttp

@@ -31,7 +31,7 @@ class ToolRegistry(Protocol):
     @property
     def declarations(self) -> tuple[Declaration, ...]: ...
     def find(self, name: str) -> Tool | None: ...
-    def check(self, tool: Tool, arguments: Arguments) -> str | None: ...
+    def validate_arguments(self, tool: Tool, arguments: Arguments) -> str | None: ...
     async def check_permission(self, tool: Tool, arguments: Arguments, approve: Approver | None) -> str | None: ...
 
 
@@ -95,7 +95,7 @@ def validate_arguments(job: Job, tools: ToolRegistry) -> str | None:
         return f"the arguments must be a JSON object, not {_describe_type(call.arguments)}; nothing ran"
     # A copy: a tool may modify it, the recorded call must not change.
     job.arguments = cast("dict[str, Any]", msgspec.json.decode(encode_json(cast("object", call.arguments))))
-    return tools.check(job.tool, job.arguments)
+    return tools.validate_arguments(job.tool, job.arguments)
 
 
 def summarize_call(job: Job) -> str:

@@ -17,7 +17,7 @@ from msgspec import Struct
 from segue.canonical.blocks import Block, Code, Media, Opaque, Text, join_texts
 from segue.canonical.compress.placeholders import CUT_NOTE
 from segue.canonical.json import encode_json_text, to_plain_json
-from segue.coerce import is_blocks, is_parts
+from segue.coerce import is_blocks, is_content_parts
 from segue.errors import InputError
 from segue.runtime.tooling import Result, ToolError
 
@@ -96,7 +96,7 @@ def make_output(value: object, allowance: int) -> Output:
     text = json_value if isinstance(json_value, str) else encode_json_text(json_value)
     shorter, omitted = truncate(text, allowance)
     # A list that looks like content parts would be parsed as such.
-    if omitted or not isinstance(json_value, dict | list) or is_parts(cast("object", json_value)):
+    if omitted or not isinstance(json_value, dict | list) or is_content_parts(cast("object", json_value)):
         return Output(shorter, shorter, error, omitted)
     return Output(cast("dict[str, Any] | list[Any]", json_value), text, error)
 

@@ -18,11 +18,11 @@ import msgspec
 from msgspec import Struct
 
 from segue.errors import ProviderError, RemoteProtocolError
-from segue.runtime import aws, provider_errors, requests
+from segue.runtime import aws, http_requests, provider_errors
 from segue.runtime.events import RetryScheduled
 from segue.runtime.http_client import HttpClient, HttpResponse, TransportError
+from segue.runtime.http_requests import HttpRequest
 from segue.runtime.providers import Endpoint
-from segue.runtime.requests import HttpRequest
 from segue.wire.base import ApiError
 from segue.wire.events import Failed, ReplyStart, UsageUpdate
 from segue.wire.registry import WIRES
@@ -205,7 +205,7 @@ class ProviderClient:
 
     async def _open_once(self, endpoint: Endpoint, fragments: Sequence[bytes]) -> Stream:
         credentials = await _credentials(endpoint)
-        request = requests.stream_request(endpoint, fragments, now=self._now(), credentials=credentials)
+        request = http_requests.stream_request(endpoint, fragments, now=self._now(), credentials=credentials)
         response, buffered = await self._with_timeout(
             endpoint, self._timeouts.first_token, "no first token", self._open_response(endpoint, request)
         )
@@ -236,7 +236,7 @@ class ProviderClient:
         if endpoint.lacks_key:
             return ProbeResult(reachable=False, accepted=False, error=provider_errors.missing_key_error(endpoint))
         try:
-            request = requests.models_request(endpoint, now=self._now(), credentials=await _credentials(endpoint))
+            request = http_requests.models_request(endpoint, now=self._now(), credentials=await _credentials(endpoint))
             status, headers, data = await self._with_timeout(endpoint, timeout, "no response", self._fetch(request))
         except ProviderError as error:
             return ProbeResult(reachable=False, accepted=None, error=error)

@@ -33,6 +33,7 @@ from msgspec import Struct
 from segue.canonical.blocks import ToolCall
 from segue.errors import InputError, SegueError, StoreError
 from segue.render.constraints import TEXTS
+from segue.runtime.conversation_log import ConversationLog
 from segue.runtime.events import (
     ApprovalRequested,
     CallEnded,
@@ -46,7 +47,6 @@ from segue.runtime.events import (
 from segue.runtime.execution import Execution
 from segue.runtime.jobs import Batch, Job, ToolRegistry, active_jobs, summarize_call, validate_arguments
 from segue.runtime.locks import PathLocks, StuckError, resolve_paths
-from segue.runtime.log import ConversationLog
 from segue.runtime.outputs import Output, format_error, last_line, make_output, split_budget, truncate
 from segue.runtime.tooling import ApprovalDecision, ApprovalRequest, Approver, Context, Tool
 

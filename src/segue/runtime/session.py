@@ -24,6 +24,7 @@ from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Reply, Usage
 from segue.coerce import coerce_blocks
 from segue.errors import InputError, ProjectionError, ProviderError, RemoteProtocolError, SegueError
+from segue.runtime.conversation_log import ConversationLog
 from segue.runtime.events import (
     CallEnded,
     Event,
@@ -37,7 +38,6 @@ from segue.runtime.events import (
     StreamBroken,
     TextDelta,
 )
-from segue.runtime.log import ConversationLog
 from segue.runtime.provider_client import ProviderClient
 from segue.runtime.providers import Endpoint
 from segue.runtime.routing import Fixed, Route, RouteContext
@@ -95,7 +95,7 @@ class Session:
         if models is not None:
             subagents = Subagents(self, models)
             self.toolbox = toolbox.with_tools(task_tool(subagents.spawn, subagents.approval_request))
-        self.toolbox.check_rules()
+        self.toolbox.validate_rules()
         self.limits = limits
         self.debug = debug
         self.usage = Usage()
@@ -157,7 +157,7 @@ class Session:
 
     async def _run_turns(self, turns: _ExchangeState) -> tuple[ExchangeOutcome, str]:
         while turns.count < self.limits.steps:
-            turn = await self.turn()
+            turn = await self.run_turn()
             turns.count += 1
             turns.last, outcomes = turn.reply, turn.outcomes
             if self._cancelled:
@@ -171,7 +171,7 @@ class Session:
         count = "1 turn" if self.limits.steps == 1 else f"{self.limits.steps:,} turns"
         return "steps", f"stopped after {count}, the most for one question; ask again to go on"
 
-    async def turn(self) -> Turn:
+    async def run_turn(self) -> Turn:
         """Requests one reply, and runs its calls as one batch."""
         reply, calls = await self._request_until_complete()
         if not calls:
@@ -357,7 +357,7 @@ class Session:
         if not chat.options.stream:
             changes["options"] = msgspec.structs.replace(chat.options, stream=True)
         if changes:
-            self.log.set(**changes)
+            self.log.update_settings(**changes)
 
     async def _renew_lease(self) -> None:
         """Renews the lease at intervals while the exchange runs."""

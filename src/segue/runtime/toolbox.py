@@ -136,14 +136,14 @@ class Toolbox:
         other._load()
         return other
 
-    def check_rules(self) -> None:
+    def validate_rules(self) -> None:
         """Raises `InputError` for a permission rule with an unknown tool. Without any tools nothing is checked."""
         if self._load():
             self.permissions.validate_tool_names(self._known_names.union(self.names))
 
     # ----------------------------------------------------------------------------------------------------------- checks
 
-    def check(self, tool: Tool, arguments: Arguments) -> str | None:
+    def validate_arguments(self, tool: Tool, arguments: Arguments) -> str | None:
         """Validates the arguments against the schema; returns an error text for the model, or None."""
         checker = self._validators.get(tool.name)
         if checker is None:

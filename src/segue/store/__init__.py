@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from segue.errors import InputError
-from segue.store.base import HistoryStore
+from segue.store.base import ConversationStore
 
 if TYPE_CHECKING:
     from segue.store.conversation import StoredConversation
 
 __all__ = [
-    "HistoryStore",
+    "ConversationStore",
     "StoredConversation",
     "default_location",
     "display_location",
@@ -30,7 +30,7 @@ _URL_SCHEME = re.compile(r":|[A-Za-z][A-Za-z0-9+.-]+:")
 _DISPLAYED_PARAMETERS = frozenset({"host", "hostaddr", "port", "dbname", "service"})
 
 
-def open_store(where: str | Path) -> HistoryStore:
+def open_store(where: str | Path) -> ConversationStore:
     """Opens the store in this file or at this `postgresql://` URL; a missing file is created.
 
     A read-only file is opened for reading; writing to it raises a `StoreError` with the cause `readonly`.
@@ -74,7 +74,7 @@ def display_location(where: str | Path) -> str:
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}{query}"
 
 
-def open_default_store(configured: str | None = None) -> HistoryStore:
+def open_default_store(configured: str | None = None) -> ConversationStore:
     """Opens the user's store: `SEGUE_STORE`, else the configured one, else `history.db` in the data folder."""
     return open_store(default_location(configured))
 

@@ -1,4 +1,4 @@
-"""`HistoryStore`: the interface of a conversation store, for every database engine.
+"""`ConversationStore`: the interface of a conversation store, for every database engine.
 
 Invariants: events are only appended; an append is atomic, and on disk when it returns; the events of a conversation are
 numbered from 1 without gaps; times are in microseconds since 1970 UTC and never decrease within a conversation. The
@@ -21,7 +21,7 @@ from msgspec import Struct
 from segue.store.events import Event
 from segue.store.search_text import Snippet
 
-__all__ = ["HistoryStore", "Hit", "Lease", "Record", "Summary", "format_time", "parse_time"]
+__all__ = ["ConversationStore", "Hit", "Lease", "Record", "Summary", "format_time", "parse_time"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -88,7 +88,7 @@ class Lease(Struct, frozen=True):
     expires: int
 
 
-class HistoryStore(ABC):
+class ConversationStore(ABC):
     """Conversations as events. Thread-safe; a context manager that closes the store.
 
     Every method that takes a conversation raises a `StoreError` with the cause `missing` if it does not exist.
@@ -136,7 +136,7 @@ class HistoryStore(ABC):
         """Conversations, last updated first. `before` is the last summary of the previous page."""
 
     @abstractmethod
-    def find(self, prefix: str) -> str:
+    def find_id(self, prefix: str) -> str:
         """The id of the one conversation that has this id or id prefix; `InputError` if none or several match."""
 
     @abstractmethod

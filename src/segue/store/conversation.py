@@ -18,10 +18,10 @@ from segue.canonical.blocks import Block, Message, ToolCall, responses_of
 from segue.canonical.compress import CompressionResult
 from segue.canonical.request import Reply, Request
 from segue.errors import InputError, LeaseError, RemoteProtocolError, StoreError
-from segue.store.base import HistoryStore, Record
+from segue.store.base import ConversationStore, Record
 from segue.store.events import (
-    Cancelled,
-    Completed,
+    CallCancelled,
+    CallCompleted,
     CompressionApplied,
     CompressionUndone,
     Event,
@@ -30,8 +30,8 @@ from segue.store.events import (
     Renamed,
     ReplyBroken,
     Restored,
-    ResultKnown,
     ResultPublished,
+    ResultRecorded,
     Rewound,
     Sent,
     SettingsChanged,
@@ -57,7 +57,7 @@ class StoredConversation:
     """
 
     def __init__(
-        self, store: HistoryStore, conversation: str, *, owner: str | None = None, ttl: float = _LEASE_SECONDS
+        self, store: ConversationStore, conversation: str, *, owner: str | None = None, ttl: float = _LEASE_SECONDS
     ) -> None:
         self.id = conversation
         self._store = store
@@ -73,7 +73,7 @@ class StoredConversation:
     @classmethod
     def create(
         cls,
-        store: HistoryStore,
+        store: ConversationStore,
         chat: Conversation | None = None,
         *,
         title: str | None = None,
@@ -172,7 +172,9 @@ class StoredConversation:
         """Whether this call may be run: it is pending, and no previous process may have started it."""
         entry = self.chat.state.history.ledger.get(call.id)
         is_pending = entry is not None and entry.state == "pending" and not entry.rewound
-        return is_pending and call.id not in self._state.known_results and self._has_lease and not self._calls_left_open
+        return (
+            is_pending and call.id not in self._state.recorded_results and self._has_lease and not self._calls_left_open
+        )
 
     def record_result(
         self,
@@ -188,14 +190,14 @@ class StoredConversation:
         def change(chat: Conversation) -> Event | None:
             message = chat.state.build_outcome(call, content, error=error, outcome=outcome)
             call_id = result_call_id(message)
-            if call_id in self._state.known_results:
+            if call_id in self._state.recorded_results:
                 raise InputError(f"the result of {call_id} is already recorded", path="call")
             ready = publishable_results(
-                chat.state.history, {**self._state.known_results, call_id: message}, message.turn_key or ""
+                chat.state.history, {**self._state.recorded_results, call_id: message}, message.turn_key or ""
             )
             # Only results that waited for this one: the others are in the history already.
             if not ready or ready[0] is not message:
-                return ResultKnown(message)
+                return ResultRecorded(message)
             chat.state.history.add(*ready)
             return None
 
@@ -203,7 +205,7 @@ class StoredConversation:
 
     def flush(self, *calls: ToolCall | str) -> None:
         """Adds the stored results of these calls to the history, in this order."""
-        known = self.state.known_results
+        known = self.state.recorded_results
         call_ids = [call_id for call in calls if (call_id := self.chat.state.find_call(call).id) in known]
         if call_ids:
             self._record(lambda chat: chat.state.history.add(*(known[call_id] for call_id in dict.fromkeys(call_ids))))
@@ -216,7 +218,7 @@ class StoredConversation:
         """Stores an incomplete reply as evidence; it does not enter the history."""
         self._write_event(ReplyBroken(reply))
 
-    def set(self, **settings: Any) -> None:
+    def update_settings(self, **settings: Any) -> None:
         """Changes `system`, `tools` or `options`."""
         if unknown := set(settings).difference(_SETTINGS):
             raise InputError(f"unknown setting {min(unknown)!r}; known settings: {', '.join(_SETTINGS)}")
@@ -256,7 +258,7 @@ class StoredConversation:
 
         return self._record(change, lambda events, done: _with_event(events, done[1]))[0]
 
-    def undo(self) -> None:
+    def undo_compression(self) -> None:
         """Undoes the latest compression: the messages it dropped or shortened are restored."""
         self._write_event(CompressionUndone(self.state.latest_compression))
         self._stale = True
@@ -367,14 +369,14 @@ class StoredConversation:
         else:
             self._store.acquire(self.id, self._owner, self._ttl)
             self._has_lease = self._calls_left_open = True
-        if not self._calls_left_open and not (flush_results and self._state.known_results):
+        if not self._calls_left_open and not (flush_results and self._state.recorded_results):
             return
         ending = chat.state.find_call(ends).id if ends is not None else None
         for call in chat.pending:
             if call.id == ending:
                 continue
-            if call.id in self._state.known_results:
-                chat.state.history.add(self._state.known_results[call.id])
+            if call.id in self._state.recorded_results:
+                chat.state.history.add(self._state.recorded_results[call.id])
             elif self._calls_left_open:
                 chat.interrupt(call, "interrupted: the process that ran it is gone")
 
@@ -413,7 +415,9 @@ class StoredConversation:
         responses = responses_of(message) if message is not None and message.speaker == "tool" else []
         call_id = responses[0].call_id if len(responses) == 1 else ""
         return (
-            call_id if call_id in self._state.known_results and self._state.known_results[call_id] == message else None
+            call_id
+            if call_id in self._state.recorded_results and self._state.recorded_results[call_id] == message
+            else None
         )
 
     def _sent_event(self, synthetic_calls: Sequence[str]) -> Sent:
@@ -436,7 +440,7 @@ def _message_event(message: Message) -> Event:
     responses = responses_of(message)
     if not responses or message.speaker != "tool":
         return MessageAdded(message)
-    return Cancelled(message) if all(response.outcome for response in responses) else Completed(message)
+    return CallCancelled(message) if all(response.outcome for response in responses) else CallCompleted(message)
 
 
 def _with_event(events: list[Event], event: Event | None) -> Sequence[Event]:

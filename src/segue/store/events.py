@@ -24,8 +24,8 @@ from segue.errors import InputError
 from segue.store.redaction import redact_event
 
 __all__ = [
-    "Cancelled",
-    "Completed",
+    "CallCancelled",
+    "CallCompleted",
     "CompressionApplied",
     "CompressionUndone",
     "Event",
@@ -35,13 +35,13 @@ __all__ = [
     "Renamed",
     "ReplyBroken",
     "Restored",
-    "ResultKnown",
     "ResultPublished",
+    "ResultRecorded",
     "Rewound",
     "Sent",
     "SettingsChanged",
     "Switched",
-    "Unknown",
+    "UnknownEvent",
     "decode_event",
     "dump_event",
     "event_kind",
@@ -99,14 +99,14 @@ class MessageAdded(Struct, frozen=True, gc=False, tag="said"):
     extra: Mapping[str, Any] | None = None
 
 
-class Completed(Struct, frozen=True, gc=False, tag="completed"):
+class CallCompleted(Struct, frozen=True, gc=False, tag="completed"):
     """A tool call has its result, successful or not: a tool message that holds the response."""
 
     message: Message
     extra: Mapping[str, Any] | None = None
 
 
-class ResultKnown(Struct, frozen=True, gc=False, tag="known"):
+class ResultRecorded(Struct, frozen=True, gc=False, tag="known"):
     """A tool result, stored as soon as it is available; it enters the history with `ResultPublished`."""
 
     message: Message
@@ -120,7 +120,7 @@ class ResultPublished(Struct, frozen=True, gc=False, tag="published"):
     extra: Mapping[str, Any] | None = None
 
 
-class Cancelled(Struct, frozen=True, gc=False, tag="cancelled"):
+class CallCancelled(Struct, frozen=True, gc=False, tag="cancelled"):
     """A tool call was cancelled or interrupted: a tool message with that outcome."""
 
     message: Message
@@ -262,7 +262,7 @@ class Renamed(Struct, frozen=True, gc=False, tag="titled"):
     extra: Mapping[str, Any] | None = None
 
 
-class Unknown(Struct, frozen=True, gc=False):
+class UnknownEvent(Struct, frozen=True, gc=False):
     """An event of a kind that this version does not support, unchanged."""
 
     kind: str
@@ -272,10 +272,10 @@ class Unknown(Struct, frozen=True, gc=False):
 Event: TypeAlias = (
     SettingsChanged
     | MessageAdded
-    | Completed
-    | ResultKnown
+    | CallCompleted
+    | ResultRecorded
     | ResultPublished
-    | Cancelled
+    | CallCancelled
     | Sent
     | Restored
     | ReplyBroken
@@ -285,7 +285,7 @@ Event: TypeAlias = (
     | Switched
     | Forked
     | Renamed
-    | Unknown
+    | UnknownEvent
 )
 
 _EVENT_TYPES: dict[str, type[Struct]] = {
@@ -294,10 +294,10 @@ _EVENT_TYPES: dict[str, type[Struct]] = {
         *(
             SettingsChanged,
             MessageAdded,
-            Completed,
-            ResultKnown,
+            CallCompleted,
+            ResultRecorded,
             ResultPublished,
-            Cancelled,
+            CallCancelled,
             Sent,
             Restored,
             ReplyBroken,
@@ -314,13 +314,13 @@ def message_digest(message: Message) -> str:
 
 
 def event_kind(event: Event) -> str:
-    return event.kind if isinstance(event, Unknown) else str(event.__struct_config__.tag)
+    return event.kind if isinstance(event, UnknownEvent) else str(event.__struct_config__.tag)
 
 
 def dump_event(event: Event) -> bytes:
     """Encodes the event as JSON, without API keys and other credentials."""
     kind = event_kind(event)
-    fields = event.fields if isinstance(event, Unknown) else redact_event(kind, encode_value(event))
+    fields = event.fields if isinstance(event, UnknownEvent) else redact_event(kind, encode_value(event))
     try:
         return encode_json({**fields, "type": kind})
     except (UnicodeEncodeError, TypeError, ValueError, OverflowError, RecursionError) as error:
@@ -338,7 +338,7 @@ def decode_event(data: bytes | str) -> Event:
     if not isinstance(kind, str):
         raise InputError("not a stored event: expected an object with a `type`")
     if kind not in _EVENT_TYPES:
-        return Unknown(kind, fields)
+        return UnknownEvent(kind, fields)
     struct = _EVENT_TYPES[kind]
     known = {name: fields.pop(name) for name in struct.__struct_fields__ if name != "extra" and name in fields}
     try:

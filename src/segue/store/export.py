@@ -13,11 +13,11 @@ from msgspec import Struct
 from segue.canonical.codec import VERSION
 from segue.canonical.json import encode_json
 from segue.errors import InputError, StoreError
-from segue.store.base import HistoryStore, Record, Summary, format_time, parse_time
+from segue.store.base import ConversationStore, Record, Summary, format_time, parse_time
 from segue.store.events import Event, Renamed, decode_event, dump_event
 from segue.store.replay import replay_events
 
-__all__ = ["KIND", "ExportedEvents", "dump_events", "fill_times", "load_events", "save_events"]
+__all__ = ["KIND", "DecodedExport", "dump_events", "fill_times", "load_events", "save_events"]
 
 KIND = "events"
 
@@ -34,7 +34,7 @@ def _dump_record(record: Record) -> bytes:
     return encode_json({"at": format_time(record.at, exact=True)})[:-1] + b"," + dump_event(record.event)[1:]
 
 
-class ExportedEvents(Struct, frozen=True):
+class DecodedExport(Struct, frozen=True):
     """A decoded export: its events, their times (None where not given), and the creation time."""
 
     events: list[Event]
@@ -42,7 +42,7 @@ class ExportedEvents(Struct, frozen=True):
     created: int | None = None
 
 
-def load_events(envelope: dict[str, Any]) -> ExportedEvents:
+def load_events(envelope: dict[str, Any]) -> DecodedExport:
     """Decodes what `dump_events` wrote, also versions without times. `InputError` if the events can't be replayed."""
     if envelope.get("segue") != VERSION:
         version = envelope.get("segue")
@@ -71,11 +71,11 @@ def load_events(envelope: dict[str, Any]) -> ExportedEvents:
     created = parse_time(envelope.get("created"))
     if events and not any(times):
         times[0], times[-1] = created, parse_time(envelope.get("updated"))
-    return ExportedEvents(events, times, created)
+    return DecodedExport(events, times, created)
 
 
 def save_events(
-    store: HistoryStore,
+    store: ConversationStore,
     events: Sequence[Event],
     at: Sequence[int | None] = (),
     *,

@@ -17,8 +17,8 @@ from segue.canonical.type_warmup import warm_type
 from segue.errors import InputError, StoreError
 from segue.store.base import Record
 from segue.store.events import (
-    Cancelled,
-    Completed,
+    CallCancelled,
+    CallCompleted,
     CompressionApplied,
     CompressionUndone,
     Event,
@@ -26,8 +26,8 @@ from segue.store.events import (
     Renamed,
     ReplyBroken,
     Restored,
-    ResultKnown,
     ResultPublished,
+    ResultRecorded,
     Rewound,
     Sent,
     SettingsChanged,
@@ -57,16 +57,16 @@ class ReplayState(Struct):
     newest_turn: str | None = None
     broken_replies: int = 0
     """How many replies were incomplete."""
-    known_results: dict[str, Message] = {}
+    recorded_results: dict[str, Message] = {}
     """Stored results that are not in the history yet, by call id."""
 
     def track_event(self, event: Event) -> None:
         """Updates everything except the messages for the next event."""
         self.seq += 1
         match event:
-            case MessageAdded(message) | Completed(message) | Cancelled(message):
+            case MessageAdded(message) | CallCompleted(message) | CallCancelled(message):
                 self._track_turn(message.turn_key)
-            case ResultKnown() | ResultPublished():
+            case ResultRecorded() | ResultPublished():
                 self._track_result(event)
             case Rewound():
                 self.newest_turn = event.turn
@@ -87,13 +87,13 @@ class ReplayState(Struct):
                 # Unknown events of other versions, and `Forked`.
                 return
 
-    def _track_result(self, event: ResultKnown | ResultPublished) -> None:
-        if isinstance(event, ResultKnown):
-            self.known_results[result_call_id(event.message)] = event.message
+    def _track_result(self, event: ResultRecorded | ResultPublished) -> None:
+        if isinstance(event, ResultRecorded):
+            self.recorded_results[result_call_id(event.message)] = event.message
             self._track_turn(event.message.turn_key)
             return
         for call_id in event.calls:
-            if (message := self.known_results.pop(call_id, None)) is not None:
+            if (message := self.recorded_results.pop(call_id, None)) is not None:
                 self._track_turn(message.turn_key)
 
     def _track_turn(self, turn: str | None) -> None:
@@ -151,13 +151,13 @@ def _apply_event(event: Event, state: ReplayState) -> None:
     match event:
         case SettingsChanged():
             chat.state.request = event.request
-        case MessageAdded(message) | Completed(message) | Cancelled(message):
+        case MessageAdded(message) | CallCompleted(message) | CallCancelled(message):
             if isinstance(event, MessageAdded):
                 chat.state.calibrate_tokens(event.usage, event.model)
             history.add(message)
             live = _LIVE_TURN_KEY.fullmatch(message.turn_key or "")
             history.turns = max(history.turns, int(live[1]) if live is not None else 0)
-        case ResultKnown() | ResultPublished():
+        case ResultRecorded() | ResultPublished():
             _apply_result(event, state)
         case Sent():
             history.mark_sent()
@@ -185,13 +185,13 @@ def _apply_restored(event: Restored, chat: Conversation) -> None:
         chat.state.estimate = msgspec.convert(event.tokens, warm_type(TokenEstimator))
 
 
-def _apply_result(event: ResultKnown | ResultPublished, state: ReplayState) -> None:
-    if isinstance(event, ResultKnown):
+def _apply_result(event: ResultRecorded | ResultPublished, state: ReplayState) -> None:
+    if isinstance(event, ResultRecorded):
         call_id = result_call_id(event.message)
-        if call_id not in state.chat.state.history.ledger or call_id in state.known_results:
+        if call_id not in state.chat.state.history.ledger or call_id in state.recorded_results:
             raise InputError(f"unexpected result for call {call_id}", path="message")
         return
     for call_id in event.calls:
-        if call_id not in state.known_results:
+        if call_id not in state.recorded_results:
             raise InputError(f"there is no stored result for call {call_id}", path="calls")
-        state.chat.state.history.add(state.known_results[call_id])
+        state.chat.state.history.add(state.recorded_results[call_id])

@@ -13,12 +13,12 @@ from segue.canonical.blocks import text_of
 from segue.errors import InputError, StoreError
 from segue.store.base import Record, Summary
 from segue.store.events import (
-    Cancelled,
-    Completed,
+    CallCancelled,
+    CallCompleted,
     Event,
     MessageAdded,
     Renamed,
-    ResultKnown,
+    ResultRecorded,
     Sent,
     Switched,
     decode_event,
@@ -101,7 +101,7 @@ def update_summary(summary: Summary, events: Sequence[Event]) -> Summary:
                     changes["opening"] = sanitize_text(
                         " ".join(text_of(message.blocks)[: 4 * _OPENING_LENGTH].split())[:_OPENING_LENGTH]
                     )
-            case Completed() | ResultKnown() | Cancelled():
+            case CallCompleted() | ResultRecorded() | CallCancelled():
                 messages += 1
             case _:
                 pass

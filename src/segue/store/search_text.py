@@ -15,7 +15,7 @@ from msgspec import UNSET, Struct
 
 from segue.canonical.blocks import Block, Code, Media, Message, Opaque, Text, Thinking, ToolCall, ToolResponse
 from segue.canonical.json import encode_json_text
-from segue.store.events import Cancelled, Completed, Event, MessageAdded, Renamed, ResultKnown
+from segue.store.events import CallCancelled, CallCompleted, Event, MessageAdded, Renamed, ResultRecorded
 
 __all__ = ["MAX_PARTS", "PART_SIZE", "Snippet", "index_parts", "make_snippet", "parse_query", "searchable_text"]
 
@@ -49,7 +49,7 @@ def searchable_text(event: Event) -> str:
     """The text of an event that is indexed: message text, arguments and results, or a title."""
     if isinstance(event, Renamed):
         return event.text
-    if isinstance(event, MessageAdded | Completed | ResultKnown | Cancelled):
+    if isinstance(event, MessageAdded | CallCompleted | ResultRecorded | CallCancelled):
         return "\n".join(filter(None, _message_texts(event.message)))
     return ""
 

@@ -18,7 +18,7 @@ from typing import ClassVar, Protocol
 import msgspec
 
 from segue.errors import ConflictError, InputError, LeaseError, StoreError, require_string
-from segue.store.base import HistoryStore, Hit, Lease, Record, Summary, format_time
+from segue.store.base import ConversationStore, Hit, Lease, Record, Summary, format_time
 from segue.store.events import Event, Forked, Renamed
 from segue.store.ids import new_id, validate_id
 from segue.store.lease_owner import has_ended
@@ -52,7 +52,7 @@ class SqlSession(Protocol):
     def many(self, sql: str, rows: Sequence[Row]) -> None: ...
 
 
-class SqlStore(HistoryStore):
+class SqlStore(ConversationStore):
     """A store in an SQL database."""
 
     LOCK_CLAUSE: ClassVar[str] = ""
@@ -284,7 +284,7 @@ class SqlStore(HistoryStore):
             )
         return [Summary(*row[1:]) for row in rows]
 
-    def find(self, prefix: str) -> str:
+    def find_id(self, prefix: str) -> str:
         require_string(prefix, "id")
         with self._read_session() as session:
             for start in dict.fromkeys((prefix, prefix.lower())):

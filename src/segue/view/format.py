@@ -33,9 +33,9 @@ __all__ = [
     "data_url",
     "format_arguments",
     "format_bytes",
+    "format_changes",
     "format_count",
     "format_media",
-    "format_notes",
     "format_opaque",
     "format_result",
     "format_state",
@@ -154,10 +154,10 @@ def format_count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def format_notes(notes: Sequence[MessageChange]) -> Iterator[str]:
+def format_changes(changes: Sequence[MessageChange]) -> Iterator[str]:
     """Lines about what compression did; adjacent messages with the same note share a line, and a long list is cut."""
     runs: list[list[MessageChange]] = []
-    for note in notes:
+    for note in changes:
         last = runs[-1][-1] if runs else None
         if last is not None and (last.action, last.index + 1) == (note.action, note.index):
             runs[-1].append(note)

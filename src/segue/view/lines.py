@@ -10,8 +10,8 @@ from msgspec import Struct
 from segue.canonical.blocks import Block, Code, Media, Message, Opaque, Text, Thinking, ToolCall, ToolResponse, state_of
 from segue.store.base import Record
 from segue.store.events import (
-    Cancelled,
-    Completed,
+    CallCancelled,
+    CallCompleted,
     CompressionApplied,
     CompressionUndone,
     Event,
@@ -20,16 +20,16 @@ from segue.store.events import (
     Renamed,
     ReplyBroken,
     Restored,
-    ResultKnown,
     ResultPublished,
+    ResultRecorded,
     Rewound,
     Sent,
     SettingsChanged,
     Switched,
-    Unknown,
+    UnknownEvent,
     event_kind,
 )
-from segue.view.call_numbers import CallNumbers
+from segue.view.call_labels import CallLabels
 from segue.view.format import (
     SPEAKERS,
     STATES,
@@ -55,14 +55,14 @@ class Line(Struct, frozen=True):
 
 
 def is_message(event: Event) -> bool:
-    return isinstance(event, MessageAdded | Completed | ResultKnown | Cancelled)
+    return isinstance(event, MessageAdded | CallCompleted | ResultRecorded | CallCancelled)
 
 
-def format_event(record: Record, numbers: CallNumbers | None = None, *, full: bool = False) -> Iterator[Line]:
+def format_event(record: Record, numbers: CallLabels | None = None, *, full: bool = False) -> Iterator[Line]:
     """The lines of one event. Long results are truncated unless `full`; `numbers` holds the calls listed before."""
     match record.event:
-        case MessageAdded(message) | Completed(message) | ResultKnown(message) | Cancelled(message):
-            numbers = numbers if numbers is not None else CallNumbers()
+        case MessageAdded(message) | CallCompleted(message) | ResultRecorded(message) | CallCancelled(message):
+            numbers = numbers if numbers is not None else CallLabels()
             numbers.add_message(message)
             for line in _message_lines(message, numbers, full=full):
                 yield Line(line.style, sanitize(line.text))
@@ -99,7 +99,7 @@ def describe_event(event: Event) -> str:
             return f"forked from {event.origin} at event {event.seq}"
         case Renamed():
             return f"title: {shorten(event.text, 80)}"
-        case Unknown():
+        case UnknownEvent():
             return f"{event.kind}: written by a newer version of segue"
         case _:
             return event_kind(event)
@@ -123,14 +123,14 @@ def _format_target(target: str, model: str | None) -> str:
     return f"{target} ({model})" if model else target
 
 
-def _message_lines(message: Message, calls: CallNumbers, *, full: bool) -> Iterator[Line]:
+def _message_lines(message: Message, calls: CallLabels, *, full: bool) -> Iterator[Line]:
     if message.speaker != "tool":
         yield Line("head", SPEAKERS[message.speaker])
     for block in message.blocks:
         yield from _block_lines(block, calls, full=full)
 
 
-def _block_lines(block: Block, calls: CallNumbers, *, full: bool) -> Iterator[Line]:
+def _block_lines(block: Block, calls: CallLabels, *, full: bool) -> Iterator[Line]:
     match block:
         case Text():
             yield from (Line("text", line) for line in block.text.splitlines())

@@ -1,6 +1,6 @@
 """A conversation as Markdown: message text as it is, calls and results in fences longer than any fence inside them.
 
-No message text can look like another message or swallow the next one: see `model_text.contain_markdown`.
+No message text can look like another message or swallow the next one: see `model_text.embed_markdown`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from segue.view.format import (
     index_results,
     replace_controls,
 )
-from segue.view.model_text import MAX_LENGTH, contain_markdown
+from segue.view.model_text import MAX_LENGTH, embed_markdown
 from segue.view.page import Page
 
 __all__ = ["render_markdown", "render_messages"]
@@ -84,7 +84,7 @@ def _block(block: Block, index: ResultIndex) -> Iterator[str]:
 
 def _contain(text: str) -> str:
     """Message text that can be embedded; a text too long to parse is fenced."""
-    return contain_markdown(text) if len(text) <= MAX_LENGTH else _fence(text)
+    return embed_markdown(text) if len(text) <= MAX_LENGTH else _fence(text)
 
 
 def _fence(text: str, language: str = "") -> str:

@@ -17,7 +17,7 @@ from markdown_it.token import Token
 
 from segue.view.format import replace_controls
 
-__all__ = ["MAX_LENGTH", "code_to_html", "contain_markdown", "markdown_to_html", "text_to_html"]
+__all__ = ["MAX_LENGTH", "code_to_html", "embed_markdown", "markdown_to_html", "text_to_html"]
 
 MAX_LENGTH = 200_000
 """Longer texts are not parsed as Markdown, because parsing them takes too long."""
@@ -150,7 +150,7 @@ _RENDER_RULES = {
 # ------------------------------------------------------------------------------------------------------------ Markdown
 
 
-def contain_markdown(text: str) -> str:
+def embed_markdown(text: str) -> str:
     """Markdown that can be embedded in a document: open fence closed, HTML tags escaped, headings lowered.
 
     Text that every Markdown parser reads as code is unchanged; where parsers may differ, tags are escaped.

@@ -11,7 +11,7 @@ import re
 from msgspec import Struct
 
 from segue.errors import require_string
-from segue.models import Model, identify
+from segue.models import Model, parse_model
 from segue.specs.providers import load_services, providers_by_name
 from segue.wire.registry import SERVERS, WIRES, api_of_family, family_of_model
 
@@ -51,7 +51,7 @@ def detect(model: str) -> Detected:
     family = family_of_model(name) or _family_of_vendor(parts[:-1])
     wire = WIRES[api_of_family(family) or _CHAT]
     base, dialect, tool_format = wire.base_api, wire.name if wire.on is not None else None, wire.tool_format
-    known = identify(name)
+    known = parse_model(name)
     if known.line == "k3":
         # KIM-08: K3 ignores ids, so it does not need K2's form.
         tool_format = "openai"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from segue.canonical.request import Effort
 
-__all__ = ["budget_effort", "clamp_effort", "closest_effort", "effort_budget"]
+__all__ = ["budget_for_effort", "clamp_effort", "closest_effort", "effort_for_budget"]
 
 _BUDGETS: dict[Effort, int] = {
     "minimal": 1024,
@@ -16,12 +16,12 @@ _BUDGETS: dict[Effort, int] = {
 }
 
 
-def effort_budget(effort: Effort) -> int:
+def budget_for_effort(effort: Effort) -> int:
     """Thinking tokens for an effort; 0 for `none`."""
     return _BUDGETS.get(effort, 0)
 
 
-def budget_effort(budget: int, *, available: tuple[Effort, ...] = ("low", "medium", "high")) -> Effort:
+def effort_for_budget(budget: int, *, available: tuple[Effort, ...] = ("low", "medium", "high")) -> Effort:
     """The smallest `available` effort whose budget covers this one, else the largest."""
     if budget <= 0:
         return "none"
@@ -41,4 +41,4 @@ def clamp_effort(effort: Effort | None, available: tuple[Effort, ...]) -> Effort
 
 def closest_effort(budget: int, available: tuple[Effort, ...]) -> Effort:
     """The `available` effort whose budget is nearest, which may be `none`; of two equally near ones the higher."""
-    return min(available, key=lambda effort: (abs(effort_budget(effort) - budget), -effort_budget(effort)))
+    return min(available, key=lambda effort: (abs(budget_for_effort(effort) - budget), -budget_for_effort(effort)))

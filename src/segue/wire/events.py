@@ -95,7 +95,7 @@ class UsageUpdate(Struct, gc=False):
 
 class Finished(Struct, gc=False):
     finish: Finish
-    cause: str | None = None
+    raw_finish: str | None = None
     stop_sequence: str | None = None
 
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 from segue.canonical.blocks import Media
 from segue.render.report import Report
 
-__all__ = ["add_extension", "audio_type", "report_dropped_name"]
+__all__ = ["add_extension", "detect_audio_type", "report_dropped_name"]
 
 _EXTENSIONS = {
     "application/pdf": "pdf",
@@ -61,7 +61,7 @@ def add_extension(name: str | None, mime: str) -> str:
     return name if ending is None or _EXTENSION.search(name) else f"{name}.{ending}"
 
 
-def audio_type(data: str) -> str | None:
+def detect_audio_type(data: str) -> str | None:
     """The media type of base64 audio by its first bytes; None if unknown."""
     try:
         head = b64decode(data[:16].encode())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["merge_changes", "rewrite_known", "unmodelled_fields"]
+__all__ = ["merge_changes", "replace_modelled_fields", "unmodelled_fields"]
 
 
 def merge_changes(fragment: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
@@ -26,7 +26,9 @@ def unmodelled_fields(fragment: Mapping[str, Any], modelled: frozenset[str]) -> 
     return {key: value for key, value in fragment.items() if key not in modelled}
 
 
-def rewrite_known(fragment: Mapping[str, Any], rendered: dict[str, Any], modelled: frozenset[str]) -> dict[str, Any]:
+def replace_modelled_fields(
+    fragment: Mapping[str, Any], rendered: dict[str, Any], modelled: frozenset[str]
+) -> dict[str, Any]:
     """The fragment with its modelled fields replaced by the rendered ones; other fields and the key order stay."""
     body = {key: rendered.get(key, value) for key, value in fragment.items() if key in rendered or key not in modelled}
     body.update(rendered)

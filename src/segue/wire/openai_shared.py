@@ -14,7 +14,7 @@ from segue.canonical.request import Effort, Options, Reasoning
 from segue.models import Model
 from segue.render.report import Report
 from segue.wire.base import ApiError, Fetch
-from segue.wire.effort import budget_effort
+from segue.wire.effort import effort_for_budget
 from segue.wire.json_values import JsonObject, object_or_none, string_or_none
 from segue.wire.user_id import OPENAI_USER_PATTERN, hash_invalid_user_id
 
@@ -24,7 +24,7 @@ __all__ = [
     "OPENAI_APIS",
     "TOOL_KEYS",
     "VENDOR_OPTIONS",
-    "convert_budget",
+    "convert_budget_to_effort",
     "data_url",
     "drop_options",
     "fetch_media",
@@ -111,7 +111,7 @@ def _disable_reasoning(options: Options, model: Model, report: Report) -> Option
 
 
 def _fit_effort(options: Options, reasoning: Reasoning, model: Model, report: Report) -> Options:
-    effort = reasoning.effort or (None if reasoning.budget is None else budget_effort(reasoning.budget))
+    effort = reasoning.effort or (None if reasoning.budget is None else effort_for_budget(reasoning.budget))
     if effort == "none":
         off = msgspec.structs.replace(reasoning, enabled=False, effort=effort, budget=None)
         return _disable_reasoning(msgspec.structs.replace(options, reasoning=off), model, report)
@@ -135,12 +135,12 @@ def _fit_effort(options: Options, reasoning: Reasoning, model: Model, report: Re
     return msgspec.structs.replace(options, reasoning=msgspec.structs.replace(reasoning, effort=nearest))
 
 
-def convert_budget(options: Options, report: Report) -> Options:
+def convert_budget_to_effort(options: Options, report: Report) -> Options:
     """The options with a reasoning budget converted to an effort, for targets without budgets."""
     reasoning = options.reasoning
     if reasoning is None or reasoning.budget is None or reasoning.effort is not None or reasoning.enabled is False:
         return options
-    effort = budget_effort(reasoning.budget)
+    effort = effort_for_budget(reasoning.budget)
     report.add(
         "adjusted", f"reasoning budget of {reasoning.budget} tokens converted to effort {effort}", subject="reasoning"
     )

@@ -14,7 +14,7 @@ from types import ModuleType
 from msgspec import Struct
 
 from segue.errors import InputError, require_string, unknown_name, validate_profile
-from segue.models import identify, tokenize_name
+from segue.models import parse_model, tokenize_name
 from segue.specs.providers import load_services, providers_by_name
 from segue.wire import dialects
 from segue.wire.anthropic import ANTHROPIC
@@ -111,8 +111,8 @@ def api_of_family(family: str) -> str | None:
 
 
 def family_of_model(model: str) -> str:
-    """The family of a model name: one that `identify` has rules for, or one that an API lists; else `""`."""
-    known = identify(model).family
+    """The family of a model name: one that `parse_model` has rules for, or one that an API lists; else `""`."""
+    known = parse_model(model).family
     return known or next((token for token in tokenize_name(model) if token in _FAMILY_APIS), "")
 
 

@@ -142,9 +142,9 @@ class BlockReader(PayloadReader, Generic[OpenBlockT]):
     def finish(self) -> Reply:
         if self.whole_reply is not None:
             return self.whole_reply
-        if not self.is_at_end() and self.failed is None:
-            self.failed = ENDED_EARLY
-        self.end_open_blocks(finished=self.failed is None)
+        if not self.is_at_end() and self.error is None:
+            self.error = ENDED_EARLY
+        self.end_open_blocks(finished=self.error is None)
         reply = self.build_reply([open_block.fragment for open_block in self._emitted])
         blocks = tuple(self._blocks[index] for index in range(self.block_count))
         return self.emit_finish(msgspec.structs.replace(reply, blocks=blocks))

@@ -81,7 +81,7 @@ class BlockRenderer(StreamRenderer):
     def stop(self) -> bytes: ...
 
     @abstractmethod
-    def render_sealed(self, block: Thinking) -> bytes:
+    def render_encrypted(self, block: Thinking) -> bytes:
         """A complete block of encrypted reasoning."""
 
     @abstractmethod
@@ -191,7 +191,7 @@ class BlockRenderer(StreamRenderer):
             if not self.same_api and not self.blocks_for_client(block):
                 return b""
             if block.encrypted is not None:
-                return self.render_sealed(block)
+                return self.render_encrypted(block)
             start = self.begin_thinking(self._open_block if isinstance(self._open_block, Thinking) else block)
         return start + self.end_thinking(block) + self.stop()
 

@@ -80,7 +80,7 @@ class StreamParser:
                 if not reader.opened:
                     raise
         if not reader.opened:
-            error = reader.failed
+            error = reader.error
             if error is None:
                 raise RemoteProtocolError("the stream contains no reply")
             raise RemoteProtocolError(

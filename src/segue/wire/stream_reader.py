@@ -50,7 +50,7 @@ class PayloadReader(ABC):
         self.turn_key = turn_key
         self.events: list[Event] = []
         self.opened = False
-        self.failed: ApiError | None = None
+        self.error: ApiError | None = None
         self.done = False
         self.block_count = 0
         self._call_count = 0
@@ -120,7 +120,7 @@ class PayloadReader(ABC):
             self.events.append(half[1](index, "\ufffd"))
         return self.text_so_far(index)
 
-    def expect_similar(self, key: str, text: str, emit: Callable[[str], object]) -> None:
+    def set_delta_template(self, key: str, text: str, emit: Callable[[str], object]) -> None:
         """Sets a template: the next payloads probably equal the current one except for the text under `key`."""
         self._delta_run += 1
         if not self.payload or self.has_split_surrogates or self.template_misses >= _MAX_TEMPLATE_MISSES:
@@ -155,11 +155,11 @@ class PayloadReader(ABC):
         """Emits usage and the end of the reply; of a failed reply emits the error and returns what arrived of it."""
         if reply.usage is not None:
             self.events.append(UsageUpdate(reply.usage))
-        if self.failed is None:
+        if self.error is None:
             self.events.append(Finished(reply.finish, reply.raw_finish, reply.stop_sequence))
             return reply
-        self.events.append(Failed(self.failed))
-        return _mark_failed(reply, self.failed)
+        self.events.append(Failed(self.error))
+        return _mark_failed(reply, self.error)
 
     def assign_id(self, call: ToolCall) -> ToolCall:
         """The call with its canonical id, made from the turn key and its index among the calls of the turn."""

@@ -20,10 +20,10 @@ from segue.wire.schema import SchemaRules, drop_forced_nulls, render_schema
 __all__ = [
     "drop_call_nulls",
     "drop_undeclared_choice",
+    "duplicate_key_extra",
     "object_schema",
     "render_arguments_object",
     "render_arguments_text",
-    "repeated_key_note",
     "to_function_tool",
     "undeclarable_message",
     "unwrap_free_text",
@@ -33,7 +33,7 @@ __all__ = [
 FREE_TEXT_KEY = "input"
 
 
-def repeated_key_note(text: object, value: object) -> dict[str, Any] | None:
+def duplicate_key_extra(text: object, value: object) -> dict[str, Any] | None:
     """Extra fields of a call whose arguments text has a duplicate key."""
     key = find_duplicate_key(text, value) if isinstance(text, str) and value else None
     return None if key is None else {"repeated": key}

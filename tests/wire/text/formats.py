@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
-from segue.wire.text.base import BrokenCall, FoundCall, Segment, TextFormat
 from segue.wire.text.declared_tools import DeclaredTools
 from segue.wire.text.registry import FORMATS
 from segue.wire.text.scan import CallScanner, scan_text
+from segue.wire.text.text_format import BrokenCall, FoundCall, Segment, TextFormat
 from segue.wire.text.xml_render import XML_VARIANTS
 
 EACH: dict[str, TextFormat] = {form.name: form for form in FORMATS} | {

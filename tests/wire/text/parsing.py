@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
-from segue.wire.text.base import BrokenCall, FoundCall, Match, Opener, Region, RegionEnd, Segment, TextFormat
 from segue.wire.text.declared_tools import DeclaredTools
 from segue.wire.text.scan import CallScanner, scan_text
+from segue.wire.text.text_format import BrokenCall, FoundCall, Match, Opener, Region, RegionEnd, Segment, TextFormat
 
 NamedArguments = tuple[str, Any]
 

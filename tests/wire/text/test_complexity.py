@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from segue.wire.text.base import TextFormat
 from segue.wire.text.scan import CallScanner
+from segue.wire.text.text_format import TextFormat
 from tests.wire.text.formats import CALL, DECLARED, EACH
 
 BODIES = (

@@ -9,11 +9,11 @@ import pytest
 import segue
 from segue.canonical.blocks import Text, ToolCall
 from segue.wire.events import BlockEnd, BlockStart, TextDelta
-from segue.wire.text.base import TextFormat
 from segue.wire.text.extractor import TextExtractor, ThinkTagSplitter
 from segue.wire.text.llama import LLAMA
 from segue.wire.text.mistral import MISTRAL_TEXT
 from segue.wire.text.registry import FORMATS
+from segue.wire.text.text_format import TextFormat
 
 TAGS = {
     "mistral-text": ("[THINK]", "[/THINK]"),

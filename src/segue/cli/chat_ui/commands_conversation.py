@@ -21,7 +21,7 @@ from segue.view.sanitize import sanitize_line
 if TYPE_CHECKING:
     from segue.canonical.blocks import Message
     from segue.cli.chat_ui.chat import Chat
-    from segue.store.base import HistoryStore, Summary
+    from segue.store.base import ConversationStore, Summary
     from segue.store.conversation import StoredConversation
 
 __all__ = ["COMMANDS"]
@@ -34,7 +34,7 @@ _FORCE = "--force"
 _FORMATS = {".html": "html", ".md": "md", ".json": "json"}
 
 
-def _stored_conversation(chat: Chat) -> tuple[HistoryStore, StoredConversation]:
+def _stored_conversation(chat: Chat) -> tuple[ConversationStore, StoredConversation]:
     """The store and the open conversation; raises `InputError` if it is not stored."""
     from segue.store.conversation import StoredConversation
 
@@ -74,7 +74,7 @@ async def _undo(chat: Chat, arguments: str) -> None:
     """Undo the last compression or exchange, whichever came last."""
     store, log = _stored_conversation(chat)
     if _is_compression_last(store, log):
-        log.undo()
+        log.undo_compression()
         chat.print_line(f"compression undone: {format_count(len(log.messages), 'message')}")
         return
     index = _last_user_message(log.messages)
@@ -90,7 +90,7 @@ async def _undo(chat: Chat, arguments: str) -> None:
     chat.print_line(f"last exchange undone («{quoted}»); files changed by tools are not restored")
 
 
-def _is_compression_last(store: HistoryStore, log: StoredConversation) -> bool:
+def _is_compression_last(store: ConversationStore, log: StoredConversation) -> bool:
     from segue.store.events import MessageAdded
 
     state = log.state

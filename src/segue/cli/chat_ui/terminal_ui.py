@@ -36,9 +36,9 @@ from prompt_toolkit.renderer import print_formatted_text
 from prompt_toolkit.styles import Style
 
 from segue.cli.chat_ui.approvals import format_choices, format_question
-from segue.cli.chat_ui.buffer import BufferedOutput
 from segue.cli.chat_ui.event_view import EventView
 from segue.cli.chat_ui.keys import make_bindings
+from segue.cli.chat_ui.output import BufferedOutput
 from segue.cli.chat_ui.styles import STYLES, Row, truncate
 from segue.cli.chat_ui.ui import InputHandler
 from segue.runtime.events import Event, ExchangeStarted

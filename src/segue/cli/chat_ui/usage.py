@@ -10,16 +10,16 @@ import msgspec
 from segue.canonical.request import Usage
 from segue.runtime.events import Event, ReplyReceived
 
-__all__ = ["Price", "UsageTotals"]
+__all__ = ["PriceLookup", "UsageTotals"]
 
-Price: TypeAlias = Callable[[str, str, Usage], float | None]
+PriceLookup: TypeAlias = Callable[[str, str, Usage], float | None]
 """Maps provider, model and usage to dollars; None where no price is known."""
 
 
 class UsageTotals:
     """Totals since the chat was opened, over all its conversations."""
 
-    def __init__(self, price: Price = lambda provider, model, usage: None) -> None:
+    def __init__(self, price: PriceLookup = lambda provider, model, usage: None) -> None:
         self._price = price
         self.by_model: dict[tuple[str, str], Usage] = {}
         self.requests: dict[tuple[str, str], int] = {}

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from segue.errors import SegueError
 
 if TYPE_CHECKING:
-    from segue.runtime.log import ConversationLog
-    from segue.store.base import HistoryStore
+    from segue.runtime.conversation_log import ConversationLog
+    from segue.store.base import ConversationStore
 
 __all__ = ["ConversationWatcher"]
 
@@ -19,7 +19,7 @@ __all__ = ["ConversationWatcher"]
 class ConversationWatcher:
     """Checks the store. Read errors are ignored, because the next write reports them."""
 
-    def __init__(self, store: HistoryStore | None, log: ConversationLog) -> None:
+    def __init__(self, store: ConversationStore | None, log: ConversationLog) -> None:
         self._store = store
         self._log = log
 

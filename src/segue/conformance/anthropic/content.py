@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from segue.conformance.anthropic.request import SERVER_RESULTS, AnthropicRequest, Block, nested_entries
-from segue.conformance.rule import Problem, Severity, Table
+from segue.conformance.rule import Problem, RuleTable, Severity
 from segue.conformance.values import has_text, is_list, is_object, quote, text_or_empty, type_name
 
 __all__ = ["KEYS", "table"]
 
-table: Table[AnthropicRequest] = Table()
+table: RuleTable[AnthropicRequest] = RuleTable()
 
 _RESULT_KEYS = frozenset({"type", "tool_use_id", "content", "cache_control"})
 

@@ -9,12 +9,12 @@ import re
 from collections.abc import Iterator
 
 from segue.conformance.anthropic.request import MCP_RESULT, SERVER_RESULTS, AnthropicRequest, Block, Turn
-from segue.conformance.rule import Problem, Table
+from segue.conformance.rule import Problem, RuleTable
 from segue.conformance.values import has_text, is_object, quote, type_name
 
 __all__ = ["table"]
 
-table: Table[AnthropicRequest] = Table()
+table: RuleTable[AnthropicRequest] = RuleTable()
 
 _ID = re.compile(r"[a-zA-Z0-9_-]+")
 _SERVER_ID = re.compile(r"srvtoolu_[a-zA-Z0-9_]+")

@@ -9,13 +9,13 @@ import re
 from collections.abc import Iterator
 
 from segue.conformance.anthropic.request import MCP_RESULT, SERVER_RESULTS, AnthropicRequest, Block, Turn
-from segue.conformance.rule import ModelFilter, Problem, Severity, Table
+from segue.conformance.rule import ModelFilter, Problem, RuleTable, Severity
 from segue.conformance.values import has_text, is_object, quote, text_or_empty, type_name
 from segue.models import Model
 
 __all__ = ["table"]
 
-table: Table[AnthropicRequest] = Table()
+table: RuleTable[AnthropicRequest] = RuleTable()
 
 _THINKING = ("thinking", "redacted_thinking")
 _ON = ("enabled", "adaptive")

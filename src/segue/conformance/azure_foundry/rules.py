@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 from segue.conformance.azure_foundry.request import FoundryRequest
 from segue.conformance.openai_responses.request import Item
-from segue.conformance.rule import Problem, Severity, Table
+from segue.conformance.rule import Problem, RuleTable, Severity
 from segue.conformance.values import has_text, is_list, is_object, quote
 
 __all__ = ["table"]
 
-table: Table[FoundryRequest] = Table()
+table: RuleTable[FoundryRequest] = RuleTable()
 
 PREFIXES = frozenset(
     {

@@ -13,13 +13,13 @@ from itertools import pairwise
 from segue.conformance.bedrock.models import CLAUDE, MISTRAL
 from segue.conformance.bedrock.request import BedrockRequest, Turn
 from segue.conformance.bedrock.service_model import TOOL_USE_ID
-from segue.conformance.rule import Problem, Table
+from segue.conformance.rule import Problem, RuleTable
 from segue.conformance.spec import find_mismatches
 from segue.conformance.values import quote
 
 __all__ = ["table"]
 
-table: Table[BedrockRequest] = Table()
+table: RuleTable[BedrockRequest] = RuleTable()
 
 _CLAUDE_ID = re.compile(r"[a-zA-Z0-9_-]+")
 _MISTRAL_ID = re.compile(r"[a-zA-Z0-9]{9}")

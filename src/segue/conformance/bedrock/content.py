@@ -7,12 +7,12 @@ from itertools import pairwise
 
 from segue.conformance.bedrock.models import CLAUDE, SEPARATE_RESULTS, USER_FIRST, WRITER, is_claude
 from segue.conformance.bedrock.request import BedrockRequest, is_stored_prompt
-from segue.conformance.rule import Problem, Severity, Table
+from segue.conformance.rule import Problem, RuleTable, Severity
 from segue.conformance.values import is_list, is_object, text_or_empty
 
 __all__ = ["table"]
 
-table: Table[BedrockRequest] = Table()
+table: RuleTable[BedrockRequest] = RuleTable()
 
 _START = "A conversation must start with a user message. Try again with a conversation that starts with a user message."
 _NOT_BESIDE_RESULTS = ("document", "video")

@@ -18,7 +18,7 @@ __all__ = [
     "FIELDS",
     "OTHER_ENDPOINT_FIELDS",
     "check_fields",
-    "find_newer_part_kind",
+    "find_unknown_part_key",
     "is_invalid_base64",
     "iter_entries",
     "to_camel",
@@ -159,7 +159,7 @@ def check_fields(value: object, field_type: str, path: str, depth: int = 0) -> I
         yield from _check_scalar(value, field_type, path)
 
 
-def find_newer_part_kind(part: Mapping[str, object]) -> str | None:
+def find_unknown_part_key(part: Mapping[str, object]) -> str | None:
     """Returns the key of the only data of a part if it is an object under an unknown name: a newer part type."""
     present = [key for key, entry in part.items() if entry is not None]
     unknown = [key for key in present if to_snake(key) not in FIELDS["part"]]
@@ -175,7 +175,7 @@ def _check_message(value: object, message: str, path: str, depth: int) -> Iterat
         yield Problem(path, "the request exceeds the maximum allowed nesting depth", "risk")
     else:
         fields = FIELDS[message]
-        newer = find_newer_part_kind(value) if message == "part" else None
+        newer = find_unknown_part_key(value) if message == "part" else None
         for key, entry in value.items():
             place = f"{path}.{key}" if path else str(key)
             name = to_snake(key)

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from segue.conformance.gemini.fields import DATA_FIELDS, FIELDS, check_fields, to_snake
 from segue.conformance.gemini.request import Content, GeminiRequest
-from segue.conformance.rule import Problem, Table
+from segue.conformance.rule import Problem, RuleTable
 from segue.conformance.values import is_list, quote
 
 __all__ = ["table"]
 
-table: Table[GeminiRequest] = Table()
+table: RuleTable[GeminiRequest] = RuleTable()
 
 # Declarations are checked by GEM-23.
 _DECLARATION_KEYS = frozenset({"tools", "tool_config"})

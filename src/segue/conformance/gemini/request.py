@@ -12,7 +12,7 @@ from itertools import groupby
 
 import msgspec
 
-from segue.conformance.gemini.fields import DATA_FIELDS, find_newer_part_kind, iter_entries, to_camel, to_snake
+from segue.conformance.gemini.fields import DATA_FIELDS, find_unknown_part_key, iter_entries, to_camel, to_snake
 from segue.conformance.values import is_list, is_object, text_or_empty
 from segue.models import Model
 
@@ -132,7 +132,7 @@ class GeminiRequest(msgspec.Struct, frozen=True):
 
 def _parse_part(value: object, path: str, role: str) -> Part:
     part = make_node(value, path)
-    newer = find_newer_part_kind(value) if is_object(value) else None
+    newer = find_unknown_part_key(value) if is_object(value) else None
     return Part(
         part, role, tuple(member for member in DATA_FIELDS if member in part.data) or ((newer,) if newer else ())
     )

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 
 from segue.conformance.gemini.fields import is_invalid_base64
 from segue.conformance.gemini.request import Content, GeminiRequest, Part
-from segue.conformance.rule import ModelFilter, Problem, Severity, Table
+from segue.conformance.rule import ModelFilter, Problem, RuleTable, Severity
 from segue.conformance.values import quote
 from segue.models import Model
 
 __all__ = ["DUMMIES", "table"]
 
-table: Table[GeminiRequest] = Table()
+table: RuleTable[GeminiRequest] = RuleTable()
 
 # GEM-17
 DUMMIES = frozenset({"skip_thought_signature_validator", "context_engineering_is_the_way_to_go"})

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 from segue.conformance.gemini.fields import check_fields, iter_entries
 from segue.conformance.gemini.request import GeminiRequest, Node, make_node
-from segue.conformance.rule import Problem, Table
+from segue.conformance.rule import Problem, RuleTable
 from segue.conformance.values import has_text, is_object, quote, type_name
 
 __all__ = ["table"]
 
-table: Table[GeminiRequest] = Table()
+table: RuleTable[GeminiRequest] = RuleTable()
 
 _NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]*")
 _LONG_NAME = 64

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from itertools import pairwise, zip_longest
 
 from segue.conformance.gemini.request import Content, GeminiRequest, Node
-from segue.conformance.rule import Problem, Severity, Table
+from segue.conformance.rule import Problem, RuleTable, Severity
 from segue.conformance.values import is_object, quote, type_name
 
 __all__ = ["table"]
 
-table: Table[GeminiRequest] = Table()
+table: RuleTable[GeminiRequest] = RuleTable()
 
 _ROLES = frozenset({"user", "model", ""})
 _SYSTEM = frozenset({"system", "developer"})

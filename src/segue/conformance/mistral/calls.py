@@ -6,16 +6,16 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from segue.conformance.chat_request import ChatRequest, Result, Round
+from segue.conformance.chat_request import ChatRequest, Result, Turn
 from segue.conformance.mistral.tokenizer import BEFORE_V11, V11, is_older_than
-from segue.conformance.rule import Problem, Severity, Table
+from segue.conformance.rule import Problem, RuleTable, Severity
 from segue.conformance.values import has_text, quote, type_name
 
 __all__ = ["table"]
 
 _ID = re.compile(r"[a-zA-Z0-9]{9}")
 
-table: Table[ChatRequest] = Table()
+table: RuleTable[ChatRequest] = RuleTable()
 
 
 # MIS-01
@@ -46,8 +46,8 @@ def _ids(request: ChatRequest) -> Iterator[tuple[str, object]]:
 
 
 # MIS-15 covers calls in the first message: the API counts from the second message on.
-def _counted_turns(request: ChatRequest) -> Iterator[Round]:
-    return (turn for turn in request.rounds if turn.calls[0].message > 0)
+def _counted_turns(request: ChatRequest) -> Iterator[Turn]:
+    return (turn for turn in request.turns if turn.calls[0].message > 0)
 
 
 def _stray_results(request: ChatRequest) -> Iterator[Result]:
@@ -81,7 +81,7 @@ def result_count_matches(request: ChatRequest) -> Iterator[Problem]:
         yield Problem(result.path, "Not the same number of function calls and responses: there is no call")
 
 
-def _count_problem(turn: Round) -> Problem:
+def _count_problem(turn: Turn) -> Problem:
     seen = f"{len(turn.calls)} and {len(turn.results)}"
     path = f"messages[{turn.calls[0].message}].tool_calls"
     return Problem(path, f"Not the same number of function calls and responses: {seen}")

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from segue.conformance.chat_request import ChatRequest
 from segue.conformance.mistral.tokenizer import V3, is_older_than, tokenizer_version
-from segue.conformance.rule import Problem, Severity, Table
+from segue.conformance.rule import Problem, RuleTable, Severity
 from segue.conformance.values import is_list, is_object, quote, type_name
 from segue.models import Model
 
 __all__ = ["CHUNKS", "table"]
 
-table: Table[ChatRequest] = Table()
+table: RuleTable[ChatRequest] = RuleTable()
 
 
 # MIS-11

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from segue.conformance.chat_request import ChatRequest, find_non_functions
 from segue.conformance.json_schema import find_draft7_error, find_pattern_error
-from segue.conformance.rule import Problem, Table
+from segue.conformance.rule import Problem, RuleTable
 from segue.conformance.values import is_list, is_object, quote, type_name
 
 __all__ = ["BODY_KEYS", "MESSAGE_KEYS", "table"]
@@ -33,7 +33,7 @@ _DECLARED_KEYS = frozenset({"name", "description", "strict", "parameters"})
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
-table: Table[ChatRequest] = Table()
+table: RuleTable[ChatRequest] = RuleTable()
 
 
 # MIS-12

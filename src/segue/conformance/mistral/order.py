@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from segue.conformance.chat_request import ChatRequest, Message
-from segue.conformance.rule import Problem, Severity, Table
+from segue.conformance.rule import Problem, RuleTable, Severity
 from segue.conformance.values import quote
 
 __all__ = ["table"]
 
-table: Table[ChatRequest] = Table()
+table: RuleTable[ChatRequest] = RuleTable()
 
 
 def _messages_with_predecessor(request: ChatRequest, role: str) -> Iterator[tuple[Message, str]]:
@@ -76,7 +76,7 @@ def first_message_valid(request: ChatRequest) -> Iterator[Problem]:
     elif first.role == "tool":
         # The validators count from the second message on, so they accept this one.
         yield Problem(first.path, "a result without a call; Conversation must start with a user message", "risk")
-    elif request.rounds and request.rounds[0].calls[0].message == 0:
-        severity: Severity = "reject" if request.rounds[0].results else "risk"
+    elif request.turns and request.turns[0].calls[0].message == 0:
+        severity: Severity = "reject" if request.turns[0].results else "risk"
         reason = "calls of the first message are not counted; Conversation must start with a user message"
         yield Problem(f"{first.path}.tool_calls", reason, severity)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from segue.conformance.openai_responses.request import Item, ResponsesRequest
-from segue.conformance.rule import Problem, Severity, Table
+from segue.conformance.rule import Problem, RuleTable, Severity
 from segue.conformance.values import has_text, is_list, is_object, quote, text_or_empty, type_name
 
 __all__ = ["table"]
 
-table: Table[ResponsesRequest] = Table()
+table: RuleTable[ResponsesRequest] = RuleTable()
 
 _INPUT = ("input_text", "input_image", "input_file")
 _OUTPUT = ("output_text", "refusal")

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator, Mapping
 
 from segue.conformance.openai_responses.request import PAIRS, Item, ResponsesRequest
-from segue.conformance.rule import Problem, Severity, Table
+from segue.conformance.rule import Problem, RuleTable, Severity
 from segue.conformance.values import has_text, quote, text_or_empty, type_name
 
 __all__ = ["table"]
 
-table: Table[ResponsesRequest] = Table()
+table: RuleTable[ResponsesRequest] = RuleTable()
 
 _LONGEST = 64
 # A local_shell_call_output may have its call id in `id`; OAI-RESP-20 covers it.

@@ -12,12 +12,12 @@ from typing import Literal
 import msgspec
 
 from segue.conformance.openai_responses.request import Item, ResponsesRequest
-from segue.conformance.rule import Problem, Severity, Table
+from segue.conformance.rule import Problem, RuleTable, Severity
 from segue.conformance.values import has_text, is_list, is_object, quote, type_name
 
 __all__ = ["ITEM_SPECS", "ItemSpec", "table"]
 
-table: Table[ResponsesRequest] = Table()
+table: RuleTable[ResponsesRequest] = RuleTable()
 
 ValueType = Literal["string", "list", "object", "boolean", "string or null", "list or null", "value"]
 
@@ -27,7 +27,7 @@ class ItemSpec(msgspec.Struct, frozen=True):
 
     rule: str
     required: Mapping[str, ValueType]
-    expected: str = ""
+    recommended: str = ""
     optional: str = ""
     statuses: str = ""
 
@@ -36,7 +36,7 @@ class ItemSpec(msgspec.Struct, frozen=True):
         """All keys that the item may have."""
         status = ["status"] if self.statuses else []
         return frozenset(
-            {"type", "id", "agent", *self.required, *self.expected.split(), *self.optional.split(), *status}
+            {"type", "id", "agent", *self.required, *self.recommended.split(), *self.optional.split(), *status}
         )
 
 
@@ -159,7 +159,7 @@ def _check_members(item: Item, spec: ItemSpec) -> Iterator[Problem]:
             article = "any" if value_type == "value" else "an" if value_type == "object" else "a"
             seen = f"{key} of this {item.type} is {type_name(item.data[key])}"
             yield Problem(f"{item.path}.{key}", f"{seen}; {article} {value_type} is expected")
-    for key in spec.expected.split():
+    for key in spec.recommended.split():
         if item.data.get(key) is None:
             yield Problem(f"{item.path}.{key}", f"this {item.type} has no {key}; its type requires one", "risk")
     status = item.data.get("status")

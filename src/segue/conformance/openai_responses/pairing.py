@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from segue.conformance.openai_responses.request import APPROVAL, PAIRS, Item, ResponsesRequest
-from segue.conformance.rule import ModelFilter, Problem, Severity, Table
+from segue.conformance.rule import ModelFilter, Problem, RuleTable, Severity
 from segue.conformance.values import has_text, quote
 from segue.models import Model
 
 __all__ = ["table"]
 
-table: Table[ResponsesRequest] = Table()
+table: RuleTable[ResponsesRequest] = RuleTable()
 
 _OUTPUTS: Mapping[str, str] = {output: call for call, output in PAIRS.items()}
 # The provider runs these itself and is not known to require their outputs.

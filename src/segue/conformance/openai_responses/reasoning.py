@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from segue.conformance.openai_responses.request import APPROVAL, HOSTED, PAIRS, Item, ResponsesRequest
-from segue.conformance.rule import ModelFilter, Problem, Severity, Table
+from segue.conformance.rule import ModelFilter, Problem, RuleTable, Severity
 from segue.conformance.values import has_text, is_list, quote, type_name
 from segue.models import Model
 
 __all__ = ["table"]
 
-table: Table[ResponsesRequest] = Table()
+table: RuleTable[ResponsesRequest] = RuleTable()
 
 _NOT_MODEL_ITEMS = frozenset(
     {*PAIRS.values(), APPROVAL[1], "additional_tools", "configuration_update", "compaction_trigger"}

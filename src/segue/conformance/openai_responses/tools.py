@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator
 
 from segue.conformance.openai_responses.request import ResponsesRequest, Tool
-from segue.conformance.rule import Problem, Severity, Table
+from segue.conformance.rule import Problem, RuleTable, Severity
 from segue.conformance.values import has_text, is_list, is_object, quote, text_or_empty, type_name
 from segue.models import Model
 
 __all__ = ["TOOL_TYPES", "table"]
 
-table: Table[ResponsesRequest] = Table()
+table: RuleTable[ResponsesRequest] = RuleTable()
 
 _LONGEST_NAME = 128
 _COMPATIBLE_NAME = 64

@@ -8,7 +8,7 @@ from segue.conformance import openai_chat
 from segue.conformance.chat_request import ChatRequest, Message
 from segue.conformance.profiles.arguments import check_json_arguments
 from segue.conformance.profiles.profile import KEY_CHECKS, OPENAI_LIMITS, OPENAI_ONLY, PAIRING_CHECKS, Profile
-from segue.conformance.rule import ModelFilter, Problem, Severity, Table
+from segue.conformance.rule import ModelFilter, Problem, RuleTable, Severity
 from segue.conformance.values import has_text, is_list, is_object, quote, text_or_empty, type_name
 from segue.models import Model
 
@@ -26,7 +26,7 @@ def _unknown_keys(request: ChatRequest, known: Keys) -> Iterator[tuple[Message, 
 
 # ---------------------------------------------------------------------------------------------------------------- groq
 
-_GROQ: Table[ChatRequest] = Table()
+_GROQ: RuleTable[ChatRequest] = RuleTable()
 _NAMED_KEYS = frozenset({"role", "content", "name"})
 _GROQ_KEYS: Keys = {
     **dict.fromkeys(("system", "developer", "user", "function"), _NAMED_KEYS),
@@ -46,7 +46,7 @@ def groq_keys(request: ChatRequest) -> Iterator[Problem]:
 
 def _is_reasoning_model(model: Model) -> bool | None:
     """True for a reasoning model on Groq; `None` if the name does not show it."""
-    if model.thinking or "gpt-oss" in model.name or "-r1" in model.name or model.line == "qwq":
+    if model.reasons_by_default or "gpt-oss" in model.name or "-r1" in model.name or model.line == "qwq":
         return True
     if model.family == "qwen":
         return model.at_least(3) or None
@@ -68,7 +68,7 @@ def groq_reasoning(request: ChatRequest) -> Iterator[Problem]:
 
 # ------------------------------------------------------------------------------------------------------------ cerebras
 
-_CEREBRAS: Table[ChatRequest] = Table()
+_CEREBRAS: RuleTable[ChatRequest] = RuleTable()
 _CEREBRAS_KEYS: Keys = {
     **dict.fromkeys(("system", "developer", "user"), _NAMED_KEYS),
     "assistant": _NAMED_KEYS | {"tool_calls", "reasoning", "refusal"},
@@ -87,7 +87,7 @@ def cerebras_keys(request: ChatRequest) -> Iterator[Problem]:
 
 # ----------------------------------------------------------------------------------------------------------------- xai
 
-_XAI: Table[ChatRequest] = Table()
+_XAI: RuleTable[ChatRequest] = RuleTable()
 
 
 # COMP-05
@@ -104,16 +104,16 @@ def xai_content(request: ChatRequest) -> Iterator[Problem]:
 
 # ------------------------------------------------------------------------------------------------------------- minimax
 
-_MINIMAX: Table[ChatRequest] = Table()
+_MINIMAX: RuleTable[ChatRequest] = RuleTable()
 
 
 def _find_stray_results(request: ChatRequest) -> Iterator[tuple[str, str | None, bool]]:
     """Yields path and id of each result without a call in its turn, and whether an earlier call has that id."""
     strays = {result.message.index: result for result in request.orphans}
-    for turn in request.rounds:
+    for turn in request.turns:
         call_ids = turn.call_ids()
         strays |= {r.message.index: r for r in turn.results if not has_text(r.id) or r.id not in call_ids}
-    calls: dict[int, set[str]] = {turn.calls[0].message: turn.call_ids() for turn in request.rounds}
+    calls: dict[int, set[str]] = {turn.calls[0].message: turn.call_ids() for turn in request.turns}
     known: set[str] = set()
     for message in request.messages:
         known |= calls.get(message.index, set())
@@ -140,7 +140,7 @@ def minimax_order(request: ChatRequest) -> Iterator[Problem]:
     for path, found, known in _find_stray_results(request):
         if known:
             yield Problem(path, f"{reason}: the call {quote(found)} is further up")
-    for turn in request.rounds:
+    for turn in request.turns:
         for message in turn.system_messages:
             yield Problem(message.path, f"{reason}: a {message.role} message is between them")
     yield from _check_duplicates(request, reason)
@@ -148,7 +148,7 @@ def minimax_order(request: ChatRequest) -> Iterator[Problem]:
 
 def _check_duplicates(request: ChatRequest, reason: str) -> Iterator[Problem]:
     """Reports calls of one message with the same id, and second results."""
-    for turn in request.rounds:
+    for turn in request.turns:
         seen: set[str] = set()
         for call in turn.calls:
             if has_text(call.id) and call.id in seen:
@@ -182,7 +182,7 @@ def minimax_parameters(request: ChatRequest) -> Iterator[Problem]:
 
 # ---------------------------------------------------------------------------------------------------------------- z.ai
 
-_ZAI: Table[ChatRequest] = Table()
+_ZAI: RuleTable[ChatRequest] = RuleTable()
 
 
 # COMP-11
@@ -198,7 +198,7 @@ def zai_messages(request: ChatRequest) -> Iterator[Problem]:
         )
     for path, found, _ in _find_stray_results(request):
         yield Problem(path, f"{reason}: the result of {quote(found)} has no call before it")
-    for turn in request.rounds:
+    for turn in request.turns:
         for message in turn.system_messages:
             yield Problem(message.path, f"{reason}: a {message.role} message is between the results")
     yield from _check_duplicates(request, reason)
@@ -211,7 +211,7 @@ def zai_messages(request: ChatRequest) -> Iterator[Problem]:
 
 # ---------------------------------------------------------------------------------------------------------- openrouter
 
-_OPENROUTER: Table[ChatRequest] = Table()
+_OPENROUTER: RuleTable[ChatRequest] = RuleTable()
 GEMINI_3 = ModelFilter("Gemini 3 and newer", lambda model: model.family == "gemini" and model.at_least(3))
 CLAUDE = ModelFilter("Claude models", lambda model: model.family == "claude")
 
@@ -226,7 +226,7 @@ def _last_user_index(request: ChatRequest) -> int:
 def openrouter_details(request: ChatRequest) -> Iterator[Problem]:
     """Messages with calls have reasoning_details with one encrypted entry, for the first call, at index 0."""
     current = _last_user_index(request)
-    for turn in request.rounds:
+    for turn in request.turns:
         first = turn.calls[0]
         message = request.messages[first.message]
         path = f"{message.path}.reasoning_details"
@@ -260,7 +260,7 @@ def openrouter_forced(request: ChatRequest) -> Iterator[Problem]:
 
 # ----------------------------------------------------------------------------------------------------------- fireworks
 
-_FIREWORKS: Table[ChatRequest] = Table()
+_FIREWORKS: RuleTable[ChatRequest] = RuleTable()
 _FIREWORKS_KEYS: Keys = dict.fromkeys(
     ("system", "developer", "user", "assistant", "tool", "function"),
     frozenset({"role", "content", "reasoning_content", "tool_calls", "tool_call_id"}),

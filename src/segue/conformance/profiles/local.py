@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from segue.conformance.chat_request import ChatRequest
 from segue.conformance.profiles.arguments import check_json_arguments, function_calls
 from segue.conformance.profiles.profile import SELF_HOSTED, TEMPLATE_SERVER_CHECKS, Profile
-from segue.conformance.rule import ModelFilter, Problem, Severity, Table
+from segue.conformance.rule import ModelFilter, Problem, RuleTable, Severity
 from segue.conformance.values import has_text, is_object, json_type_name, quote, type_name
 
 __all__ = ["PROFILES"]
 
 # -------------------------------------------------------------------------------------------------------------- ollama
 
-_OLLAMA: Table[ChatRequest] = Table()
+_OLLAMA: RuleTable[ChatRequest] = RuleTable()
 
 
 # COMP-12
@@ -35,7 +35,7 @@ def ollama_arguments(request: ChatRequest) -> Iterator[Problem]:
 
 # ---------------------------------------------------------------------------------------------------------------- vllm
 
-_VLLM: Table[ChatRequest] = Table()
+_VLLM: RuleTable[ChatRequest] = RuleTable()
 MISTRAL = ModelFilter("Mistral models", lambda model: model.family == "mistral")
 _ID_SUFFIX_LENGTH = 9
 
@@ -51,7 +51,7 @@ def vllm_arguments(request: ChatRequest) -> Iterator[Problem]:
 @_VLLM.rule("COMP-15", severity="risk", applies_to=MISTRAL)
 def vllm_cut_ids(request: ChatRequest) -> Iterator[Problem]:
     """For Mistral's tokenizers ids are cut to their last nine characters, which must differ."""
-    for turn in request.rounds:
+    for turn in request.turns:
         whole: dict[str, str] = {}
         for call in turn.calls:
             if has_text(call.id) and whole.setdefault(call.id[-_ID_SUFFIX_LENGTH:], call.id) != call.id:
@@ -71,7 +71,7 @@ def vllm_calls(request: ChatRequest) -> Iterator[Problem]:
 
 # ----------------------------------------------------------------------------------------------------------- llama.cpp
 
-_LLAMA_CPP: Table[ChatRequest] = Table()
+_LLAMA_CPP: RuleTable[ChatRequest] = RuleTable()
 
 
 # COMP-17

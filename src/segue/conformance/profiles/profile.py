@@ -8,7 +8,7 @@ import msgspec
 
 from segue.conformance import openai_chat
 from segue.conformance.chat_request import ChatRequest
-from segue.conformance.rule import Rule, Table
+from segue.conformance.rule import Rule, RuleTable
 
 __all__ = [
     "KEY_CHECKS",
@@ -26,7 +26,7 @@ class Profile(msgspec.Struct, frozen=True):
 
     name: str
     server: str
-    own: Table[ChatRequest]
+    own: RuleTable[ChatRequest]
     omitted: frozenset[str] = frozenset()
     downgraded: frozenset[str] = frozenset()
 

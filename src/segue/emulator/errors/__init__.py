@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any, cast
 
 from segue.conformance.rule import Verdict
-from segue.emulator.errors.breach import Breach, ErrorTexts, StandardErrors
+from segue.emulator.errors.broken_rule import BrokenRule, ErrorTexts, StandardErrors
 from segue.wire.base import ApiError
 from segue.wire.registry import WIRES
 
@@ -47,6 +47,6 @@ def error_for_verdict(body: Mapping[str, Any], verdict: Verdict, *, profile: str
         rules = {**rules, **PROFILES.get(profile, {})}
     rule = first_broken_rule(verdict)
     broken = (one for one in verdict.violations if one.severity == "reject" and one.rule == rule)
-    breach = Breach(body, tuple(broken))
+    broken = BrokenRule(body, tuple(broken))
     build_error = rules.get(rule)
-    return ApiError(400, breach.message) if build_error is None else build_error(breach)
+    return ApiError(400, broken.message) if build_error is None else build_error(broken)

@@ -15,13 +15,13 @@ from segue.conformance.anthropic.content import KEYS
 from segue.conformance.values import is_object
 from segue.emulator.errors.anthropic_thinking import THINKING, PrefixPart, prefix_mismatch_error
 from segue.emulator.errors.anthropic_turns import TURNS, find_block, invalid_request, move_violation, schema_path
-from segue.emulator.errors.breach import Breach, ErrorBuilder, ErrorTexts, StandardErrors
+from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, ErrorTexts, StandardErrors
 from segue.wire.base import ApiError
 
 __all__ = ["ERROR_TEXTS", "RULES", "PrefixPart", "prefix_mismatch_error"]
 
 _VALID_NAME = re.compile("[a-zA-Z0-9_-]{1,128}")
-MessageBuilder = Callable[[Breach, Any], str]
+MessageBuilder = Callable[[BrokenRule, Any], str]
 
 _MISSING = "Field required"
 _TEXT = "Input should be a valid string"
@@ -47,29 +47,29 @@ _NO_TOOLS = "Requests which have `tool_use` or `tool_result` blocks in the conve
 def _field_error(wrong_type: str, otherwise: str | MessageBuilder) -> ErrorBuilder:
     """Builds an error at the field: missing, of a wrong type, or else this message."""
 
-    def word(breach: Breach) -> ApiError:
-        return invalid_request(f"{schema_path(breach)}: {_field_message(breach, wrong_type, otherwise)}")
+    def word(broken: BrokenRule) -> ApiError:
+        return invalid_request(f"{schema_path(broken)}: {_field_message(broken, wrong_type, otherwise)}")
 
     return word
 
 
-def _field_message(breach: Breach, wrong_type: str, otherwise: str | MessageBuilder) -> str:
-    value = breach.value
-    *above, last = breach.steps or ("",)
-    holder = breach.value_at(*above)
+def _field_message(broken: BrokenRule, wrong_type: str, otherwise: str | MessageBuilder) -> str:
+    value = broken.value
+    *above, last = broken.steps or ("",)
+    holder = broken.value_at(*above)
     if is_object(holder) and last not in holder:
         return _MISSING
     expected_type = {_TEXT: str, _LIST: list | str, _OBJECT: Mapping}.get(wrong_type, object)
     if not isinstance(value, expected_type):
         return wrong_type
-    return otherwise if isinstance(otherwise, str) else otherwise(breach, value)
+    return otherwise if isinstance(otherwise, str) else otherwise(broken, value)
 
 
 def _pattern_message(pattern: str) -> str:
     return f"String should match pattern '{pattern}'"
 
 
-def _name_message(_: Breach, name: Any) -> str:
+def _name_message(_: BrokenRule, name: Any) -> str:
     if not name:
         return "String should have at least 1 character"
     if len(name) > 128:
@@ -79,101 +79,103 @@ def _name_message(_: Breach, name: Any) -> str:
     return _pattern_message(f"^[a-zA-Z0-9_-]{{1,{longest}}}$")
 
 
-def _tag_message(breach: Breach, expected: tuple[str, ...]) -> str:
-    tag = breach.value_at(*breach.steps, "type")
+def _tag_message(broken: BrokenRule, expected: tuple[str, ...]) -> str:
+    tag = broken.value_at(*broken.steps, "type")
     known = ", ".join(f"'{name}'" for name in expected)
     return f"Input tag '{tag}' found using 'type' does not match any of the expected tags: {known}"
 
 
-def _keys_error(breach: Breach) -> ApiError:
+def _keys_error(broken: BrokenRule) -> ApiError:
     """ANT-12: a block without a type or with an invalid one, or an unknown key."""
-    *above, last = breach.steps or ("",)
-    block = breach.value_at(*above)
+    *above, last = broken.steps or ("",)
+    block = broken.value_at(*above)
     if last != "type":
-        return invalid_request(f"{schema_path(breach)}: Extra inputs are not permitted")
+        return invalid_request(f"{schema_path(broken)}: Extra inputs are not permitted")
     if not is_object(block) or "type" not in block:
-        return invalid_request(f"{breach.dotted}: {_MISSING}")
-    outer = Breach(breach.body, (move_violation(breach.violations[0], above),))
+        return invalid_request(f"{broken.dotted_path}: {_MISSING}")
+    outer = BrokenRule(broken.body, (move_violation(broken.violations[0], above),))
     expected = _IN_RESULTS if len(above) > 4 else _IN_MESSAGES if "messages" in above else ("text",)
     return invalid_request(f"{schema_path(outer)}: {_tag_message(outer, expected)}")
 
 
-def _text_error(breach: Breach) -> ApiError:
+def _text_error(broken: BrokenRule) -> ApiError:
     """ANT-13"""
-    message = _field_message(breach, _TEXT, "")
-    return invalid_request(f"{schema_path(breach)}: {message}" if message else f"messages: {_EMPTY}")
+    message = _field_message(broken, _TEXT, "")
+    return invalid_request(f"{schema_path(broken)}: {message}" if message else f"messages: {_EMPTY}")
 
 
-def _user_content_error(breach: Breach) -> ApiError:
+def _user_content_error(broken: BrokenRule) -> ApiError:
     """ANT-15"""
-    text = _field_message(breach, _LIST, "")
-    message = f"messages.{breach.steps[1] if len(breach.steps) > 1 else 0}"
+    text = _field_message(broken, _LIST, "")
+    message = f"messages.{broken.steps[1] if len(broken.steps) > 1 else 0}"
     return invalid_request(
-        f"{breach.dotted}: {text}" if text else f"{message}: user messages must have non-empty content"
+        f"{broken.dotted_path}: {text}" if text else f"{message}: user messages must have non-empty content"
     )
 
 
-def _assistant_content_error(breach: Breach) -> ApiError:
+def _assistant_content_error(broken: BrokenRule) -> ApiError:
     """ANT-16"""
-    message = _field_message(breach, _LIST, "")
+    message = _field_message(broken, _LIST, "")
     return invalid_request(
-        f"{breach.dotted}: {message}" if message else f"{breach.dotted.removesuffix('.content')}: {_NEED_CONTENT}"
+        f"{broken.dotted_path}: {message}"
+        if message
+        else f"{broken.dotted_path.removesuffix('.content')}: {_NEED_CONTENT}"
     )
 
 
-def _result_content_error(breach: Breach) -> ApiError:
+def _result_content_error(broken: BrokenRule) -> ApiError:
     """ANT-18"""
-    match breach.steps:
+    match broken.steps:
         case (*_, "is_error"):
-            return invalid_request(f"{schema_path(breach)}: Input should be a valid boolean")
+            return invalid_request(f"{schema_path(broken)}: Input should be a valid boolean")
         case (*_, "content"):
-            return invalid_request(f"{schema_path(breach)}: {_LIST}")
-        case _ if not is_object(breach.value):
-            return invalid_request(f"{schema_path(breach)}: {_BLOCK}")
-        case (*above, "content", int()) if breach.value.get("type") in _IN_RESULTS:
-            place = schema_path(Breach(breach.body, (move_violation(breach.violations[0], [*above, "content"]),)))
+            return invalid_request(f"{schema_path(broken)}: {_LIST}")
+        case _ if not is_object(broken.value):
+            return invalid_request(f"{schema_path(broken)}: {_BLOCK}")
+        case (*above, "content", int()) if broken.value.get("type") in _IN_RESULTS:
+            place = schema_path(BrokenRule(broken.body, (move_violation(broken.violations[0], [*above, "content"]),)))
             return invalid_request(
                 f"{place.removesuffix('.content')}: all content must be type `text` if `is_error` is true"
             )
         case _:
-            return invalid_request(f"{schema_path(breach)}: {_tag_message(breach, _IN_RESULTS)}")
+            return invalid_request(f"{schema_path(broken)}: {_tag_message(broken, _IN_RESULTS)}")
 
 
-def _system_error(breach: Breach) -> ApiError:
+def _system_error(broken: BrokenRule) -> ApiError:
     """ANT-19"""
-    value = breach.value
+    value = broken.value
     if isinstance(value, str):
         return invalid_request(f"system: {_BLANK if value else _EMPTY}")
-    if breach.steps == ("system",):
+    if broken.steps == ("system",):
         return invalid_request(f"system: {_LIST}")
-    message = _field_message(breach, _TEXT, _TEXT) if breach.steps[-1:] == ("text",) else _BLOCK
-    return invalid_request(f"{breach.dotted}: {message}")
+    message = _field_message(broken, _TEXT, _TEXT) if broken.steps[-1:] == ("text",) else _BLOCK
+    return invalid_request(f"{broken.dotted_path}: {message}")
 
 
-def _role_error(breach: Breach) -> ApiError:
+def _role_error(broken: BrokenRule) -> ApiError:
     """ANT-20"""
-    role = breach.value if isinstance(breach.value, str) else ""
+    role = broken.value if isinstance(broken.value, str) else ""
     rest = {"system": _NO_SYSTEM, "tool": f"{_ALLOWED} {_ON_TOOLS}"}.get(role, _ALLOWED)
     return invalid_request(f'messages: Unexpected role "{role}". {rest}')
 
 
-def _schema_error(breach: Breach) -> ApiError:
+def _schema_error(broken: BrokenRule) -> ApiError:
     """ANT-36"""
-    match breach.steps:
+    match broken.steps:
         case ("tools",):
-            return invalid_request(_NO_TOOLS if breach.value in (None, []) else f"tools: {_LIST}")
+            return invalid_request(_NO_TOOLS if broken.value in (None, []) else f"tools: {_LIST}")
         case (*_, "type"):
-            return _field_error("", "Input should be 'object'")(breach)
+            return _field_error("", "Input should be 'object'")(broken)
         case _:
-            return _field_error(_OBJECT, _OBJECT)(breach)
+            return _field_error(_OBJECT, _OBJECT)(broken)
 
 
-def _encrypted_content_error(breach: Breach) -> ApiError:
+def _encrypted_content_error(broken: BrokenRule) -> ApiError:
     """ANT-32"""
-    message = "" if breach.steps[-1:] != ("encrypted_content",) else _field_message(breach, _TEXT, "")
-    place, _ = find_block(breach)
+    message = "" if broken.steps[-1:] != ("encrypted_content",) else _field_message(broken, _TEXT, "")
+    place, _ = find_block(broken)
     return invalid_request(
-        f"{schema_path(breach)}: {message}"
+        f"{schema_path(broken)}: {message}"
         if message
         else f"{place}: Invalid `encrypted_content` in `search_result` block"
     )
@@ -206,7 +208,7 @@ RULES: Mapping[str, ErrorBuilder] = {
         "The response that `previous_message_id` names has already been continued, and each response can be continued "
         "only once.",
     ),
-    THREAD_FIELDS: lambda breach: invalid_request(f"{breach.path}: not permitted when continuing a thread"),
+    THREAD_FIELDS: lambda broken: invalid_request(f"{broken.path}: not permitted when continuing a thread"),
     "ANT-01": _field_error(_TEXT, _pattern_message("^[a-zA-Z0-9_-]+$")),
     "ANT-02": _field_error(_TEXT, _pattern_message("^srvtoolu_[a-zA-Z0-9_]+$")),
     "ANT-11": _field_error(_OBJECT, _OBJECT),

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias, get_args
 
 from segue.conformance.values import is_object, text_or_empty
 from segue.emulator.errors.anthropic_turns import find_block, invalid_request, message_role, schema_path
-from segue.emulator.errors.breach import Breach, ErrorBuilder
+from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder
 from segue.wire.base import ApiError
 
 __all__ = ["THINKING", "PrefixPart", "prefix_mismatch_error"]
@@ -37,35 +37,35 @@ _PREFIX_DIFFERENCES: Mapping[str, str] = {
 }
 
 
-def _block_type(breach: Breach) -> str:
-    block = find_block(breach)[1]
+def _block_type(broken: BrokenRule) -> str:
+    block = find_block(broken)[1]
     return text_or_empty(block.get("type")) if is_object(block) else "thinking"
 
 
-def _field_message(breach: Breach, key: str) -> str:
+def _field_message(broken: BrokenRule, key: str) -> str:
     """Returns the schema's error text for a string field of the block, `""` if it is valid."""
-    if breach.steps[-1:] != (key,):
+    if broken.steps[-1:] != (key,):
         return ""
-    block = breach.value_at(*breach.steps[:-1])
+    block = broken.value_at(*broken.steps[:-1])
     if is_object(block) and key not in block:
-        return f"{schema_path(breach)}: Field required"
-    return "" if isinstance(breach.value, str) else f"{schema_path(breach)}: Input should be a valid string"
+        return f"{schema_path(broken)}: Field required"
+    return "" if isinstance(broken.value, str) else f"{schema_path(broken)}: Input should be a valid string"
 
 
-def _thinking_first_error(breach: Breach) -> ApiError:
+def _thinking_first_error(broken: BrokenRule) -> ApiError:
     """ANT-24"""
-    place, _ = find_block(breach)
-    found = f"Expected `thinking` or `redacted_thinking`, but found `{_block_type(breach)}`."
+    place, _ = find_block(broken)
+    found = f"Expected `thinking` or `redacted_thinking`, but found `{_block_type(broken)}`."
     return invalid_request(f"{place}.type: {found} {_MUST_START}")
 
 
-def _thinking_changed_error(breach: Breach) -> ApiError:
+def _thinking_changed_error(broken: BrokenRule) -> ApiError:
     """ANT-25"""
-    message = _field_message(breach, "thinking")
+    message = _field_message(broken, "thinking")
     if message:
         return invalid_request(message)
-    place, _ = find_block(breach)
-    if message_role(breach) != "assistant":
+    place, _ = find_block(broken)
+    if message_role(broken) != "assistant":
         whose = place.rpartition(".")[0]
         return invalid_request(f"{whose}: thinking blocks may only be in `assistant` messages")
     return invalid_request(f"{place}: {_CHANGED}")
@@ -75,17 +75,17 @@ def _invalid_signature_message(place: str, kind: str) -> str:
     return f"{place}: Invalid `{'data' if kind == 'redacted_thinking' else 'signature'}` in `{kind}` block"
 
 
-def _signature_error(breach: Breach) -> ApiError:
+def _signature_error(broken: BrokenRule) -> ApiError:
     """ANT-26, ANT-31"""
-    message = _field_message(breach, "signature") or _field_message(breach, "data")
-    return invalid_request(message or _invalid_signature_message(find_block(breach)[0], _block_type(breach)))
+    message = _field_message(broken, "signature") or _field_message(broken, "data")
+    return invalid_request(message or _invalid_signature_message(find_block(broken)[0], _block_type(broken)))
 
 
-def _final_thinking_error(breach: Breach) -> ApiError:
+def _final_thinking_error(broken: BrokenRule) -> ApiError:
     """ANT-27"""
-    found = f"an `assistant` message in the final position cannot contain `{_block_type(breach)}`."
+    found = f"an `assistant` message in the final position cannot contain `{_block_type(broken)}`."
     advice = "To use thinking blocks, enable `thinking` in your request."
-    return invalid_request(f"{find_block(breach)[0]}: When thinking is disabled, {found} {advice}")
+    return invalid_request(f"{find_block(broken)[0]}: When thinking is disabled, {found} {advice}")
 
 
 def prefix_mismatch_error(path: str, differs: PrefixPart | None, *, beta: bool = False) -> ApiError:
@@ -103,10 +103,10 @@ def prefix_mismatch_error(path: str, differs: PrefixPart | None, *, beta: bool =
     return invalid_request(" ".join(sentence for sentence in sentences if sentence))
 
 
-def _prefix_error(breach: Breach) -> ApiError:
+def _prefix_error(broken: BrokenRule) -> ApiError:
     """ANT-28; the violation's message is the part of the prompt that differs, if it is a `PrefixPart`."""
-    different_part = next((word for word in get_args(PrefixPart) if word == breach.message), None)
-    return prefix_mismatch_error(find_block(breach)[0], different_part)
+    different_part = next((word for word in get_args(PrefixPart) if word == broken.message), None)
+    return prefix_mismatch_error(find_block(broken)[0], different_part)
 
 
 THINKING: Mapping[str, ErrorBuilder] = {

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from segue.conformance.rule import Violation
 from segue.conformance.values import is_list, is_object, text_or_empty
-from segue.emulator.errors.breach import Breach, ErrorBuilder
+from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder
 from segue.wire.base import ApiError
 
 __all__ = ["TURNS", "find_block", "invalid_request", "message_role", "move_violation", "schema_path"]
@@ -35,14 +35,14 @@ def move_violation(violation: Violation, steps: Sequence[str | int]) -> Violatio
     return replace(violation, path=path.removeprefix("."))
 
 
-def schema_path(breach: Breach) -> str:
+def schema_path(broken: BrokenRule) -> str:
     """Formats a path as the schema does: with the type of each block, `custom` for a tool."""
-    steps = breach.steps
+    steps = broken.steps
     parts: list[str] = []
     for at, step in enumerate(steps):
         parts.append(str(step))
         if isinstance(step, int) and at + 1 < len(steps):
-            kind = text_or_empty(breach.value_at(*steps[: at + 1], "type"))
+            kind = text_or_empty(broken.value_at(*steps[: at + 1], "type"))
             if steps[at - 1] == "tools":
                 parts.append(kind or "custom")
             elif steps[at - 1] == "content" and kind:
@@ -50,43 +50,43 @@ def schema_path(breach: Breach) -> str:
     return ".".join(parts)
 
 
-def find_block(breach: Breach) -> tuple[str, object]:
+def find_block(broken: BrokenRule) -> tuple[str, object]:
     """Returns path and value of the block at or above the path. String content counts as one block."""
-    steps = breach.steps
+    steps = broken.steps
     if len(steps) > 3 and isinstance(steps[3], int):
-        return ".".join(map(str, steps[:4])), breach.value_at(*steps[:4])
+        return ".".join(map(str, steps[:4])), broken.value_at(*steps[:4])
     place = ".".join(map(str, steps[:2]))
     return f"{place}.content.0", {"type": "text"}
 
 
-def _message_index(breach: Breach) -> int:
-    return next((step for step in breach.steps[:2] if isinstance(step, int)), 0)
+def _message_index(broken: BrokenRule) -> int:
+    return next((step for step in broken.steps[:2] if isinstance(step, int)), 0)
 
 
-def message_role(breach: Breach) -> str:
+def message_role(broken: BrokenRule) -> str:
     """Returns the role of the message in the path."""
-    return text_or_empty(breach.value_at("messages", _message_index(breach), "role"))
+    return text_or_empty(broken.value_at("messages", _message_index(broken), "role"))
 
 
-def _ids(breach: Breach, index: int) -> Iterator[str]:
+def _ids(broken: BrokenRule, index: int) -> Iterator[str]:
     """Yields the ids of all calls or results in this message that break the rule."""
-    for violation in breach.violations:
-        single = Breach(breach.body, (violation,))
+    for violation in broken.violations:
+        single = BrokenRule(broken.body, (violation,))
         if _message_index(single) == index:
             _, block = find_block(single)
             yield text_or_empty(_member(block, "id")) or text_or_empty(_member(block, "tool_use_id"))
 
 
-def _wrong_role_error(breach: Breach, role: str) -> ApiError:
-    kind = text_or_empty(_member(find_block(breach)[1], "type"))
-    return invalid_request(f"messages.{_message_index(breach)}: `{kind}` blocks can only be in `{role}` messages")
+def _wrong_role_error(broken: BrokenRule, role: str) -> ApiError:
+    kind = text_or_empty(_member(find_block(broken)[1], "type"))
+    return invalid_request(f"messages.{_message_index(broken)}: `{kind}` blocks can only be in `{role}` messages")
 
 
-def _missing_results_error(breach: Breach, index: int, ids: Sequence[str]) -> ApiError:
+def _missing_results_error(broken: BrokenRule, index: int, ids: Sequence[str]) -> ApiError:
     """ANT-04; ANT-40 if text follows the calls and another message comes after."""
-    types = [_member(block, "type") for block in _list(breach.value_at("messages", index, "content"))]
+    types = [_member(block, "type") for block in _list(broken.value_at("messages", index, "content"))]
     behind = types[types.index("tool_use") :] if "tool_use" in types else []
-    if "text" in behind and len(_list(breach.value_at("messages"))) > index + 1:
+    if "text" in behind and len(_list(broken.value_at("messages"))) > index + 1:
         return _too_few_results_error(index + 1, len(ids))
     found = "`tool_use` ids were found without `tool_result` blocks immediately after"
     return invalid_request(f"messages.{index}: {found}: {', '.join(ids)}. {_PAIRED}")
@@ -97,46 +97,46 @@ def _too_few_results_error(index: int, count: int) -> ApiError:
     return invalid_request(f"messages.{index}: {missing} {_COUNTED}")
 
 
-def _call_error(breach: Breach) -> ApiError:
+def _call_error(broken: BrokenRule) -> ApiError:
     """ANT-04"""
-    if message_role(breach) != "assistant":
-        return _wrong_role_error(breach, "assistant")
-    index = _message_index(breach)
-    return _missing_results_error(breach, index, list(_ids(breach, index)))
+    if message_role(broken) != "assistant":
+        return _wrong_role_error(broken, "assistant")
+    index = _message_index(broken)
+    return _missing_results_error(broken, index, list(_ids(broken, index)))
 
 
-def _late_result_error(breach: Breach) -> ApiError:
+def _late_result_error(broken: BrokenRule) -> ApiError:
     """ANT-05: reported on the message with the calls."""
-    index = _message_index(breach)
-    ids = list(_ids(breach, index))
+    index = _message_index(broken)
+    ids = list(_ids(broken, index))
     calling = index
-    while calling > 0 and breach.value_at("messages", calling, "role") != "assistant":
+    while calling > 0 and broken.value_at("messages", calling, "role") != "assistant":
         calling -= 1
-    return _missing_results_error(breach, calling, ids)
+    return _missing_results_error(broken, calling, ids)
 
 
-def _older_pairing_error(breach: Breach) -> ApiError:
+def _older_pairing_error(broken: BrokenRule) -> ApiError:
     """ANT-06, ANT-40"""
-    return _too_few_results_error(_message_index(breach), len(breach.violations))
+    return _too_few_results_error(_message_index(broken), len(broken.violations))
 
 
-def _orphan_result_error(breach: Breach, call: str, where: str) -> ApiError:
-    place, block = find_block(breach)
+def _orphan_result_error(broken: BrokenRule, call: str, where: str) -> ApiError:
+    place, block = find_block(broken)
     kind, name = text_or_empty(_member(block, "type")), text_or_empty(_member(block, "tool_use_id"))
     found = f"{place}: unexpected `tool_use_id` found in `{kind}` blocks: {name}."
     return invalid_request(f"{found} Each `{kind}` block must have a corresponding `{call}` block {where}.")
 
 
-def _result_error(breach: Breach) -> ApiError:
+def _result_error(broken: BrokenRule) -> ApiError:
     """ANT-07"""
-    if message_role(breach) != "user":
-        return _wrong_role_error(breach, "user")
-    return _orphan_result_error(breach, "tool_use", "in the previous message")
+    if message_role(broken) != "user":
+        return _wrong_role_error(broken, "user")
+    return _orphan_result_error(broken, "tool_use", "in the previous message")
 
 
-def _duplicate_result_error(breach: Breach) -> ApiError:
+def _duplicate_result_error(broken: BrokenRule) -> ApiError:
     """ANT-08"""
-    place, block = find_block(breach)
+    place, block = find_block(broken)
     found = f"Found multiple `tool_result` blocks with id: {text_or_empty(_member(block, 'tool_use_id'))}"
     return invalid_request(f"{place}: each tool_use must have a single result. {found}")
 
@@ -144,20 +144,20 @@ def _duplicate_result_error(breach: Breach) -> ApiError:
 def _server_tool_error(call: str) -> ErrorBuilder:
     """ANT-09, ANT-10"""
 
-    def word(breach: Breach) -> ApiError:
-        kind = _member(find_block(breach)[1], "type")
+    def word(broken: BrokenRule) -> ApiError:
+        kind = _member(find_block(broken)[1], "type")
         if kind == "tool_result":
-            return _result_error(breach)
-        if kind == call or message_role(breach) != "assistant":
-            return _wrong_role_error(breach, "assistant")
-        return _orphan_result_error(breach, call, "before it")
+            return _result_error(broken)
+        if kind == call or message_role(broken) != "assistant":
+            return _wrong_role_error(broken, "assistant")
+        return _orphan_result_error(broken, call, "before it")
 
     return word
 
 
-def _duplicate_id_error(breach: Breach) -> ApiError:
+def _duplicate_id_error(broken: BrokenRule) -> ApiError:
     """ANT-03"""
-    return invalid_request(f"{find_block(breach)[0]}: `tool_use` ids must be unique")
+    return invalid_request(f"{find_block(broken)[0]}: `tool_use` ids must be unique")
 
 
 TURNS: Mapping[str, ErrorBuilder] = {

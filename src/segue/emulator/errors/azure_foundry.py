@@ -9,7 +9,7 @@ import re
 
 from segue.conformance.rule import Violation
 from segue.emulator.errors import openai_chat, openai_responses
-from segue.emulator.errors.breach import Breach, ErrorBuilder, ErrorTexts, StandardErrors
+from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, ErrorTexts, StandardErrors
 from segue.emulator.errors.openai_style import is_missing, parse_path, text_or_empty
 from segue.wire.base import ApiError
 
@@ -42,47 +42,47 @@ def _violation_detail(violation: Violation) -> dict[str, str]:
     return _detail_entry(message, _pointer(path))
 
 
-def _payload_error(breach: Breach) -> ApiError:
+def _payload_error(broken: BrokenRule) -> ApiError:
     """Lists all mismatches under one message; some conflicting settings have their own error."""
-    own_code = {"background": "unsupported_parameter", "stream_options": "invalid_mode"}.get(breach.path)
-    if own_code is not None and not breach.message.startswith(("Expected", "Required")):
-        param = "stream" if breach.path == "stream_options" else breach.path
-        return ApiError(400, breach.message, code=own_code, param=param)
-    if breach.path.startswith("metadata") and "more than" in breach.message:
-        return ApiError(400, _metadata_message(breach), code=_REQUEST, param="metadata")
-    details = tuple(_violation_detail(violation) for violation in breach.violations)
+    own_code = {"background": "unsupported_parameter", "stream_options": "invalid_mode"}.get(broken.path)
+    if own_code is not None and not broken.message.startswith(("Expected", "Required")):
+        param = "stream" if broken.path == "stream_options" else broken.path
+        return ApiError(400, broken.message, code=own_code, param=param)
+    if broken.path.startswith("metadata") and "more than" in broken.message:
+        return ApiError(400, _metadata_message(broken), code=_REQUEST, param="metadata")
+    details = tuple(_violation_detail(violation) for violation in broken.violations)
     return ApiError(400, "Invalid payload", code=_PAYLOAD, details=details)
 
 
-def _metadata_message(breach: Breach) -> str:
-    if breach.path == "metadata":
+def _metadata_message(broken: BrokenRule) -> str:
+    if broken.path == "metadata":
         return "metadata must have at most 16 key-value pairs"
-    key = breach.path.removeprefix("metadata.")
+    key = broken.path.removeprefix("metadata.")
     if len(key) > 64:
         return f"metadata key '{key[:64]}...' exceeds maximum length of 64 characters"
     return f"metadata value for key '{key}' exceeds maximum length of 512 characters"
 
 
 def _single_error(message: str, code: str = _PAYLOAD) -> ErrorBuilder:
-    return lambda breach: ApiError(400, message, code=code, param=breach.path)
+    return lambda broken: ApiError(400, message, code=code, param=broken.path)
 
 
-def _violation_error(breach: Breach) -> ApiError:
+def _violation_error(broken: BrokenRule) -> ApiError:
     """One error of the server library: its text is the message of the violation."""
-    path = f"$.{breach.path}"
-    detail = {"code": "invalid_value", "message": breach.message, "param": path, "type": "invalid_request_error"}
-    return ApiError(400, breach.message, code=_REQUEST, param=path, details=(detail,))
+    path = f"$.{broken.path}"
+    detail = {"code": "invalid_value", "message": broken.message, "param": path, "type": "invalid_request_error"}
+    return ApiError(400, broken.message, code=_REQUEST, param=path, details=(detail,))
 
 
-def _type_error(breach: Breach) -> ApiError:
-    kind = "missing" if is_missing(breach) else _TYPES.match(breach.message)
+def _type_error(broken: BrokenRule) -> ApiError:
+    kind = "missing" if is_missing(broken) else _TYPES.match(broken.message)
     return (
-        _violation_error(breach) if kind else ApiError(400, "Expected string", code=_REQUEST, param=f"$.{breach.path}")
+        _violation_error(broken) if kind else ApiError(400, "Expected string", code=_REQUEST, param=f"$.{broken.path}")
     )
 
 
-def _previous_response_error(breach: Breach) -> ApiError:
-    message = f"Response with id '{text_or_empty(breach.value_at('previous_response_id'))}' not found."
+def _previous_response_error(broken: BrokenRule) -> ApiError:
+    message = f"Response with id '{text_or_empty(broken.value_at('previous_response_id'))}' not found."
     return ApiError(404, message, code="invalid_request_error", param="response_id")
 
 

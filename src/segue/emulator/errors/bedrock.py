@@ -15,8 +15,8 @@ from segue.conformance.rule import Violation
 from segue.conformance.values import is_list, is_object, text_or_empty
 from segue.emulator.errors import anthropic
 from segue.emulator.errors.bedrock_service_model import find_error, list_or_empty, validation_error
-from segue.emulator.errors.breach import Breach, ErrorBuilder, ErrorTexts, StandardErrors
-from segue.models import identify
+from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, ErrorTexts, StandardErrors
+from segue.models import parse_model
 from segue.wire.base import ApiError
 
 __all__ = ["ERROR_TEXTS", "RULES", "wrap_model_error"]
@@ -41,85 +41,86 @@ def _fixed_error(message: str) -> ErrorBuilder:
     return lambda _: validation_error(message)
 
 
-def _service_model_error(otherwise: str | Callable[[Breach], str]) -> ErrorBuilder:
+def _service_model_error(otherwise: str | Callable[[BrokenRule], str]) -> ErrorBuilder:
     """Builds the service model's error for the body, else this message."""
 
-    def word(breach: Breach) -> ApiError:
-        found = find_error(breach)
-        return found or validation_error(otherwise if isinstance(otherwise, str) else otherwise(breach))
+    def word(broken: BrokenRule) -> ApiError:
+        found = find_error(broken)
+        return found or validation_error(otherwise if isinstance(otherwise, str) else otherwise(broken))
 
     return word
 
 
-def _message_index(breach: Breach) -> int:
-    return next((step for step in breach.steps[:2] if isinstance(step, int)), 0)
+def _message_index(broken: BrokenRule) -> int:
+    return next((step for step in broken.steps[:2] if isinstance(step, int)), 0)
 
 
-def _message_role(breach: Breach, index: int) -> str:
-    return text_or_empty(breach.value_at("messages", index, "role"))
+def _message_role(broken: BrokenRule, index: int) -> str:
+    return text_or_empty(broken.value_at("messages", index, "role"))
 
 
-def _other_message(breach: Breach) -> str:
+def _other_message(broken: BrokenRule) -> str:
     """Returns the text for problems that the service model does not cover."""
-    if breach.steps[-1:] == ("status",):
+    if broken.steps[-1:] == ("status",):
         return _NO_STATUS
-    return f"The format of the value at {breach.dotted} is invalid. Provide a json object for the field and try again."
+    place = broken.dotted_path
+    return f"The format of the value at {place} is invalid. Provide a json object for the field and try again."
 
 
 # -------------------------------------------------------------------------------------------------- of the conversation
 
 
-def _wrong_role_error(breach: Breach, what: str) -> ApiError:
-    who = _message_role(breach, _message_index(breach)).capitalize()
+def _wrong_role_error(broken: BrokenRule, what: str) -> ApiError:
+    who = _message_role(broken, _message_index(broken)).capitalize()
     return validation_error(f"{who} messages cannot contain {what}. Please remove the {what} and try again.")
 
 
-def _missing_results_error(breach: Breach) -> ApiError:
+def _missing_results_error(broken: BrokenRule) -> ApiError:
     """BED-04"""
-    index = _message_index(breach)
-    if _message_role(breach, index) != "assistant":
-        return _wrong_role_error(breach, "tool uses")
-    after = _next_turn(breach, index)
+    index = _message_index(broken)
+    if _message_role(broken, index) != "assistant":
+        return _wrong_role_error(broken, "tool uses")
+    after = _next_turn(broken, index)
     ids = [
         text_or_empty(single.value_at(*single.steps, "toolUseId"))
-        for violation in breach.violations
-        if _next_turn(single := Breach(breach.body, (violation,)), _message_index(single)) == after
+        for violation in broken.violations
+        if _next_turn(single := BrokenRule(broken.body, (violation,)), _message_index(single)) == after
     ]
     return validation_error(
         f"Expected toolResult blocks at messages.{after}.content for the following Ids: {', '.join(ids)}"
     )
 
 
-def _next_turn(breach: Breach, index: int) -> int:
-    role = _message_role(breach, index)
-    while breach.value_at("messages", index) is not None and _message_role(breach, index) in (role, "system"):
+def _next_turn(broken: BrokenRule, index: int) -> int:
+    role = _message_role(broken, index)
+    while broken.value_at("messages", index) is not None and _message_role(broken, index) in (role, "system"):
         index += 1
     return index
 
 
-def _surplus_results_error(breach: Breach) -> ApiError:
+def _surplus_results_error(broken: BrokenRule) -> ApiError:
     """BED-05"""
-    if _message_role(breach, _message_index(breach)) != "user":
-        return _wrong_role_error(breach, "tool results")
-    place = f"messages.{_message_index(breach)}.content"
+    if _message_role(broken, _message_index(broken)) != "user":
+        return _wrong_role_error(broken, "tool results")
+    place = f"messages.{_message_index(broken)}.content"
     return validation_error(
         f"The number of toolResult blocks at {place} exceeds the number of toolUse blocks of previous turn."
     )
 
 
-def _text_error(breach: Breach) -> ApiError:
+def _text_error(broken: BrokenRule) -> ApiError:
     """BED-08. Claude and unknown models have Claude's text, the others that of the service."""
-    value = breach.value
-    place = breach.dotted
+    value = broken.value
+    place = broken.dotted_path
     if is_list(value):
-        owner = "Message" if len(breach.steps) < 4 else "ToolResultBlock"
+        owner = "Message" if len(broken.steps) < 4 else "ToolResultBlock"
         above = place.removesuffix(".content")
         message = f"The content field in the {owner} object at {above} is empty."
         return validation_error(f"{message} Add a ContentBlock object to the content field and try again.")
-    found = find_error(breach)
+    found = find_error(broken)
     if found:
         return found
-    family = identify(text_or_empty(breach.body.get("modelId")) or None).family
+    family = parse_model(text_or_empty(broken.body.get("modelId")) or None).family
     if family not in ("", "claude"):
         message = f"The text field in the ContentBlock object at {place.removesuffix('.text')} is blank."
         return validation_error(f"{message} Add text to the text field, and try again.")
@@ -165,11 +166,11 @@ def _to_messages_path(violation: Violation) -> Violation:
     return moved(violation, path=f"{block}{dot}{at}{end}{f'.{key}' if key else ''}")
 
 
-def _to_messages_breach(breach: Breach) -> Breach:
-    """Converts the breach to one of the Messages API."""
-    messages = breach.body.get("messages")
+def _to_messages_rule(broken: BrokenRule) -> BrokenRule:
+    """Converts the broken rule to one of the Messages API."""
+    messages = broken.body.get("messages")
     body = {
-        **breach.body,
+        **broken.body,
         "messages": [
             {
                 "role": entry.get("role"),
@@ -180,17 +181,17 @@ def _to_messages_breach(breach: Breach) -> Breach:
             for entry in list_or_empty(messages)
         ],
     }
-    return Breach(body, tuple(_to_messages_path(violation) for violation in breach.violations))
+    return BrokenRule(body, tuple(_to_messages_path(violation) for violation in broken.violations))
 
 
 def _claude_error(number: str) -> ErrorBuilder:
     word = anthropic.RULES[number]
-    return lambda breach: wrap_model_error(word(_to_messages_breach(breach)))
+    return lambda broken: wrap_model_error(word(_to_messages_rule(broken)))
 
 
-def _mistral_error(breach: Breach) -> ApiError:
+def _mistral_error(broken: BrokenRule) -> ApiError:
     """MIS-01"""
-    message = f"Tool call id was {text_or_empty(breach.value)} but must be a-z, A-Z, 0-9, with a length of 9."
+    message = f"Tool call id was {text_or_empty(broken.value)} but must be a-z, A-Z, 0-9, with a length of 9."
     return wrap_model_error(validation_error(message))
 
 
@@ -201,7 +202,7 @@ RULES: Mapping[str, ErrorBuilder] = {
     "BED-04": _missing_results_error,
     "BED-05": _surplus_results_error,
     "BED-06": _fixed_error(_START),
-    "BED-07": lambda breach: validation_error(f"messages.{_message_index(breach)}.content: {_APART}"),
+    "BED-07": lambda broken: validation_error(f"messages.{_message_index(broken)}.content: {_APART}"),
     "BED-08": _text_error,
     "BED-09": _service_model_error(_other_message),
     "BED-10": _service_model_error(_ALTERNATE),

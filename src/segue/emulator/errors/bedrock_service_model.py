@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from segue.conformance import spec
 from segue.conformance.bedrock.service_model import REQUEST
 from segue.conformance.values import is_list, is_object
-from segue.emulator.errors.breach import Breach
+from segue.emulator.errors.broken_rule import BrokenRule
 from segue.wire.base import ApiError
 
 __all__ = ["find_error", "list_or_empty", "validation_error"]
@@ -44,9 +44,9 @@ def validation_error(message: str, kind: str = "ValidationException") -> ApiErro
     return ApiError(400, message, kind)
 
 
-def find_error(breach: Breach) -> ApiError | None:
+def find_error(broken: BrokenRule) -> ApiError | None:
     """Returns the error for all mismatches in this body, `None` if there are none."""
-    found = list(spec.find_mismatches(REQUEST, breach.body))
+    found = list(spec.find_mismatches(REQUEST, broken.body))
     for wrong in found:
         if wrong.kind == "type" and wrong.value is not None:
             return validation_error(_serialization_message(wrong), "SerializationException")
@@ -57,7 +57,7 @@ def find_error(breach: Breach) -> ApiError | None:
     return next(
         (
             validation_error(message)
-            for message in (*map(_content_message, found), *_check_open_objects(breach.body))
+            for message in (*map(_content_message, found), *_check_open_objects(broken.body))
             if message
         ),
         None,

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 
-from segue.emulator.errors.breach import Breach, ErrorBuilder, ErrorTexts, StandardErrors
+from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, ErrorTexts, StandardErrors
 from segue.emulator.errors.openai_style import (
     NAME_PATTERN,
     ValueSpec,
@@ -49,81 +49,81 @@ def _error(message: str) -> ApiError:
     return ApiError(400, message, code=_CODE)
 
 
-def _built_error(make: Callable[[Breach], str]) -> ErrorBuilder:
-    return lambda breach: _error(make(breach))
+def _built_error(make: Callable[[BrokenRule], str]) -> ErrorBuilder:
+    return lambda broken: _error(make(broken))
 
 
 def _fixed_error(message: str) -> ErrorBuilder:
     return lambda _: _error(message)
 
 
-def _deserialize_error(breach: Breach, what: str) -> ApiError:
+def _deserialize_error(broken: BrokenRule, what: str) -> ApiError:
     """Builds an error of the JSON deserializer, at the end of the body."""
-    first = breach.steps[0] if breach.steps else "messages"
-    place = f"{first}[{message_index(breach)}]" if len(breach.steps) > 1 else str(first)
+    first = broken.steps[0] if broken.steps else "messages"
+    place = f"{first}[{message_index(broken)}]" if len(broken.steps) > 1 else str(first)
     try:
-        column = len(json.dumps(breach.body, separators=(",", ":"), ensure_ascii=False))
+        column = len(json.dumps(broken.body, separators=(",", ":"), ensure_ascii=False))
     except (TypeError, ValueError, RecursionError):
         column = 1
     message = f"Failed to deserialize the JSON body into the target type: {place}: {what} at line 1 column {column}"
     return _error(message)
 
 
-def _type_error(breach: Breach, expected: str = "a string") -> ApiError:
-    if is_missing(breach):
-        return _deserialize_error(breach, f"missing field `{breach.steps[-1] if breach.steps else ''}`")
-    return _deserialize_error(breach, f"invalid type: {_RUST_TYPES[type_name(breach.value)]}, expected {expected}")
+def _type_error(broken: BrokenRule, expected: str = "a string") -> ApiError:
+    if is_missing(broken):
+        return _deserialize_error(broken, f"missing field `{broken.steps[-1] if broken.steps else ''}`")
+    return _deserialize_error(broken, f"invalid type: {_RUST_TYPES[type_name(broken.value)]}, expected {expected}")
 
 
 def _bounds_error(want: ValueSpec, expected: str = "a string") -> ErrorBuilder:
     """Builds OpenAI's text for lengths and patterns, and the deserializer's for types."""
 
-    def word(breach: Breach) -> ApiError:
-        if is_missing(breach) or type_name(breach.value) != want.kind:
-            return _type_error(breach, expected)
-        return replace(schema_error(breach, want), code=_CODE, param=None)
+    def word(broken: BrokenRule) -> ApiError:
+        if is_missing(broken) or type_name(broken.value) != want.kind:
+            return _type_error(broken, expected)
+        return replace(schema_error(broken, want), code=_CODE, param=None)
 
     return word
 
 
-def _orphan_result_error(breach: Breach) -> ApiError:
-    if breach.steps[-1:] == ("tool_call_id",) and not isinstance(breach.value, str):
-        return _type_error(breach)
+def _orphan_result_error(broken: BrokenRule) -> ApiError:
+    if broken.steps[-1:] == ("tool_call_id",) and not isinstance(broken.value, str):
+        return _type_error(broken)
     return _error("Messages with role 'tool' must be a response to a preceding message with 'tool_calls'")
 
 
-def _content_error(breach: Breach) -> ApiError:
-    message = breach.value_at("messages", message_index(breach))
+def _content_error(broken: BrokenRule) -> ApiError:
+    message = broken.value_at("messages", message_index(broken))
     if member(message, "role") == "assistant":
         return _error("Invalid assistant message: content or tool_calls must be set")
-    if is_missing(breach):
-        return _type_error(breach)
-    return _deserialize_error(breach, "data did not match any variant of untagged enum ChatCompletionRequestContent")
+    if is_missing(broken):
+        return _type_error(broken)
+    return _deserialize_error(broken, "data did not match any variant of untagged enum ChatCompletionRequestContent")
 
 
-def _part_error(breach: Breach) -> ApiError:
+def _part_error(broken: BrokenRule) -> ApiError:
     return _deserialize_error(
-        breach, f"unknown variant `{text_or_empty(member(breach.value, 'type'))}`, expected `text`"
+        broken, f"unknown variant `{text_or_empty(member(broken.value, 'type'))}`, expected `text`"
     )
 
 
-def _type_value_error(breach: Breach) -> ApiError:
-    if breach.steps[-1:] == ("role",):
+def _type_value_error(broken: BrokenRule) -> ApiError:
+    if broken.steps[-1:] == ("role",):
         return _deserialize_error(
-            breach,
-            f"unknown variant `{text_or_empty(breach.value)}`, expected one of `system`, `user`, `assistant`, `tool`",
+            broken,
+            f"unknown variant `{text_or_empty(broken.value)}`, expected one of `system`, `user`, `assistant`, `tool`",
         )
-    if not isinstance(breach.value, str):
+    if not isinstance(broken.value, str):
         return (
-            _deserialize_error(breach, "missing field `tool_calls`")
-            if "type" not in breach.steps
-            else _type_error(breach)
+            _deserialize_error(broken, "missing field `tool_calls`")
+            if "type" not in broken.steps
+            else _type_error(broken)
         )
-    return _deserialize_error(breach, f"unknown variant `{breach.value}`, expected `function`")
+    return _deserialize_error(broken, f"unknown variant `{broken.value}`, expected `function`")
 
 
-def _reasoning_message(breach: Breach) -> str:
-    where = f"messages[{message_index(breach)}] in your input"
+def _reasoning_message(broken: BrokenRule) -> str:
+    where = f"messages[{message_index(broken)}] in your input"
     return f"The `reasoning_content` field is not allowed in the input messages ({where}). Remove it and try again."
 
 

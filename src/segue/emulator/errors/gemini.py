@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 from segue.conformance.gemini.fields import DATA_FIELDS, to_snake
 from segue.conformance.values import is_object
-from segue.emulator.errors.breach import Breach, ErrorBuilder, ErrorTexts, StandardErrors
+from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, ErrorTexts, StandardErrors
 from segue.emulator.errors.gemini_payload import (
     Location,
     invalid_argument,
@@ -35,11 +35,11 @@ _BAD_NAME = (
 _INVALID = "Request contains an invalid argument."
 
 
-def _located_error(make_line: Callable[[Breach, Location], str]) -> ErrorBuilder:
+def _located_error(make_line: Callable[[BrokenRule, Location], str]) -> ErrorBuilder:
     """Builds the parser's lines if there are any; else the lines or the sentence of `make_line`."""
 
-    def word(breach: Breach) -> ApiError:
-        singles = [Breach(breach.body, (violation,)) for violation in breach.violations]
+    def word(broken: BrokenRule) -> ApiError:
+        singles = [BrokenRule(broken.body, (violation,)) for violation in broken.violations]
         spots = [locate(single) for single in singles]
         parsed = [(line, at) for at in spots if (line := parser_line(at))]
         if parsed:
@@ -60,16 +60,16 @@ def _check_line(at: Location, message: str) -> str:
 # ------------------------------------------------------------------------------------------------------------- of parts
 
 
-def _empty_parts_line(_: Breach, at: Location) -> str:
+def _empty_parts_line(_: BrokenRule, at: Location) -> str:
     """GEM-09"""
     if at.path == "contents":
         return _check_line(at, "contents is not specified")
     return _check_line(at, "contents.parts must not be empty.")
 
 
-def _data_member_error(breach: Breach) -> ApiError:
+def _data_member_error(broken: BrokenRule) -> ApiError:
     """GEM-10"""
-    at = locate(breach)
+    at = locate(broken)
     part: Mapping[str, object] = at.value if is_object(at.value) else {}
     found = [key for key, value in part.items() if to_snake(key) in DATA_FIELDS and value is not None]
     if len(found) > 1:
@@ -81,27 +81,27 @@ def _data_member_error(breach: Breach) -> ApiError:
     )
 
 
-def _unknown_field_line(_: Breach, at: Location) -> str:
+def _unknown_field_line(_: BrokenRule, at: Location) -> str:
     """GEM-14: fields that only other endpoints know."""
     return unknown_name_line(at)
 
 
-def _response_line(_: Breach, at: Location) -> str:
+def _response_line(_: BrokenRule, at: Location) -> str:
     """GEM-13"""
     if at.key == "name" and not at.value:
         return _check_line(at, "Name cannot be empty.")
     return _INVALID
 
 
-def _generation_error(breach: Breach) -> ApiError:
+def _generation_error(broken: BrokenRule) -> ApiError:
     """GEM-24"""
-    at = locate(breach)
+    at = locate(broken)
     if at.key == "id":
         return invalid_argument(_INVALID)
     if at.path.startswith("tools"):
         message = "Please enable tool_config.include_server_side_tool_invocations to use Built-in tools"
         return invalid_argument(f"{message} with Function calling.")
-    model = breach.body.get("model")
+    model = broken.body.get("model")
     name = model.removeprefix("models/") if isinstance(model, str) else ""
     return invalid_argument(
         f"Tool call context circulation is not enabled for {f'models/{name}' if name else 'this model'}"
@@ -111,7 +111,7 @@ def _generation_error(breach: Breach) -> ApiError:
 # ------------------------------------------------------------------------------------------------------ of declarations
 
 
-def _declaration_line(breach: Breach, at: Location) -> str:
+def _declaration_line(broken: BrokenRule, at: Location) -> str:
     """GEM-23"""
     match at.key:
         case "name" if at.path.startswith("contents"):
@@ -122,7 +122,7 @@ def _declaration_line(breach: Breach, at: Location) -> str:
             other = at.path.rpartition(".")[2].removesuffix("_json_schema")
             return _check_line(at, f"Must not be set together with `{other}`.")
         case "type":
-            name = member(breach.value_at(*breach.steps[:-2]), "name")
+            name = member(broken.value_at(*broken.steps[:-2]), "name")
             message = f"`{name}` functionDeclaration `parameters` schema should be of type OBJECT."
             return f"Unable to submit request because {message}"
         case "items":

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from segue.conformance.gemini.fields import FIELDS, is_invalid_base64, to_snake
 from segue.conformance.values import is_object
-from segue.emulator.errors.breach import Breach
+from segue.emulator.errors.broken_rule import BrokenRule
 from segue.wire.base import ApiError
 
 __all__ = ["Location", "invalid_argument", "locate", "member", "parser_line", "unknown_name_line"]
@@ -59,12 +59,12 @@ class Location(Struct, frozen=True):
     value: Any
 
 
-def locate(breach: Breach) -> Location:
+def locate(broken: BrokenRule) -> Location:
     """Returns the location of the first violation."""
     path = checked = above = key = ""
     what = "request"
-    value: object = breach.body
-    for step in breach.steps:
+    value: object = broken.body
+    for step in broken.steps:
         above = path
         if isinstance(step, int):
             path, checked = f"{path}[{step}]", f"{checked}[{step}]"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from segue.conformance.values import is_list
-from segue.emulator.errors.breach import Breach, ErrorBuilder
+from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder
 from segue.emulator.errors.gemini_payload import invalid_argument, locate, member
 from segue.wire.base import ApiError
 
@@ -30,18 +30,18 @@ def _fixed_error(message: str) -> ErrorBuilder:
     return lambda _: invalid_argument(message)
 
 
-def _media_error(breach: Breach) -> ApiError:
+def _media_error(broken: BrokenRule) -> ApiError:
     """GEM-27"""
-    inside = locate(breach).path.endswith(".function_response.parts")
+    inside = locate(broken).path.endswith(".function_response.parts")
     return invalid_argument("Multimodal function responses are not supported for this model" if inside else _EQUAL)
 
 
 # --------------------------------------------------------------------------------------------------------------- of ids
 
 
-def _members_of(breach: Breach, content: int, *spellings: str) -> list[tuple[str, object]]:
+def _members_of(broken: BrokenRule, content: int, *spellings: str) -> list[tuple[str, object]]:
     """Returns the members under these names in a content, with the paths of their parts."""
-    parts = member(breach.value_at("contents", content), "parts")
+    parts = member(broken.value_at("contents", content), "parts")
     found = [
         (f"contents[{content}].parts[{at}]", member(part, *spellings))
         for at, part in enumerate(parts if is_list(parts) else ())
@@ -49,37 +49,37 @@ def _members_of(breach: Breach, content: int, *spellings: str) -> list[tuple[str
     return [(path, member) for path, member in found if member is not None]
 
 
-def _find_answered_call(breach: Breach) -> tuple[str, object]:
+def _find_answered_call(broken: BrokenRule) -> tuple[str, object]:
     """Returns part path and call for the response at the path: the call at the same position."""
-    match breach.steps:
+    match broken.steps:
         case ("contents", int(content), "parts", int(part), *_):
-            here = _members_of(breach, content, "functionResponse", "function_response")
+            here = _members_of(broken, content, "functionResponse", "function_response")
             paths = [path for path, _ in here]
             this = f"contents[{content}].parts[{part}]"
             before = paths.index(this) if this in paths else 0
             calls: list[tuple[str, object]] = []
-            while content > 0 and (not calls or breach.value_at("contents", content - 1, "role") == "model"):
+            while content > 0 and (not calls or broken.value_at("contents", content - 1, "role") == "model"):
                 content -= 1
-                calls = [*_members_of(breach, content, "functionCall", "function_call"), *calls]
+                calls = [*_members_of(broken, content, "functionCall", "function_call"), *calls]
             return calls[before] if before < len(calls) else ("", None)
         case _:
             return "", None
 
 
-def _unpaired_id_error(breach: Breach) -> ApiError:
+def _unpaired_id_error(broken: BrokenRule) -> ApiError:
     """GEM-11"""
-    at = locate(breach)
-    part, _ = _find_answered_call(breach)
+    at = locate(broken)
+    part, _ = _find_answered_call(broken)
     where = at.above if at.value or not part else f"{part}.function_call"
     return invalid_argument(
         f"Invalid JSON payload received. Unknown name \"id\" at '{where}': Cannot find field.", where
     )
 
 
-def _id_mismatch_error(breach: Breach) -> ApiError:
+def _id_mismatch_error(broken: BrokenRule) -> ApiError:
     """GEM-12"""
-    at = locate(breach)
-    part, call = _find_answered_call(breach)
+    at = locate(broken)
+    part, call = _find_answered_call(broken)
     here = at.above.removesuffix(".function_response")
     ids = f'functionResponse.id "{at.value}" does not match functionCall.id "{member(call, "id")}"'
     return invalid_argument(f"invalid Gemini function call history: request.{here}: {ids} at request.{part}")
@@ -88,24 +88,24 @@ def _id_mismatch_error(breach: Breach) -> ApiError:
 # -------------------------------------------------------------------------------------------------------- of signatures
 
 
-def _called_function(breach: Breach) -> tuple[str, int]:
+def _called_function(broken: BrokenRule) -> tuple[str, int]:
     """Returns the function called in the part at the path, and the number of its content, from one."""
-    steps = breach.steps
-    name = member(member(breach.value_at(*steps[:-1]), "functionCall", "function_call"), "name")
+    steps = broken.steps
+    name = member(member(broken.value_at(*steps[:-1]), "functionCall", "function_call"), "name")
     content = steps[1] if len(steps) > 1 else 0
     return name if isinstance(name, str) else "", content + 1 if isinstance(content, int) else 1
 
 
-def _missing_signature_error(breach: Breach) -> ApiError:
+def _missing_signature_error(broken: BrokenRule) -> ApiError:
     """GEM-15"""
-    name, position = _called_function(breach)
+    name, position = _called_function(broken)
     data = f"Additional data, function call `default_api:{name}` , position {position}."
     return invalid_argument(f"{_LACKS} {data} Please refer to {_SIGNATURES} for more details.")
 
 
-def _vertex_missing_signature_error(breach: Breach) -> ApiError:
+def _vertex_missing_signature_error(broken: BrokenRule) -> ApiError:
     """GEM-16"""
-    name, position = _called_function(breach)
+    name, position = _called_function(broken)
     where = f"function call `default_api:{name}` in the {position}. content block"
     return invalid_argument(f"Unable to submit request because {where} is missing a `thought_signature`.")
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from segue.emulator.errors.breach import Breach, ErrorBuilder, ErrorTexts, StandardErrors
+from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, ErrorTexts, StandardErrors
 from segue.emulator.errors.openai_style import (
-    built_error,
+    error_with_text,
+    error_with_values,
     find_message,
-    fixed_error,
     member,
     message_index,
     text_or_empty,
@@ -30,60 +30,60 @@ _K3_NAME = (
 def _formatted_error(make: str) -> ErrorBuilder:
     """Builds an error from a template with position and role of the message and the value at the path."""
 
-    def word(breach: Breach) -> str:
-        role, value = text_or_empty(find_message(breach).get("role")), text_or_empty(breach.value)
-        return make.format(index=message_index(breach), role=role, value=value)
+    def word(broken: BrokenRule) -> str:
+        role, value = text_or_empty(find_message(broken).get("role")), text_or_empty(broken.value)
+        return make.format(index=message_index(broken), role=role, value=value)
 
-    return built_error(word)
-
-
-def _missing_results_message(breach: Breach) -> str:
-    if "function_call" in breach.steps:
-        return f"Invalid request: function_call is not supported in the message at position {message_index(breach)}"
-    return _UNANSWERED + unanswered_call_ids(breach)
+    return error_with_values(word)
 
 
-def _orphan_result_message(breach: Breach) -> str:
-    if breach.steps[-1:] == ("role",):
-        return f"Invalid request: unsupported role 'function' in the message at position {message_index(breach)}"
-    return f"tool_call_id {text_or_empty(find_message(breach).get('tool_call_id'))} is not found"
+def _missing_results_message(broken: BrokenRule) -> str:
+    if "function_call" in broken.steps:
+        return f"Invalid request: function_call is not supported in the message at position {message_index(broken)}"
+    return _UNANSWERED + unanswered_call_ids(broken)
 
 
-def _part_message(breach: Breach) -> str:
-    sort = text_or_empty(member(breach.value, "type"))
-    role = text_or_empty(find_message(breach).get("role"))
+def _orphan_result_message(broken: BrokenRule) -> str:
+    if broken.steps[-1:] == ("role",):
+        return f"Invalid request: unsupported role 'function' in the message at position {message_index(broken)}"
+    return f"tool_call_id {text_or_empty(find_message(broken).get('tool_call_id'))} is not found"
+
+
+def _part_message(broken: BrokenRule) -> str:
+    sort = text_or_empty(member(broken.value, "type"))
+    role = text_or_empty(find_message(broken).get("role"))
     return f"Invalid request: unsupported content type '{sort}' in message with role '{role}'"
 
 
-def _type_message(breach: Breach) -> str:
-    at = "tool" if breach.steps[:1] == ("tools",) else "tool call"
-    return f"Invalid request: unsupported {at} type '{text_or_empty(breach.value)}'"
+def _type_message(broken: BrokenRule) -> str:
+    at = "tool" if broken.steps[:1] == ("tools",) else "tool call"
+    return f"Invalid request: unsupported {at} type '{text_or_empty(broken.value)}'"
 
 
 _EMPTY = "Invalid request: the message at position {index} with role '{role}' must not be empty"
 
 _RULES: dict[str, ErrorBuilder] = {
     "KIM-01": _formatted_error("Invalid request: tool_call id is empty in the message at position {index}"),
-    "KIM-02": built_error(_missing_results_message),
-    "KIM-03": built_error(_orphan_result_message),
+    "KIM-02": error_with_values(_missing_results_message),
+    "KIM-03": error_with_values(_orphan_result_message),
     "KIM-04": _formatted_error(
         "thinking is enabled but reasoning_content is missing in assistant tool call message at index {index}"
     ),
     "KIM-05": _formatted_error(_EMPTY),
-    "KIM-06": fixed_error("Invalid request: text content is empty"),
-    "KIM-08": fixed_error(_K3_NAME),
+    "KIM-06": error_with_text("Invalid request: text content is empty"),
+    "KIM-08": error_with_text(_K3_NAME),
     "OAI-CHAT-05": _formatted_error("Invalid request: duplicate tool_call_id {value}"),
     "OAI-CHAT-06": _formatted_error("Invalid request: duplicate tool_call_id {value}"),
     "OAI-CHAT-07": _formatted_error("Invalid request: tool_calls must not be empty in the message at position {index}"),
-    "OAI-CHAT-08": fixed_error(f"Invalid request: {_NAME}"),
-    "OAI-CHAT-09": fixed_error(f"Invalid request: {_NAME}"),
+    "OAI-CHAT-08": error_with_text(f"Invalid request: {_NAME}"),
+    "OAI-CHAT-09": error_with_text(f"Invalid request: {_NAME}"),
     "OAI-CHAT-10": _formatted_error(
         "Invalid request: function.arguments must be a string in the message at position {index}"
     ),
     "OAI-CHAT-11": _formatted_error(_EMPTY),
-    "OAI-CHAT-12": built_error(_part_message),
+    "OAI-CHAT-12": error_with_values(_part_message),
     "OAI-CHAT-13": _formatted_error("Invalid request: unknown field is_error in the message at position {index}"),
-    "OAI-CHAT-21": built_error(_type_message),
+    "OAI-CHAT-21": error_with_values(_type_message),
 }
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from segue.conformance.mistral.content import CHUNKS
 from segue.conformance.rule import Violation
-from segue.emulator.errors.breach import Breach, ErrorBuilder, ErrorTexts, StandardErrors
+from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, ErrorTexts, StandardErrors
 from segue.emulator.errors.openai_style import find_message, is_missing, member, message_index, text_or_empty, type_name
 from segue.wire.base import ApiError
 
@@ -35,125 +35,125 @@ def _fixed_error(message: str, kind: ErrorCode) -> ErrorBuilder:
     return lambda _: _error(message, kind)
 
 
-def _built_error(make: Callable[[Breach], str], kind: ErrorCode) -> ErrorBuilder:
-    return lambda breach: _error(make(breach), kind)
+def _built_error(make: Callable[[BrokenRule], str], kind: ErrorCode) -> ErrorBuilder:
+    return lambda broken: _error(make(broken), kind)
 
 
 # ----------------------------------------------------------------------------------------------------------- the types
 
 
-def _pydantic_entry(breach: Breach, sort: str, message: str, steps: tuple[str | int, ...]) -> dict[str, Any]:
+def _pydantic_entry(broken: BrokenRule, sort: str, message: str, steps: tuple[str | int, ...]) -> dict[str, Any]:
     """Builds an entry with pydantic's location: the role of a message follows its index."""
     loc = list(steps)
-    role = text_or_empty(member(breach.value_at(*steps[:2]), "role"))
+    role = text_or_empty(member(broken.value_at(*steps[:2]), "role"))
     if steps[:1] == ("messages",) and len(steps) > 2 and role:
         loc.insert(2, role)
-    return {"type": sort, "loc": ["body", *loc], "msg": message, "input": breach.value_at(*steps)}
+    return {"type": sort, "loc": ["body", *loc], "msg": message, "input": broken.value_at(*steps)}
 
 
-def _entry_at_breach(breach: Breach, sort: str, message: str) -> dict[str, Any]:
-    return _pydantic_entry(breach, sort, message, breach.steps)
+def _entry_at(broken: BrokenRule, sort: str, message: str) -> dict[str, Any]:
+    return _pydantic_entry(broken, sort, message, broken.steps)
 
 
-def _type_entry(breach: Breach, expected: str) -> dict[str, Any]:
-    if is_missing(breach):
-        steps = breach.steps
-        while len(steps) > 1 and breach.value_at(*steps[:-1]) is None:
+def _type_entry(broken: BrokenRule, expected: str) -> dict[str, Any]:
+    if is_missing(broken):
+        steps = broken.steps
+        while len(steps) > 1 and broken.value_at(*steps[:-1]) is None:
             steps = steps[:-1]
-        return {**_pydantic_entry(breach, "missing", "Field required", steps), "input": breach.value_at(*steps[:-1])}
+        return {**_pydantic_entry(broken, "missing", "Field required", steps), "input": broken.value_at(*steps[:-1])}
     sort = {"string": "string_type", "list": "list_type", "dictionary": "dict_type"}[expected]
-    return _entry_at_breach(breach, sort, f"Input should be a valid {expected}")
+    return _entry_at(broken, sort, f"Input should be a valid {expected}")
 
 
-def _tag_entry(breach: Breach, by: str, known: str) -> dict[str, Any]:
+def _tag_entry(broken: BrokenRule, by: str, known: str) -> dict[str, Any]:
     """Builds an entry for an unknown tag: reported on the object, not on the member with the tag."""
     message = (
-        f"Input tag '{text_or_empty(breach.value)}' found using '{by}' does not match any of the expected tags: {known}"
+        f"Input tag '{text_or_empty(broken.value)}' found using '{by}' does not match any of the expected tags: {known}"
     )
-    return _pydantic_entry(breach, "union_tag_invalid", message, breach.steps[:-1])
+    return _pydantic_entry(broken, "union_tag_invalid", message, broken.steps[:-1])
 
 
-def _extra_key_entry(breach: Breach) -> dict[str, Any]:
+def _extra_key_entry(broken: BrokenRule) -> dict[str, Any]:
     """MIS-13: a key, a role, an empty list of tools, or parameters."""
-    match breach.steps:
+    match broken.steps:
         case ("messages", int(), "role"):
-            return _tag_entry(breach, "role", _ROLES)
-        case ("tools",) if type_name(breach.value) != "an array":
-            return _type_entry(breach, "list")
-        case ("tools", int(), "function", "parameters") if type_name(breach.value) != "an object":
-            return _type_entry(breach, "dictionary")
+            return _tag_entry(broken, "role", _ROLES)
+        case ("tools",) if type_name(broken.value) != "an array":
+            return _type_entry(broken, "list")
+        case ("tools", int(), "function", "parameters") if type_name(broken.value) != "an object":
+            return _type_entry(broken, "dictionary")
         case _:
-            return _entry_at_breach(breach, "extra_forbidden", "Extra inputs are not permitted")
+            return _entry_at(broken, "extra_forbidden", "Extra inputs are not permitted")
 
 
-def _function_only_entry(breach: Breach) -> dict[str, Any]:
+def _function_only_entry(broken: BrokenRule) -> dict[str, Any]:
     """OAI-CHAT-21: a call or tool that is not a function, the legacy function_call, or the legacy role."""
-    if breach.steps[-1:] == ("role",):
-        return _tag_entry(breach, "role", _ROLES)
-    if breach.steps[-1:] == ("function_call",):
-        return _entry_at_breach(breach, "extra_forbidden", "Extra inputs are not permitted")
-    return _entry_at_breach(breach, "literal_error", "Input should be 'function'")
+    if broken.steps[-1:] == ("role",):
+        return _tag_entry(broken, "role", _ROLES)
+    if broken.steps[-1:] == ("function_call",):
+        return _entry_at(broken, "extra_forbidden", "Extra inputs are not permitted")
+    return _entry_at(broken, "literal_error", "Input should be 'function'")
 
 
-def _all_entries_error(make_entry: Callable[[Breach], dict[str, Any]]) -> ErrorBuilder:
+def _all_entries_error(make_entry: Callable[[BrokenRule], dict[str, Any]]) -> ErrorBuilder:
     """Builds an error that lists all violations of the rule; the first is the message."""
 
-    def word(breach: Breach) -> ApiError:
-        found = tuple(make_entry(Breach(breach.body, (violation,))) for violation in breach.violations)
+    def word(broken: BrokenRule) -> ApiError:
+        found = tuple(make_entry(BrokenRule(broken.body, (violation,))) for violation in broken.violations)
         return ApiError(422, found[0]["msg"], details=found)
 
     return word
 
 
-def _keys_error(breach: Breach) -> ApiError:
+def _keys_error(broken: BrokenRule) -> ApiError:
     """MIS-13: an invalid schema is reported by the validator, everything else by the types."""
-    schemas = [violation for violation in breach.violations if violation.message.startswith("Invalid tool schema")]
-    others: tuple[Violation, ...] = tuple(each for each in breach.violations if each not in schemas)
+    schemas = [violation for violation in broken.violations if violation.message.startswith("Invalid tool schema")]
+    others: tuple[Violation, ...] = tuple(each for each in broken.violations if each not in schemas)
     if others:
-        return _all_entries_error(_extra_key_entry)(Breach(breach.body, others))
-    return _error(breach.message, _TOOL)
+        return _all_entries_error(_extra_key_entry)(BrokenRule(broken.body, others))
+    return _error(broken.message, _TOOL)
 
 
-def _name_error(breach: Breach) -> ApiError:
-    if not isinstance(breach.value, str):
-        return _all_entries_error(lambda each: _type_entry(each, "string"))(breach)
+def _name_error(broken: BrokenRule) -> ApiError:
+    if not isinstance(broken.value, str):
+        return _all_entries_error(lambda each: _type_entry(each, "string"))(broken)
     message = "must be a-z, A-Z, 0-9, or contain underscores and dashes, with a maximum length of 64."
     return _error(
-        f"Function name was {breach.value} but {message}", _TOOL if breach.steps[:1] == ("tools",) else _FUNCTION
+        f"Function name was {broken.value} but {message}", _TOOL if broken.steps[:1] == ("tools",) else _FUNCTION
     )
 
 
 # -------------------------------------------------------------------------------------------------------- the validator
 
 
-def _id_text(breach: Breach) -> str:
-    return text_or_empty(breach.value) or text_or_empty(find_message(breach).get("tool_call_id"))
+def _id_text(broken: BrokenRule) -> str:
+    return text_or_empty(broken.value) or text_or_empty(find_message(broken).get("tool_call_id"))
 
 
-def _order_message(breach: Breach) -> str:
-    before = breach.value_at("messages", message_index(breach) - 1)
-    role, previous = text_or_empty(find_message(breach).get("role")), text_or_empty(member(before, "role"))
+def _order_message(broken: BrokenRule) -> str:
+    before = broken.value_at("messages", message_index(broken) - 1)
+    role, previous = text_or_empty(find_message(broken).get("role")), text_or_empty(member(before, "role"))
     return f"Unexpected role '{role}' after role '{previous}'"
 
 
-def _chunk_error(breach: Breach) -> ApiError:
+def _chunk_error(broken: BrokenRule) -> ApiError:
     """MIS-14: prefixes, and chunks of an unknown type or in a wrong message."""
-    if breach.steps[-1:] == ("prefix",):
+    if broken.steps[-1:] == ("prefix",):
         return _error("Assistant message with prefix True must be last message", _ASSISTANT)
-    role = text_or_empty(find_message(breach).get("role"))
-    if breach.value is not None and breach.value not in tuple(CHUNKS):
-        return _all_entries_error(lambda each: _tag_entry(each, "type", _CHUNKS))(breach)
+    role = text_or_empty(find_message(broken).get("role"))
+    if broken.value is not None and broken.value not in tuple(CHUNKS):
+        return _all_entries_error(lambda each: _tag_entry(each, "type", _CHUNKS))(broken)
     kind = _ASSISTANT if role == "assistant" else (f"invalid_request_{role}_message", "3250")
-    return _error(f"Unexpected content chunk types in {role} message: ['{text_or_empty(breach.value)}']", kind)
+    return _error(f"Unexpected content chunk types in {role} message: ['{text_or_empty(broken.value)}']", kind)
 
 
-def _content_message(breach: Breach) -> str:
-    both = breach.value and find_message(breach).get("tool_calls")
+def _content_message(broken: BrokenRule) -> str:
+    both = broken.value and find_message(broken).get("tool_calls")
     return f"Assistant message must have either content or tool_calls, but not {'both' if both else 'none'}."
 
 
-def _first_message(breach: Breach) -> str:
-    if breach.path == "messages":
+def _first_message(broken: BrokenRule) -> str:
+    if broken.path == "messages":
         return "Conversation must have at least one message"
     return "Conversation must start with a user message or system message"
 

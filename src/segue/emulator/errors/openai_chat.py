@@ -6,11 +6,11 @@ Errors come from two layers with different path formats: the schema, which is ch
 
 from __future__ import annotations
 
-from segue.emulator.errors.breach import Breach, ErrorBuilder, ErrorTexts, StandardErrors
+from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, ErrorTexts, StandardErrors
 from segue.emulator.errors.openai_style import (
     NAME_PATTERN,
     ValueSpec,
-    built_error,
+    error_with_values,
     expected_result_index,
     find_message,
     invalid_choice_error,
@@ -41,87 +41,87 @@ _IMAGE = (
 _NAMED = ValueSpec(minimum=1, maximum=64, pattern=NAME_PATTERN)
 
 
-def _missing_results_error(breach: Breach) -> ApiError:
+def _missing_results_error(broken: BrokenRule) -> ApiError:
     return ApiError(
-        400, _UNANSWERED + unanswered_call_ids(breach), param=f"messages.[{expected_result_index(breach)}].role"
+        400, _UNANSWERED + unanswered_call_ids(broken), param=f"messages.[{expected_result_index(broken)}].role"
     )
 
 
-def _orphan_result_error(breach: Breach) -> ApiError:
-    where = f"messages.[{message_index(breach)}]"
-    if "tool_call_id" not in breach.steps:
+def _orphan_result_error(broken: BrokenRule) -> ApiError:
+    where = f"messages.[{message_index(broken)}]"
+    if "tool_call_id" not in broken.steps:
         text = (
             "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'."
         )
         return ApiError(400, text, param=f"{where}.role")
-    if not text_or_empty(breach.value):
+    if not text_or_empty(broken.value):
         text = "Missing parameter 'tool_call_id': messages with role 'tool' must have a 'tool_call_id'."
     else:
-        text = f"Invalid parameter: 'tool_call_id' of '{breach.value}' not found in 'tool_calls' of previous message."
+        text = f"Invalid parameter: 'tool_call_id' of '{broken.value}' not found in 'tool_calls' of previous message."
     return ApiError(400, text, param=f"{where}.tool_call_id")
 
 
-def first_result_index(breach: Breach) -> int:
+def first_result_index(broken: BrokenRule) -> int:
     """Returns the index of the first tool message of the round with the same id."""
-    first = index = message_index(breach)
+    first = index = message_index(broken)
     while index > 0:
         index -= 1
-        message = breach.value_at("messages", index)
+        message = broken.value_at("messages", index)
         if member(message, "role") == "assistant":
             break
-        if member(message, "role") == "tool" and member(message, "tool_call_id") == breach.value:
+        if member(message, "role") == "tool" and member(message, "tool_call_id") == broken.value:
             first = index
     return first
 
 
-def _duplicate_result_error(breach: Breach) -> ApiError:
-    index = message_index(breach)
-    both = f"in messages[{first_result_index(breach)}] and messages[{index}]"
-    message = f"Invalid parameter: Duplicate value for 'tool_call_id' of '{text_or_empty(breach.value)}', {both}."
+def _duplicate_result_error(broken: BrokenRule) -> ApiError:
+    index = message_index(broken)
+    both = f"in messages[{first_result_index(broken)}] and messages[{index}]"
+    message = f"Invalid parameter: Duplicate value for 'tool_call_id' of '{text_or_empty(broken.value)}', {both}."
     return ApiError(400, message, param=f"messages.[{index}].tool_call_id")
 
 
-def _duplicate_id_error(breach: Breach) -> ApiError:
-    where = f"messages[{message_index(breach)}].tool_calls"
-    message = f"Invalid parameter: Duplicate value for 'id' of '{text_or_empty(breach.value)}', in {where}."
-    return ApiError(400, message, param=f"messages.[{message_index(breach)}].tool_calls")
+def _duplicate_id_error(broken: BrokenRule) -> ApiError:
+    where = f"messages[{message_index(broken)}].tool_calls"
+    message = f"Invalid parameter: Duplicate value for 'id' of '{text_or_empty(broken.value)}', in {where}."
+    return ApiError(400, message, param=f"messages.[{message_index(broken)}].tool_calls")
 
 
-def _content_error(breach: Breach) -> ApiError:
-    if breach.value is not None:
-        return schema_error(breach, ValueSpec("one of a string or array of objects", minimum=1))
+def _content_error(broken: BrokenRule) -> ApiError:
+    if broken.value is not None:
+        return schema_error(broken, ValueSpec("one of a string or array of objects", minimum=1))
     message = "Invalid value for 'content': expected a string, got null."
-    return ApiError(400, message, param=f"messages.[{message_index(breach)}].content")
+    return ApiError(400, message, param=f"messages.[{message_index(broken)}].content")
 
 
-def _part_error(breach: Breach) -> ApiError:
-    sort = member(breach.value, "type")
+def _part_error(broken: BrokenRule) -> ApiError:
+    sort = member(broken.value, "type")
     if sort != "image_url":
-        return invalid_choice_error(f"{breach.path}.type", sort, ("text",))
-    where = f"messages[{message_index(breach)}]"
-    message = f"Invalid '{where}'. {_IMAGE.format(text_or_empty(find_message(breach).get('role')))}"
+        return invalid_choice_error(f"{broken.path}.type", sort, ("text",))
+    where = f"messages[{message_index(broken)}]"
+    message = f"Invalid '{where}'. {_IMAGE.format(text_or_empty(find_message(broken).get('role')))}"
     return ApiError(400, message, code="invalid_value", param=where)
 
 
-def _tools_error(breach: Breach) -> ApiError:
-    if breach.path == "tools":
-        return schema_error(breach, ValueSpec("an array of objects", maximum=128))
-    return schema_error(breach, ValueSpec(maximum=1024))
+def _tools_error(broken: BrokenRule) -> ApiError:
+    if broken.path == "tools":
+        return schema_error(broken, ValueSpec("an array of objects", maximum=128))
+    return schema_error(broken, ValueSpec(maximum=1024))
 
 
-def _type_value_error(breach: Breach) -> ApiError:
-    known = ("function", "custom") if breach.steps[-1:] == ("type",) else ()
-    return schema_error(breach, ValueSpec(values=known))
+def _type_value_error(broken: BrokenRule) -> ApiError:
+    known = ("function", "custom") if broken.steps[-1:] == ("type",) else ()
+    return schema_error(broken, ValueSpec(values=known))
 
 
-def _calls_error(breach: Breach) -> ApiError:
-    return schema_error(breach, ValueSpec("an array of objects", minimum=1))
+def _calls_error(broken: BrokenRule) -> ApiError:
+    return schema_error(broken, ValueSpec("an array of objects", minimum=1))
 
 
-def _name_error(breach: Breach) -> ApiError:
+def _name_error(broken: BrokenRule) -> ApiError:
     # An empty name has the text of a string that is too short.
     return schema_error(
-        breach, ValueSpec(minimum=1) if is_missing(breach) or not text_or_empty(breach.value) else _NAMED
+        broken, ValueSpec(minimum=1) if is_missing(broken) or not text_or_empty(broken.value) else _NAMED
     )
 
 
@@ -140,7 +140,7 @@ _RULES: dict[str, ErrorBuilder] = {
     "OAI-CHAT-13": unknown_parameter_error,
     "OAI-CHAT-15": _missing_results_error,
     "OAI-CHAT-16": _tools_error,
-    "OAI-CHAT-17": built_error(
+    "OAI-CHAT-17": error_with_values(
         lambda f: _EFFORT.format(text_or_empty(f.value_at("model")) or "this model"), param="reasoning_effort"
     ),
     "OAI-CHAT-21": _type_value_error,

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from segue.conformance.openai_responses.items import ITEM_SPECS
 from segue.emulator.errors import openai_chat
-from segue.emulator.errors.breach import Breach, ErrorBuilder, ErrorTexts
+from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, ErrorTexts
 from segue.emulator.errors.openai_style import (
     NAME_PATTERN,
     ValueSpec,
@@ -61,21 +61,21 @@ _EXCLUSIVE = (
 # --------------------------------------------------------------------------------------------------------------- items
 
 
-def _item_type(breach: Breach) -> str:
-    item = find_message(breach)
+def _item_type(broken: BrokenRule) -> str:
+    item = find_message(broken)
     return text_or_empty(item.get("type")) or ("message" if "role" in item else "item_reference")
 
 
-def _readable_type(breach: Breach) -> str:
-    return _item_type(breach).replace("_", " ")
+def _readable_type(broken: BrokenRule) -> str:
+    return _item_type(broken).replace("_", " ")
 
 
-def _item_id_text(breach: Breach) -> str:
-    return text_or_empty(find_message(breach).get("id"))
+def _item_id_text(broken: BrokenRule) -> str:
+    return text_or_empty(find_message(broken).get("id"))
 
 
-def _call_id(breach: Breach) -> str:
-    item = find_message(breach)
+def _call_id(broken: BrokenRule) -> str:
+    item = find_message(broken)
     return text_or_empty(item.get("call_id")) or text_or_empty(item.get("id"))
 
 
@@ -83,142 +83,142 @@ def _input_error(message: str, status: int = 400, code: str | None = None) -> Ap
     return ApiError(status, message, code=code, param="input")
 
 
-def _member_error(breach: Breach) -> ApiError:
+def _member_error(broken: BrokenRule) -> ApiError:
     """Builds the error for a member of an item, by its item spec."""
-    if len(breach.steps) < 3:
-        return schema_error(breach, ValueSpec("an object"))
-    key, shape = breach.steps[2], ITEM_SPECS.get(_item_type(breach))
+    if len(broken.steps) < 3:
+        return schema_error(broken, ValueSpec("an object"))
+    key, shape = broken.steps[2], ITEM_SPECS.get(_item_type(broken))
     if shape is None or key not in shape.keys:
-        return unknown_parameter_error(breach)
+        return unknown_parameter_error(broken)
     if key == "status":
-        return schema_error(breach, ValueSpec(values=tuple(shape.statuses.split())))
-    if key in shape.required and len(breach.steps) == 3:
-        return schema_error(breach, ValueSpec(_TYPE_NAMES.get(shape.required[str(key)], "a string")))
-    return schema_error(breach, ValueSpec())
+        return schema_error(broken, ValueSpec(values=tuple(shape.statuses.split())))
+    if key in shape.required and len(broken.steps) == 3:
+        return schema_error(broken, ValueSpec(_TYPE_NAMES.get(shape.required[str(key)], "a string")))
+    return schema_error(broken, ValueSpec())
 
 
-def _item_error(breach: Breach) -> ApiError:
+def _item_error(broken: BrokenRule) -> ApiError:
     """Builds the error for an item type or a role; else for a member."""
-    last = breach.steps[-1] if breach.steps else ""
-    if len(breach.steps) == 2 and _item_type(breach) == "compaction_trigger":
+    last = broken.steps[-1] if broken.steps else ""
+    if len(broken.steps) == 2 and _item_type(broken) == "compaction_trigger":
         return _input_error("'compaction_trigger' must be the last item of the input.")
-    if len(breach.steps) == 3 and last in ("role", "type") and breach.value is not None:
+    if len(broken.steps) == 3 and last in ("role", "type") and broken.value is not None:
         values = tuple(sorted(ITEM_SPECS)) if last == "type" else _ROLES
         return invalid_choice_error(
-            breach.path, breach.value, ("developer",) if _item_type(breach) == "additional_tools" else values
+            broken.path, broken.value, ("developer",) if _item_type(broken) == "additional_tools" else values
         )
-    return _member_error(breach)
+    return _member_error(broken)
 
 
-def _item_id_error(breach: Breach) -> ApiError:
-    value, prefix = breach.value, _PREFIXES.get(_item_type(breach), "")
-    if breach.steps[-1:] != ("id",):
-        return _member_error(breach)
+def _item_id_error(broken: BrokenRule) -> ApiError:
+    value, prefix = broken.value, _PREFIXES.get(_item_type(broken), "")
+    if broken.steps[-1:] != ("id",):
+        return _member_error(broken)
     if not isinstance(value, str):
-        return schema_error(breach, ValueSpec())
+        return schema_error(broken, ValueSpec())
     if not value.startswith(prefix):
         message = f"Expected an ID that begins with '{prefix}'."
     elif not _ID.fullmatch(value):
         message = "Expected an ID that contains letters, numbers, underscores, or dashes, but this value contained "
         message += "additional characters."
     else:
-        return schema_error(breach, ValueSpec(minimum=1, maximum=64))
+        return schema_error(broken, ValueSpec(minimum=1, maximum=64))
     return ApiError(
-        400, f"Invalid '{breach.path}': '{shorten(value)}'. {message}", code="invalid_value", param=breach.path
+        400, f"Invalid '{broken.path}': '{shorten(value)}'. {message}", code="invalid_value", param=broken.path
     )
 
 
-def _part_error(breach: Breach) -> ApiError:
+def _part_error(broken: BrokenRule) -> ApiError:
     """Content and its parts."""
-    last = breach.steps[-1] if breach.steps else ""
+    last = broken.steps[-1] if broken.steps else ""
     if last in ("content", "output"):
-        return schema_error(breach, _OUTPUTS)
+        return schema_error(broken, _OUTPUTS)
     if last == "type":
-        of = _OUTPUT if find_message(breach).get("role") == "assistant" else _INPUT
-        if breach.steps[2:] == ("output", "type"):
-            return invalid_choice_error(breach.path, breach.value, ("computer_screenshot",))
-        known = of if breach.value in _PARTS else _PARTS
-        return invalid_choice_error(breach.path.removesuffix(".type"), breach.value, known)
-    sort = member(breach.value, "type")
+        of = _OUTPUT if find_message(broken).get("role") == "assistant" else _INPUT
+        if broken.steps[2:] == ("output", "type"):
+            return invalid_choice_error(broken.path, broken.value, ("computer_screenshot",))
+        known = of if broken.value in _PARTS else _PARTS
+        return invalid_choice_error(broken.path.removesuffix(".type"), broken.value, known)
+    sort = member(broken.value, "type")
     if isinstance(last, int) and isinstance(sort, str):
         return ApiError(
             400,
-            f"Missing required parameter: '{breach.path}.{'image_url' if sort == 'input_image' else 'file_id'}'.",
+            f"Missing required parameter: '{broken.path}.{'image_url' if sort == 'input_image' else 'file_id'}'.",
             code="missing_required_parameter",
-            param=f"{breach.path}.{'image_url' if sort == 'input_image' else 'file_id'}",
+            param=f"{broken.path}.{'image_url' if sort == 'input_image' else 'file_id'}",
         )
     kind = "an object" if isinstance(last, int) or last == "outcome" else "an integer" if last == "exit_code" else ""
-    return schema_error(breach, ValueSpec(kind or "a string"))
+    return schema_error(broken, ValueSpec(kind or "a string"))
 
 
-def _output_error(breach: Breach) -> ApiError:
-    at_output = breach.steps[2:3] == ("output",)
-    if at_output and _item_type(breach) == "computer_call_output" and len(breach.steps) == 3:
-        return schema_error(breach, ValueSpec("an object"))
-    if at_output and _item_type(breach) == "shell_call_output" and len(breach.steps) == 3:
-        return schema_error(breach, ValueSpec("an array of objects"))
-    if at_output and _item_type(breach) in ("apply_patch_call_output", "local_shell_call_output"):
-        return schema_error(breach, ValueSpec())
-    return _part_error(breach) if at_output else _member_error(breach)
+def _output_error(broken: BrokenRule) -> ApiError:
+    at_output = broken.steps[2:3] == ("output",)
+    if at_output and _item_type(broken) == "computer_call_output" and len(broken.steps) == 3:
+        return schema_error(broken, ValueSpec("an object"))
+    if at_output and _item_type(broken) == "shell_call_output" and len(broken.steps) == 3:
+        return schema_error(broken, ValueSpec("an array of objects"))
+    if at_output and _item_type(broken) in ("apply_patch_call_output", "local_shell_call_output"):
+        return schema_error(broken, ValueSpec())
+    return _part_error(broken) if at_output else _member_error(broken)
 
 
 # -------------------------------------------------------------------------------------------------------------- pairing
 
 
-def _missing_output_error(breach: Breach) -> ApiError:
-    return _input_error(f"No tool output found for {_readable_type(breach)} {_call_id(breach)}.")
+def _missing_output_error(broken: BrokenRule) -> ApiError:
+    return _input_error(f"No tool output found for {_readable_type(broken)} {_call_id(broken)}.")
 
 
-def _orphan_output_error(breach: Breach) -> ApiError:
-    return _input_error(f"No tool call found for {_readable_type(breach)} with call_id {_call_id(breach)}.")
+def _orphan_output_error(broken: BrokenRule) -> ApiError:
+    return _input_error(f"No tool call found for {_readable_type(broken)} with call_id {_call_id(broken)}.")
 
 
-def _call_error(breach: Breach) -> ApiError:
+def _call_error(broken: BrokenRule) -> ApiError:
     """OAI-RESP-17: calls without outputs, outputs of another type, and members of calls."""
-    if len(breach.steps) == 2:
-        return _missing_output_error(breach)
-    return _orphan_output_error(breach) if breach.steps[2:] == ("type",) else _member_error(breach)
+    if len(broken.steps) == 2:
+        return _missing_output_error(broken)
+    return _orphan_output_error(broken) if broken.steps[2:] == ("type",) else _member_error(broken)
 
 
-def _hosted_error(breach: Breach) -> ApiError:
-    if breach.steps[2:] == ("call_id",):
-        return schema_error(breach, ValueSpec(minimum=1, maximum=64))
-    return _member_error(breach)
+def _hosted_error(broken: BrokenRule) -> ApiError:
+    if broken.steps[2:] == ("call_id",):
+        return schema_error(broken, ValueSpec(minimum=1, maximum=64))
+    return _member_error(broken)
 
 
-def _approval_error(breach: Breach) -> ApiError:
-    if len(breach.steps) == 2:
-        return _orphan_output_error(breach)
-    if breach.steps[2:] == ("approval_request_id",) and isinstance(breach.value, str):
-        return _input_error(f"No approval request found for mcp approval response with id {breach.value}.")
-    return _member_error(breach)
+def _approval_error(broken: BrokenRule) -> ApiError:
+    if len(broken.steps) == 2:
+        return _orphan_output_error(broken)
+    if broken.steps[2:] == ("approval_request_id",) and isinstance(broken.value, str):
+        return _input_error(f"No approval request found for mcp approval response with id {broken.value}.")
+    return _member_error(broken)
 
 
-def _duplicate_call_error(breach: Breach) -> ApiError:
-    return ApiError(422, f"Duplicate {_readable_type(breach)} id {_call_id(breach)}", param=breach.path)
+def _duplicate_call_error(broken: BrokenRule) -> ApiError:
+    return ApiError(422, f"Duplicate {_readable_type(broken)} id {_call_id(broken)}", param=broken.path)
 
 
 # ------------------------------------------------------------------------------------------------------------ reasoning
 
 
-def _unfollowed_reasoning_error(breach: Breach) -> ApiError:
-    message = f"Item '{_item_id_text(breach)}' of type 'reasoning' was provided without its required following item."
+def _unfollowed_reasoning_error(broken: BrokenRule) -> ApiError:
+    message = f"Item '{_item_id_text(broken)}' of type 'reasoning' was provided without its required following item."
     return _input_error(message)
 
 
-def _missing_reasoning_error(breach: Breach) -> ApiError:
+def _missing_reasoning_error(broken: BrokenRule) -> ApiError:
     """The violation's message may contain the id of the missing reasoning."""
-    named = _NAMED.search(breach.message)
-    reasoning_id = named[1] if named else "rs_" + _item_id_text(breach).partition("_")[2]
-    of = "" if _item_type(breach) == "message" else f" of type '{_item_type(breach)}'"
+    named = _NAMED.search(broken.message)
+    reasoning_id = named[1] if named else "rs_" + _item_id_text(broken).partition("_")[2]
+    of = "" if _item_type(broken) == "message" else f" of type '{_item_type(broken)}'"
     return _input_error(
-        f"Item '{_item_id_text(breach)}'{of} was provided without its required 'reasoning' item: '{reasoning_id}'."
+        f"Item '{_item_id_text(broken)}'{of} was provided without its required 'reasoning' item: '{reasoning_id}'."
     )
 
 
-def _not_stored_error(breach: Breach) -> ApiError:
-    message = f"Item with id '{_item_id_text(breach)}' not found."
-    if breach.value_at("store") is False:
+def _not_stored_error(broken: BrokenRule) -> ApiError:
+    message = f"Item with id '{_item_id_text(broken)}' not found."
+    if broken.value_at("store") is False:
         message += (
             " Items are not persisted when `store` is set to false. Try again with `store` set to true, or remove "
         )
@@ -226,23 +226,23 @@ def _not_stored_error(breach: Breach) -> ApiError:
     return _input_error(message, 404)
 
 
-def _encrypted_content_error(breach: Breach) -> ApiError:
-    value = find_message(breach).get("encrypted_content")
+def _encrypted_content_error(broken: BrokenRule) -> ApiError:
+    value = find_message(broken).get("encrypted_content")
     if value is not None and not isinstance(value, str):
-        return schema_error(breach, ValueSpec())
+        return schema_error(broken, ValueSpec())
     ends = f"{text_or_empty(value)[:4]}...{text_or_empty(value)[-4:]}"
     return ApiError(400, f"The encrypted content {ends} could not be verified.", code="invalid_encrypted_content")
 
 
-def _encrypted_item_error(breach: Breach) -> ApiError:
-    item = _item_id_text(breach)
+def _encrypted_item_error(broken: BrokenRule) -> ApiError:
+    item = _item_id_text(broken)
     message = f"The encrypted content for item {item} could not be verified. Reason: Encrypted content could not be "
     return ApiError(400, f"{message}decrypted or parsed.", code="invalid_encrypted_content")
 
 
-def _duplicate_item_error(breach: Breach) -> ApiError:
+def _duplicate_item_error(broken: BrokenRule) -> ApiError:
     message = (
-        f"Duplicate item found with id {_item_id_text(breach)}. Remove duplicate items from your input and try again."
+        f"Duplicate item found with id {_item_id_text(broken)}. Remove duplicate items from your input and try again."
     )
     return _input_error(message)
 
@@ -250,43 +250,43 @@ def _duplicate_item_error(breach: Breach) -> ApiError:
 # ---------------------------------------------------------------------------------------------------------------- body
 
 
-def _namespace_error(breach: Breach) -> ApiError:
-    name = text_or_empty(find_message(breach).get("name"))
+def _namespace_error(broken: BrokenRule) -> ApiError:
+    name = text_or_empty(find_message(broken).get("name"))
     message = f"Missing namespace for function_call '{name}'. It does not exist in the default namespace."
     return _input_error(message)
 
 
-def _tool_error(breach: Breach) -> ApiError:
-    last = breach.steps[-1] if breach.steps else ""
+def _tool_error(broken: BrokenRule) -> ApiError:
+    last = broken.steps[-1] if broken.steps else ""
     if last == "tools":
-        return schema_error(breach, ValueSpec("an array of objects"))
+        return schema_error(broken, ValueSpec("an array of objects"))
     if isinstance(last, int):
-        path = f"{breach.path}.type"
+        path = f"{broken.path}.type"
         return ApiError(400, f"Missing required parameter: '{path}'.", code="missing_required_parameter", param=path)
     if last == "parameters":
-        return schema_error(breach, ValueSpec("an object"))
+        return schema_error(broken, ValueSpec("an object"))
     if last in ("name", "namespace"):
-        space = last == "namespace" or member(breach.value_at(*breach.steps[:-1]), "type") == "namespace"
-        return schema_error(breach, ValueSpec(minimum=1, maximum=64 if space else 128, pattern=NAME_PATTERN))
-    return schema_error(breach, ValueSpec())
+        space = last == "namespace" or member(broken.value_at(*broken.steps[:-1]), "type") == "namespace"
+        return schema_error(broken, ValueSpec(minimum=1, maximum=64 if space else 128, pattern=NAME_PATTERN))
+    return schema_error(broken, ValueSpec())
 
 
-def _body_error(breach: Breach) -> ApiError:
-    match breach.path:
+def _body_error(broken: BrokenRule) -> ApiError:
+    match broken.path:
         case "input":
-            return schema_error(breach, ValueSpec("one of a string or array of objects"))
+            return schema_error(broken, ValueSpec("one of a string or array of objects"))
         case "conversation":
             return ApiError(400, _EXCLUSIVE, code="mutually_exclusive_parameters", param="conversation")
         case "messages":
             return ApiError(400, _MOVED, code="unsupported_parameter", param="messages")
         case "system":
-            return unknown_parameter_error(breach)
+            return unknown_parameter_error(broken)
         case _:
-            return schema_error(breach, ValueSpec())
+            return schema_error(broken, ValueSpec())
 
 
-def _previous_response_error(breach: Breach) -> ApiError:
-    message = f"Previous response with id '{text_or_empty(breach.value_at('previous_response_id'))}' not found."
+def _previous_response_error(broken: BrokenRule) -> ApiError:
+    message = f"Previous response with id '{text_or_empty(broken.value_at('previous_response_id'))}' not found."
     return ApiError(400, message, code=PREVIOUS_NOT_FOUND, param="previous_response_id")
 
 

@@ -1,7 +1,7 @@
 """OpenAI's error texts for the schema and the conversation, which other vendors have partly adopted.
 
-An error builder inspects the value at the path of the breach, so that one table row covers every error of a value: it
-is missing, of another type, too short, too long, or does not match the pattern.
+An error builder inspects the value at the path of the broken rule, so that one table row covers every error of a
+value: it is missing, of another type, too short, too long, or does not match the pattern.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from msgspec.structs import replace
 
 from segue.conformance.rule import Violation
 from segue.conformance.values import is_list, is_object
-from segue.emulator.errors.breach import Breach, ErrorBuilder
+from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder
 from segue.wire.base import ApiError
 
 __all__ = [
     "NAME_PATTERN",
     "ValueSpec",
-    "built_error",
+    "error_with_text",
+    "error_with_values",
     "expected_result_index",
     "find_message",
-    "fixed_error",
     "invalid_choice_error",
     "is_missing",
     "join_and",
@@ -94,28 +94,30 @@ def text_or_empty(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def fixed_error(message: str, *, status: int = 400, param: str | None = None, code: str | None = None) -> ErrorBuilder:
+def error_with_text(
+    message: str, *, status: int = 400, param: str | None = None, code: str | None = None
+) -> ErrorBuilder:
     """Returns an error builder with a fixed message."""
     return lambda _: ApiError(status, message, code=code, param=param)
 
 
-def built_error(
-    make_message: Callable[[Breach], str], *, status: int = 400, param: str | None = None, code: str | None = None
+def error_with_values(
+    make_message: Callable[[BrokenRule], str], *, status: int = 400, param: str | None = None, code: str | None = None
 ) -> ErrorBuilder:
     """Returns an error builder whose message contains values of the body."""
-    return lambda breach: ApiError(status, make_message(breach), code=code, param=param)
+    return lambda broken: ApiError(status, make_message(broken), code=code, param=param)
 
 
 # -------------------------------------------------------------------------------------------------------------- schema
 
 
-def _breach_at(breach: Breach, path: str) -> Breach:
-    """Returns a breach in the same body with another path."""
-    return replace(breach, violations=(Violation("", path, "", "reject"),))
+def _rule_at(broken: BrokenRule, path: str) -> BrokenRule:
+    """Returns the broken rule in the same body with another path."""
+    return replace(broken, violations=(Violation("", path, "", "reject"),))
 
 
 def parse_path(path: str) -> tuple[str | int, ...]:
-    return Breach({}, (Violation("", path, "", "reject"),)).steps
+    return BrokenRule({}, (Violation("", path, "", "reject"),)).steps
 
 
 def _join_path(steps: Sequence[str | int]) -> str:
@@ -125,20 +127,20 @@ def _join_path(steps: Sequence[str | int]) -> str:
     return text
 
 
-def is_missing(breach: Breach) -> bool:
+def is_missing(broken: BrokenRule) -> bool:
     """True if the path does not exist; null counts as existing."""
-    *before, last = breach.steps or ("",)
-    holder = breach.value_at(*before)
+    *before, last = broken.steps or ("",)
+    holder = broken.value_at(*before)
     return not is_object(holder) or last not in holder
 
 
-def _find_wrong_parent(breach: Breach) -> tuple[str, object, bool] | None:
+def _find_wrong_parent(broken: BrokenRule) -> tuple[str, object, bool] | None:
     """Returns path and value of the first parent that is not an object, and whether it is missing."""
-    steps = breach.steps
+    steps = broken.steps
     for depth in range(1, len(steps)):
         if isinstance(steps[depth], int):
             continue
-        above = _breach_at(breach, _join_path(steps[:depth]))
+        above = _rule_at(broken, _join_path(steps[:depth]))
         if not is_object(above.value):
             return above.path, above.value, isinstance(steps[depth - 1], str) and is_missing(above)
     return None
@@ -153,8 +155,8 @@ def _type_error(path: str, kind: str, value: object) -> ApiError:
     return ApiError(400, message, code="invalid_type", param=path)
 
 
-def unknown_parameter_error(breach: Breach) -> ApiError:
-    return ApiError(400, f"Unknown parameter: '{breach.path}'.", code="unknown_parameter", param=breach.path)
+def unknown_parameter_error(broken: BrokenRule) -> ApiError:
+    return ApiError(400, f"Unknown parameter: '{broken.path}'.", code="unknown_parameter", param=broken.path)
 
 
 def _has_type(value: object, kind: str) -> bool:
@@ -162,14 +164,14 @@ def _has_type(value: object, kind: str) -> bool:
     return seen in kind.replace("objects", "").split() or (seen == "integer" and "number" in kind)
 
 
-def schema_error(breach: Breach, spec: ValueSpec) -> ApiError:
+def schema_error(broken: BrokenRule, spec: ValueSpec) -> ApiError:
     """Returns the schema's error for the value at the path."""
-    above = _find_wrong_parent(breach)
+    above = _find_wrong_parent(broken)
     if above is not None:
         path, value, missing = above
         return _missing_error(path) if missing else _type_error(path, "an object", value)
-    path, value = breach.path, breach.value
-    if is_missing(breach) and breach.steps and isinstance(breach.steps[-1], str):
+    path, value = broken.path, broken.value
+    if is_missing(broken) and broken.steps and isinstance(broken.steps[-1], str):
         return _missing_error(path)
     if not _has_type(value, spec.kind):
         return _type_error(path, spec.kind, value)
@@ -210,24 +212,24 @@ def spec_error(
 ) -> ErrorBuilder:
     """Returns an error builder for a value with one spec."""
     spec = ValueSpec(kind, minimum, maximum, pattern, values)
-    return lambda breach: schema_error(breach, spec)
+    return lambda broken: schema_error(broken, spec)
 
 
 # -------------------------------------------------------------------------------------------------------- conversations
 
 
-def message_index(breach: Breach) -> int:
+def message_index(broken: BrokenRule) -> int:
     """Returns the index of the message or item in the path."""
-    return next((step for step in breach.steps if isinstance(step, int)), 0)
+    return next((step for step in broken.steps if isinstance(step, int)), 0)
 
 
-def find_message(breach: Breach) -> Mapping[str, Any]:
-    message = breach.value_at(breach.steps[0] if breach.steps else "", message_index(breach))
+def find_message(broken: BrokenRule) -> Mapping[str, Any]:
+    message = broken.value_at(broken.steps[0] if broken.steps else "", message_index(broken))
     return message if is_object(message) else {}
 
 
-def _messages(breach: Breach) -> Sequence[Any]:
-    messages = breach.value_at("messages")
+def _messages(broken: BrokenRule) -> Sequence[Any]:
+    messages = broken.value_at("messages")
     return messages if is_list(messages) else ()
 
 
@@ -235,40 +237,40 @@ def member(value: object, key: str) -> Any:
     return value.get(key) if is_object(value) else None
 
 
-def _call_message_index(breach: Breach) -> int:
+def _call_message_index(broken: BrokenRule) -> int:
     """Returns the index of the assistant message with calls at or before the path."""
-    messages = _messages(breach)
-    for index in range(min(message_index(breach), len(messages) - 1), -1, -1):
+    messages = _messages(broken)
+    for index in range(min(message_index(broken), len(messages) - 1), -1, -1):
         if member(messages[index], "role") == "assistant" and member(messages[index], "tool_calls"):
             return index
-    return message_index(breach)
+    return message_index(broken)
 
 
-def _result_messages(breach: Breach) -> Iterator[Any]:
+def _result_messages(broken: BrokenRule) -> Iterator[Any]:
     """Yields the tool messages directly after that assistant message."""
-    for message in _messages(breach)[_call_message_index(breach) + 1 :]:
+    for message in _messages(broken)[_call_message_index(broken) + 1 :]:
         if member(message, "role") != "tool":
             return
         yield message
 
 
-def expected_result_index(breach: Breach) -> int:
+def expected_result_index(broken: BrokenRule) -> int:
     """Returns the index of the message at the position of the expected result, or the last index."""
-    messages = _messages(breach)
-    return max(0, min(_call_message_index(breach) + 1 + len(list(_result_messages(breach))), len(messages) - 1))
+    messages = _messages(broken)
+    return max(0, min(_call_message_index(broken) + 1 + len(list(_result_messages(broken))), len(messages) - 1))
 
 
-def unanswered_call_ids(breach: Breach) -> str:
+def unanswered_call_ids(broken: BrokenRule) -> str:
     """Returns the ids of the calls without a result, comma-separated: those of the violations, or all open ones if
     another message is between the results."""
-    if "tool_calls" in breach.steps:
-        there = [parse_path(violation.path)[:4] for violation in breach.violations]
+    if "tool_calls" in broken.steps:
+        there = [parse_path(violation.path)[:4] for violation in broken.violations]
         ids = [
-            breach.value_at(*steps, "id") for steps in there if steps[:2] == breach.steps[:2] and "tool_calls" in steps
+            broken.value_at(*steps, "id") for steps in there if steps[:2] == broken.steps[:2] and "tool_calls" in steps
         ]
     else:
-        calls = member(breach.value_at("messages", _call_message_index(breach)), "tool_calls")
-        answered = [member(result, "tool_call_id") for result in _result_messages(breach)]
+        calls = member(broken.value_at("messages", _call_message_index(broken)), "tool_calls")
+        answered = [member(result, "tool_call_id") for result in _result_messages(broken)]
         ids = [member(call, "id") for call in (calls if is_list(calls) else ())]
         ids = [name for name in ids if name not in answered]
     return ", ".join(text_or_empty(name) for name in ids)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 
-from segue.emulator.errors.breach import Breach, ErrorBuilder
+from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder
 from segue.emulator.errors.openai_style import (
+    error_with_text,
     find_message,
-    fixed_error,
     member,
     message_index,
     text_or_empty,
@@ -18,53 +18,53 @@ from segue.wire.base import ApiError
 
 __all__ = ["PROFILES"]
 
-MessageBuilder = Callable[[Breach], str]
+MessageBuilder = Callable[[BrokenRule], str]
 
 
 def _built_error(
     make: MessageBuilder, kind: str = "invalid_request_error", status: int = 400, code: str | None = None
 ) -> ErrorBuilder:
-    return lambda breach: ApiError(status, make(breach), kind=kind, code=code)
+    return lambda broken: ApiError(status, make(broken), kind=kind, code=code)
 
 
 # ---------------------------------------------------------------------------------------------------------------- groq
 
 
-def _groq_error(what: Callable[[Breach, str], str]) -> ErrorBuilder:
+def _groq_error(what: Callable[[BrokenRule, str], str]) -> ErrorBuilder:
     """Builds Groq's error for a message of this role."""
 
-    def make(breach: Breach) -> str:
-        place, role = f"messages.{message_index(breach)}", text_or_empty(find_message(breach).get("role"))
-        return f"'{place}' : for 'role:{role}' the following must be satisfied[({what(breach, place)})]"
+    def make(broken: BrokenRule) -> str:
+        place, role = f"messages.{message_index(broken)}", text_or_empty(find_message(broken).get("role"))
+        return f"'{place}' : for 'role:{role}' the following must be satisfied[({what(broken, place)})]"
 
     return _built_error(make)
 
 
-_STRING_ERROR = _groq_error(lambda breach, _: f"'{breach.dotted}' : value must be a string")
+_STRING_ERROR = _groq_error(lambda broken, _: f"'{broken.dotted_path}' : value must be a string")
 _GROQ: Mapping[str, ErrorBuilder] = {
-    "COMP-01": _groq_error(lambda breach, place: f"'{place}' : property '{_last_key(breach)}' is unsupported"),
+    "COMP-01": _groq_error(lambda broken, place: f"'{place}' : property '{_last_key(broken)}' is unsupported"),
     "COMP-02": _built_error(
-        lambda breach: f"messages[{message_index(breach)}].reasoning: reasoning is not supported with this model"
+        lambda broken: f"messages[{message_index(broken)}].reasoning: reasoning is not supported with this model"
     ),
-    "OAI-CHAT-07": _groq_error(lambda breach, _: f"'{breach.dotted}' : minimum number of items is 1"),
+    "OAI-CHAT-07": _groq_error(lambda broken, _: f"'{broken.dotted_path}' : minimum number of items is 1"),
     "OAI-CHAT-10": _STRING_ERROR,
     "OAI-CHAT-11": _STRING_ERROR,
     "OAI-CHAT-12": _groq_error(lambda _, place: f"'{place}.content' : value must be a string"),
 }
 
 
-def _last_key(breach: Breach) -> str:
+def _last_key(broken: BrokenRule) -> str:
     """Returns the key at the end of the path, which may contain dots."""
-    return breach.path.partition("].")[2]
+    return broken.path.partition("].")[2]
 
 
 # ------------------------------------------------------------------------------------------------------------ cerebras
 
 
-def _cerebras_error(breach: Breach) -> ApiError:
+def _cerebras_error(broken: BrokenRule) -> ApiError:
     places: list[str] = []
-    for violation in breach.violations:
-        each = Breach(breach.body, (violation,))
+    for violation in broken.violations:
+        each = BrokenRule(broken.body, (violation,))
         places.append(
             f"messages.{message_index(each)}.{text_or_empty(find_message(each).get('role'))}.{_last_key(each)}"
         )
@@ -76,11 +76,11 @@ def _cerebras_error(breach: Breach) -> ApiError:
 
 
 def _minimax_error(make: MessageBuilder) -> ErrorBuilder:
-    return _built_error(lambda breach: f"invalid params, {make(breach)} (2013)", "bad_request_error")
+    return _built_error(lambda broken: f"invalid params, {make(broken)} (2013)", "bad_request_error")
 
 
-def _call_id(breach: Breach) -> str:
-    return text_or_empty(member(breach.value_at(*breach.steps[:4]), "id"))
+def _call_id(broken: BrokenRule) -> str:
+    return text_or_empty(member(broken.value_at(*broken.steps[:4]), "id"))
 
 
 _OUT_OF_ORDER = _minimax_error(lambda _: "tool call result does not follow tool call")
@@ -98,9 +98,9 @@ _MINIMAX: Mapping[str, ErrorBuilder] = {
 # ------------------------------------------------------------------------------------------------------------ templates
 
 
-def _json_error(breach: Breach) -> tuple[str, int]:
+def _json_error(broken: BrokenRule) -> tuple[str, int]:
     """Returns the JSON error of the text at the path, and its offset."""
-    text = text_or_empty(breach.value)
+    text = text_or_empty(broken.value)
     try:
         json.loads(text)
     except json.JSONDecodeError as error:
@@ -110,23 +110,23 @@ def _json_error(breach: Breach) -> tuple[str, int]:
     return "Expecting value: line 1 column 1 (char 0)", 0
 
 
-def _llama_message(breach: Breach) -> str:
-    _, at = _json_error(breach)
-    text = text_or_empty(breach.value)
+def _llama_message(broken: BrokenRule) -> str:
+    _, at = _json_error(broken)
+    text = text_or_empty(broken.value)
     seen = "unexpected end of input" if at >= len(text) else f"invalid literal; last read: '{text[at : at + 1]}'"
     place = f"parse error at line 1, column {at + 1}: syntax error while parsing value - {seen}"
     return f"Failed to parse tool call arguments as JSON: [json.exception.parse_error.101] {place}"
 
 
-def _missing_content_message(breach: Breach) -> str:
-    if find_message(breach).get("role") == "assistant":
+def _missing_content_message(broken: BrokenRule) -> str:
+    if find_message(broken).get("role") == "assistant":
         return "Assistant message must contain either 'content' or 'tool_calls'!"
     return "All non-assistant messages must contain 'content'"
 
 
-def _unmarshal_message(breach: Breach) -> str:
+def _unmarshal_message(broken: BrokenRule) -> str:
     field = "ChatRequest.messages.tool_calls.function.arguments of type api.ToolCallFunctionArguments"
-    kind = type_name(breach.value).partition(" ")[2] or "null"
+    kind = type_name(broken.value).partition(" ")[2] or "null"
     kind = {"integer": "number", "decimal number": "number", "boolean": "bool"}.get(kind, kind)
     return f"json: cannot unmarshal {kind} into Go struct field {field}"
 
@@ -136,13 +136,13 @@ _SIGNATURE = (
     "https://openrouter.ai/docs/guides/best-practices/reasoning-tokens#preserving-reasoning-blocks. Upstream error: "
     "Function call is missing a thought_signature in functionCall parts."
 )
-_ZAI = fixed_error("The messages parameter is illegal. Please check the documentation.", code="1214")
+_ZAI = error_with_text("The messages parameter is illegal. Please check the documentation.", code="1214")
 
 PROFILES: Mapping[str, Mapping[str, ErrorBuilder]] = {
     "groq": _GROQ,
     "cerebras": {"COMP-04": _cerebras_error},
     "xai": {
-        "COMP-05": fixed_error(
+        "COMP-05": error_with_text(
             "Invalid request content: Each message must have at least one content element.",
             code="Client specified an invalid argument",
         )
@@ -151,16 +151,16 @@ PROFILES: Mapping[str, Mapping[str, ErrorBuilder]] = {
     "z.ai": {"COMP-11": _ZAI},
     "ollama": {"COMP-12": _built_error(_unmarshal_message)},
     "vllm": {
-        "COMP-14": _built_error(lambda breach: _json_error(breach)[0], "BadRequestError"),
+        "COMP-14": _built_error(lambda broken: _json_error(broken)[0], "BadRequestError"),
         "COMP-16": _built_error(
             lambda _: "chat completions only support assistant tool_calls of type 'function'.", "BadRequestError"
         ),
     },
     "llama.cpp": {
         "COMP-17": _built_error(_llama_message, "server_error", 500),
-        "COMP-18": fixed_error("Assistant response prefill is incompatible with enable_thinking."),
+        "COMP-18": error_with_text("Assistant response prefill is incompatible with enable_thinking."),
         "COMP-19": _built_error(_missing_content_message),
     },
-    "openrouter": {"COMP-21": fixed_error(_SIGNATURE)},
-    "fireworks": {"COMP-23": _built_error(lambda breach: f"Extra inputs are not permitted, field: '{breach.path}'")},
+    "openrouter": {"COMP-21": error_with_text(_SIGNATURE)},
+    "fireworks": {"COMP-23": _built_error(lambda broken: f"Extra inputs are not permitted, field: '{broken.path}'")},
 }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from segue.emulator.errors.breach import Breach, ErrorBuilder, ErrorTexts, StandardErrors
+from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, ErrorTexts, StandardErrors
 from segue.emulator.errors.openai_style import expected_result_index, text_or_empty
 from segue.wire.base import ApiError
 
@@ -27,27 +27,27 @@ def _fixed_error(message: str) -> ErrorBuilder:
     return lambda _: ApiError(400, _PREFIX + message, code=_CODE)
 
 
-def _built_error(make: Callable[[Breach], str]) -> ErrorBuilder:
-    return lambda breach: ApiError(400, make(breach), code=_CODE)
+def _built_error(make: Callable[[BrokenRule], str]) -> ErrorBuilder:
+    return lambda broken: ApiError(400, make(broken), code=_CODE)
 
 
-def _missing_results_message(breach: Breach) -> str:
-    return f"{_PREFIX}{_UNANSWERED}message[{expected_result_index(breach)}].role"
+def _missing_results_message(broken: BrokenRule) -> str:
+    return f"{_PREFIX}{_UNANSWERED}message[{expected_result_index(broken)}].role"
 
 
-def _type_message(breach: Breach) -> str:
-    if breach.steps[-1:] == ("role",):
-        return f"{text_or_empty(breach.value)} is not one of {_ROLES} - '{breach.dotted}'"
-    if breach.steps[-1:] == ("function_call",):
-        return f"Additional properties are not allowed ('function_call' was unexpected) - '{breach.dotted}'"
-    return f"'{text_or_empty(breach.value)}' is not one of ['function'] - '{breach.dotted}'"
+def _type_message(broken: BrokenRule) -> str:
+    if broken.steps[-1:] == ("role",):
+        return f"{text_or_empty(broken.value)} is not one of {_ROLES} - '{broken.dotted_path}'"
+    if broken.steps[-1:] == ("function_call",):
+        return f"Additional properties are not allowed ('function_call' was unexpected) - '{broken.dotted_path}'"
+    return f"'{text_or_empty(broken.value)}' is not one of ['function'] - '{broken.dotted_path}'"
 
 
-def _name_message(breach: Breach) -> str:
-    if breach.value is None:
-        return f"'name' is a required property - '{breach.dotted.removesuffix('.name')}'"
-    message = "'' is too short" if breach.value == "" else f"{str(breach.value)[:80]} is not of type 'string'"
-    return f"{message} - '{breach.dotted}'"
+def _name_message(broken: BrokenRule) -> str:
+    if broken.value is None:
+        return f"'name' is a required property - '{broken.dotted_path.removesuffix('.name')}'"
+    message = "'' is too short" if broken.value == "" else f"{str(broken.value)[:80]} is not of type 'string'"
+    return f"{message} - '{broken.dotted_path}'"
 
 
 _RULES: dict[str, ErrorBuilder] = {
@@ -55,7 +55,7 @@ _RULES: dict[str, ErrorBuilder] = {
     "QWEN-02": _fixed_error(_ORPHAN_RESULT),
     "QWEN-03": _fixed_error('The "function.arguments" parameter of the code model must be in JSON format.'),
     "QWEN-04": _fixed_error("The input messages do not contain elements with the role of user"),
-    "OAI-CHAT-07": _built_error(lambda f: f"[] is too short - '{f.dotted}'"),
+    "OAI-CHAT-07": _built_error(lambda f: f"[] is too short - '{f.dotted_path}'"),
     "OAI-CHAT-09": _built_error(_name_message),
     "OAI-CHAT-11": _fixed_error("The content field is a required field."),
     "OAI-CHAT-21": _built_error(_type_message),

@@ -169,11 +169,11 @@ _CHANGE_VERB = re.compile(
 )
 
 
-def needs_change(words: str) -> bool:
+def needs_change(text: str) -> bool:
     """Whether something is to be changed or run."""
-    ask, _ = split_attachment(words)
+    ask, _ = split_attachment(text)
     return bool(_CHANGE_VERB.search(mask_paths(ask, find_paths(ask)))) and not QUESTION_START.match(ask)
 
 
-def mentions_task(words: str) -> bool:
-    return _TASK.search(words) is not None
+def mentions_task(text: str) -> bool:
+    return _TASK.search(text) is not None

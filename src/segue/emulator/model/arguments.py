@@ -52,16 +52,16 @@ def is_valid(schema: Mapping[str, Any] | None, value: Any) -> bool:
     return SchemaChecker(document).accepts(document.root, value)
 
 
-def _make_value(schema: Mapping[str, Any] | None, words: str, nth: int) -> tuple[Any, Counter[str]]:
+def _make_value(schema: Mapping[str, Any] | None, text: str, nth: int) -> tuple[Any, Counter[str]]:
     document = parse_schema_document(schema or {}, SchemaChanges())
-    words = words[-_MAX_TEXT:]
+    text = text[-_MAX_TEXT:]
     for patterns in (True, False):
         judge = SchemaChecker(document, patterns=patterns)
-        scalars = ScalarSource(words, {}, 0)
+        scalars = ScalarSource(text, {}, 0)
         with suppress(_NoValueError, RecursionError):
             value = _ValueMaker(document, judge, scalars).root()
             if nth:
-                value = _ValueMaker(document, judge, ScalarSource(words, scalars.taken, nth)).root()
+                value = _ValueMaker(document, judge, ScalarSource(text, scalars.taken, nth)).root()
             return value, scalars.taken
     return {}, Counter()
 
@@ -99,7 +99,7 @@ class _ValueMaker:
 
     def _candidates(self, schema: Schema, name: str, depth: int, offered: bool) -> Iterator[Any]:
         """What may be a value. Whoever takes one leaves its words taken; whoever goes on gives them back."""
-        branches = self._merger.branches(schema, "")
+        branches = self._merger.expand_branches(schema, "")
         for node in sorted(branches, key=_weight) if depth > _SHALLOW_DEPTH else branches:
             values = enum_values(node)
             if values is not None:

@@ -90,11 +90,11 @@ class Candidate(Struct, frozen=True):
 
 
 @lru_cache(maxsize=32)
-def find_candidates(words: str) -> Mapping[Source, tuple[Candidate, ...]]:
+def find_candidates(text: str) -> Mapping[Source, tuple[Candidate, ...]]:
     """All that these words offer, by what it is. Read once for all tools."""
     found: dict[Source, list[Candidate]] = {}
-    found["code"] = [_from_match(match) for match in _CODE.finditer(words)]
-    rest = _mask(words, found["code"])
+    found["code"] = [_from_match(match) for match in _CODE.finditer(text)]
+    rest = _mask(text, found["code"])
     found["quoted"] = [_from_match(match) for match in _QUOTED.finditer(rest)]
     dates = [Candidate(date, match.start(), match.end()) for match in _WRITTEN.finditer(rest) if (date := _iso(match))]
     rest = _mask(rest, dates)
@@ -108,10 +108,10 @@ def find_candidates(words: str) -> Mapping[Source, tuple[Candidate, ...]]:
     found["name"] = _find_names(
         _mask(rest, [offer for offer in found["quoted"] if " " in offer.text])
     ) or _find_after_preposition(rest)
-    found["topic"] = _find_topics(words)
-    whole = " ".join(words.split())
-    found["whole"] = [Candidate(whole[:400], 0, len(words))] if whole else []
-    return {source: _group(words, offers) for source, offers in found.items()}
+    found["topic"] = _find_topics(text)
+    whole = " ".join(text.split())
+    found["whole"] = [Candidate(whole[:400], 0, len(text))] if whole else []
+    return {source: _group(text, offers) for source, offers in found.items()}
 
 
 def _from_match(match: re.Match[str]) -> Candidate:
@@ -180,11 +180,11 @@ def _find_after_preposition(text: str) -> list[Candidate]:
     return offers
 
 
-def _find_topics(words: str) -> list[Candidate]:
+def _find_topics(text: str) -> list[Candidate]:
     """What it is about: the words after «about» or «for», else the sentence that asks."""
-    if match := _TOPIC.search(words):
+    if match := _TOPIC.search(text):
         return [Candidate(match["topic"].strip(" ,;:\"'")[:200], match.start("topic"), match.end("topic"))]
-    sentences = [match for match in re.finditer(r"(?:[^.?!\n]|[.?!](?!\s|$))+", words) if match[0].strip()]
+    sentences = [match for match in re.finditer(r"(?:[^.?!\n]|[.?!](?!\s|$))+", text) if match[0].strip()]
     return [Candidate(" ".join(match[0].split())[:200], match.start(), match.end()) for match in sentences[-1:]]
 
 
@@ -192,22 +192,22 @@ def _is_conjunction(between: str) -> bool:
     return len(between) < 24 and _JOINED.fullmatch(between) is not None and _JOINT.search(between) is not None
 
 
-def _group(words: str, offers: list[Candidate]) -> tuple[Candidate, ...]:
+def _group(text: str, offers: list[Candidate]) -> tuple[Candidate, ...]:
     grouped: list[Candidate] = []
     group = 0
     for index, offer in enumerate(offers):
         if index and not (
-            offers[index - 1].end <= offer.start and _is_conjunction(words[offers[index - 1].end : offer.start])
+            offers[index - 1].end <= offer.start and _is_conjunction(text[offers[index - 1].end : offer.start])
         ):
             group += 1
         grouped.append(replace(offer, group=group))
-    return tuple(replace(offer, neighbors=_find_neighbors(words, offer, grouped)) for offer in grouped)
+    return tuple(replace(offer, neighbors=_find_neighbors(text, offer, grouped)) for offer in grouped)
 
 
-def _find_neighbors(words: str, offer: Candidate, offers: list[Candidate]) -> tuple[str, str]:
+def _find_neighbors(text: str, offer: Candidate, offers: list[Candidate]) -> tuple[str, str]:
     told = [other for other in offers if other.group == offer.group]
-    before = tokenize(words[max(0, told[0].start - 40) : told[0].start])
-    after = tokenize(words[told[-1].end : told[-1].end + 40])
+    before = tokenize(text[max(0, told[0].start - 40) : told[0].start])
+    after = tokenize(text[told[-1].end : told[-1].end + 40])
     return before[-1] if before else "", after[0] if after else ""
 
 

@@ -54,9 +54,9 @@ class PathMention(Struct, frozen=True):
         return last in ("", "..", ".") or ("/" in self.text and "." not in last and not last.isupper())
 
 
-def find_paths(words: str) -> tuple[PathMention, ...]:
+def find_paths(prompt: str) -> tuple[PathMention, ...]:
     """The files and folders that are written as such, in order."""
-    text = words
+    text = prompt
     for pattern in (_CODE, _URL):
         text = pattern.sub(lambda match: "·" * len(match[0]), text)
     found: list[PathMention] = []
@@ -80,13 +80,13 @@ def _is_file(name: str, before: str) -> bool:
     return ending in _EXTENSIONS or bool(_BEFORE.search(before))
 
 
-def find_folder(words: str) -> str | None:
+def find_folder(prompt: str) -> str | None:
     """A folder that is called one, as «the src folder»."""
-    found = _FOLDER.search(words)
+    found = _FOLDER.search(prompt)
     return next((text for text in found.groups() if text), None) if found else None
 
 
-def mask_paths(words: str, names: tuple[PathMention, ...]) -> str:
+def mask_paths(text: str, names: tuple[PathMention, ...]) -> str:
     for name in names:
-        words = f"{words[: name.start]}{'·' * (name.end - name.start)}{words[name.end :]}"
-    return words
+        text = f"{text[: name.start]}{'·' * (name.end - name.start)}{text[name.end :]}"
+    return text

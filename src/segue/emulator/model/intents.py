@@ -31,9 +31,9 @@ _CLAUSES = re.compile(
 )
 
 
-def find_intents(words: str) -> list[Intent]:
+def find_intents(text: str) -> list[Intent]:
     """What is to be done, the first kind of errand that the words tell of."""
-    ask, given = split_attachment(words)
+    ask, given = split_attachment(text)
     if reply_texts.is_small_talk(ask) and given:
         ask, given = split_attachment(given)
     made = _find_in_clauses(ask, given)
@@ -53,9 +53,9 @@ def _find_in_clauses(ask: str, given: str) -> list[Intent]:
     return _find_in_clause(ask, given)
 
 
-def _find_in_clause(words: str, given: str) -> list[Intent]:
+def _find_in_clause(text: str, given: str) -> list[Intent]:
     """The errands of the first kind that the words tell of."""
-    ask = parse_request(words, given)
+    ask = parse_request(text, given)
     for kind in _FINDERS:
         if made := list(kind(ask)):
             return made

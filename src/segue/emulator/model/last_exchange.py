@@ -80,17 +80,17 @@ class _SeenTexts:
         self._words: set[str] = set()
         self._after_results: set[str] = set()
 
-    def add(self, words: str) -> bool:
-        self._words.add(words)
+    def add(self, text: str) -> bool:
+        self._words.add(text)
         return True
 
-    def is_new(self, words: str) -> bool:
+    def is_new(self, text: str) -> bool:
         """Whether words after results are no reminder: those stand in tags or brackets, or come again and again, be it
         with another number in them."""
-        shape = _NUMBERS.sub("0", words)
-        known = words in self._words or shape in self._after_results
+        shape = _NUMBERS.sub("0", text)
+        known = text in self._words or shape in self._after_results
         self._after_results.add(shape)
-        return not known and bool(_BRACKETED.sub("", _TAGGED.sub("", words)).strip())
+        return not known and bool(_BRACKETED.sub("", _TAGGED.sub("", text)).strip())
 
 
 def _human_text(message: Message) -> str:

@@ -145,14 +145,14 @@ def find_listings(ask: UserRequest) -> Iterator[Intent]:
         yield Intent("list", beside)
 
 
-def is_about_project(words: str) -> bool:
+def is_about_project(text: str) -> bool:
     """Whether a look at the folder is not all that is wanted: what it is for should be told too."""
-    ask, given = split_attachment(words)
+    ask, given = split_attachment(text)
     bare = mask_paths(ask, find_paths(ask))
     return bool(_PROJECT_QUESTION.search(bare)) and not given and not _LISTING.search(bare)
 
 
-def find_well_known_file(words: str) -> str | None:
+def find_well_known_file(text: str) -> str | None:
     """A file that is called by its name without the ending, as «the README»."""
-    found = _WELL_KNOWN_FILE.search(split_attachment(words)[0])
+    found = _WELL_KNOWN_FILE.search(split_attachment(text)[0])
     return found["name"].lower().replace("licence", "license") if found else None

@@ -114,12 +114,12 @@ def fit_format(text: str, name: str | None) -> str | None:
 # ------------------------------------------------------------------------------------------------------------- made up
 
 
-def make_strings(node: Node, name: str, words: Iterable[str]) -> Iterator[str]:
+def make_strings(node: Node, name: str, prompt: Iterable[str]) -> Iterator[str]:
     """Texts for a node, the plainest first. Not all of them fit it."""
     least, most = node.get("minLength", 0), node.get("maxLength", math.inf)
     pattern = node.get("pattern")
     if pattern is not None:
-        yield from words
+        yield from prompt
     form = find_format(node.get("format"))
     if form is not None:
         yield from (form.example.replace("%", str(number)) for number in range(1, _VARIANTS))

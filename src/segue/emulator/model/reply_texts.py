@@ -46,15 +46,15 @@ _FINAL = re.compile(
 )
 
 
-def is_small_talk(words: str) -> bool:
+def is_small_talk(text: str) -> bool:
     """Whether it is a greeting or thanks and nothing else."""
-    said = tokenize(words)
+    said = tokenize(text)
     known = _GREETING | _THANKS | _FILLERS
     return 0 < len(said) <= 10 and any(word in _GREETING | _THANKS for word in said) and known.issuperset(said)
 
 
-def is_thanks(words: str) -> bool:
-    return bool(_THANKS.intersection(tokenize(words)))
+def is_thanks(text: str) -> bool:
+    return bool(_THANKS.intersection(tokenize(text)))
 
 
 def is_permanent_failure(text: str) -> bool:
@@ -75,15 +75,15 @@ def waiting_text(calls: Sequence[ToolCall]) -> str:
     return f"I am still waiting for {_join_names(dict.fromkeys(call.name for call in calls))}."
 
 
-def reply_options(words: str, *, tools: bool) -> tuple[str, ...]:
+def reply_options(text: str, *, tools: bool) -> tuple[str, ...]:
     """What is said where no tool is used."""
-    if is_small_talk(words):
-        if is_thanks(words):
+    if is_small_talk(text):
+        if is_thanks(text):
             return ("You are welcome!", "Glad to help.", "Any time.")
         return ("Hello! What can I do for you?", "Hi! How can I help?", "Hello! What shall we look at?")
-    if not words:
+    if not text:
         return ("I am here. What can I do for you?",)
-    about = f"“{shorten(words, 120)}”"
+    about = f"“{shorten(text, 120)}”"
     without = "I was not asked to use a tool" if tools else "I have no tools here"
     return (
         f"You said {about}. {without}, so this is all that I can say about it.",

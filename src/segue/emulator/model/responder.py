@@ -20,14 +20,14 @@ from segue.emulator.model.tool_match import make_free_text, rank_tools
 from segue.emulator.model.workbench import Workbench, find_workbench
 from segue.emulator.steps import CallStep, EndStep, ReplySteps, Step, TextStep, ThinkStep
 
-__all__ = ["answer"]
+__all__ = ["make_reply_steps"]
 
 _MAX_CALLS = 4
 _CHARACTERS_PER_TOKEN = 4
 """In a token, roughly."""
 
 
-def answer(request: Request, *, seed: int = 0) -> ReplySteps:
+def make_reply_steps(request: Request, *, seed: int = 0) -> ReplySteps:
     """What the model does on this request."""
     brain = _Responder(request, find_exchange(request.messages), seed, find_workbench(request.tools))
     return _apply_limits(brain.steps(), request.options)

@@ -25,10 +25,10 @@ class ScalarSource:
     only what the words offer is given.
     """
 
-    def __init__(self, words: str, first: Mapping[str, int], nth: int) -> None:
-        self._candidates = find_candidates(words)
-        self._tokens = tokenize(words)
-        self._words = [word.strip(".,;:!?()[]\"'") for word in words.split()]
+    def __init__(self, text: str, first: Mapping[str, int], nth: int) -> None:
+        self._candidates = find_candidates(text)
+        self._tokens = tokenize(text)
+        self._words = [word.strip(".,;:!?()[]\"'") for word in text.split()]
         self._first = first
         self._nth = nth
         self._used: set[str] = set()

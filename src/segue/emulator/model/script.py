@@ -208,8 +208,8 @@ def _suggest(word: str, known: Iterable[str]) -> str:
     return f"; did you mean `{near[0]}`?" if near else ""
 
 
-def _join_names(words: Iterable[str], joint: str = "and") -> str:
-    *first, last = [f"`{word}`" for word in words]
+def _join_names(text: Iterable[str], joint: str = "and") -> str:
+    *first, last = [f"`{word}`" for word in text]
     return f"{', '.join(first)} {joint} {last}"
 
 

@@ -38,14 +38,14 @@ _SYNONYMS = (
 )
 
 
-def rank_tools(tools: Sequence[Tool], words: str) -> list[Tool]:
+def rank_tools(tools: Sequence[Tool], text: str) -> list[Tool]:
     """The tools to call, in the order of their declaration; at least one, where there is one."""
     if not tools:
         return []
-    said = _weigh_tokens(tokenize(words[-4_000:]))
+    said = _weigh_tokens(tokenize(text[-4_000:]))
     shares = Counter(word for tool in tools for word in set(tokenize(tool.name)))
     spoken = Counter(word for tool in tools for word in set(tokenize(tool.description or "")))
-    scores = [_score(tool, words, said, shares, spoken) for tool in tools]
+    scores = [_score(tool, text, said, shares, spoken) for tool in tools]
     best = max(range(len(tools)), key=lambda index: scores[index][0])
     least = scores[best][0] * _SCORE_SHARE
     return [
@@ -55,16 +55,16 @@ def rank_tools(tools: Sequence[Tool], words: str) -> list[Tool]:
     ]
 
 
-def match_tools(tools: Sequence[Tool], words: str, *, beside: Iterable[Tool], by_name: bool) -> list[Tool]:
+def match_tools(tools: Sequence[Tool], text: str, *, other_tools: Iterable[Tool], by_name: bool) -> list[Tool]:
     """Of those that stand beside others, the ones that the words ask for: by a word of their name that no other tool
     has in its own, or by their descriptions."""
-    common = {word for tool in beside for word in tokenize(tool.name)}
-    heard = _weigh_tokens(tokenize(words[-4_000:]))
+    common = {word for tool in other_tools for word in tokenize(tool.name)}
+    heard = _weigh_tokens(tokenize(text[-4_000:]))
     if by_name:
         asked = [tool for tool in tools if any(word in heard for word in {*tokenize(tool.name)} - common)]
     else:
         asked = [tool for tool in tools if sum(heard.get(word, 0) for word in {*tokenize(tool.description or "")}) >= 1]
-    return rank_tools(asked, words)
+    return rank_tools(asked, text)
 
 
 def _weigh_tokens(said: list[str]) -> dict[str, float]:
@@ -78,7 +78,7 @@ def _weigh_tokens(said: list[str]) -> dict[str, float]:
 
 
 def _score(
-    tool: Tool, words: str, said: dict[str, float], shares: Counter[str], spoken: Counter[str]
+    tool: Tool, text: str, said: dict[str, float], shares: Counter[str], spoken: Counter[str]
 ) -> tuple[float, bool]:
     """How well a tool fits, and whether its own words were said at all."""
     name = sum(said.get(word, 0) / shares[word] for word in set(tokenize(tool.name)))
@@ -87,7 +87,7 @@ def _score(
     if tool.kind == "function":
         schema = tool.parameters or {}
         parameters = sum(said.get(word, 0) for word in set(_parameter_tokens(schema)))
-        named, by_topic = count_candidates(schema, words)
+        named, by_topic = count_candidates(schema, text)
         filled = min(named, 3) + (_TOPIC if by_topic else 0)
         lacking = max(0, len(_strings_in(schema.get("required"))) - named - by_topic)
         score += _PARAMETER * min(parameters, 2) + _CANDIDATE * filled - _MISSING * min(lacking, 3)
@@ -105,14 +105,14 @@ def _strings_in(value: object) -> list[str]:
     return [item for item in held if isinstance(item, str)]
 
 
-def make_free_text(tool: Tool, words: str) -> str:
+def make_free_text(tool: Tool, prompt: str) -> str:
     """The input of a tool that takes free text: by its pattern if it has one, else what the words offer."""
     grammar = tool.grammar or {}
     if grammar.get("syntax") == "regex":
         text = make_text(str(grammar.get("definition", "")))
         if text is not None:
             return text
-    offers = find_candidates(words[-4_000:])
+    offers = find_candidates(prompt[-4_000:])
     slot = hint_for(tool.name, {"description": tool.description or ""})
     for source in (*slot.sources, "code", "quoted", *slot.fallback_sources, "topic"):
         if offers.get(source):

@@ -56,15 +56,15 @@ class UserRequest(Struct, frozen=True):
     paths: tuple[PathMention, ...]
 
 
-def parse_request(words: str, given: str) -> UserRequest:
-    files = find_paths(words)
-    return UserRequest(words, mask_paths(words, files), given, files)
+def parse_request(text: str, given: str) -> UserRequest:
+    files = find_paths(text)
+    return UserRequest(text, mask_paths(text, files), given, files)
 
 
-def split_attachment(words: str) -> tuple[str, str]:
+def split_attachment(text: str) -> tuple[str, str]:
     """The question, and what was given with it: a text that was piped in stands after an empty line."""
-    ask, _, given = words[:_MAX_LENGTH].strip().partition("\n\n")
-    given += words[_MAX_LENGTH:]
+    ask, _, given = text[:_MAX_LENGTH].strip().partition("\n\n")
+    given += text[_MAX_LENGTH:]
     if (found := _ATTACHMENT_START.search(ask)) and found.start():
         ask, given = ask[: found.start()], f"{ask[found.start() :]}\n\n{given}"
     return _WIDE_SPACE.sub(" ", ask).strip(), given.strip()

@@ -66,18 +66,18 @@ class Workbench(Struct, frozen=True):
     def is_changing(self, name: str) -> bool:
         return self.role_of(name) in ("write", "edit", "shell", "todo", "task")
 
-    def make_calls(self, words: str) -> tuple[list[CallStep], list[Tool]]:
+    def make_calls(self, text: str) -> tuple[list[CallStep], list[Tool]]:
         """The calls that the words ask for; or the tools, where they ask for some that are not of the bench."""
         beside = [place.tool for place in self.tools_by_role.values()]
-        others = match_tools(self.other_tools, words, beside=beside, by_name=True)
+        others = match_tools(self.other_tools, text, other_tools=beside, by_name=True)
         if others:
             return [], others
         made: list[CallStep] = []
-        for errand in find_intents(words):
+        for errand in find_intents(text):
             call = self._make_call(errand)
             if call is not None and call not in made:
                 made.append(call)
-        return made, [] if made else match_tools(self.other_tools, words, beside=beside, by_name=False)
+        return made, [] if made else match_tools(self.other_tools, text, other_tools=beside, by_name=False)
 
     def follow_up(self, exchange: Exchange) -> list[CallStep]:
         """After a look at a folder: the file that tells what it is about, where one is there. A folder that was taken
@@ -102,9 +102,9 @@ class Workbench(Struct, frozen=True):
         call = self._make_call(Intent("read", {"path": f"{str(path).rstrip('/')}/{found}" if inside else found}))
         return [] if call is None else [call]
 
-    def find_named_file(self, words: str, listing: str) -> str | None:
+    def find_named_file(self, text: str, listing: str) -> str | None:
         """The file in a listing that the words are about."""
-        stem = find_well_known_file(words) or ("readme" if is_about_project(words) else None)
+        stem = find_well_known_file(text) or ("readme" if is_about_project(text) else None)
         return None if stem is None else _find_file(stem, listing.splitlines())
 
     def role_of(self, name: str) -> ToolRole | None:

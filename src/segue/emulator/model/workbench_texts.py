@@ -31,16 +31,16 @@ _ABILITIES = (
 )
 
 
-def reply_options(words: str) -> tuple[str, ...]:
+def reply_options(text: str) -> tuple[str, ...]:
     """What is said where no tool is for it. Who only says hello is told what can be asked."""
-    if reply_texts.is_small_talk(words):
-        opening = reply_texts.reply_options(words, tools=True)
-        if reply_texts.is_thanks(words):
+    if reply_texts.is_small_talk(text):
+        opening = reply_texts.reply_options(text, tools=True)
+        if reply_texts.is_thanks(text):
             return opening
         return tuple(f"Hello! {who}. {_ABILITIES}" for who in _SELF_DESCRIPTIONS)
-    if _ABOUT_ME.search(words):
+    if _ABOUT_ME.search(text):
         return tuple(f"{who}. {_ABILITIES}" for who in _SELF_DESCRIPTIONS)
-    ask, given = split_attachment(words)
+    ask, given = split_attachment(text)
     about = f"“{reply_texts.shorten(ask, 120)}”" if ask else "nothing"
     if not given:
         return tuple(f"{who}, so I can't answer {about} by myself. {_ABILITIES}" for who in _SELF_DESCRIPTIONS)

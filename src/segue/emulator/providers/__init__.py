@@ -6,8 +6,8 @@ import pkgutil
 from collections.abc import Iterator
 from importlib import import_module
 
-from segue.emulator.providers.base import Provider
 from segue.emulator.providers.chat import ChatProvider
+from segue.emulator.providers.provider import Provider
 from segue.wire.base import Wire
 from segue.wire.registry import WIRES
 

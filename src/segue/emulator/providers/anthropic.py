@@ -15,7 +15,7 @@ from segue.emulator.http_messages import HttpRequest
 from segue.emulator.ids import BASE58, IdGenerator
 from segue.emulator.json_values import object_or_none, objects_in, text_or_none
 from segue.emulator.providers import claude
-from segue.emulator.providers.base import (
+from segue.emulator.providers.provider import (
     Body,
     Provider,
     RequestContext,
@@ -24,7 +24,7 @@ from segue.emulator.providers.base import (
     post_route,
 )
 from segue.emulator.signatures import digest
-from segue.models import identify
+from segue.models import parse_model
 from segue.wire.base import ApiError
 
 __all__ = ["Anthropic"]
@@ -79,15 +79,15 @@ class Anthropic(Provider):
         given = next((name for name in _THREAD_FIELDS if name in body), None)
         if given is not None:
             return make_violation(THREAD_FIELDS, given, "already part of the thread")
-        return {**body, **stored.fields, "messages": [*stored.messages, *self.entries(body)]}
+        return {**body, **stored.fields, "messages": [*stored.messages, *self.conversation_entries(body)]}
 
     def check_state(self, body: Body, http_request: HttpRequest, account: str) -> Iterator[Violation]:
         binding = object_or_none((object_or_none(body.get("thinking")) or {}).get("block_binding")) or {}
         drops_blocks = binding.get("prefix_mismatch_behavior") == "drop_block"
         lenient = drops_blocks and _BETA in http_request.headers.get("anthropic-beta", "")
-        messages = self.entries(body)
+        messages = self.conversation_entries(body)
         conversation = claude.PromptParts(body.get("system"), body.get("tools"), messages)
-        model = identify(text_or_none(body.get("model")))
+        model = parse_model(text_or_none(body.get("model")))
         yield from claude.check_thinking(
             list(_find_thinking(messages)), conversation, self.signer, account, model, lenient=lenient
         )
@@ -105,7 +105,7 @@ class Anthropic(Provider):
         before = self._threads.get((context.account, str(thread.get("previous_message_id"))))
         if before is not None:
             before.continued = True
-        messages = [*self.entries(context.body), {"role": "assistant", "content": reply["content"]}]
+        messages = [*self.conversation_entries(context.body), {"role": "assistant", "content": reply["content"]}]
         fields = {name: context.body[name] for name in _THREAD_FIELDS if name in context.body}
         self._threads[context.account, str(reply["id"])] = _Thread(fields, messages)
 
@@ -114,7 +114,9 @@ class Anthropic(Provider):
         return thinking.get("type") in ("enabled", "adaptive")
 
     def make_thinking(self, context: RequestContext, index: int, text: str) -> Thinking:
-        prefix = claude.make_prefix(context.body.get("system"), context.body.get("tools"), self.entries(context.body))
+        prefix = claude.make_prefix(
+            context.body.get("system"), context.body.get("tools"), self.conversation_entries(context.body)
+        )
         omitted = (object_or_none(context.body.get("thinking")) or {}).get("display") == "omitted"
         text = "" if omitted else text
         signature = self.sign(context, index, digest(text), prefix)

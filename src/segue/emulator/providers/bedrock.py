@@ -11,10 +11,10 @@ from segue.emulator.http_messages import HttpRequest
 from segue.emulator.ids import URL_SAFE, IdGenerator
 from segue.emulator.json_values import object_or_none, objects_in, text_or_none
 from segue.emulator.providers import claude
-from segue.emulator.providers.base import Body, Provider, RequestContext, bearer_token, make_violation, post_route
+from segue.emulator.providers.provider import Body, Provider, RequestContext, bearer_token, make_violation, post_route
 from segue.emulator.signatures import digest
 from segue.emulator.sigv4 import find_access_key, is_signed_with
-from segue.models import identify
+from segue.models import parse_model
 from segue.wire.base import ApiError
 
 __all__ = ["Bedrock"]
@@ -58,10 +58,10 @@ class Bedrock(Provider):
         return {**body, "messages": [{"role": "user", "content": [{"text": "What is kept."}]}]} if kept else body
 
     def check_state(self, body: Body, http_request: HttpRequest, account: str) -> Iterator[Violation]:
-        messages = self.entries(body)
+        messages = self.conversation_entries(body)
         tools = (object_or_none(body.get("toolConfig")) or {}).get("tools")
         conversation = claude.PromptParts(body.get("system"), tools, messages)
-        model = identify(text_or_none(body.get("modelId")))
+        model = parse_model(text_or_none(body.get("modelId")))
         if model.family != "claude":
             # Reasoning of other models is not signed.
             return
@@ -83,7 +83,7 @@ class Bedrock(Provider):
 
     def make_thinking(self, context: RequestContext, index: int, text: str) -> Thinking:
         tools = (object_or_none(context.body.get("toolConfig")) or {}).get("tools")
-        prefix = claude.make_prefix(context.body.get("system"), tools, self.entries(context.body))
+        prefix = claude.make_prefix(context.body.get("system"), tools, self.conversation_entries(context.body))
         signature = self.sign(context, index, digest(text), prefix)
         return Thinking(text, signature, origin=Origin(self.wire.provider, context.model, identity="absent"))
 

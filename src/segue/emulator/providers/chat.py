@@ -11,7 +11,7 @@ from segue.canonical.blocks import Block, Native, ToolCall
 from segue.canonical.request import Reply
 from segue.emulator.http_messages import HttpRequest
 from segue.emulator.ids import HEX, IdGenerator
-from segue.emulator.providers.base import Body, Provider, RequestContext, Route, count_calls, post_route
+from segue.emulator.providers.provider import Body, Provider, RequestContext, Route, count_calls, post_route
 from segue.wire.base import ApiError
 from segue.wire.events import ReplyStart, arguments_text
 from segue.wire.registry import WIRES
@@ -156,4 +156,4 @@ class Qwen(ChatProvider):
     def has_reasoning(self, context: RequestContext) -> bool:
         # Set by `enable_thinking` only, which clients send in the body or as an extra parameter.
         enabled = context.body.get("enable_thinking")
-        return context.identified_model.thinking if enabled is None else enabled is True
+        return context.identified_model.reasons_by_default if enabled is None else enabled is True

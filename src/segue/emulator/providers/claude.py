@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from segue.conformance.rule import Violation
 from segue.emulator.json_values import list_or_empty, objects_in, without_keys
-from segue.emulator.providers.base import make_violation
+from segue.emulator.providers.provider import make_violation
 from segue.emulator.signatures import PromptPrefix, SignaturePayload, Signer, digest
 from segue.models import Model
 

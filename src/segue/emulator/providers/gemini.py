@@ -14,7 +14,7 @@ from segue.conformance.rule import Violation
 from segue.emulator.http_messages import HttpRequest
 from segue.emulator.ids import LOWER, IdGenerator
 from segue.emulator.json_values import object_or_none, objects_in, text_or_none
-from segue.emulator.providers.base import (
+from segue.emulator.providers.provider import (
     Body,
     Provider,
     RequestContext,

@@ -14,7 +14,7 @@ from segue.conformance.rule import Violation
 from segue.emulator.http_messages import HttpRequest
 from segue.emulator.ids import HEX, IdGenerator
 from segue.emulator.json_values import JsonObject, object_or_none, objects_in, text_or_none
-from segue.emulator.providers.base import (
+from segue.emulator.providers.provider import (
     Body,
     Provider,
     RequestContext,
@@ -91,7 +91,7 @@ class OpenAIResponses(Provider):
 
     def entries(self, body: Body) -> list[Any]:
         given = body.get("input")
-        return [{"role": "user", "content": given}] if isinstance(given, str) else super().entries(body)
+        return [{"role": "user", "content": given}] if isinstance(given, str) else super().conversation_entries(body)
 
     def check_required(self, http_request: HttpRequest, body: Body) -> ApiError | None:
         """A stored prompt has its own model. The rules check whether an input is required."""

@@ -16,7 +16,7 @@ from segue.emulator import errors
 from segue.emulator.http_messages import HttpRequest
 from segue.emulator.validation import openai_chat
 from segue.emulator.validation.invalid_json import invalid_json_error
-from segue.models import identify
+from segue.models import parse_model
 from segue.wire.base import ApiError
 from segue.wire.registry import WIRES
 
@@ -50,6 +50,6 @@ def _find_validator(api: str) -> Validator:
 
 def _is_other_vendors_model(api: str, model: object) -> bool:
     """True if the provider does not serve this model's family. Unknown names are accepted."""
-    family = identify(model).family if isinstance(model, str) else ""
+    family = parse_model(model).family if isinstance(model, str) else ""
     served = WIRES[api].served_families
     return bool(family) and served is not None and family not in served

@@ -27,13 +27,13 @@ from segue.conformance.spec import (
     tagged,
 )
 from segue.conformance.values import is_list, is_object
-from segue.emulator.errors.breach import Breach
+from segue.emulator.errors.broken_rule import BrokenRule
 from segue.emulator.errors.openai_style import parse_path
 from segue.emulator.http_messages import HttpRequest
 from segue.emulator.json_values import objects_in
 from segue.emulator.validation.chat_specs import OBJECT
 from segue.emulator.validation.json_schema import find_schema_error
-from segue.models import identify
+from segue.models import parse_model
 from segue.wire.base import ApiError
 
 __all__ = ["BLOCKS", "MEMBERS", "TOOLS", "validate"]
@@ -166,7 +166,7 @@ def _error(message: str) -> ApiError:
 def _tagged_path(path: str, body: Mapping[str, Any]) -> str:
     """Formats a path with the tag of each tagged object."""
     parts: list[str] = []
-    steps, found = parse_path(path), Breach(body, ())
+    steps, found = parse_path(path), BrokenRule(body, ())
     for at, step in enumerate(steps):
         parts.append(str(step))
         value = found.value_at(*steps[: at + 1])
@@ -252,7 +252,7 @@ def _validate_tools(body: Mapping[str, Any]) -> ApiError | None:
 
 def _validate_roles(body: Mapping[str, Any]) -> ApiError | None:
     """System messages: models before Opus 4.8 reject them, and a conversation can't start with one."""
-    model, roles = identify(body.get("model")), [message["role"] for message in body["messages"]]
+    model, roles = parse_model(body.get("model")), [message["role"] for message in body["messages"]]
     if "system" not in roles or model.family != "claude":
         return None
     newer = model.at_least(4, 8) or not model.version

@@ -16,7 +16,7 @@ from segue.models import Model
 from segue.render.report import Report
 from segue.wire.anthropic.capabilities import Capabilities, capabilities_of
 from segue.wire.anthropic.thinking import fit_budget, is_thinking, parse_reasoning, render_reasoning
-from segue.wire.effort import effort_budget
+from segue.wire.effort import budget_for_effort
 from segue.wire.json_values import JsonObject, integer_or_none, number_or_none, object_or_none, string_or_none
 from segue.wire.schema import render_format_schema, rules
 from segue.wire.user_id import hash_invalid_user_id
@@ -129,7 +129,7 @@ def _render_max_tokens(
     if options.max_tokens is None:
         max_tokens = _DEFAULT_MAX_TOKENS
         if thinking is not None and is_thinking(thinking):
-            max_tokens += thinking.get("budget_tokens") or effort_budget(effort or "medium")
+            max_tokens += thinking.get("budget_tokens") or budget_for_effort(effort or "medium")
         max_tokens = max_tokens if ceiling is None else min(max_tokens, ceiling)
         report.add(
             "adjusted", f"`max_tokens` set to {max_tokens}: required by Anthropic, not given", subject="max_tokens"

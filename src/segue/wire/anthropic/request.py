@@ -9,7 +9,7 @@ from segue.canonical.blocks import Block, Message, Native, Speaker, Text, ToolRe
 from segue.canonical.pairing import pair
 from segue.canonical.request import Request
 from segue.errors import InputError
-from segue.models import identify
+from segue.models import parse_model
 from segue.render.constraints import TEXTS
 from segue.render.report import Report
 from segue.render.transcript import Transcript
@@ -120,7 +120,7 @@ def render_request(transcript: Transcript, context: RenderContext) -> JsonObject
     if transcript.is_same_api:
         return _render_same_api(transcript, context, messages, tools)
     body: JsonObject = {"model": transcript.model} if transcript.model else {}
-    model = identify(transcript.model or DEFAULT_MODEL)
+    model = parse_model(transcript.model or DEFAULT_MODEL)
     tool_names = [
         tool.name for tool in transcript.tools if tool.kind != "hosted" or intact_fragment(tool.native) is not None
     ]
@@ -211,14 +211,14 @@ def _merge_options(fragment: Mapping[str, Any], transcript: Transcript, context:
     report_before, report_after = Report(), Report()
     before = render_options(
         request.options,
-        identify(request.model or DEFAULT_MODEL),
+        parse_model(request.model or DEFAULT_MODEL),
         report_before,
         has_tools=bool(request.tools),
         project_name=lambda name: name,
     )
     after = render_options(
         transcript.options,
-        identify(transcript.model or DEFAULT_MODEL),
+        parse_model(transcript.model or DEFAULT_MODEL),
         report_after,
         has_tools=bool(transcript.tools),
         project_name=context.names.render,

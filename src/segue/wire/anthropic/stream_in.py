@@ -70,7 +70,7 @@ class AnthropicReader(BlockReader[_OpenBlock]):
 
     def _add_delta(self, emit: Callable[[int, str], None], open_block: _OpenBlock, text: str) -> None:
         emit(open_block.block_index, text)
-        self.expect_similar(open_block.delta_key, text, partial(emit, open_block.block_index))
+        self.set_delta_template(open_block.delta_key, text, partial(emit, open_block.block_index))
 
     def _read_event(self, payload: JsonObject, name: str | None) -> None:
         if self.whole_reply is not None:
@@ -109,7 +109,7 @@ class AnthropicReader(BlockReader[_OpenBlock]):
 
     def _fail(self, payload: JsonObject) -> None:
         error = payload.get("error")
-        self.failed = parse_error(0, {"error": {"message": error}} if isinstance(error, str) else payload)
+        self.error = parse_error(0, {"error": {"message": error}} if isinstance(error, str) else payload)
 
     # --------------------------------------------------------------------------------------------------- reply fields
 

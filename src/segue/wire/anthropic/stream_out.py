@@ -103,7 +103,7 @@ class AnthropicStreamRenderer(BlockRenderer):
         index, self.index = self.index, self.index + 1
         return b'event: content_block_stop\ndata: {"type":"content_block_stop","index":%d}\n\n' % index
 
-    def render_sealed(self, block: Thinking) -> bytes:
+    def render_encrypted(self, block: Thinking) -> bytes:
         return self._render_complete(render_block(block, self.context))
 
     def render_whole(self, block: Block) -> bytes:

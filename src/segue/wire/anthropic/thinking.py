@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from segue.canonical.request import Effort, Reasoning
-from segue.models import identify
+from segue.models import parse_model
 from segue.render.report import Report
 from segue.wire.anthropic.capabilities import Capabilities, capabilities_of
-from segue.wire.effort import budget_effort, clamp_effort, effort_budget
+from segue.wire.effort import budget_for_effort, clamp_effort, effort_for_budget
 from segue.wire.json_values import JsonObject, integer_or_none, object_or_none
 
 __all__ = ["fit_budget", "is_thinking", "parse_reasoning", "render_reasoning"]
@@ -32,7 +32,7 @@ def parse_reasoning(body: Mapping[str, Any]) -> Reasoning | None:
             return None
         case _:
             # Effort applies to all output; alone it does not enable thinking where that is off by default.
-            model = identify(body.get("model") if isinstance(body.get("model"), str) else None)
+            model = parse_model(body.get("model") if isinstance(body.get("model"), str) else None)
             disabled = model.family == "claude" and bool(model.version) and not capabilities_of(model).thinks_by_default
             return Reasoning(enabled=False if disabled else None, effort=effort)
 
@@ -53,7 +53,7 @@ def render_reasoning(
     if capabilities.adaptive and (reasoning.budget is None or not capabilities.budgets):
         effort = reasoning.effort
         if reasoning.budget is not None and effort is None:
-            effort = budget_effort(reasoning.budget, available=capabilities.efforts)
+            effort = effort_for_budget(reasoning.budget, available=capabilities.efforts)
             report.add(
                 "adjusted", f"thinking budget sent as effort {effort}: the model has no budgets", subject="reasoning"
             )
@@ -61,7 +61,7 @@ def render_reasoning(
     if not capabilities.budgets:
         report.add("adjusted", "`reasoning` dropped: the model does not support reasoning", subject="reasoning")
         return None, None
-    budget = reasoning.budget or effort_budget(reasoning.effort or "medium")
+    budget = reasoning.budget or budget_for_effort(reasoning.effort or "medium")
     effort = clamp_effort(reasoning.effort, capabilities.efforts) if reasoning.budget is not None else None
     return {"type": "enabled", "budget_tokens": max(_MIN_BUDGET, budget)}, effort
 

@@ -85,7 +85,7 @@ def _add_service_rules(model: Model, capabilities: Capabilities, row: Constraint
         media_in_results=capabilities.result_media,
         # «you must also include a text field» in a message with a document
         media_needs_text=frozenset({"document"}),
-        intact_text_kind=block_kind,
+        unchanged_text_kind=block_kind,
         # BED-03
         tools_required="always",
     )

@@ -73,7 +73,7 @@ def capabilities_of(model: Model) -> Capabilities:
             # BED-07; «requires the last turn in the conversation to be a user message»
             return Capabilities(_IMAGES_AND_DOCUMENTS if model.at_least(3, 2) else _NO_MEDIA, text_with_results=False)
         case "mistral":
-            accepts_images = "pixtral" in model.name or model.generation >= 13
+            accepts_images = "pixtral" in model.name or model.tokenizer_version >= 13
             return Capabilities(
                 _IMAGES_AND_DOCUMENTS if accepts_images else _NO_MEDIA,
                 text_with_results=False,

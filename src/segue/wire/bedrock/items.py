@@ -34,7 +34,7 @@ from segue.errors import InputError
 from segue.render.constraints import TEXTS
 from segue.wire.base import RenderContext
 from segue.wire.bedrock.capabilities import API
-from segue.wire.bedrock.media import MEDIA, parse_media, parse_search_result, render_media
+from segue.wire.bedrock.media import MEDIA_KINDS, parse_media, parse_search_result, render_media
 from segue.wire.json_values import JsonObject, json_type_name, object_or_none, require_object, string_or_none
 from segue.wire.tools import render_arguments_object
 
@@ -56,7 +56,7 @@ _VALID_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 # A dotted name is one key of the object under the first key.
 ITEM_KEYS = frozenset(
     {"role", "content", "text", "json"}
-    | {f"{kind}.{key}" for kind in MEDIA for key in ("format", "source", "name")}
+    | {f"{kind}.{key}" for kind in MEDIA_KINDS for key in ("format", "source", "name")}
     | {"toolUse.toolUseId", "toolUse.name", "toolUse.input", "toolUse.type"}
     | {"toolResult.toolUseId", "toolResult.content", "toolResult.status", "toolResult.type"}
     | {"reasoningContent.reasoningText", "reasoningContent.redactedContent", "citationsContent.content"}
@@ -70,8 +70,7 @@ ITEM_KEYS = frozenset(
 
 def block_kind(block: Text) -> str:
     """The kind of Converse block that an unchanged text was parsed from: `text`, `document`, `citationsContent` …"""
-    fragment = block.native.fragment if block.native is not None else {}
-    return next(iter(fragment), "text")
+    return next(iter(block.native.fragment), "text") if block.native is not None else "text"
 
 
 def parse_content(content: list[Any], model: str | None) -> tuple[tuple[Block, ...], bool]:
@@ -284,7 +283,7 @@ def _parse_guard_content(item: JsonObject, value: Any, _model: str | None) -> Bl
 _RESULT_PARSERS: dict[str, _Parser] = {
     "text": _parse_text,
     "json": lambda item, value, _model: Text(encode_json_text(value), native=Native(API, item)),
-    **{kind: _media_parser(kind) for kind in MEDIA if kind != "audio"},
+    **{kind: _media_parser(kind) for kind in MEDIA_KINDS if kind != "audio"},
     "searchResult": lambda item, value, _model: parse_search_result(item, require_object(value)),
 }
 _PARSERS: dict[str, _Parser] = {

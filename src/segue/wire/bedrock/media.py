@@ -19,10 +19,10 @@ from segue.wire.base import RenderContext
 from segue.wire.bedrock.capabilities import API
 from segue.wire.json_values import JsonObject, object_or_none, string_or_none
 
-__all__ = ["MEDIA", "format_name", "parse_media", "parse_search_result", "rename_documents", "render_media"]
+__all__ = ["MEDIA_KINDS", "format_name", "parse_media", "parse_search_result", "rename_documents", "render_media"]
 
 Kind = Literal["image", "audio", "video", "document"]
-MEDIA: tuple[Kind, ...] = ("image", "document", "video", "audio")
+MEDIA_KINDS: tuple[Kind, ...] = ("image", "document", "video", "audio")
 
 _OFFICE = "application/vnd.openxmlformats-officedocument"
 _MIMES: dict[Kind, dict[str, str]] = {

@@ -19,7 +19,7 @@ from segue.wire.anthropic.capabilities import Capabilities as ClaudeCapabilities
 from segue.wire.anthropic.capabilities import capabilities_of as claude_capabilities_of
 from segue.wire.anthropic.thinking import fit_budget, is_thinking, parse_reasoning, render_reasoning
 from segue.wire.bedrock.capabilities import capabilities_of
-from segue.wire.effort import budget_effort, clamp_effort
+from segue.wire.effort import clamp_effort, effort_for_budget
 from segue.wire.json_values import JsonObject, integer_or_none, number_or_none, object_or_none, string_or_none
 from segue.wire.schema import render_format_schema, rules
 
@@ -155,7 +155,9 @@ def _render_reasoning(options: Options, model: Model, report: Report) -> tuple[J
         thinking, effort = render_reasoning(reasoning, claude_capabilities_of(model), report)
         return ({} if thinking is None else {"thinking": thinking}), effort
     off = reasoning.enabled is False or reasoning.effort == "none"
-    effort = reasoning.effort or (budget_effort(reasoning.budget, available=_EFFORTS) if reasoning.budget else "medium")
+    effort = reasoning.effort or (
+        effort_for_budget(reasoning.budget, available=_EFFORTS) if reasoning.budget else "medium"
+    )
     step = clamp_effort(effort, _EFFORTS)
     match capabilities_of(model).reasoning_form:
         case "nova":

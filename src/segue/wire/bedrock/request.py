@@ -12,7 +12,7 @@ from segue.canonical.blocks import Block, Message, Native, Speaker, Text, ToolRe
 from segue.canonical.pairing import pair
 from segue.canonical.request import Options, Request, Tool
 from segue.errors import InputError
-from segue.models import Model, identify
+from segue.models import Model, parse_model
 from segue.render.constraints import TEXTS
 from segue.render.report import Report
 from segue.render.transcript import Transcript
@@ -132,7 +132,7 @@ def _parse_system(value: Any) -> tuple[Text, ...]:
 
 
 def render_request(transcript: Transcript, context: RenderContext) -> JsonObject:
-    model = identify(transcript.model or DEFAULT_MODEL)
+    model = parse_model(transcript.model or DEFAULT_MODEL)
     messages = [_render_message(message, context) for message in transcript.messages]
     messages = rename_documents(messages, context.report)
     if not capabilities_of(model).error_flag:
@@ -245,12 +245,12 @@ def _render_fields(
     options: Options, model: str | None, report: Report, has_tools: bool, project_name: Callable[[str], str] = str
 ) -> JsonObject:
     return render_options(
-        options, identify(model or DEFAULT_MODEL), report, has_tools=has_tools, project_name=project_name
+        options, parse_model(model or DEFAULT_MODEL), report, has_tools=has_tools, project_name=project_name
     )
 
 
 def _model_family(model: str | None) -> Model:
-    return Model("", identify(model or DEFAULT_MODEL).family)
+    return Model("", parse_model(model or DEFAULT_MODEL).family)
 
 
 def _replace_model_fields(inner: JsonObject, after: JsonObject, report: Report) -> JsonObject:

@@ -68,7 +68,7 @@ class BedrockReader(BlockReader[_OpenBlock]):
             if open_block is not None and type(text) is str:
                 self.add_text(open_block.block_index, text)
                 if _PADDING not in event:
-                    self.expect_similar(_TEXT, text, partial(self.add_text, open_block.block_index))
+                    self.set_delta_template(_TEXT, text, partial(self.add_text, open_block.block_index))
                 return True
         elif type(delta.get(_CALL)) is dict:
             open_block = self.open_blocks.get((index, _CALL))
@@ -76,7 +76,7 @@ class BedrockReader(BlockReader[_OpenBlock]):
             if open_block is not None and open_block.call is not None and open_block.has_input and type(text) is str:
                 self.add_input(open_block.block_index, text)
                 if _PADDING not in event:
-                    self.expect_similar("input", text, partial(self.add_input, open_block.block_index))
+                    self.set_delta_template("input", text, partial(self.add_input, open_block.block_index))
                 return True
         return False
 
@@ -106,11 +106,11 @@ class BedrockReader(BlockReader[_OpenBlock]):
             if not self.opened:
                 self.whole_reply = self.emit_reply(parse_reply(payload))
         elif "__type" in payload or string_or_none(payload.get("message") or payload.get("Message")):
-            self.failed = parse_error(0, payload)
+            self.error = parse_error(0, payload)
 
     def _fail(self, kind: str, error: JsonObject) -> None:
         """Records an exception; in a stream its name begins with a lower-case letter, elsewhere with a capital."""
-        self.failed = parse_error(0, {**error, "__type": kind[:1].upper() + kind[1:]})
+        self.error = parse_error(0, {**error, "__type": kind[:1].upper() + kind[1:]})
 
     def _read_event(self, kind: str, event: JsonObject) -> None:
         self.open(None, None, native=Native(API, self._response_fields, intact=False))

@@ -95,7 +95,7 @@ class BedrockStreamRenderer(BlockRenderer):
         index, self.index = self.index, self.index + 1
         return _event("contentBlockStop", {"contentBlockIndex": index})
 
-    def render_sealed(self, block: Thinking) -> bytes:
+    def render_encrypted(self, block: Thinking) -> bytes:
         return self._delta(reasoningContent={"redactedContent": block.encrypted}) + self.stop()
 
     def render_whole(self, block: Block) -> bytes:

@@ -19,7 +19,7 @@ from segue.wire.catalog.paths import get_path
 from segue.wire.catalog.shape import EnclosingBody, PayloadShape
 from segue.wire.catalog.shared_codecs import object_arguments
 from segue.wire.gemini.hosted_tools import CODE_EXECUTION
-from segue.wire.gemini.items import own_fragment
+from segue.wire.gemini.items import intact_fragment
 from segue.wire.gemini.media import render_inline
 from segue.wire.gemini.results import parse_content
 from segue.wire.json_values import JsonObject, object_or_none
@@ -48,7 +48,9 @@ def _function_output(root: str = "") -> OutputCodec:
     def render(response: ToolResponse) -> Patch:
         patch: Patch = {f"{prefix}response": _render_response(response)}
         pictures = [block for block in response.content or () if isinstance(block, Media)]
-        parts = [part for media in pictures if (part := own_fragment(media.native) or render_inline(media)) is not None]
+        parts = [
+            part for media in pictures if (part := intact_fragment(media.native) or render_inline(media)) is not None
+        ]
         return patch | ({f"{prefix}parts": parts} if parts else {})
 
     return OutputCodec(parse, render)

@@ -29,16 +29,16 @@ def _constraints(model: Model) -> Constraints:
         # DS-07: `deepseek-reasoner` no longer means R1, the only model known to reject consecutive same-role messages.
         alternation="strict" if r1 else "merged" if model.line == "reasoner" else "free",
         # DS-08: only reasoning models were seen to reject another ending.
-        ending="marked" if model.thinking else "prefill",
-        allows_system_last=not model.thinking,
+        ending="marked" if model.reasons_by_default else "prefill",
+        allows_system_last=not model.reasons_by_default,
         later_system="text",
         # DS-04
         reasoning_replay="refused" if r1 else "plain",
         # DS-01, DS-02
-        reasoning_required_on_calls="never" if r1 else "default" if model.thinking else "asked",
+        reasoning_required_on_calls="never" if r1 else "default" if model.reasons_by_default else "asked",
         # DS-02: from V4 on (also the names without version), on messages without calls too.
         reasoning_required_on_text=not model.version or model.at_least(4),
-        reasoning_by_default=model.thinking,
+        reasoning_by_default=model.reasons_by_default,
         can_disable_reasoning=model.line not in ("r1", "reasoner"),
         # DS-09
         reasoning_forbids_forced_choice=True,

@@ -46,7 +46,7 @@ def _constraints(model: Model) -> Constraints:
         later_system="text",
         reasoning_replay="plain",
         # KIM-04
-        reasoning_required_on_calls="default" if model.thinking else "asked",
+        reasoning_required_on_calls="default" if model.reasons_by_default else "asked",
         # KIM-06
         empty_text="refused",
         # KIM-05
@@ -59,7 +59,7 @@ def _constraints(model: Model) -> Constraints:
 
 def _adjust_options(options: Options, model: Model, report: Report) -> Options:
     """Reasoning is only on or off, on models that have it; while it is on, no tool can be forced."""
-    options = fit_reasoning(options, report, "optional" if model.thinking else "never")
+    options = fit_reasoning(options, report, "optional" if model.reasons_by_default else "never")
     options = hash_invalid_user_id(options, OPENAI_USER_PATTERN, report)
     reasoning, off = options.reasoning, is_reasoning_off(options.reasoning)
     if reasoning is not None and not off and (reasoning.effort is not None or reasoning.budget is not None):
@@ -69,7 +69,7 @@ def _adjust_options(options: Options, model: Model, report: Report) -> Options:
             subject="reasoning",
         )
     forced = options.tool_choice is not None and options.tool_choice.mode in ("required", "tool")
-    if forced and model.thinking and not off:
+    if forced and model.reasons_by_default and not off:
         report.add(
             "adjusted", "`tool_choice` set to auto: no tool can be forced while reasoning is on", subject="tool_choice"
         )

@@ -8,7 +8,7 @@ from segue.canonical.request import Effort, Options, Reasoning
 from segue.models import OPEN_FAMILIES, Model
 from segue.render.constraints import Constraints
 from segue.render.report import Report
-from segue.wire.effort import closest_effort, effort_budget
+from segue.wire.effort import budget_for_effort, closest_effort
 from segue.wire.ids import mistral_scheme
 from segue.wire.openai_chat import errors, make_wire
 from segue.wire.openai_chat.dialect import ChatDialect, drop_options, fit_reasoning, is_reasoning_off
@@ -46,12 +46,17 @@ _ROLE_PART_TYPES = {
 
 def _supports_reasoning(model: Model) -> bool:
     """Whether reasoning can be sent; other known models answer that reasoning input is not enabled."""
-    adjustable = model.line in ("small", "medium") and model.generation in (0, 15)
-    return model.family != "mistral" or model.thinking or adjustable or (model.line, model.generation) == ("large", 15)
+    adjustable = model.line in ("small", "medium") and model.tokenizer_version in (0, 15)
+    return (
+        model.family != "mistral"
+        or model.reasons_by_default
+        or adjustable
+        or (model.line, model.tokenizer_version) == ("large", 15)
+    )
 
 
 def _constraints(model: Model) -> Constraints:
-    sees = model.line == "pixtral" or (model.line not in _TEXT_ONLY_LINES and model.generation not in (3, 7))
+    sees = model.line == "pixtral" or (model.line not in _TEXT_ONLY_LINES and model.tokenizer_version not in (3, 7))
     sense = {"image"} if sees else {"audio"} if model.line == "voxtral" else {"document"}
     return Constraints(
         "mistral",
@@ -60,7 +65,7 @@ def _constraints(model: Model) -> Constraints:
         # MIS-07: newer validators accept a user message after a result; the API rejected it on every generation.
         filler_after_results=True,
         # MIS-11
-        calls_without_text=model.generation == 3,
+        calls_without_text=model.tokenizer_version == 3,
         # MIS-15
         first_speaker="human",
         first_can_call=False,
@@ -72,8 +77,8 @@ def _constraints(model: Model) -> Constraints:
         empty_message_speakers=frozenset({"human", "system"}),
         media_in_user=frozenset({"document", *sense}),
         # MIS-14
-        keeps_own_result_media=model.generation >= 15,
-        text_only_results=model.generation < 15,
+        keeps_own_result_media=model.tokenizer_version >= 15,
+        text_only_results=model.tokenizer_version < 15,
     )
 
 
@@ -81,14 +86,14 @@ def _adjust_options(options: Options, model: Model, report: Report) -> Options:
     if options.temperature == 0 and options.top_p not in (None, 1):
         options = drop_options(options, report, "temperature is 0", "top_p")
     options = fit_reasoning(
-        options, report, "always" if model.thinking else "optional" if _supports_reasoning(model) else "never"
+        options, report, "always" if model.reasons_by_default else "optional" if _supports_reasoning(model) else "never"
     )
     if (reasoning := options.reasoning) is None or is_reasoning_off(reasoning):
         return options
     levels: tuple[Effort, ...] = ("none", "low", "medium", "high") if model.line == "large" else ("none", "high")
     effort = reasoning.effort or ("high" if reasoning.budget is None else None)
     if effort not in levels:
-        effort = closest_effort((reasoning.budget or 0) if effort is None else effort_budget(effort), levels)
+        effort = closest_effort((reasoning.budget or 0) if effort is None else budget_for_effort(effort), levels)
         report.add(
             "adjusted",
             f"reasoning effort set to {effort}: the model supports only {', '.join(levels)}",

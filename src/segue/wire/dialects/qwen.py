@@ -15,7 +15,7 @@ from segue.models import OPEN_FAMILIES, Model
 from segue.render.constraints import Constraints
 from segue.render.report import Report
 from segue.wire.base import BodyTool
-from segue.wire.effort import effort_budget
+from segue.wire.effort import budget_for_effort
 from segue.wire.ids import prefix_scheme
 from segue.wire.names import NameRule
 from segue.wire.openai_chat import errors, make_wire
@@ -72,7 +72,7 @@ def _constraints(model: Model) -> Constraints:
 def _adjust_options(options: Options, model: Model, report: Report) -> Options:
     """Reasoning excludes a forced tool and a response format, and on the open models requires streaming."""
     options = fit_reasoning(options, report, thinks := _reasoning_support(model))
-    if is_reasoning_off(reasoning := options.reasoning) or (reasoning is None and not model.thinking):
+    if is_reasoning_off(reasoning := options.reasoning) or (reasoning is None and not model.reasons_by_default):
         return options
     forced = options.tool_choice is not None and options.tool_choice.mode in ("required", "tool")
     formed = options.response_format is not None and options.response_format.kind != "text"
@@ -88,7 +88,7 @@ def _adjust_options(options: Options, model: Model, report: Report) -> Options:
         options = msgspec.structs.replace(options, tool_choice=ToolChoice("auto"))
     if formed:
         options = drop_options(options, report, "not supported while reasoning is on", "response_format")
-    budget = 0 if reasoning is None else reasoning.budget or effort_budget(reasoning.effort or "none")
+    budget = 0 if reasoning is None else reasoning.budget or budget_for_effort(reasoning.effort or "none")
     if budget > _MAX_BUDGET:
         report.add(
             "adjusted",

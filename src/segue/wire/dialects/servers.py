@@ -26,7 +26,7 @@ def _family_id_scheme(model: Model) -> IdScheme:
 
 def _reasoning_by_model(model: Model) -> Row:
     """COMP-02: same-API reasoning is sent back to reasoning models only."""
-    reasons = model.thinking or _is_gpt_oss(model) or model.family == "qwen"
+    reasons = model.reasons_by_default or _is_gpt_oss(model) or model.family == "qwen"
     return {"reasoning_replay": "none" if reasons else "refused"}
 
 

@@ -12,7 +12,7 @@ from segue.wire.gemini.items import API, ITEM_KEYS
 from segue.wire.gemini.media import BASE64_PATTERN
 from segue.wire.gemini.reply import parse_error, parse_reply, render_error, render_reply
 from segue.wire.gemini.request import BODY_KEYS, parse_request, render_request
-from segue.wire.gemini.stream_out import GeminiReader, GeminiRenderer
+from segue.wire.gemini.stream_out import GeminiReader, GeminiStreamRenderer
 from segue.wire.gemini.tools import TOOL_KEYS
 from segue.wire.ids import IdScheme, prefix_scheme
 from segue.wire.names import NameRule
@@ -101,7 +101,7 @@ GEMINI = Wire(
     parse_reply=parse_reply,
     render_reply=render_reply,
     open_stream=lambda turn_key: StreamParser(GeminiReader(turn_key)),
-    stream_renderer=lambda render_context, model, _request: GeminiRenderer(render_context, model),
+    stream_renderer=lambda render_context, model, _request: GeminiStreamRenderer(render_context, model),
     parse_error=parse_error,
     render_error=render_error,
     body_keys=BODY_KEYS,

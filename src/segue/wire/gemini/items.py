@@ -54,8 +54,8 @@ __all__ = [
     "API",
     "ITEM_KEYS",
     "data_fields",
+    "intact_fragment",
     "is_signature_of_next",
-    "own_fragment",
     "parse_parts",
     "render_parts",
 ]
@@ -172,7 +172,7 @@ ITEM_KEYS = both_cases(*_PARSERS, "thought", "thoughtSignature", "role", "parts"
 # ----------------------------------------------------------------------------------------------------------------- out
 
 
-def own_fragment(native: Native | None) -> JsonObject | None:
+def intact_fragment(native: Native | None) -> JsonObject | None:
     """The original fragment if it is a Gemini one and intact."""
     if native is None or not native.intact or native.api != API:
         return None
@@ -192,7 +192,7 @@ def render_parts(blocks: Sequence[Block], context: GeminiContext, *, from_model:
                 parts.append(_signature_part(signature))
             signature = block.signature if is_signature_of_next(block) else None
             if signature is None:
-                parts.append(own_fragment(block.native) or _render_thought(block))
+                parts.append(intact_fragment(block.native) or _render_thought(block))
         else:
             parts.append(_with_signature(_render_block(block, context), signature))
             signature = None
@@ -234,7 +234,7 @@ def _render_thought(block: Thinking) -> JsonObject:
 
 
 def _render_block(block: Text | ToolCall | ToolResponse | Media | Code | Opaque, context: GeminiContext) -> JsonObject:
-    own = own_fragment(block.native)
+    own = intact_fragment(block.native)
     match block:
         case ToolCall():
             return _render_call(block, own, context)

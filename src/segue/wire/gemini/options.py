@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from segue.canonical.request import Options, ResponseFormat, ToolChoice
 from segue.errors import InputError
-from segue.models import Model, identify
+from segue.models import Model, parse_model
 from segue.render.report import Report
 from segue.render.transcript import Transcript
 from segue.wire.base import RenderContext
@@ -235,14 +235,14 @@ def merge_options(fragment: Mapping[str, Any], transcript: Transcript, render_co
     report_before, report_after = Report(), Report()
     before = render_options(
         request.options,
-        identify(request.model or DEFAULT_MODEL),
+        parse_model(request.model or DEFAULT_MODEL),
         report_before,
         has_tools=bool(request.tools),
         project_name=lambda name: name,
     )
     after = render_options(
         transcript.options,
-        identify(transcript.model or DEFAULT_MODEL),
+        parse_model(transcript.model or DEFAULT_MODEL),
         report_after,
         has_tools=bool(transcript.tools),
         project_name=render_context.names.render,

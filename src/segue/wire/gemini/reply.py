@@ -10,7 +10,7 @@ from typing import Any
 from segue.canonical.blocks import Block, Native, Origin, Text, Thinking, ToolCall
 from segue.canonical.request import Finish, Reply, Usage
 from segue.errors import InputError, RemoteProtocolError
-from segue.models import identify
+from segue.models import parse_model
 from segue.wire.base import ApiError, RenderContext
 from segue.wire.gemini.capabilities import PLACEHOLDER_SIGNATURE, capabilities_of
 from segue.wire.gemini.context import GeminiContext
@@ -26,13 +26,13 @@ from segue.wire.gemini.fields import (
     object_or_none,
     require_object,
 )
-from segue.wire.gemini.items import API, is_signature_of_next, own_fragment, parse_parts, render_parts
+from segue.wire.gemini.items import API, intact_fragment, is_signature_of_next, parse_parts, render_parts
 from segue.wire.json_values import unknown_fields
 from segue.wire.replies import drop_foreign_hosted
 
 __all__ = [
     "blocks_for_client",
-    "has_content",
+    "expects_content",
     "needs_signature",
     "parse_error",
     "parse_reply",
@@ -198,8 +198,8 @@ def _violated_field(details: Any) -> str | None:
 
 
 def render_reply(reply: Reply, render_context: RenderContext) -> JsonObject:
-    context = GeminiContext(render_context, identify(None))
-    own = own_fragment(reply.native)
+    context = GeminiContext(render_context, parse_model(None))
+    own = intact_fragment(reply.native)
     if own is not None:
         return _render_same_api(reply, own, context)
     parts = render_parts(
@@ -209,7 +209,7 @@ def render_reply(reply: Reply, render_context: RenderContext) -> JsonObject:
         context,
     )
     candidate: JsonObject = {"finishReason": render_finish(reply.finish), "index": 0}
-    if not parts and has_content(reply.finish):
+    if not parts and expects_content(reply.finish):
         parts = [{"text": ""}]
     if parts:
         candidate = {"content": {"parts": parts, "role": "model"}, **candidate}
@@ -256,7 +256,7 @@ def _sign_first_call(blocks: list[Block]) -> list[Block]:
 
 def needs_signature(call: ToolCall) -> bool:
     """Whether a first call without a signature needs one: not if a Gemini model that signs no calls made it."""
-    return call.origin.provider != API or capabilities_of(identify(call.origin.model)).signed_calls
+    return call.origin.provider != API or capabilities_of(parse_model(call.origin.model)).signed_calls
 
 
 def placeholder_signature() -> Thinking:
@@ -269,7 +269,7 @@ def render_finish(finish: Finish, raw_finish: str | None = None) -> str:
     return raw_finish if raw_finish in _FINISHES else _FINISH_REASONS[finish]
 
 
-def has_content(finish: Finish) -> bool:
+def expects_content(finish: Finish) -> bool:
     """Whether a reply with this finish has content, even if it is empty."""
     return finish in ("stop", "tool_calls", "length", "pause")
 

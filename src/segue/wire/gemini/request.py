@@ -15,7 +15,7 @@ from segue.canonical.blocks import Message, Native, Speaker, Text, Thinking, Too
 from segue.canonical.pairing import pair
 from segue.canonical.request import Request
 from segue.errors import InputError
-from segue.models import identify
+from segue.models import parse_model
 from segue.render.constraints import TEXTS
 from segue.render.transcript import Transcript
 from segue.wire.base import RenderContext
@@ -32,7 +32,7 @@ from segue.wire.gemini.fields import (
     json_type_name,
     require_object,
 )
-from segue.wire.gemini.items import API, data_fields, own_fragment, parse_parts, render_parts
+from segue.wire.gemini.items import API, data_fields, intact_fragment, parse_parts, render_parts
 from segue.wire.gemini.options import (
     OPTION_KEYS,
     fit_tool_choice,
@@ -166,7 +166,7 @@ def _parse_system(value: Any, path: str) -> tuple[Text, ...]:
 
 
 def render_request(transcript: Transcript, render_context: RenderContext) -> JsonObject:
-    model = identify(transcript.model or DEFAULT_MODEL)
+    model = parse_model(transcript.model or DEFAULT_MODEL)
     context = GeminiContext(render_context, model, new_ids=transcript.policy.ids == "canonical")
     contents = [_render_message(message, context) for message in transcript.messages]
     if transcript.is_same_api and transcript.request.native is not None:
@@ -220,7 +220,7 @@ def _render_same_api(
     tools = merge_tools(fragment.get("tools"), transcript.tools, render_context)
     if tools is not None:
         body["tools"] = tools
-    fit_tool_choice(body, identify(transcript.model or DEFAULT_MODEL), render_context.report)
+    fit_tool_choice(body, parse_model(transcript.model or DEFAULT_MODEL), render_context.report)
     return drop_invalid_fields(body, "request", render_context.report)
 
 
@@ -250,7 +250,7 @@ def _render_message(message: Message, context: GeminiContext) -> JsonObject:
     native = message.native
     if native is None or native.api != API:
         return {"role": "model" if message.speaker == "ai" else "user", "parts": rendered}
-    own = own_fragment(native)
+    own = intact_fragment(native)
     if own is not None and _is_unchanged(rendered, own.get("parts")) and _has_valid_role(message, own):
         return own
     changed = {**native.fragment, "parts": rendered}
@@ -269,5 +269,5 @@ def _has_valid_role(message: Message, content: JsonObject) -> bool:
 
 def _render_system(system: Sequence[Text]) -> JsonObject | None:
     # GEM-09, GEM-28
-    parts = [own_fragment(text.native) or {"text": text.text} for text in system if text.text.strip()]
+    parts = [intact_fragment(text.native) or {"text": text.text} for text in system if text.text.strip()]
     return {"parts": parts} if parts else None

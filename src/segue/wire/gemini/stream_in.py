@@ -60,9 +60,7 @@ class GeminiReader(PayloadReader):
     def read(self, payload: JsonObject, name: str | None) -> None:
         self._sync_usage()
         if payload.get("error"):
-            self.failed = self.failed or parse_error(
-                0, to_plain_json(payload) if self.has_split_surrogates else payload
-            )
+            self.error = self.error or parse_error(0, to_plain_json(payload) if self.has_split_surrogates else payload)
             return
         if "candidates" not in payload and (inner := object_or_none(payload.get("response"))) is not None:
             payload = inner
@@ -73,7 +71,7 @@ class GeminiReader(PayloadReader):
         if self._text_run is not None and (text := _continued_text(candidates, self._text_run.thought)):
             self._text_run.append(text)
             if self._text_run.is_incremental:
-                self.expect_similar("text", text, self._text_run.append_incremental)
+                self.set_delta_template("text", text, self._text_run.append_incremental)
             return
         candidates = (
             cast("list[object]", candidates) if isinstance(candidates, list) else as_list(candidates, "candidates")
@@ -235,8 +233,8 @@ class GeminiReader(PayloadReader):
         self._end_text_run()
         reason = get_field(self._candidate or {}, "finishReason")
         blocked = self._candidate is None and bool(get_object(self._response_fields, "promptFeedback"))
-        if reason is None and not blocked and not self.done and self.failed is None:
-            self.failed = ENDED_EARLY
+        if reason is None and not blocked and not self.done and self.error is None:
+            self.error = ENDED_EARLY
         self._end_call(ended=False)
         emitted = [call for _, calls in sorted(self._emitted_calls.items()) for call in calls]
         reply = with_streamed_calls(parse_reply(self._body()), emitted)

@@ -8,7 +8,7 @@ from typing import Any
 from segue.canonical.blocks import Block, Thinking, ToolCall
 from segue.canonical.json import encode_json
 from segue.canonical.request import Usage
-from segue.models import identify
+from segue.models import parse_model
 from segue.wire.base import RenderContext
 from segue.wire.events import (
     BlockEnd,
@@ -32,7 +32,7 @@ from segue.wire.gemini.fields import (
 from segue.wire.gemini.items import API, is_signature_of_next, render_parts
 from segue.wire.gemini.reply import (
     blocks_for_client,
-    has_content,
+    expects_content,
     needs_signature,
     placeholder_signature,
     render_error,
@@ -42,18 +42,18 @@ from segue.wire.gemini.reply import (
 from segue.wire.gemini.stream_in import PER_CHUNK_FIELDS, GeminiReader
 from segue.wire.stream_renderer import BlockOrder, StreamRenderer
 
-__all__ = ["GeminiReader", "GeminiRenderer"]
+__all__ = ["GeminiReader", "GeminiStreamRenderer"]
 
 _DELTA_HEAD = b'data: {"candidates":[{"content":{"parts":[{"text":'
 
 
-class GeminiRenderer(StreamRenderer):
+class GeminiStreamRenderer(StreamRenderer):
     """Events to chunks. Calls are sent whole (GEM-25), the last ones in the final chunk: clients would send back an
     empty text that follows a call."""
 
     def __init__(self, render_context: RenderContext, model: str | None) -> None:
         super().__init__(render_context, model)
-        self._wire_context = GeminiContext(render_context, identify(None))
+        self._wire_context = GeminiContext(render_context, parse_model(None))
         self._order = BlockOrder()
         self._response_fields: JsonObject = {}
         self._same_api = False
@@ -170,7 +170,7 @@ class GeminiRenderer(StreamRenderer):
         yield from self._queue_parts([])
         parts, self._pending_parts = self._pending_parts, []
         usage: JsonObject = {} if self._usage is None else {"usageMetadata": render_usage(self._usage)}
-        raw_finish = event.cause if self._same_api else None
+        raw_finish = event.raw_finish if self._same_api else None
         if (
             self._same_api
             and raw_finish is None
@@ -180,7 +180,7 @@ class GeminiRenderer(StreamRenderer):
             yield encode_sse(encode_json({**usage, **self._response_fields}))
             return
         candidate: JsonObject = {"finishReason": render_finish(event.finish, raw_finish), "index": 0}
-        if parts or self._has_content or has_content(event.finish):
+        if parts or self._has_content or expects_content(event.finish):
             # The vendor's client treats a chunk without content as a failed reply.
             candidate = {"content": {"parts": parts or [{"text": ""}], "role": "model"}, **candidate}
         yield self._render_chunk(candidate, **usage)

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from segue.canonical.request import Effort, Reasoning
 from segue.render.report import Report
-from segue.wire.effort import budget_effort, clamp_effort, effort_budget
+from segue.wire.effort import budget_for_effort, clamp_effort, effort_for_budget
 from segue.wire.gemini.capabilities import Capabilities
 from segue.wire.gemini.fields import JsonObject, get_int, get_text
 
@@ -56,7 +56,7 @@ def _render_level(reasoning: Reasoning, off: bool, levels: tuple[Effort, ...], r
         return {"thinkingLevel": levels[0].upper()}
     effort = reasoning.effort
     if effort is None and reasoning.budget is not None:
-        effort = budget_effort(reasoning.budget, available=levels)
+        effort = effort_for_budget(reasoning.budget, available=levels)
         report.add("adjusted", f"thinking budget sent as level {effort}: the model has no budgets", subject="reasoning")
     # Without a level the model chooses how much to think.
     level = clamp_effort(effort, levels)
@@ -80,7 +80,7 @@ def _render_budget(
         return {"thinkingBudget": least}
     if reasoning.budget is None and reasoning.effort is None:
         return {"thinkingBudget": _DYNAMIC_BUDGET}
-    requested = reasoning.budget or effort_budget(reasoning.effort or "medium")
+    requested = reasoning.budget or budget_for_effort(reasoning.effort or "medium")
     budget = max(least, min(requested, most))
     if reasoning.budget is not None and budget != requested:
         report.add("adjusted", f"thinking budget limited to the range {least} to {most}", subject="reasoning")

@@ -24,7 +24,7 @@ from segue.wire.gemini.fields import (
     replace_fields,
     require_object,
 )
-from segue.wire.gemini.items import API, own_fragment
+from segue.wire.gemini.items import API, intact_fragment
 from segue.wire.gemini.openapi import is_valid_schema, parse_schema
 from segue.wire.schema import render_schema, rules
 from segue.wire.tools import object_schema, to_function_tool, undeclarable_message
@@ -82,7 +82,7 @@ def render_tools(tools: Sequence[Tool], render_context: RenderContext) -> list[J
     own: list[JsonObject] = []
     for declared_tool in tools:
         if declared_tool.kind == "hosted":
-            rendered = own_fragment(declared_tool.native)
+            rendered = intact_fragment(declared_tool.native)
             own += [rendered] if rendered is not None else []
             if rendered is None:
                 render_context.report.add("tools", undeclarable_message(declared_tool), subject=declared_tool.name)
@@ -100,7 +100,7 @@ def render_tools(tools: Sequence[Tool], render_context: RenderContext) -> list[J
 
 
 def _render_function(tool: Tool, render_context: RenderContext) -> JsonObject:
-    own = own_fragment(tool.native)
+    own = intact_fragment(tool.native)
     name = render_context.names.render(tool.name)
     if own is not None:
         return replace_fields(_valid_schemas(own, render_context), name=name)

@@ -12,9 +12,9 @@ from segue.canonical.ids import raw_id_or_none
 from segue.canonical.json import encode_json_text, parse_argument_text
 from segue.errors import InputError
 from segue.wire.json_values import require_object
-from segue.wire.merge import rewrite_known
+from segue.wire.merge import replace_modelled_fields
 from segue.wire.openai_chat.dialect import ChatContext, ChatDialect, JsonObject, drop_unknown_keys
-from segue.wire.tools import render_arguments_object, render_arguments_text, repeated_key_note
+from segue.wire.tools import duplicate_key_extra, render_arguments_object, render_arguments_text
 
 __all__ = [
     "CALL_KEYS",
@@ -56,7 +56,7 @@ def parse_call(entry: JsonObject, dialect: ChatDialect, model: str | None) -> To
         arguments,
         arguments_text=text,
         kind="custom" if key == "custom" else "function",
-        extra=repeated_key_note(detail.get("arguments"), arguments) if key == "function" else None,
+        extra=duplicate_key_extra(detail.get("arguments"), arguments) if key == "function" else None,
         origin=Origin(dialect.provider, model, raw_id, invalid_id, "natural" if raw_id else "synthetic"),
         native=Native(dialect.name, entry, intact and _has_matching_type(key, kind, dialect)),
     )
@@ -144,7 +144,7 @@ def render_call(call: ToolCall, context: ChatContext) -> JsonObject:
         kind = own_native.fragment.get("type") if own_native is not None else None
         kind = kind if isinstance(kind, str) and kind in context.dialect.extra_call_types else "function"
         rendered = {"id": wire_id, "type": kind, "function": {"name": name, "arguments": arguments}}
-    return rendered if own_native is None else rewrite_known(own_native.fragment, rendered, CALL_KEYS)
+    return rendered if own_native is None else replace_modelled_fields(own_native.fragment, rendered, CALL_KEYS)
 
 
 def _render_arguments(call: ToolCall, context: ChatContext) -> str:

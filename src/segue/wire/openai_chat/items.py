@@ -28,7 +28,7 @@ from segue.canonical.ids import raw_id_or_none
 from segue.canonical.json import encode_json_text
 from segue.errors import InputError
 from segue.wire.json_values import object_or_none, require_list, require_object, string_or_none
-from segue.wire.merge import rewrite_known
+from segue.wire.merge import replace_modelled_fields
 from segue.wire.openai_chat.calls import is_legacy_call, parse_call, parse_legacy_call, render_call, render_legacy_call
 from segue.wire.openai_chat.dialect import ChatContext, ChatDialect, JsonObject, drop_unknown_keys
 from segue.wire.openai_chat.parts import parse_content, render_content
@@ -243,7 +243,7 @@ def _with_name(
         rendered["name"] = message.name
     if native is None or native.fragment.get("role") != rendered["role"]:
         return rendered
-    return rewrite_known(native.fragment, rendered, MESSAGE_KEYS | marks)
+    return replace_modelled_fields(native.fragment, rendered, MESSAGE_KEYS | marks)
 
 
 def _render_assistant_message(message: Message, context: ChatContext) -> JsonObject:
@@ -377,7 +377,7 @@ def _render_result(response: ToolResponse, context: ChatContext) -> JsonObject:
     # KIM-08
     if response.name and (context.dialect.named_results or "name" in given):
         rendered["name"] = context.project_name(response.name)
-    return rewrite_known(given, rendered, MESSAGE_KEYS) if given else rendered
+    return replace_modelled_fields(given, rendered, MESSAGE_KEYS) if given else rendered
 
 
 def _render_result_content(response: ToolResponse, context: ChatContext, legacy: bool) -> str | list[JsonObject]:

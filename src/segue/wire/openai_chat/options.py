@@ -15,7 +15,7 @@ from segue.canonical.request import Effort, Options, Reasoning, ResponseFormat, 
 from segue.errors import InputError
 from segue.models import Model
 from segue.render.report import Report
-from segue.wire.effort import budget_effort, effort_budget
+from segue.wire.effort import budget_for_effort, effort_for_budget
 from segue.wire.json_values import (
     boolean_or_none,
     integer_or_none,
@@ -26,7 +26,7 @@ from segue.wire.json_values import (
 )
 from segue.wire.names import NameRule
 from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, drop_options
-from segue.wire.openai_shared import convert_budget, parse_vendor_options, render_vendor_options
+from segue.wire.openai_shared import convert_budget_to_effort, parse_vendor_options, render_vendor_options
 
 __all__ = ["fit_options", "option_keys", "parse_options", "render_chat_vendor_options", "render_options"]
 
@@ -199,7 +199,7 @@ def fit_options(
         options = msgspec.structs.replace(options, stop=options.stop[: dialect.stop_limit])
     options = dialect.adjust_options(options, model, report)
     if dialect.reasoning_option in ("effort", "graded"):
-        options = convert_budget(options, report)
+        options = convert_budget_to_effort(options, report)
     reasoning = options.reasoning
     if (
         reasoning is not None
@@ -286,7 +286,7 @@ def _render_reasoning(reasoning: Reasoning | None, dialect: ChatDialect) -> Json
         return {}
     effort = reasoning.effort
     if effort is None and reasoning.budget is not None:
-        effort = budget_effort(reasoning.budget)
+        effort = effort_for_budget(reasoning.budget)
     if reasoning.enabled is False:
         effort = "none"
     if dialect.reasoning_option == "effort":
@@ -307,7 +307,7 @@ def _render_switch(reasoning: Reasoning, effort: Effort | None) -> JsonObject:
     rendered: JsonObject = (
         {} if reasoning.enabled is None and reasoning.budget is not None else {"enable_thinking": True}
     )
-    budget = reasoning.budget if reasoning.budget is not None else effort_budget(reasoning.effort or "none")
+    budget = reasoning.budget if reasoning.budget is not None else budget_for_effort(reasoning.effort or "none")
     if budget:
         rendered["thinking_budget"] = budget
     return rendered

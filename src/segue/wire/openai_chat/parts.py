@@ -25,8 +25,8 @@ from segue.canonical.blocks import (
 from segue.errors import InputError, ProjectionError
 from segue.render.constraints import TEXTS
 from segue.wire.json_values import json_type_name, object_or_none, require_object, string_or_none
-from segue.wire.media import add_extension, audio_type, report_dropped_name
-from segue.wire.merge import rewrite_known
+from segue.wire.media import add_extension, detect_audio_type, report_dropped_name
+from segue.wire.merge import replace_modelled_fields
 from segue.wire.openai_chat.dialect import ChatContext, ChatDialect, JsonObject
 from segue.wire.openai_shared import (
     AUDIO_FORMATS,
@@ -132,7 +132,7 @@ def _parse_media(kind: str, part: JsonObject, native: Native) -> Media | None:
             mime, data = split_data_url(inner)
             if data is None and inner.startswith(("http://", "https://")):
                 return Media("audio", url=inner, native=native)
-            return Media("audio", mime=mime or audio_type(data or inner), data=data or inner, native=native)
+            return Media("audio", mime=mime or detect_audio_type(data or inner), data=data or inner, native=native)
         case "input_audio":
             audio = object_or_none(inner) or {}
             data, form = audio.get("data"), audio.get("format")
@@ -205,7 +205,7 @@ def _render_part(block: Block, context: ChatContext, media_kinds: frozenset[str]
             part = {"type": "text", "text": TEXTS.reasoning.format(content=block.text)}
         case _:
             assert_never(block)
-    return part if native is None else rewrite_known(native.fragment, part, PART_KEYS)
+    return part if native is None else replace_modelled_fields(native.fragment, part, PART_KEYS)
 
 
 def _media_label(media: Media) -> str | None:

@@ -18,7 +18,7 @@ from segue.wire.json_values import (
     string_or_none,
     unknown_fields,
 )
-from segue.wire.merge import rewrite_known
+from segue.wire.merge import replace_modelled_fields
 from segue.wire.openai_chat.dialect import ChatContext, ChatDialect, JsonObject
 from segue.wire.openai_chat.items import MESSAGE_KEYS, parse_assistant, render_assistant, render_assistant_same_api
 from segue.wire.replies import report_extra_choices
@@ -172,9 +172,9 @@ def _render_same_api(reply: Reply, fragment: Mapping[str, Any], context: ChatCon
 def _merge_reply(fragment: Mapping[str, Any], body: JsonObject) -> JsonObject:
     """An edited same-API reply: unknown fields are kept."""
     first, *others = cast("list[JsonObject]", fragment.get("choices") or [{}])
-    choice = rewrite_known(first, {key: body["choices"][0][key] for key in _CHOICE_KEYS}, _CHOICE_KEYS)
+    choice = replace_modelled_fields(first, {key: body["choices"][0][key] for key in _CHOICE_KEYS}, _CHOICE_KEYS)
     rendered = {key: value for key, value in body.items() if key in _REPLY_KEYS}
-    return rewrite_known(fragment, {**rendered, "choices": [choice, *others]}, _REPLY_KEYS)
+    return replace_modelled_fields(fragment, {**rendered, "choices": [choice, *others]}, _REPLY_KEYS)
 
 
 def blocks_for_client(given: Sequence[Block], context: ChatContext) -> list[Block]:

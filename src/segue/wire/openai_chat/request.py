@@ -11,7 +11,7 @@ from segue.canonical.blocks import Message, Native, calls_of
 from segue.canonical.pairing import pair
 from segue.canonical.request import Request, Tool
 from segue.errors import InputError
-from segue.models import identify
+from segue.models import parse_model
 from segue.render.report import Report
 from segue.render.transcript import Transcript
 from segue.wire.base import RenderContext
@@ -64,7 +64,7 @@ def parse_request(body: Mapping[str, Any], *, dialect: ChatDialect) -> Request:
         except InputError as error:
             raise error.with_prefix(f"messages[{index}]") from None
     # KIM-08: the API ignores ids and pairs by order.
-    positional = dialect.constraints(identify(model or dialect.default_model)).pairs_by_position
+    positional = dialect.constraints(parse_model(model or dialect.default_model)).pairs_by_position
     return Request(
         pair(messages, positional=positional),
         tools=tuple(_parse_tools(body, dialect)),
@@ -145,7 +145,7 @@ def render_request(transcript: Transcript, render_context: RenderContext, *, dia
             options.response_format, dialect.schema_rules, context.report, strict=dialect.strict_schema_rules
         )
         options = replace(options, response_format=form)
-    model = identify(transcript.model or dialect.default_model)
+    model = parse_model(transcript.model or dialect.default_model)
     options = fit_options(options, dialect, model, declared, context.report)
     rendered = render_options(options, dialect, context.project_name, _custom_names(tools), {})
     if options.stream and not dialect.usage_at_end:

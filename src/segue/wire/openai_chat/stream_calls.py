@@ -125,7 +125,7 @@ class CallAssembler:
         slot.extra.update({key: value for key, value in entry.items() if key not in _KNOWN_KEYS and value is not None})
         self._update_call(slot, raw_id, name, text)
         if text and not (name or raw_id or slot.pending or slot.custom or slot.ended):
-            self._reader.expect_similar("arguments", text, partial(self._append_arguments, slot))
+            self._reader.set_delta_template("arguments", text, partial(self._append_arguments, slot))
 
     def _append_arguments(self, slot: _OpenCall, text: str) -> None:
         """Append arguments to an open call (delta template)."""

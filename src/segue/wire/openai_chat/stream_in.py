@@ -64,7 +64,7 @@ class ChatReader(PayloadReader):
         if payload.get("usage") is not None:
             self._usage = payload["usage"]
         if payload.get("error"):
-            self.failed = parse_error(0, payload)
+            self.error = parse_error(0, payload)
         if not self.opened or len(payload) > len(self._envelope) + 1:
             self._open(payload)
         for entry in cast("list[object]", choices):
@@ -102,7 +102,7 @@ class ChatReader(PayloadReader):
         """A payload without choices: an error, or nothing of interest."""
         flat = payload.get("object") == "error" or isinstance(payload.get("detail"), list)
         if flat or payload.get("error"):
-            self.failed = parse_error(0, payload)
+            self.error = parse_error(0, payload)
 
     def _read_whole_reply(self, payload: JsonObject) -> None:
         body = cast("JsonObject", to_plain_json(payload)) if self.has_split_surrogates else payload
@@ -113,7 +113,7 @@ class ChatReader(PayloadReader):
         if choice.get("finish_reason") is not None:
             self._finish_reason = choice["finish_reason"]
         if choice.get("error"):
-            self.failed = parse_error(0, choice)
+            self.error = parse_error(0, choice)
         # KIM-07
         if choice.get("usage") is not None:
             self._usage = choice["usage"]
@@ -142,7 +142,7 @@ class ChatReader(PayloadReader):
     def _read_text(self, text: str, logprobs: object, *, alone: bool) -> None:
         self._append_text("text", text, self._collect_logprobs(logprobs) if logprobs else None)
         if alone and not logprobs and self._text_run is not None:
-            self.expect_similar("content", text, partial(self.add_text, self._text_run[1]))
+            self.set_delta_template("content", text, partial(self.add_text, self._text_run[1]))
 
     def _read_parts(self, parts: list[object]) -> None:
         """Content in parts: text, and reasoning where the vendor has it there."""
@@ -207,11 +207,11 @@ class ChatReader(PayloadReader):
             return self._whole_reply
         self._end_text_run()
         ended = self._finish_reason is not None or self.done
-        if self.failed is None and self._finish_reason == _ERROR_FINISH:
-            self.failed = ApiError(0, f"the provider ended the reply with `{_ERROR_FINISH}`", kind=_ERROR_FINISH)
-        if not ended and self.failed is None:
-            self.failed = ENDED_EARLY
-        finished = ended and self.failed is None
+        if self.error is None and self._finish_reason == _ERROR_FINISH:
+            self.error = ApiError(0, f"the provider ended the reply with `{_ERROR_FINISH}`", kind=_ERROR_FINISH)
+        if not ended and self.error is None:
+            self.error = ENDED_EARLY
+        finished = ended and self.error is None
         calls = self._calls_assembler.end_all(finished=finished, truncated=self._finish_reason == "length")
         reply = with_streamed_calls(parse_reply(self._body(), dialect=self._dialect), calls)
         return self.emit_finish(msgspec.structs.replace(reply, other_choices=len(self._other_choices)))

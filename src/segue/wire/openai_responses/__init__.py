@@ -13,7 +13,7 @@ from segue.wire.ids import IdScheme, prefix_scheme
 from segue.wire.json_values import JsonObject
 from segue.wire.names import NameRule
 from segue.wire.openai_responses.context import NAMESPACE_SEPARATOR, OPENAI, ResponsesDialect
-from segue.wire.openai_responses.fast import responses_lane
+from segue.wire.openai_responses.fast import responses_fast_path
 from segue.wire.openai_responses.options import VENDOR_OPTION_KEYS
 from segue.wire.openai_responses.reply import parse_reply, render_reply
 from segue.wire.openai_responses.request import BODY_KEYS, ITEM_KEYS, parse_request, render_request
@@ -122,7 +122,7 @@ def make_wire(
         served_families=served_families,
         base_path=base_path,
         key_header=key_header,
-        fast_path=responses_lane(dialect),
+        fast_path=responses_fast_path(dialect),
     )
 
 

@@ -19,12 +19,12 @@ from segue.canonical.ids import raw_id_or_none
 from segue.canonical.json import encode_json_text
 from segue.errors import InputError
 from segue.wire.json_values import JsonObject, json_type_name, object_or_none, string_or_none
-from segue.wire.merge import rewrite_known
+from segue.wire.merge import replace_modelled_fields
 from segue.wire.openai_responses.call_types import CALL_TYPE_BY_OUTPUT, CALL_TYPES
 from segue.wire.openai_responses.context import ParseContext, ResponsesContext, join_name, parse_arguments, split_name
 from segue.wire.openai_responses.parts import parse_parts, render_content
 from segue.wire.openai_responses.required_fields import has_valid_call_id, has_valid_status
-from segue.wire.tools import render_arguments_text, repeated_key_note
+from segue.wire.tools import duplicate_key_extra, render_arguments_text
 
 __all__ = [
     "ABORTED",
@@ -115,7 +115,7 @@ def _parse_function(item: JsonObject, context: ParseContext, *, valid_id: bool) 
         arguments,
         arguments_text=text,
         kind="custom" if free else "function",
-        extra=None if free else repeated_key_note(value, arguments),
+        extra=None if free else duplicate_key_extra(value, arguments),
         origin=_parse_origin(item, "call_id", context),
         # OAI-RESP-17: always a string
         native=context.native(item, valid_id and isinstance(value, str) and has_valid_status(item["type"], item)),
@@ -243,7 +243,7 @@ def render_call(call: ToolCall, context: ResponsesContext) -> JsonObject:
 
 def _merge_item(fragment: Mapping[str, Any], rendered: JsonObject, modelled: frozenset[str]) -> JsonObject:
     known = modelled if has_valid_status(rendered["type"], dict(fragment)) else modelled | {"status"}
-    return rewrite_known(fragment, rendered, known)
+    return replace_modelled_fields(fragment, rendered, known)
 
 
 def project_call_item(item: JsonObject, call: ToolCall, context: ResponsesContext) -> JsonObject:

@@ -26,7 +26,7 @@ from segue.wire.openai_responses.calls import OUTPUT_LIMIT
 from segue.wire.openai_responses.context import NAMESPACE_SEPARATOR, ResponsesDialect
 from segue.wire.openai_responses.request import BODY_KEYS
 
-__all__ = ["responses_lane"]
+__all__ = ["responses_fast_path"]
 
 # Common keys of bodies that have no canonical field.
 _COMMON_KEYS = frozenset(
@@ -249,7 +249,7 @@ def _render_parts(content: Content) -> str | list[_InputText]:
     return content[0] if len(content) == 1 else [_InputText(text) for text in content]
 
 
-def responses_lane(dialect: ResponsesDialect) -> FastPath:
+def responses_fast_path(dialect: ResponsesDialect) -> FastPath:
     return FastPath(
         conversation_key="input",
         items_type=list[_Item],

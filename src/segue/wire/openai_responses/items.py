@@ -35,7 +35,7 @@ from segue.wire.json_values import (
     require_object,
     string_or_none,
 )
-from segue.wire.merge import rewrite_known
+from segue.wire.merge import replace_modelled_fields
 from segue.wire.openai_responses.call_types import CALL_TYPES
 from segue.wire.openai_responses.calls import (
     CALL_KEYS,
@@ -74,8 +74,8 @@ from segue.wire.openai_responses.text import (
 
 __all__ = [
     "ITEM_KEYS",
-    "item_kind",
-    "item_kind_or_none",
+    "item_type",
+    "item_type_or_none",
     "parse_items",
     "parse_reply_items",
     "render_messages",
@@ -91,16 +91,16 @@ Side: TypeAlias = Literal["ai", "human", "tool", "none"]
 # ------------------------------------------------------------------------------------------------------------------ in
 
 
-def item_kind(item: JsonObject) -> str:
+def item_type(item: JsonObject) -> str:
     """The type of an item; messages and references may omit it."""
-    kind = item_kind_or_none(item)
+    kind = item_type_or_none(item)
     if kind is None:
         seen = json_type_name(item.get("type"))
         raise InputError(f"an item needs a `type` or a `role`; its type is {seen}", path="type")
     return kind
 
 
-def item_kind_or_none(item: JsonObject) -> str | None:
+def item_type_or_none(item: JsonObject) -> str | None:
     kind = item.get("type")
     if kind is None and "role" in item:
         return "message"
@@ -119,7 +119,7 @@ def repeated_positions(items: Sequence[object]) -> frozenset[int]:
         if item is None or item_id is None or item.get("type") == "local_shell_call_output":
             continue
         first = known.setdefault(item_id, item)
-        if first is not item and (_is_same_item(first, item) or item_kind_or_none(item) == "item_reference"):
+        if first is not item and (_is_same_item(first, item) or item_type_or_none(item) == "item_reference"):
             repeated.add(place)
     return frozenset(repeated)
 
@@ -138,7 +138,7 @@ def parse_items(
     for index, value in enumerate(items):
         try:
             item = require_object(value)
-            kind = item_kind(item)
+            kind = item_type(item)
             side = _side_of(kind, item, context)
             if index in repeated:
                 if side == "ai":
@@ -275,7 +275,7 @@ def render_messages(messages: Sequence[Message], context: ResponsesContext) -> l
                 items += _render_text_message(message, "developer", context)
     mend = context.dialect.repair_item
     if mend is not None:
-        items = [mend(item, item_kind(item), context.report) for item in items]
+        items = [mend(item, item_type(item), context.report) for item in items]
     # OAI-RESP-14: `compaction_trigger` must be the last item.
     late = [item for item in items[:-1] if item.get("type") == "compaction_trigger"]
     if late:
@@ -297,7 +297,9 @@ def _render_text_message(message: Message, role: str, context: ResponsesContext)
     if native is not None and native.fragment.get("role") in _SPEAKERS:
         role = native.fragment["role"] if role != "user" else role
     rendered: JsonObject = {"role": role, "content": render_content(message.blocks, context)}
-    written = rendered if native is None else rewrite_known(native.fragment, rendered, MESSAGE_KEYS - {"type"})
+    written = (
+        rendered if native is None else replace_modelled_fields(native.fragment, rendered, MESSAGE_KEYS - {"type"})
+    )
     return [_report_dropped_id(written, native, context)]
 
 
@@ -307,7 +309,7 @@ def _is_message(fragment: Mapping[str, Any]) -> bool:
 
 def _drop_repeated_id(item: JsonObject, context: ResponsesContext) -> JsonObject:
     """The item without its id if that is invalid or was used before (OAI-RESP-13)."""
-    kind, item_id = item_kind_or_none(item) or "", item.get("id")
+    kind, item_id = item_type_or_none(item) or "", item.get("id")
     if kind == "additional_tools" and item.get("role") != "developer":
         item = {**item, "role": "developer"}
     if item_id is None or kind == "local_shell_call_output":

@@ -13,7 +13,7 @@ import msgspec
 from segue.canonical.request import Effort, Options, Reasoning, ResponseFormat, ToolChoice
 from segue.errors import InputError
 from segue.models import Model
-from segue.wire.effort import budget_effort
+from segue.wire.effort import effort_for_budget
 from segue.wire.json_values import (
     JsonObject,
     boolean_or_none,
@@ -27,7 +27,7 @@ from segue.wire.names import NameRule
 from segue.wire.openai_responses.context import ResponsesContext, ResponsesDialect
 from segue.wire.openai_shared import (
     VENDOR_OPTIONS,
-    convert_budget,
+    convert_budget_to_effort,
     drop_options,
     fit_options_to_model,
     parse_vendor_options,
@@ -157,7 +157,7 @@ def fit_options(options: Options, model: Model, declared: frozenset[str], contex
     form = options.response_format
     if form is not None and form.kind == "schema" and form.schema is None:
         options = drop_options(options, report, "it has no schema", "response_format")
-    options = convert_budget(fit_options_to_model(options, model, report), report)
+    options = convert_budget_to_effort(fit_options_to_model(options, model, report), report)
     reasoning = options.reasoning
     if reasoning is not None and reasoning.adaptive and reasoning.effort is None:
         report.add("adjusted", "adaptive reasoning dropped: the API has no such option", subject="reasoning")
@@ -210,7 +210,7 @@ def _render_effort(reasoning: Reasoning | None) -> Effort | None:
         return None
     if reasoning.enabled is False:
         return "none"
-    return reasoning.effort or (None if reasoning.budget is None else budget_effort(reasoning.budget))
+    return reasoning.effort or (None if reasoning.budget is None else effort_for_budget(reasoning.budget))
 
 
 def _render_format(form: ResponseFormat) -> JsonObject:

@@ -23,7 +23,7 @@ from segue.wire.json_values import (
     string_or_none,
 )
 from segue.wire.media import add_extension, report_dropped_name
-from segue.wire.merge import rewrite_known
+from segue.wire.merge import replace_modelled_fields
 from segue.wire.openai_responses.context import OPENAI, ResponsesContext, ResponsesDialect
 from segue.wire.openai_shared import AUDIO_TYPES, data_url, fetch_media, image_detail, split_data_url
 
@@ -150,7 +150,11 @@ def render_part(block: Block, context: ResponsesContext) -> JsonObject:
     if native is not None and native.intact:
         return cast("JsonObject", native.fragment)
     part = _render_new_part(block, context)
-    return part if native is None or isinstance(block, Opaque) else rewrite_known(native.fragment, part, PART_KEYS)
+    return (
+        part
+        if native is None or isinstance(block, Opaque)
+        else replace_modelled_fields(native.fragment, part, PART_KEYS)
+    )
 
 
 def _render_new_part(block: Text | Media | Code | Opaque | Thinking, context: ResponsesContext) -> JsonObject:

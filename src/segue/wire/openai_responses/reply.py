@@ -9,12 +9,12 @@ from segue.canonical.blocks import Block, Native, Text, Thinking, ToolCall, Tool
 from segue.canonical.request import Finish, Reply, Usage
 from segue.wire.base import RenderContext
 from segue.wire.json_values import JsonObject, number_or_none, object_or_none, require_list, string_or_none
-from segue.wire.merge import rewrite_known
+from segue.wire.merge import replace_modelled_fields
 from segue.wire.openai_responses.call_types import CALL_TYPES
 from segue.wire.openai_responses.calls import FUNCTION_TYPES, project_call_item
 from segue.wire.openai_responses.context import ResponsesContext, ResponsesDialect, derive_id
 from segue.wire.openai_responses.hosted_types import APPROVAL_REQUEST, HOSTED_TYPES
-from segue.wire.openai_responses.items import item_kind, parse_reply_items, render_reply_items
+from segue.wire.openai_responses.items import item_type, parse_reply_items, render_reply_items
 from segue.wire.openai_responses.request import create_parse_context
 
 __all__ = [
@@ -144,7 +144,7 @@ def render_reply(reply: Reply, render_context: RenderContext, dialect: Responses
     rendered = {
         key: value for key, value in body.items() if key in REPLY_KEYS and (key in own_native.fragment or value)
     }
-    return rewrite_known(own_native.fragment, rendered, REPLY_KEYS)
+    return replace_modelled_fields(own_native.fragment, rendered, REPLY_KEYS)
 
 
 def _drop_broken_calls(reply: Reply, own_native: Native) -> JsonObject | None:
@@ -152,9 +152,9 @@ def _drop_broken_calls(reply: Reply, own_native: Native) -> JsonObject | None:
     call_ids = {call.raw_id for call in reply.calls}
     given = cast("list[JsonObject]", own_native.fragment["output"])
     kept = [
-        item for item in given if item_kind(item) not in _CALL_ITEM_TYPES or item.get("call_id") in (None, *call_ids)
+        item for item in given if item_type(item) not in _CALL_ITEM_TYPES or item.get("call_id") in (None, *call_ids)
     ]
-    same = sum(item_kind(item) in _CALL_ITEM_TYPES for item in kept) == len(reply.calls)
+    same = sum(item_type(item) in _CALL_ITEM_TYPES for item in kept) == len(reply.calls)
     return {**own_native.fragment, "output": kept} if same else None
 
 
@@ -197,7 +197,7 @@ def _render_same_api(reply: Reply, fragment: Mapping[str, Any], context: Respons
     given = cast("list[JsonObject]", fragment["output"])
     calls = iter(reply.calls)
     items = [
-        _project_item(item, next(calls), context) if item_kind(item) in _CALL_ITEM_TYPES else item for item in given
+        _project_item(item, next(calls), context) if item_type(item) in _CALL_ITEM_TYPES else item for item in given
     ]
     same = all(a is b for a, b in zip(items, given, strict=True))
     return cast("JsonObject", fragment) if same else {**fragment, "output": items}

@@ -13,7 +13,7 @@ from segue.canonical.ids import raw_id_or_none
 from segue.canonical.pairing import pair
 from segue.canonical.request import Request, Tool
 from segue.errors import InputError
-from segue.models import identify
+from segue.models import parse_model
 from segue.render.transcript import Transcript
 from segue.wire.base import RenderContext
 from segue.wire.json_values import JsonObject, json_type_name, object_or_none, require_list, string_or_none
@@ -23,7 +23,7 @@ from segue.wire.openai_responses.calls import FUNCTION_TYPES, OUTPUT_TYPES
 from segue.wire.openai_responses.context import ParseContext, ResponsesContext, ResponsesDialect
 from segue.wire.openai_responses.items import (
     ITEM_KEYS,
-    item_kind_or_none,
+    item_type_or_none,
     parse_items,
     render_messages,
     repeated_positions,
@@ -38,7 +38,7 @@ from segue.wire.openai_responses.options import (
 )
 from segue.wire.openai_responses.tools import (
     DECLARING_TYPES,
-    joined_names_by_bare_name,
+    namespaced_names_by_bare_name,
     parse_item_tools,
     parse_tools,
     project_tools,
@@ -65,7 +65,7 @@ def parse_request(body: Mapping[str, Any], dialect: ResponsesDialect) -> Request
     stored = body.get("store") is not False or _previous_state(body, dialect) is not None
     repeated = repeated_positions(items)
     once = [item for place, item in enumerate(items) if place not in repeated] if repeated else items
-    context = create_parse_context(once, model, dialect, names=joined_names_by_bare_name(declared), stored=stored)
+    context = create_parse_context(once, model, dialect, names=namespaced_names_by_bare_name(declared), stored=stored)
     context.continues = context.has_references or _previous_state(body, dialect) is not None
     return Request(
         pair(parse_items(items, context, repeated=repeated)),
@@ -150,7 +150,7 @@ def _previous_state(body: Mapping[str, Any], dialect: ResponsesDialect) -> str |
 def _referenced_ids(items: Sequence[object]) -> list[str]:
     """Ids of referenced stored items that may be calls or outputs."""
     entries = [entry for entry in map(object_or_none, items) if entry is not None]
-    named = [entry.get("id") for entry in entries if item_kind_or_none(entry) == "item_reference"]
+    named = [entry.get("id") for entry in entries if item_type_or_none(entry) == "item_reference"]
     return [name for name in named if isinstance(name, str) and name and not name.startswith(("msg", "rs"))]
 
 
@@ -193,7 +193,7 @@ def render_request(transcript: Transcript, render_context: RenderContext, dialec
     if not is_openai_native(transcript.request.native):
         form = render_format_schema(options.response_format, rules.OPENAI, context.report, strict=rules.OPENAI_STRICT)
         options = msgspec.structs.replace(options, response_format=form)
-    options = fit_options(options, identify(transcript.model), declared, context)
+    options = fit_options(options, parse_model(transcript.model), declared, context)
     rendered = render_options(options, context.project_name, _custom_names(transcript.tools), {})
     body: JsonObject = {} if transcript.model is None else {"model": transcript.model}
     instructions = _render_instructions(transcript.system)
@@ -285,7 +285,7 @@ def _merge_options(transcript: Transcript, original: Mapping[str, Any], context:
     options = transcript.options
     if transcript.model != request.model:
         everything = declared | {tool.name for tool in request.tools}
-        options = fit_options(options, identify(transcript.model), everything, context)
+        options = fit_options(options, parse_model(transcript.model), everything, context)
     before = render_options(request.options, str, custom, original)
     after = render_options(
         options, lambda name: context.project_name(name) if name in declared else name, custom, original

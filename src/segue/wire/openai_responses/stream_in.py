@@ -118,7 +118,7 @@ class ResponsesReader(PayloadReader):
             self._fail(parse_error(0, fields))
 
     def _fail(self, error: ApiError) -> None:
-        self.failed = self.failed or error
+        self.error = self.error or error
 
     def _open(self, response: JsonObject) -> None:
         self._response.update({key: value for key, value in response.items() if value is not None})
@@ -154,12 +154,12 @@ class ResponsesReader(PayloadReader):
         if not self._ended and not self.done:
             self._fail(ENDED_EARLY)
         status = self._response.get("status")
-        whole = self.failed is None and status != "incomplete"
+        whole = self.error is None and status != "incomplete"
         self._items.end_all(ended=whole)
         if not self._ended:
             self._response["status"] = "completed" if whole else "failed"
-        if self.failed is not None and not self._response.get("error"):
-            self._response["error"] = {"code": self.failed.code or "server_error", "message": self.failed.message}
+        if self.error is not None and not self._response.get("error"):
+            self._response["error"] = {"code": self.error.code or "server_error", "message": self.error.message}
         items = self._items.output()
         body = {**self._response, "output": [_close_status(item.fragment, whole=whole) for item in items]}
         calls = [call for item in items for call in item.emitted_calls]

@@ -19,7 +19,7 @@ from segue.canonical.json import parse_argument_text, to_plain_json
 from segue.wire.events import arguments_text
 from segue.wire.json_values import JsonObject, integer_or_none, object_or_none, string_or_none
 from segue.wire.openai_responses.context import ResponsesDialect
-from segue.wire.openai_responses.items import item_kind_or_none, parse_reply_items
+from segue.wire.openai_responses.items import item_type_or_none, parse_reply_items
 from segue.wire.openai_responses.request import create_parse_context
 from segue.wire.openai_responses.stream_lookup import ItemLookup
 from segue.wire.openai_responses.stream_parts import INPUT_KEYS, PartialItem, PartialPart, TextKind
@@ -91,7 +91,7 @@ class ItemAssembler:
         self._current = None
 
     def _expect(self, text: str, emit: Callable[[str], object]) -> None:
-        self._reader.expect_similar("delta", text, emit)
+        self._reader.set_delta_template("delta", text, emit)
 
     def on_text_done(self, payload: JsonObject, kind: TextKind) -> None:
         item = self._lookup.find_or_create(payload.get("item_id"), payload.get("output_index"), kind.item_type)
@@ -257,7 +257,7 @@ class ItemAssembler:
 
     def _finish_item(self, item: PartialItem, final_item: JsonObject) -> None:
         """End an item with its final content, and with what was emitted where that is more or different."""
-        item.kind = item_kind_or_none(final_item) or item.kind
+        item.kind = item_type_or_none(final_item) or item.kind
         if item.kind == "message":
             final_item = self._merge_parts(item, final_item, "content")
         elif item.kind == "reasoning" and not self._covers_emitted(item, final_item):

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from segue.canonical.ids import raw_id_or_none
 from segue.wire.json_values import JsonObject, integer_or_none, object_or_none
-from segue.wire.openai_responses.items import item_kind_or_none
+from segue.wire.openai_responses.items import item_type_or_none
 from segue.wire.openai_responses.stream_parts import PartialItem
 
 __all__ = ["ItemLookup"]
@@ -52,7 +52,7 @@ class ItemLookup:
 
     def find_for_state(self, item: JsonObject, index: object) -> PartialItem:
         """The item that `item` is a newer state of; created if there is none."""
-        kind, item_id = item_kind_or_none(item), item.get("id")
+        kind, item_id = item_type_or_none(item), item.get("id")
         known = self._find(item_id, index, kind)
         call_id = raw_id_or_none(item.get("call_id"))
         if known is not None and call_id and raw_id_or_none(known.fragment.get("call_id")) not in (None, call_id):
@@ -86,7 +86,7 @@ class ItemLookup:
         for index, made in enumerate(map(object_or_none, output)):
             if made is None:
                 continue
-            kind, item_id, call_id = item_kind_or_none(made), made.get("id"), raw_id_or_none(made.get("call_id"))
+            kind, item_id, call_id = item_type_or_none(made), made.get("id"), raw_id_or_none(made.get("call_id"))
             known = [
                 self._by_id.get(item_id) if isinstance(item_id, str) else None,
                 by_call.get(call_id) if call_id else None,

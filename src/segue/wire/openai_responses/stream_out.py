@@ -133,7 +133,7 @@ class ResponsesRenderer(StreamRenderer):
 
     def _render_finish(self, event: Finished) -> Iterator[bytes]:
         yield from self._close_message("incomplete" if render_status(event.finish) == "incomplete" else "completed")
-        ending = render_ending(event.finish, event.cause if self._same_api else None)
+        ending = render_ending(event.finish, event.raw_finish if self._same_api else None)
         yield self._writer.end(ending, self._usage)
 
     def _render_failure(self, error: ApiError) -> Iterator[bytes]:

@@ -11,7 +11,7 @@ from segue.wire.json_values import JsonObject, object_or_none
 from segue.wire.openai_responses.calls import FUNCTION_TYPES, project_call_item
 from segue.wire.openai_responses.context import ResponsesContext
 from segue.wire.openai_responses.hosted_types import HOSTED_TYPES, is_embedded
-from segue.wire.openai_responses.items import item_kind_or_none
+from segue.wire.openai_responses.items import item_type_or_none
 from segue.wire.openai_responses.reply import render_item
 
 __all__ = [
@@ -43,7 +43,7 @@ _STREAMED_TYPES = ("message", "reasoning", *FUNCTION_TYPES)
 
 def is_complete_item(item: Mapping[str, Any]) -> bool:
     """Whether an item has its content already, or is of a type that is not streamed."""
-    kind = item_kind_or_none(cast("JsonObject", item)) or "message"
+    kind = item_type_or_none(cast("JsonObject", item)) or "message"
     if kind in INPUT_EVENTS:
         return bool(item.get(INPUT_EVENTS[kind][1]))
     if kind not in ("message", "reasoning"):
@@ -56,7 +56,7 @@ def is_complete_item(item: Mapping[str, Any]) -> bool:
 def render_block_items(block: Block, suffix: str, context: ResponsesContext) -> list[JsonObject]:
     """The items of a block; same-API the original one, with projected call id and name."""
     native = context.own_native(block.native)
-    if native is None or item_kind_or_none(cast("JsonObject", native.fragment)) is None:
+    if native is None or item_type_or_none(cast("JsonObject", native.fragment)) is None:
         state = "incomplete" if isinstance(block, ToolCall) and block.broken else "completed"
         return render_item(block, suffix, state, context)
     item = cast("JsonObject", native.fragment)

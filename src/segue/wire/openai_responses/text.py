@@ -14,7 +14,7 @@ from segue.canonical.blocks import Block, Native, Origin, Text, Thinking
 from segue.canonical.ids import raw_id_or_none
 from segue.errors import InputError
 from segue.wire.json_values import JsonObject, json_type_name, object_or_none, string_or_none
-from segue.wire.merge import rewrite_known
+from segue.wire.merge import replace_modelled_fields
 from segue.wire.openai_responses.context import ParseContext, ResponsesContext
 from segue.wire.openai_responses.parts import parse_parts
 from segue.wire.openai_responses.required_fields import has_valid_status
@@ -113,7 +113,7 @@ def render_text(block: Text, own_native: Native | None, context: ResponsesContex
     return (
         assistant_message(block.text)
         if own_native is None
-        else rewrite_known(own_native.fragment, assistant_message(block.text), MESSAGE_KEYS)
+        else replace_modelled_fields(own_native.fragment, assistant_message(block.text), MESSAGE_KEYS)
     )
 
 

@@ -38,7 +38,7 @@ from segue.wire.tools import object_schema, undeclarable_message, valid_object_s
 
 __all__ = [
     "DECLARING_TYPES",
-    "joined_names_by_bare_name",
+    "namespaced_names_by_bare_name",
     "parse_item_tools",
     "parse_tools",
     "project_tools",
@@ -77,7 +77,7 @@ def parse_item_tools(items: Iterable[object], dialect: ResponsesDialect) -> Iter
             yield from parse_tools(item["tools"], dialect, f"input[{index}].tools", declared_in=item["type"])
 
 
-def joined_names_by_bare_name(tools: Sequence[Tool]) -> dict[str, str]:
+def namespaced_names_by_bare_name(tools: Sequence[Tool]) -> dict[str, str]:
     """Bare name to namespaced name, if no tool outside namespaces has it. OAI-RESP-18: the first one."""
     plain = {tool.name for tool in tools if NAMESPACE_SEPARATOR not in tool.name}
     found: dict[str, str] = {}

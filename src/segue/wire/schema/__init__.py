@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from segue.canonical.json import encode_json, parse_json_object
 from segue.canonical.request import ResponseFormat, Tool
-from segue.render.report import Kind, Report
+from segue.render.report import FindingKind, Report
 from segue.wire.schema.changes import SchemaChanges
 from segue.wire.schema.containers import FORCED_NULL_CHANGE
 from segue.wire.schema.description import add_to_description, describe_keyword, describe_schema
@@ -46,7 +46,12 @@ def normalize_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def render_schema(
-    parameters: Mapping[str, Any] | None, rules: SchemaRules, report: Report, *, subject: str, kind: Kind = "tools"
+    parameters: Mapping[str, Any] | None,
+    rules: SchemaRules,
+    report: Report,
+    *,
+    subject: str,
+    kind: FindingKind = "tools",
 ) -> dict[str, Any]:
     """The schema of a tool's parameters for the target, always of an object. For rules that are not strict.
 
@@ -104,7 +109,7 @@ class _RenderedSchema(Struct, frozen=True):
     changes: SchemaChanges
     unsupported: str = ""
 
-    def report_and_decode(self, report: Report, *, subject: str, kind: Kind) -> dict[str, Any]:
+    def report_and_decode(self, report: Report, *, subject: str, kind: FindingKind) -> dict[str, Any]:
         self.changes.report(report, subject=subject, kind=kind)
         return parse_json_object(self.data)[0]
 
@@ -155,7 +160,7 @@ def _ensure_object_root(document: Document, rules: SchemaRules, changes: SchemaC
         and not node.keys() & {"enum", "const"}
     ):
         return _replace_root(document, {**node, "type": "object"}, rules)
-    branches = Merger(document, changes).branches(root, "") if rejected else [node]
+    branches = Merger(document, changes).expand_branches(root, "") if rejected else [node]
     objects = [branch for branch in branches if "object" in (types_of(branch) or ["object"])]
     if not objects or root is False:
         if not wrap:

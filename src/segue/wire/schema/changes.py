@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from segue.render.report import Kind, Report
+from segue.render.report import FindingKind, Report
 
 __all__ = ["Location", "SchemaChanges"]
 
@@ -30,7 +30,7 @@ class SchemaChanges:
             self._paths.setdefault(message, []).extend(paths)
         self.widened += other.widened
 
-    def report(self, report: Report, *, subject: str, kind: Kind) -> None:
+    def report(self, report: Report, *, subject: str, kind: FindingKind) -> None:
         for message, paths in self._paths.items():
             unique_paths = list(dict.fromkeys(paths))
             more = f" and {len(unique_paths) - _MAX_SHOWN} more" if len(unique_paths) > _MAX_SHOWN else ""

@@ -67,7 +67,7 @@ class ContainerRenderer:
         self._add_other_keys(node, rest, texts, location, opened=opened)
 
     def _can_declare(self, name: str, location: Location) -> bool:
-        pattern = self._rules.property_names
+        pattern = self._rules.property_name_pattern
         if not self._rules.slash_in_defs and "/" in name and location.path.startswith("$defs."):
             return False
         return pattern is None or re.fullmatch(pattern, name) is not None

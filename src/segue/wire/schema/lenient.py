@@ -146,7 +146,7 @@ class _Renderer:
 
     def _render_properties(self, properties: dict[str, Schema], texts: list[str], path: str) -> Node:
         """Property names that the target rejects move to the description."""
-        pattern = self._rules.property_names
+        pattern = self._rules.property_name_pattern
         kept: Node = {}
         for name, inner in properties.items():
             if pattern is None or re.fullmatch(pattern, name):

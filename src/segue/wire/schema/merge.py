@@ -32,7 +32,7 @@ class Merger:
         self._changes = changes
         self._work = 2000 + 4 * document.size
 
-    def branches(self, schema: Schema, path: str, trail: tuple[str, ...] = ()) -> list[Node]:
+    def expand_branches(self, schema: Schema, path: str, trail: tuple[str, ...] = ()) -> list[Node]:
         """Nodes of which at least one accepts each value that the schema accepts."""
         if isinstance(schema, bool):
             return [{}] if schema else []
@@ -56,12 +56,12 @@ class Merger:
         """Each conjunct as its alternatives, and whether its annotations have priority."""
         name = schema.get("$ref")
         if name is not None and name not in trail:
-            yield self.branches(self._find(name), path, (*trail, name)), False
+            yield self.expand_branches(self._find(name), path, (*trail, name)), False
         for member in schema.get("allOf", ()):
-            yield self.branches(member, path, (*trail, "")), False
+            yield self.expand_branches(member, path, (*trail, "")), False
         for key in ("anyOf", "oneOf"):
             if key in schema:
-                nested = [self.branches(member, path, (*trail, "")) for member in schema[key]]
+                nested = [self.expand_branches(member, path, (*trail, "")) for member in schema[key]]
                 yield [branch for group in nested for branch in group], True
 
     def _cross(self, found: list[Node], others: list[Node], path: str, *, inner_first: bool) -> list[Node]:

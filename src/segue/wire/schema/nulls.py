@@ -43,7 +43,7 @@ def _drop_nulls(value: Any, schema: Schema, document: Document, depth: int) -> A
 
 
 def _accepts_null(schema: Schema, document: Document) -> bool:
-    for branch in Merger(document, SchemaChanges()).branches(schema, ""):
+    for branch in Merger(document, SchemaChanges()).expand_branches(schema, ""):
         values = enum_values(branch)
         if "null" in (types_of(branch) or ["null"]) and (values is None or None in values):
             return True

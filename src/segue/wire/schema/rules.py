@@ -68,7 +68,7 @@ class SchemaRules(Struct, frozen=True):
     formats: frozenset[str] | None = None
     no_lookaround: bool = False
     """Whether patterns with lookaround or back references are rejected."""
-    property_names: str | None = None
+    property_name_pattern: str | None = None
     """What a key of `properties` must match."""
     slash_in_defs: bool = True
     items_required: bool = False
@@ -83,7 +83,7 @@ class SchemaRules(Struct, frozen=True):
     """Whether the schema of a response format must be an object, as that of parameters."""
     openapi: bool = False
     """`nullable` and types in capitals, as OpenAPI 3.0 has them."""
-    depth: int = 40
+    max_object_depth: int = 40
     property_limit: int | None = None
 
     @property
@@ -124,7 +124,7 @@ OPENAI_STRICT = SchemaRules(
     items_required=True,
     closed_objects=True,
     all_required=True,
-    depth=10,
+    max_object_depth=10,
     property_limit=5000,
 )
 # Guide «Tool calls», strict mode (beta): no lengths, no sizes of arrays.
@@ -138,7 +138,9 @@ DEEPSEEK_STRICT = replace(
 
 # ANT-36. Errors seen: «input_schema does not support oneOf, allOf, or anyOf at the top level», «It must match JSON
 # Schema draft 2020-12», «Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'».
-ANTHROPIC = SchemaRules("anthropic", rejected_at_top=_COMBINATIONS | {"$ref"}, property_names=r"[a-zA-Z0-9_.-]{1,64}")
+ANTHROPIC = SchemaRules(
+    "anthropic", rejected_at_top=_COMBINATIONS | {"$ref"}, property_name_pattern=r"[a-zA-Z0-9_.-]{1,64}"
+)
 # Page «Structured outputs», JSON Schema limitations; `output_config.format` and strict tools.
 ANTHROPIC_STRICT = SchemaRules(
     "anthropic-strict",
@@ -147,7 +149,7 @@ ANTHROPIC_STRICT = SchemaRules(
     recursion=False,
     formats=frozenset({"date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"}),
     enum_types=_LITERAL_TYPES,
-    property_names=r"[a-zA-Z0-9_.-]{1,64}",
+    property_name_pattern=r"[a-zA-Z0-9_.-]{1,64}",
     max_min_items=1,
     closed_objects=True,
 )
@@ -215,11 +217,11 @@ KIMI = SchemaRules(
     any_value="types",
     enum_types=frozenset({"number", "string"}),
     enum_limit=1000,
-    property_names=r"(?!(\$defs|\$ref|anyOf|required|additionalProperties)\Z)[\s\S]+",
+    property_name_pattern=r"(?!(\$defs|\$ref|anyOf|required|additionalProperties)\Z)[\s\S]+",
     slash_in_defs=False,
     required_must_be_declared=True,
     must_terminate=True,
-    depth=30,
+    max_object_depth=30,
 )
 
 ROWS = (

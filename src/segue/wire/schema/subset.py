@@ -85,7 +85,7 @@ class _Renderer:
             return self._render_any_value({}, [] if schema else ["no value fits here"])
         outer = {key: value for key, value in schema.items() if key in ANNOTATIONS}
         inner = {key: value for key, value in schema.items() if key not in ANNOTATIONS}
-        if self.budget < 0 or location.level > _MAX_DEPTH or location.objects >= self._rules.depth:
+        if self.budget < 0 or location.level > _MAX_DEPTH or location.objects >= self._rules.max_object_depth:
             self._changes.add("too large or too deep: any value is accepted there", location.path)
             return self._render_any_value(outer, [describe_schema(inner, 1)])
         if inner.keys() == {"$ref"}:
@@ -103,7 +103,7 @@ class _Renderer:
         if endless is not None:
             return self._render_reference(endless, outer, location)
         location = replace(location, trail=(*location.trail, *inlined))
-        branches = self._merger.branches(inner, location.path) if inner.keys() & COMBINATORS else [inner]
+        branches = self._merger.expand_branches(inner, location.path) if inner.keys() & COMBINATORS else [inner]
         return self._render_any_of(
             [node for branch in branches for node in self._render_typed_nodes(branch, location)], outer, location
         )

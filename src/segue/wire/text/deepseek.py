@@ -13,11 +13,11 @@ from itertools import product
 
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
-from segue.wire.text.base import ResultText, Segment, TextFormat
 from segue.wire.text.elements import ElementFormat
 from segue.wire.text.json_calls import call_arguments, function_declaration, render_spaced_json
-from segue.wire.text.reader import Reading
+from segue.wire.text.region_reader import Reading
 from segue.wire.text.special_tokens import TokenReader, TokenSet, parse_call, token_opener
+from segue.wire.text.text_format import ResultText, Segment, TextFormat
 
 __all__ = ["DEEPSEEK_TEXT"]
 
@@ -52,7 +52,7 @@ _OPENING, _BEGIN, _SEPARATOR = _TOKENS.select("section", "call"), _TOKENS.select
 _CLOSING, _ENDS = _TOKENS.select("call end", "section end"), _TOKENS.select("call end")
 _SECTION_ENDS = _TOKENS.select("section end")
 _FENCE, _FENCE_END = TokenSet({"fence": ("```json", "```")}), TokenSet({"fence": "```"})
-_NAME_ENDS = _TOKENS.extended({"line": "\n", "fence": "```", "object": "{"})
+_NAME_ENDS = _TOKENS.with_tokens({"line": "\n", "fence": "```", "object": "{"})
 _LONGEST_NAME = 256
 
 

@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from segue.wire.text.base import BrokenCall, FoundCall, Opener, Segment
 from segue.wire.text.declared_tools import DeclaredTools
 from segue.wire.text.lenient_json import InvalidJsonError, parse_lenient
-from segue.wire.text.reader import Reading
+from segue.wire.text.region_reader import Reading
 from segue.wire.text.special_tokens import TokenReader, TokenSet, parse_call, token_opener
+from segue.wire.text.text_format import BrokenCall, FoundCall, Opener, Segment
 
 __all__ = ["ElementFormat"]
 

@@ -30,10 +30,10 @@ from segue.wire.events import (
 )
 from segue.wire.json_values import object_or_none
 from segue.wire.stream_deltas import TextBuffer
-from segue.wire.text.base import BrokenCall, FoundCall, Segment, TextFormat
 from segue.wire.text.declared_tools import DeclaredTools
 from segue.wire.text.eos import EosFilter
 from segue.wire.text.scan import CallScanner, scan_text
+from segue.wire.text.text_format import BrokenCall, FoundCall, Segment, TextFormat
 
 __all__ = ["TextExtractor", "ThinkTagSplitter", "extract_from_reply"]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from segue.canonical.request import Tool
-from segue.models import identify
+from segue.models import parse_model
 from segue.render.report import Report
 from segue.wire.base import Wire
-from segue.wire.text.base import TextFormat
 from segue.wire.text.declared_tools import DeclaredTools
 from segue.wire.text.extractor import TextExtractor
 from segue.wire.text.registry import TEXT_FORMATS
+from segue.wire.text.text_format import TextFormat
 
 __all__ = ["choose_extractor"]
 
@@ -38,5 +38,5 @@ def choose_extractor(
 def _choose_format(wire: Wire, model: str | None, tool_format: str) -> TextFormat | None:
     if tool_format != "auto":
         return TEXT_FORMATS.get(tool_format)
-    family = identify(model).family if model else None
+    family = parse_model(model).family if model else None
     return TEXT_FORMATS.get(_LEAKED_FORMATS.get(wire.provider) or _LEAKED_FORMATS.get(family or "") or "")

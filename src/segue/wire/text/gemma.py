@@ -16,13 +16,13 @@ from msgspec.structs import replace
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
 from segue.wire.json_values import object_or_none
-from segue.wire.text.base import FoundCall, ResultText, Segment, TextFormat
 from segue.wire.text.gemma_values import QUOTES, convert_to_json, render_key, render_value, sort_keys
 from segue.wire.text.json_calls import named_arguments, parse_json_calls
 from segue.wire.text.lenient_json import InvalidJsonError, find_repeated_key, parse_lenient
 from segue.wire.text.pythonic import convert_python_calls
-from segue.wire.text.reader import Reading
+from segue.wire.text.region_reader import Reading
 from segue.wire.text.special_tokens import TokenReader, TokenSet, build_call, token_opener
+from segue.wire.text.text_format import FoundCall, ResultText, Segment, TextFormat
 
 __all__ = ["GEMMA"]
 

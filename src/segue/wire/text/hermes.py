@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
-from segue.wire.text.base import FoundCall, ResultText, Segment, TextFormat, literal_opener
 from segue.wire.text.json_calls import call_arguments, function_declaration, parse_json_calls, render_spaced_json
 from segue.wire.text.lenient_json import JsonScanner
-from segue.wire.text.reader import Reading, RegionReader
+from segue.wire.text.region_reader import Reading, RegionReader
+from segue.wire.text.text_format import FoundCall, ResultText, Segment, TextFormat, literal_opener
 
 __all__ = ["HERMES", "read_tagged_calls"]
 

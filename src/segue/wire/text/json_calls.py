@@ -11,8 +11,8 @@ from segue.canonical.blocks import ToolCall
 from segue.canonical.json import parse_argument_text
 from segue.canonical.request import Tool
 from segue.wire.json_values import JsonObject, object_or_none
-from segue.wire.text.base import FoundCall
 from segue.wire.text.lenient_json import InvalidJsonError, find_repeated_key, parse_lenient
+from segue.wire.text.text_format import FoundCall
 
 __all__ = ["call_arguments", "function_declaration", "named_arguments", "parse_json_calls", "render_spaced_json"]
 

@@ -13,12 +13,12 @@ from urllib.parse import quote
 
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
-from segue.wire.text.base import ResultText, Segment, TextFormat
 from segue.wire.text.declared_tools import DeclaredTools
 from segue.wire.text.elements import ElementFormat
 from segue.wire.text.json_calls import call_arguments, function_declaration, render_spaced_json
-from segue.wire.text.reader import Reading
+from segue.wire.text.region_reader import Reading
 from segue.wire.text.special_tokens import TokenReader, TokenSet, parse_call, token_opener
+from segue.wire.text.text_format import ResultText, Segment, TextFormat
 
 __all__ = ["KIMI_TEXT"]
 

@@ -17,11 +17,20 @@ from msgspec.structs import replace
 
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
-from segue.wire.text.base import BrokenCall, FoundCall, Match, Opener, ResultText, Segment, TextFormat, literals_opener
 from segue.wire.text.json_calls import call_arguments, function_declaration, parse_json_calls, render_spaced_json
 from segue.wire.text.lenient_json import JsonScanner
 from segue.wire.text.pythonic import convert_python_calls
-from segue.wire.text.reader import Reading, RegionReader
+from segue.wire.text.region_reader import Reading, RegionReader
+from segue.wire.text.text_format import (
+    BrokenCall,
+    FoundCall,
+    Match,
+    Opener,
+    ResultText,
+    Segment,
+    TextFormat,
+    literals_opener,
+)
 
 __all__ = ["LLAMA"]
 

@@ -14,9 +14,9 @@ import html
 import re
 from collections import Counter
 
-from segue.wire.text.base import FoundCall, Opener, Segment, literals_opener
 from segue.wire.text.declared_tools import NestedElements
-from segue.wire.text.reader import Reading, RegionReader
+from segue.wire.text.region_reader import Reading, RegionReader
+from segue.wire.text.text_format import FoundCall, Opener, Segment, literals_opener
 
 __all__ = ["MARKER", "OPENER"]
 

@@ -12,18 +12,18 @@ from collections.abc import Sequence
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
 from segue.wire.json_values import object_or_none, string_or_none
-from segue.wire.text.base import BrokenCall, ResultText, Segment, TextFormat
 from segue.wire.text.json_calls import call_arguments, function_declaration, render_spaced_json
 from segue.wire.text.lenient_json import InvalidJsonError, find_repeated_key, parse_lenient
-from segue.wire.text.reader import Reading
+from segue.wire.text.region_reader import Reading
 from segue.wire.text.special_tokens import TokenReader, TokenSet, build_call, parse_call, token_opener
+from segue.wire.text.text_format import BrokenCall, ResultText, Segment, TextFormat
 
 __all__ = ["MISTRAL_TEXT"]
 
 _CALLS, _ID, _ARGUMENTS = "[TOOL_CALLS]", "[CALL_ID]", "[ARGS]"
 _TOKENS = TokenSet({"calls": _CALLS, "id": _ID, "arguments": _ARGUMENTS})
 _OPENING, _SEPARATORS = _TOKENS.select("calls"), _TOKENS.select("id", "arguments")
-_NAME_ENDS = _TOKENS.extended({"object": "{"})
+_NAME_ENDS = _TOKENS.with_tokens({"object": "{"})
 _LONGEST_NAME = 256
 
 

@@ -29,7 +29,7 @@ from segue.render.report import Report
 from segue.render.transcript import Transcript
 from segue.wire.ids import IdMap
 from segue.wire.names import NameMap
-from segue.wire.text.base import ResultText, TextFormat
+from segue.wire.text.text_format import ResultText, TextFormat
 from segue.wire.tools import to_function_tool
 
 __all__ = ["render_as_text", "text_constraints"]

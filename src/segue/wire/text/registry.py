@@ -6,13 +6,13 @@ import re
 
 from segue.errors import require_string, unknown_name
 from segue.models import Model
-from segue.wire.text.base import TextFormat
 from segue.wire.text.deepseek import DEEPSEEK_TEXT
 from segue.wire.text.gemma import GEMMA
 from segue.wire.text.hermes import HERMES
 from segue.wire.text.kimi import KIMI_TEXT
 from segue.wire.text.llama import LLAMA
 from segue.wire.text.mistral import MISTRAL_TEXT
+from segue.wire.text.text_format import TextFormat
 from segue.wire.text.xml_render import XML, XML_VARIANTS
 
 __all__ = ["FORMATS", "TEXT_FORMATS", "detect_format", "find_format", "select_render_format"]

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from segue.wire.text.base import BrokenCall, FoundCall, Match, Opener, Region, Segment, TextFormat
 from segue.wire.text.declared_tools import DeclaredTools
+from segue.wire.text.text_format import BrokenCall, FoundCall, Match, Opener, Region, Segment, TextFormat
 
 __all__ = ["CallScanner", "Segment", "scan_text"]
 

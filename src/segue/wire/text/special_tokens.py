@@ -11,10 +11,10 @@ from functools import cached_property
 from typing import Any, cast
 
 from segue.wire.json_values import JsonObject
-from segue.wire.text.base import BrokenCall, FoundCall, Match, Opener, Region, Segment
 from segue.wire.text.declared_tools import DeclaredTools
 from segue.wire.text.lenient_json import InvalidJsonError, find_repeated_key, parse_lenient
-from segue.wire.text.reader import Reading, RegionReader
+from segue.wire.text.region_reader import Reading, RegionReader
+from segue.wire.text.text_format import BrokenCall, FoundCall, Match, Opener, Region, Segment
 
 __all__ = ["TokenReader", "TokenSet", "build_call", "parse_call", "token_opener"]
 
@@ -60,7 +60,7 @@ class TokenSet:
     def without(self, kind: str) -> TokenSet:
         return TokenSet({other: tokens for other, tokens in self._tokens_by_kind.items() if other != kind})
 
-    def extended(self, more: Mapping[str, str]) -> TokenSet:
+    def with_tokens(self, more: Mapping[str, str]) -> TokenSet:
         return TokenSet({**self._tokens_by_kind, **more})
 
     def can_begin(self, text: str, place: int = 0) -> bool:

@@ -20,10 +20,10 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from segue.wire.text.base import FoundCall, Opener, Segment, literals_opener
 from segue.wire.text.hermes import read_tagged_calls
 from segue.wire.text.lenient_json import InvalidJsonError, parse_lenient
-from segue.wire.text.reader import Reading, RegionReader
+from segue.wire.text.region_reader import Reading, RegionReader
+from segue.wire.text.text_format import FoundCall, Opener, Segment, literals_opener
 
 __all__ = ["ESCAPABLE_TAG", "OPENER", "unescape_value"]
 

@@ -10,8 +10,8 @@ from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
 from segue.wire.json_values import object_or_none
 from segue.wire.text import minimax
-from segue.wire.text.base import ResultText, TextFormat
 from segue.wire.text.json_calls import function_declaration, named_arguments, render_spaced_json
+from segue.wire.text.text_format import ResultText, TextFormat
 from segue.wire.text.xml_parse import ESCAPABLE_TAG, OPENER
 
 __all__ = ["XML", "XML_VARIANTS"]

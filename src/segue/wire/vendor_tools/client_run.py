@@ -27,18 +27,19 @@ _SETTINGS = (
 
 
 class ClientTool(Struct, frozen=True):
-    """`function` is the function name, None for the name in the declaration; `schema` returns its parameters.
-
-    `item` is the item type of its calls in the source API, `item_members` builds the item's fields from arguments.
-    """
+    """A client-run tool type of one API, and the function tool that replaces it on other APIs."""
 
     api: str
     type_pattern: str
-    function: str | None
+    function_name: str | None
+    """None for the name in the declaration."""
     description: str
-    schema: Callable[[JsonObject], JsonObject]
-    item: str | None = None
-    item_members: Callable[[JsonObject], JsonObject | None] = lambda _arguments: None
+    build_schema: Callable[[JsonObject], JsonObject]
+    """Builds the parameters from the declaration."""
+    item_type: str | None = None
+    """The type of its calls in `api`."""
+    build_item_members: Callable[[JsonObject], JsonObject | None] = lambda _arguments: None
+    """Builds the fields of such a call from arguments."""
     is_excluded: Callable[[JsonObject], bool] = lambda _members: False
 
     def to_function(self, tool: Tool, kind: str, members: JsonObject) -> Tool:
@@ -49,10 +50,10 @@ class ClientTool(Struct, frozen=True):
             for key in _SETTINGS
             if isinstance(members.get(key), str | int) and self.api != _GEMINI
         ]
-        schema = self.schema({**members, "type": kind})
+        schema = self.build_schema({**members, "type": kind})
         if settings:
             description = f"{description} ({', '.join(settings)})"
-        return Tool(self.function or tool.name, description, schema)
+        return Tool(self.function_name or tool.name, description, schema)
 
 
 # -------------------------------------------------------------------------------------------------------------- schemas
@@ -298,5 +299,5 @@ def find_client_tools(api: str, kind: str, members: JsonObject) -> list[ClientTo
         if row.api == api
         and re.fullmatch(row.type_pattern, kind)
         and not row.is_excluded(members)
-        and (row.function is None or row.function not in excluded)
+        and (row.function_name is None or row.function_name not in excluded)
     ]

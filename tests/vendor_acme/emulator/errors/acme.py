@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from segue.emulator.errors import openai_chat
-from segue.emulator.errors.breach import ErrorTexts
-from segue.emulator.errors.openai_style import fixed_error
+from segue.emulator.errors.broken_rule import ErrorTexts
+from segue.emulator.errors.openai_style import error_with_text
 
 ERROR_TEXTS = ErrorTexts(
-    {"OAI-CHAT-03": fixed_error("acme: a tool call has no result", code="unanswered")},
+    {"OAI-CHAT-03": error_with_text("acme: a tool call has no result", code="unanswered")},
     openai_chat.ERROR_TEXTS.standard,
 )

@@ -63,11 +63,9 @@ def tool(
 ) -> FunctionTool | Callable[[Callable[..., Any]], FunctionTool]:
     """Makes a tool from a function. A parameter of type `Context` receives the context of the call.
 
-    With `asks`, the default, every call needs approval. `timeout` is in seconds; `writes` returns the files that a call
-    changes, so that calls that change the same file run in order.
     Parameter descriptions come from `Annotated[int, "how many"]`, from `msgspec.Meta`, or from the docstring.
-    `needs_approval=False` declares that the function has no side effects. `writes` returns the files that a call
-    changes: calls that change the same file run in call order.
+    `needs_approval=False` declares that the function has no side effects. `timeout` is in seconds. `writes` returns the
+    files that a call changes: calls that change the same file run in call order.
     """
 
     def decorate(function: Callable[..., Any]) -> FunctionTool:

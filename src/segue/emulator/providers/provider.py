@@ -14,7 +14,7 @@ from segue.emulator.http_messages import HttpRequest
 from segue.emulator.ids import IdGenerator
 from segue.emulator.json_values import list_or_empty, object_or_none, text_or_none
 from segue.emulator.signatures import PromptPrefix, SignaturePayload, Signer
-from segue.models import Model, identify
+from segue.models import Model, parse_model
 from segue.wire.base import ApiError
 from segue.wire.events import ReplyStart
 from segue.wire.registry import WIRES
@@ -63,7 +63,7 @@ class RequestContext:
 
     @property
     def identified_model(self) -> Model:
-        return identify(self.model)
+        return parse_model(self.model)
 
 
 def bearer_token(http_request: HttpRequest) -> str | None:
@@ -160,7 +160,7 @@ class Provider:
         """Returns the body with the history that the provider stores."""
         return body
 
-    def entries(self, body: Body) -> list[Any]:
+    def conversation_entries(self, body: Body) -> list[Any]:
         """Returns the entries of the conversation."""
         return list_or_empty(body.get(self.wire.conversation_key))
 
@@ -190,7 +190,7 @@ class Provider:
         is_requested = reasoning is not None and bool(
             reasoning.enabled or reasoning.effort or reasoning.budget or reasoning.adaptive
         )
-        return is_requested or context.identified_model.thinking
+        return is_requested or context.identified_model.reasons_by_default
 
     def make_thinking(self, context: RequestContext, index: int, text: str) -> Thinking:
         return Thinking(text, origin=Origin(self.wire.provider, context.model, identity="absent"))

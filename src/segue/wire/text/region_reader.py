@@ -11,9 +11,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Generator
 from typing import TypeAlias, TypeVar
 
-from segue.wire.text.base import BrokenCall, RegionEnd, Segment
 from segue.wire.text.declared_tools import DeclaredTools
 from segue.wire.text.lenient_json import JsonScanner
+from segue.wire.text.text_format import BrokenCall, RegionEnd, Segment
 
 __all__ = ["Reading", "RegionReader"]
 

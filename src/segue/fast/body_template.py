@@ -1,4 +1,4 @@
-"""The frame of a target body: everything but the conversation, made by the full pipeline from a sample."""
+"""The template of a target body: everything but the conversation, made by the full pipeline from a sample."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from segue.fast.sample import Shape, choose_sample, find_shapes, finding_causes,
 from segue.fast.split import SplitBody, require_fast_path
 from segue.pipeline import Conversion, ConvertJob, convert_request
 from segue.render.fast import FastRenderOptions, render_events
-from segue.render.reasoning_request import PLACEHOLDER_INSERTED
+from segue.render.reasoning_options import PLACEHOLDER_INSERTED
 from segue.render.response_format import has_json_word
 from segue.wire.fast_path import FastPath
 from segue.wire.ids import IdMap
 from segue.wire.names import NameMap
-from segue.wire.vendor_tools.declare import is_deferred
+from segue.wire.vendor_tools.convert import is_deferred
 
-__all__ = ["Frame", "build_frame"]
+__all__ = ["BodyTemplate", "build_body_template"]
 
 # How many frames are cached, and the size limit of a cached one.
 _CACHE_SIZE = 32
@@ -32,7 +32,7 @@ _MAX_CACHED_SIZE = 131_072
 _MAX_TOOLS = 64
 
 
-class Frame(Struct, frozen=True):
+class BodyTemplate(Struct, frozen=True):
     """The target body without its conversation; `system_items` is system text before it in the same list.
 
     `verified` are the shapes of events, and their traits, that the fast path renders as the full pipeline does.
@@ -50,12 +50,12 @@ class Frame(Struct, frozen=True):
 
 
 class _CacheEntry:
-    """The frame cached under one key."""
+    """The template cached under one key."""
 
-    __slots__ = ("frame",)
+    __slots__ = ("template",)
 
     def __init__(self) -> None:
-        self.frame: Frame | None = None
+        self.template: BodyTemplate | None = None
 
 
 @lru_cache(maxsize=_CACHE_SIZE)
@@ -63,18 +63,22 @@ def _cache_entry(*_key: object) -> _CacheEntry:
     return _CacheEntry()
 
 
-def build_frame(history: FastHistory, body: SplitBody, job: ConvertJob) -> Frame:
+def build_body_template(history: FastHistory, body: SplitBody, job: ConvertJob) -> BodyTemplate:
     shapes = find_shapes(history)
     head = encode_json(body.items[: history.system_count]) if history.system_count else b""
     is_cacheable = sum(map(len, body.rest.values())) + len(head) < _MAX_CACHED_SIZE
     entry = _cache_entry(*_body_key(body, job), head, *_history_key(history, shapes)) if is_cacheable else _CacheEntry()
-    frame = entry.frame
-    if frame is None or not frame.verified.issuperset(shapes):
-        frame = entry.frame = _verify_sample(history, shapes, body, job, frame.verified if frame is not None else set())
+    template = entry.template
+    if template is None or not template.verified.issuperset(shapes):
+        template = entry.template = _verify_sample(
+            history, shapes, body, job, template.verified if template is not None else set()
+        )
     names = set(history.names)
-    if any(frame.names.render(name) != name for name in names) or (frame.tool_count > _MAX_TOOLS and len(names) > 1):
+    if any(template.names.render(name) != name for name in names) or (
+        template.tool_count > _MAX_TOOLS and len(names) > 1
+    ):
         raise FastPathUnsupportedError
-    return frame
+    return template
 
 
 class _IdentityKey:
@@ -98,7 +102,7 @@ def _body_key(body: SplitBody, job: ConvertJob) -> tuple[object, ...]:
 
 
 def _history_key(history: FastHistory, shapes: Iterable[Shape]) -> tuple[object, ...]:
-    """Return the part of the cache key for the history: what the frame or the kinds of findings depend on."""
+    """Return the part of the cache key for the history: what the template or the kinds of findings depend on."""
     events = history.events
     last = events[-1]
     ends = (events[0], last, events[min(last_user_index(events) + 1, len(events) - 1)])
@@ -113,7 +117,7 @@ def _history_key(history: FastHistory, shapes: Iterable[Shape]) -> tuple[object,
 
 def _verify_sample(
     history: FastHistory, shapes: Mapping[Shape, int], body: SplitBody, job: ConvertJob, verified: set[object]
-) -> Frame:
+) -> BodyTemplate:
     """Convert a sample by the full pipeline, and check that the fast path renders it the same."""
     indexes, covered = choose_sample(history, shapes, len(body.items), verified)
     items = [body.items[index] for index in indexes]
@@ -145,7 +149,7 @@ def _verify_sample(
         key: Raw(b"" if key == fast_path.conversation_key else encode_json(value))
         for key, value in rendered.body.items()
     }
-    return Frame(
+    return BodyTemplate(
         fast_path,
         finished,
         [Raw(encode_json(item)) for item in expected[:head]],

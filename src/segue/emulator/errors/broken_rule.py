@@ -11,12 +11,12 @@ from msgspec import Struct
 from segue.conformance.rule import Violation
 from segue.wire.base import ApiError
 
-__all__ = ["Breach", "ErrorBuilder", "ErrorTexts", "StandardErrors"]
+__all__ = ["BrokenRule", "ErrorBuilder", "ErrorTexts", "StandardErrors"]
 
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 
 
-class Breach(Struct, frozen=True):
+class BrokenRule(Struct, frozen=True):
     """All violations of one rule in a body, in order."""
 
     body: Mapping[str, Any]
@@ -28,7 +28,7 @@ class Breach(Struct, frozen=True):
         return self.violations[0].path
 
     @property
-    def dotted(self) -> str:
+    def dotted_path(self) -> str:
         """The path as `messages.1.content.0`."""
         return self.path.replace("[", ".").replace("]", "")
 
@@ -57,7 +57,7 @@ class Breach(Struct, frozen=True):
         return self.value_at(*self.steps)
 
 
-ErrorBuilder: TypeAlias = Callable[[Breach], ApiError]
+ErrorBuilder: TypeAlias = Callable[[BrokenRule], ApiError]
 
 
 class StandardErrors(Struct, frozen=True):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from segue.canonical.blocks import Message, ToolCall, ToolResponse, calls_of, responses_of
 from segue.view.format import format_arguments, shorten
 
-__all__ = ["CallNumbers"]
+__all__ = ["CallLabels"]
 
 _MAX_ARGUMENTS = 60
 
 
-class CallNumbers:
+class CallLabels:
     """The calls listed so far. Where several are open at once, a call and its result get the same number."""
 
     def __init__(self) -> None:

@@ -239,9 +239,11 @@ def restore_client_call(call: ToolCall, request: Request) -> ToolCall:
             continue
         for declaration in tool_declarations(request, tool):
             for row in find_client_tools(declaration.api, declaration.kind, declaration.members):
-                members = row.item_members(cast("JsonObject", arguments)) if row.function == call.name else None
-                if members is not None and row.item is not None:
-                    item_id = derive_id(row.item.replace("_", ""), call.id)
-                    item = {"type": row.item, "id": item_id, "call_id": "", **members, "status": "completed"}
+                members = (
+                    row.build_item_members(cast("JsonObject", arguments)) if row.function_name == call.name else None
+                )
+                if members is not None and row.item_type is not None:
+                    item_id = derive_id(row.item_type.replace("_", ""), call.id)
+                    item = {"type": row.item_type, "id": item_id, "call_id": "", **members, "status": "completed"}
                     return msgspec.structs.replace(call, native=Native(_RESPONSES, item))
     return call

@@ -52,7 +52,7 @@ class ConversationLog(Protocol):
         """Renders the next request, as `Conversation.render` does."""
         ...
 
-    def set(self, **settings: Any) -> None:
+    def update_settings(self, **settings: Any) -> None:
         """Changes `system`, `tools` or `options`."""
         ...
 
@@ -138,7 +138,7 @@ class InMemoryLog:
     def render(self, target: str, model: str | None = None, **policy: Any) -> Rendered:
         return self.chat.render(cast("Api", target), model, **policy)
 
-    def set(self, **settings: Any) -> None:
+    def update_settings(self, **settings: Any) -> None:
         if unknown := set(settings).difference(_SETTINGS):
             raise InputError(f"unknown setting {min(unknown)!r}; known settings: {', '.join(_SETTINGS)}")
         for name, value in settings.items():
