@@ -41,7 +41,7 @@ class FakeToolbox:
     def find(self, name: str) -> Tool | None:
         return self._tools.get(name)
 
-    def check(self, tool: Tool, arguments: Arguments) -> str | None:
+    def validate_arguments(self, tool: Tool, arguments: Arguments) -> str | None:
         assert self._tools[tool.name] is tool
         assert isinstance(arguments, dict)
         self.checked.append(id(arguments))

@@ -173,10 +173,10 @@ def test_tool_mutation_does_not_change_recorded_arguments(tmp_path: Path) -> Non
 
 def test_a_toolbox_that_fails_fails_the_call_alone(tmp_path: Path) -> None:
     class Bad(FakeToolbox):
-        def check(self, tool: Any, arguments: Any) -> str | None:
+        def validate_arguments(self, tool: Any, arguments: Any) -> str | None:
             if arguments.get("name") == "check":
                 raise ValueError("no\nsuch schema")
-            return super().check(tool, arguments)
+            return super().validate_arguments(tool, arguments)
 
         async def check_permission(self, tool: Any, arguments: Any, approve: Any) -> str | None:
             if arguments.get("name") == "may":

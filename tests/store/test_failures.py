@@ -46,7 +46,7 @@ def test_stale_reader_rereads_before_interrupting_calls(stores, kept, clock: Clo
         lambda kept: kept.cancel(kept.pending[0]),
         lambda kept: kept.mark_sent(),
         lambda kept: kept.record_broken(Reply((Text("half"),))),
-        lambda kept: kept.set(system="other", tools=[]),
+        lambda kept: kept.update_settings(system="other", tools=[]),
         lambda kept: kept.switch("gemini"),
         lambda kept: kept.rename("a name"),
         lambda kept: kept.compress("truncate-results", 0),
@@ -97,12 +97,12 @@ def test_rejected_input_changes_nothing(kept) -> None:
         lambda: kept.add_result("nobody", "x"),
         lambda: kept.add_reply({"what": "is this"}),
         lambda: kept.add_reply(Reply((ToolCall("look", {"a": float("nan")}),))),
-        lambda: kept.set(system="fine", tools=[1]),
-        lambda: kept.set(systen="typo"),
+        lambda: kept.update_settings(system="fine", tools=[1]),
+        lambda: kept.update_settings(systen="typo"),
         lambda: kept.compress("magic", 5),
         lambda: kept.rewind("turn-99"),
         lambda: kept.fork("turn-99"),
-        kept.undo,
+        kept.undo_compression,
     ):
         with pytest.raises(segue.SegueError):
             write()

@@ -83,7 +83,7 @@ def test_reading_ends_no_call_and_the_first_write_does(stores, kept, clock: Cloc
     assert call_states(second) == ["interrupted", "interrupted"]
     synthetic = [entry.completion.synthetic for entry in second.chat.state.history.ledger.values() if entry.completion]
     assert synthetic == ["interrupted: the process that ran it is gone"] * 2
-    assert event_kinds(second)[len(before) :] == ["Cancelled", "Cancelled", "MessageAdded"]
+    assert event_kinds(second)[len(before) :] == ["CallCancelled", "CallCancelled", "MessageAdded"]
     check_renders(second)
 
 
@@ -263,7 +263,7 @@ def test_compressions_are_restored_for_readers(stores, kept, strategy: str) -> N
             kept.add_result(call, "word " * 300)
         kept.add_user("next")
     kept.compress("truncate-results", 3000)
-    kept.undo()
+    kept.undo_compression()
     made = kept.compress(strategy, 1500, summarise=lambda _: "in short")
     kept.add_reply(reply_body("kimi", text="so"))
     assert made.changes
@@ -331,7 +331,7 @@ def test_fork_at_a_turn_includes_late_results_and_undos(stores, kept) -> None:
     kept.add_reply(reply_body("gemini", text="good"))
     for call in (third[2], look, run):
         kept.add_result(call, "late")
-    kept.undo()
+    kept.undo_compression()
     fork = kept.fork("turn-2")
     speakers = [message.speaker for message in fork.messages]
     assert speakers == ["human", "ai", "human", "ai", *["tool"] * 5]
