@@ -155,7 +155,7 @@ def format_count(number: int, noun: str) -> str:
 
 
 def format_changes(changes: Sequence[MessageChange]) -> Iterator[str]:
-    """Describe the changes of a compression, one line for adjacent messages with the same action; long lists are cut."""
+    """Describe the changes of a compression. Adjacent messages with the same action share a line."""
     runs: list[list[MessageChange]] = []
     for change in changes:
         last = runs[-1][-1] if runs else None
