@@ -185,7 +185,7 @@ def render_for(
 
 
 def _report_duplicate_key(call: ToolCall, wire: Wire, report: Report) -> None:
-    """Report a duplicate key in arguments that are encoded anew: only its last value is kept."""
+    """Report a duplicate key in arguments that are encoded again: only its last value is kept."""
     key = (call.extra or {}).get("repeated")
     if key is not None and (call.native is None or call.native.api != wire.name or not call.native.intact):
         why = f"duplicate key {key!r} in the arguments: only the last value is kept"

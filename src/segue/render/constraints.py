@@ -96,9 +96,9 @@ class Constraints(Struct, frozen=True):
     """Whether a message may hold only reasoning."""
     reasoning_precedes_item: bool = False
     """Reasoning directly precedes the item generated with it; without it, that item's id is rejected."""
-    reasoning_required_on_calls: Literal["never", "asked", "default", "always"] = "never"
+    reasoning_required_on_calls: Literal["never", "requested", "default", "always"] = "never"
     """Every message with calls must have reasoning (a placeholder where there is none): while the request turns it on
-    (`asked`), unless it is turned off (`default`), or always."""
+    (`requested`), unless it is turned off (`default`), or always."""
     reasoning_required_on_text: bool = False
     """With `reasoning_required_on_calls`: messages without calls need it too."""
     placeholder_signature: str = ""

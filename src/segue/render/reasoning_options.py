@@ -68,7 +68,7 @@ def _needs_placeholders(draft: Draft) -> bool:
     match draft.constraints.reasoning_required_on_calls:
         case "never":
             return False
-        case "asked":
+        case "requested":
             return draft.reasoning_on
         case "default":
             return settings is None or settings.enabled is not False or not draft.constraints.can_disable_reasoning
