@@ -1,4 +1,4 @@
-"""segue: one conversation with tools, carried from any LLM API to any other, mid-conversation.
+"""segue converts conversations with tool calls from any LLM API to any other, also in the middle of a conversation.
 
 The public names are imported on first use, so that `import segue` is cheap.
 """

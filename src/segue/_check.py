@@ -16,10 +16,10 @@ __all__ = ["check"]
 for _api in WIRES:
     if _api not in apis():
         _name = f"segue/conformance/{_api.replace('-', '_')}.py"
-        raise ImportError(f"{_name} is missing, or has no RULE_SET: the rules of {_api}", name=__name__)
+        raise ImportError(f"the rules of {_api} are missing: no RULE_SET in {_name}", name=__name__)
 for _profile in SERVERS:
     if _profile not in profile_names():
-        raise ImportError(f"no PROFILES in segue/conformance/profiles has the rules of {_profile}", name=__name__)
+        raise ImportError(f"the rules of {_profile} are missing in segue/conformance/profiles", name=__name__)
 
 
 def check(body: Body, api: Api, *, model: str | None = None, profile: Profile | None = None) -> Verdict:

@@ -98,11 +98,11 @@ class Rendered:
 
     @property
     def sent_request(self) -> SentRequest:
-        """The target, and the projected tool names."""
+        """The request as sent: target, model, tools and projected names. Needed to read its reply."""
         return self._sent_request
 
     def open_reader(self) -> ReplyReader:
-        """Return a reader for the provider's stream: `feed` it the bytes; `close` returns a reply for `add_reply`."""
+        """Return a reader for the streamed reply: `feed` takes bytes, `close` returns a reply for `add_reply`."""
         return ReplyReader(self._sent_request)
 
 
@@ -120,7 +120,7 @@ class _Target(msgspec.Struct, frozen=True):
 
     @property
     def can_cache(self) -> bool:
-        """Whether the rendered prefix can be cached: not with text formats or reasoning bound to its prefix."""
+        """Whether the rendered prefix can be cached: not for text tool formats or reasoning bound to its prefix."""
         if self.tool_format in TEXT_FORMATS:
             return False
         return self.wire.constraints(parse_model(self.model or self.wire.default_model)).reasoning_binding != "prefix"
@@ -203,17 +203,17 @@ class ConversationState:
         why: str = "cancelled",
     ) -> Message:
         """Return the message with the result or other outcome of a call, without adding it."""
-        found = self.find_call(call)
+        tool_call = self.find_call(call)
         if outcome is not None:
             text = TEXTS.cancelled if outcome == "cancelled" else TEXTS.interrupted
-            response = found.respond(text, error=True, outcome=outcome, synthetic=why)
+            response = tool_call.respond(text, error=True, outcome=outcome, synthetic=why)
         elif content is None or isinstance(content, str):
-            response = found.respond(content or "", error=error)
+            response = tool_call.respond(content or "", error=error)
         elif is_blocks(content) or is_content_parts(content):
-            response = found.respond(coerce_blocks(cast("Content", content)), error=error)
+            response = tool_call.respond(coerce_blocks(cast("Content", content)), error=error)
         else:
-            response = found.respond((), structured=to_plain_json(content), error=error)
-        return Message("tool", (response,), turn_key=self.history.ledger[found.id].turn_key)
+            response = tool_call.respond((), structured=to_plain_json(content), error=error)
+        return Message("tool", (response,), turn_key=self.history.ledger[tool_call.id].turn_key)
 
     def find_call(self, call: ToolCall | str) -> ToolCall:
         """Return the call given as a `ToolCall`, a canonical id, or a raw id in the newest turn."""
@@ -221,11 +221,11 @@ class ConversationState:
         key = call.id if isinstance(call, ToolCall) else call
         if key in ledger:
             return ledger[key].call
-        same = [found for found in self.history.newest_calls if found.origin.raw_id == key]
-        waiting = [found for found in same if ledger[found.id].state == "pending"]
-        if not same:
+        matching = [candidate for candidate in self.history.newest_calls if candidate.origin.raw_id == key]
+        pending = [candidate for candidate in matching if ledger[candidate.id].state == "pending"]
+        if not matching:
             raise InputError(f"unknown tool call {key!r}: not in this conversation, nor a raw id in its newest turn")
-        return (waiting or same)[0]
+        return (pending or matching)[0]
 
 
 class Conversation:
@@ -261,7 +261,7 @@ class Conversation:
     @tools.setter
     def tools(self, declarations: Sequence[Tool | Mapping[str, Any]]) -> None:
         self._update_request(
-            tools=tuple(tool for at, given in enumerate(declarations) for tool in _parse_tools(given, at))
+            tools=tuple(tool for position, entry in enumerate(declarations) for tool in _parse_tools(entry, position))
         )
 
     @property
@@ -295,10 +295,10 @@ class Conversation:
 
     @classmethod
     def _from_request(cls, request: Request, messages: Iterable[Message], *, turns: int = 0) -> Conversation:
-        made = cls()
-        made.state.request = msgspec.structs.replace(request, messages=())
-        made.state.history = History(messages, turns=turns)
-        return made
+        chat = cls()
+        chat.state.request = msgspec.structs.replace(request, messages=())
+        chat.state.history = History(messages, turns=turns)
+        return chat
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -350,7 +350,7 @@ class Conversation:
         in the result, and in the report of the next request to each target.
         """
         request = msgspec.structs.replace(self.state.request, messages=self.state.history.complete_from_ledger()[0])
-        made = compress(
+        result = compress(
             # Reasoning is bound to its prefix before the compression.
             record_prefixes(request),
             strategy,
@@ -359,13 +359,16 @@ class Conversation:
             summarise=summarise,
             has_provider_state=request.continues is not None,
         )
-        if made.changes:
-            self.state.history.replace_messages(made.messages)
-            self.state.compression_changes += made.changes
-        return made
+        if result.changes:
+            self.state.history.replace_messages(result.messages)
+            self.state.compression_changes += result.changes
+        return result
 
     def mark_sent(self) -> None:
-        """Mark the last request as sent: calls with a synthetic result in it become interrupted, results final."""
+        """Mark the last request as sent: its results are final.
+
+        Calls that got a synthetic result in it are recorded as interrupted.
+        """
         for call_id in self.state.synthetic_calls:
             entry = self.state.history.ledger.get(call_id)
             if entry is not None and entry.state == "pending" and not entry.rewound:
@@ -389,7 +392,7 @@ class Conversation:
         self.state.history.add(self.state.build_outcome(call, outcome="interrupted", why=why))
 
     def add_blocks(self, *blocks: Block, speaker: Speaker | None = None) -> tuple[Message, ...]:
-        """Add blocks of any source, such as parsed items, each with its natural speaker unless `speaker` is given.
+        """Add blocks, such as parsed items. Without `speaker`, each block gets the default speaker of its type.
 
         Calls get this conversation's ids; results are paired by raw id, or by name and order.
         """
@@ -409,7 +412,7 @@ class Conversation:
         return tuple(added)
 
     def _clear_foreign_id(self, block: Block) -> Block:
-        """Clear an id that is not one of this conversation: an item parsed alone has an id of its own."""
+        """Clear an id that this conversation did not assign: an item that was parsed alone has one."""
         if isinstance(block, ToolCall):
             return msgspec.structs.replace(block, id="")
         if isinstance(block, ToolResponse) and block.call_id not in self.state.history.ledger:
@@ -417,7 +420,7 @@ class Conversation:
         return block
 
     def _is_hosted_result(self, response: ToolResponse) -> bool:
-        """Whether the newest call of this raw id is hosted: a result alone may not show it."""
+        """Whether the newest call with this raw id is hosted: the result itself may not contain that."""
         raw_id = response.origin.raw_id
         calls = (entry.call for entry in reversed(self.state.history.ledger.values()) if not entry.rewound)
         call = next((call for call in calls if call.origin.raw_id == raw_id), None) if raw_id is not None else None
@@ -448,24 +451,24 @@ class Conversation:
             model = request.model
         destination = _Target(wire, model, tool_format, policy, fetch)
         cache = self._find_render_cache(destination)
-        whole = cache.render(request, self.state.history) if cache is not None else None
-        if whole is not None:
-            report = ChainedReport((self._history_report(destination), whole.report))
-            rendered = Rendered(report, destination.sent_request(request, whole.names), fragments=whole.fragments)
-            return self._record_sent(rendered, whole.transcript, whole.newest_report)
+        cached = cache.render(request, self.state.history) if cache is not None else None
+        if cached is not None:
+            report = ChainedReport((self._history_report(destination), cached.report))
+            rendered = Rendered(report, destination.sent_request(request, cached.names), fragments=cached.fragments)
+            return self._record_sent(rendered, cached.transcript, cached.newest_report)
         report = Report()
-        messages, supplied = self.state.history.complete_from_ledger()
-        transcript, made = destination.render(msgspec.structs.replace(request, messages=messages), report)
+        messages, restored_ids = self.state.history.complete_from_ledger()
+        transcript, full = destination.render(msgspec.structs.replace(request, messages=messages), report)
         if cache is not None:
-            cache.start(request, self.state.history, made, report, transcript)
-        report = ChainedReport((self._history_report(destination, supplied), report))
-        rendered = Rendered(report, destination.sent_request(request, made.names), body=made.body)
+            cache.start(request, self.state.history, full, report, transcript)
+        report = ChainedReport((self._history_report(destination, restored_ids), report))
+        rendered = Rendered(report, destination.sent_request(request, full.names), body=full.body)
         return self._record_sent(rendered, transcript, report)
 
-    def _history_report(self, target: _Target, supplied: Iterable[str] = ()) -> Report:
-        """Report conflicts in the history, and changes by compressions that this target's reports do not have yet."""
+    def _history_report(self, target: _Target, restored_ids: Iterable[str] = ()) -> Report:
+        """Report restored calls and results, conflicting results, and compressions not yet reported for this target."""
         report = Report()
-        for call_id in supplied:
+        for call_id in restored_ids:
             report.add("supplied", "missing call or result restored from the conversation", call_id=call_id)
         for call_id, entry in self.state.history.conflicting.items():
             for response in entry.evidence:
@@ -492,7 +495,7 @@ class Conversation:
         return cache
 
     def _record_sent(self, rendered: Rendered, transcript: Transcript, report: Report) -> Rendered:
-        """Record the transcript, the synthetic results and the names that the next reply belongs to."""
+        """Record the rendered request: the next reply is parsed as the reply to it."""
         self.state.sent_transcript = transcript if parse_model(transcript.model).family else None
         self.state.synthetic_calls = [
             finding.call_id for finding in report.of("synthetic") if finding.call_id is not None
@@ -501,31 +504,31 @@ class Conversation:
         return rendered
 
     def dump(self) -> bytes:
-        """Encode the conversation in its stored form, with the ledger."""
+        """Encode the conversation in its stored form, with all tool calls and results."""
         history = self.state.history
         request = msgspec.structs.replace(self.state.request, messages=history.messages)
-        more = {"tokens": msgspec.to_builtins(self.state.estimate)} if self.state.estimate.learned else {}
+        extra_fields = {"tokens": msgspec.to_builtins(self.state.estimate)} if self.state.estimate.learned else {}
         if self.state.compression_changes:
-            more["compressed"] = msgspec.to_builtins(self.state.compression_changes)
+            extra_fields["compressed"] = msgspec.to_builtins(self.state.compression_changes)
         ledger = [encode_value(entry) for entry in history.ledger.values()]
-        return dumps(request, turns=history.turns, ledger=ledger, **more)
+        return dumps(request, turns=history.turns, ledger=ledger, **extra_fields)
 
     @classmethod
     def load(cls, data: bytes) -> Conversation:
         """Load a conversation stored by `dump`."""
         request, envelope = loads(data)
-        made = cls._from_request(request, request.messages, turns=int(envelope.get("turns", 0)))
+        chat = cls._from_request(request, request.messages, turns=int(envelope.get("turns", 0)))
         stored = enumerate(envelope.get("ledger", ()))
-        made.state.history.restore(decode_interaction(entry, f"ledger[{position}]") for position, entry in stored)
-        made.state.estimate = msgspec.convert(envelope.get("tokens", {}), warm_type(TokenEstimator))
-        made.state.compression_changes = [
-            msgspec.convert(note, warm_type(MessageChange)) for note in envelope.get("compressed", ())
+        chat.state.history.restore(decode_interaction(entry, f"ledger[{position}]") for position, entry in stored)
+        chat.state.estimate = msgspec.convert(envelope.get("tokens", {}), warm_type(TokenEstimator))
+        chat.state.compression_changes = [
+            msgspec.convert(change, warm_type(MessageChange)) for change in envelope.get("compressed", ())
         ]
-        return made
+        return chat
 
 
 def _default_speaker(block: Block) -> Speaker:
-    """Return the natural speaker of a block: `tool` for results, `human` for approval answers, else `ai`."""
+    """Return the default speaker of a block: `tool` for results, `human` for approval answers, else `ai`."""
     if isinstance(block, ToolResponse) and not block.hosted:
         return "tool"
     return "human" if isinstance(block, Opaque) and block.origin.is_approval else "ai"

@@ -35,7 +35,7 @@ __all__ = ["Body", "Converted", "build_policy", "convert"]
 
 
 class Converted:
-    """A converted body, its report, and the way back for the provider's reply.
+    """A converted body and its report. `reply` and `stream` convert the provider's reply back to the source API.
 
     `report` lists what was changed or dropped. `reply_report` is the report of the last `reply`.
     """
@@ -53,7 +53,10 @@ class Converted:
         body: dict[str, Any] | None = None,
         data: bytes | None = None,
     ) -> None:
-        """`body` or `data` is given; the other is computed on first access, and so is `request` from `source_data`."""
+        """Either `body` or `data` is required; the other is computed on first access.
+
+        Without `request`, it is parsed from `source_data` on first access.
+        """
         self.report: Report = report
         self.reply_report: Report | None = None
         self._source = source
@@ -97,7 +100,7 @@ class Converted:
         return self._source.parse_request(parse_json_object(self._source_data)[0])
 
     def _requested_model(self) -> str | None:
-        """Return the model named in the body: not every API repeats it in the reply."""
+        """Return the model named in the body, for replies that do not contain it."""
         model = self.body.get("model", self.body.get("modelId"))
         return model if isinstance(model, str) else None
 
@@ -133,7 +136,7 @@ class Converted:
         return encode_json(self.reply(data))
 
     def stream(self) -> ReplyStream:
-        """Return a converter for a streamed reply: `feed` it the target's bytes, and send its output to the caller."""
+        """Return a converter for a streamed reply: `feed` takes the target's bytes and returns bytes for the caller."""
         return ReplyStream(
             self._request,
             source=self._source,
@@ -147,7 +150,10 @@ class Converted:
         )
 
     def _build_extractor(self, report: Report, *, turn_key: str) -> TextExtractor:
-        """Return the extractor for tool calls in text; same-API only leaked calls are extracted, `<think>` stays."""
+        """Return the extractor for tool calls in text.
+
+        In a same-API conversion without a text tool format, `<think>` tags stay in the text.
+        """
         tools = [msgspec.structs.replace(tool, name=self._names.render(tool.name)) for tool in self._request.tools]
         is_cross_api = self._source.name != self._target.name
         return choose_extractor(
@@ -176,11 +182,11 @@ def convert(
     pending: PendingPolicy = "complete",
     orphans: OrphanPolicy = "text",
 ) -> Converted:
-    """Convert a request body of one API to a body that another one accepts, with a report of each decision.
+    """Convert a request body to a body that another API accepts. The report lists every change.
 
-    `source` None: detected by the body's shape, then by its model name. `model` is the target's; without one the body's
-    own is kept same-API and dropped cross-API. `profile` names a server with its own rules for openai-chat.
-    A bare list of messages is accepted too.
+    Without `source`, the API is detected by the body's shape, then by its model name. `model` is the target's model;
+    without it, the model in the body is kept same-API and dropped cross-API. `profile` names a server with its own
+    rules for `openai-chat`, such as `vllm` or `groq`. A bare list of messages is accepted too.
     """
     require_string(model, "model", required=False)
     require_string(tool_format, "tool_format")
@@ -214,11 +220,11 @@ def convert(
     )
 
 
-def build_policy(**chosen: str) -> Policy:
+def build_policy(**values: str) -> Policy:
     """Return the policy with these values; raise `InputError` for an invalid one."""
     try:
-        return msgspec.convert(chosen, warm_type(Policy))
+        return msgspec.convert(values, warm_type(Policy))
     except msgspec.ValidationError as error:
         name = str(error).partition(" - at `$.")[2].rstrip("`")
-        values = get_args(get_type_hints(Policy)[name])
-        raise InputError(f"{chosen[name]!r} is not one of {', '.join(values)}", path=name) from None
+        allowed = get_args(get_type_hints(Policy)[name])
+        raise InputError(f"{values[name]!r} is not one of {', '.join(allowed)}", path=name) from None

@@ -21,9 +21,9 @@ __all__ = ["Extracted", "extract"]
 
 
 class Extracted:
-    """The text without its calls, the reasoning at its beginning, the calls, and the report.
+    """Tool calls extracted from a text. `text` is the rest of it, `thinking` the reasoning at its beginning.
 
-    `format` is the format used, or None where none was detected.
+    `format` is the text tool format, or None if none was detected.
     """
 
     def __init__(self, reply: Reply, report: Report, format: str | None) -> None:
@@ -38,9 +38,9 @@ class Extracted:
 
 
 def extract(text: str, format: TextFormat = "auto", *, tools: object = None) -> Extracted:
-    """Extract the calls from a text in this format; `auto` detects it by its markers.
+    """Extract the tool calls from a text; `auto` detects the format by its markers.
 
-    `tools` are declarations of any API: arguments written without types get the declared ones.
+    `tools` are declarations of any API. Arguments in a format without types are converted to the declared types.
     """
     require_string(text, "text")
     require_string(format, "format")
@@ -53,20 +53,20 @@ def extract(text: str, format: TextFormat = "auto", *, tools: object = None) -> 
 
 
 def _parse_tools(tools: object) -> list[Tool]:
-    """Parse declarations given as a list, as JSON, or as a body that has them."""
+    """Parse tool declarations: a list, JSON, or an object with a `tools` list."""
     value = parse_json(tools)[0] if isinstance(tools, bytes | bytearray | str) else tools
     if isinstance(value, Mapping):
         value = cast("Mapping[str, Any]", value).get("tools")
     if not isinstance(value, Sequence) or isinstance(value, str | bytes):
         raise InputError("a list of tool declarations was expected", path="tools")
     entries = cast("Sequence[object]", value)
-    found: list[Tool] = []
+    parsed: list[Tool] = []
     for place, entry in enumerate(entries):
         if not isinstance(entry, Mapping):
             raise InputError("a tool's declaration must be an object", path=f"tools[{place}]")
         try:
-            found += parse_declaration(cast("Mapping[str, Any]", entry), place)
+            parsed += parse_declaration(cast("Mapping[str, Any]", entry), place)
         except InputError as error:
-            # `extract` has no argument `source`.
+            # The message suggests the argument `source`, which `extract` does not have.
             raise InputError(error.message.partition("; name `source`")[0], path=error.path) from None
-    return found
+    return parsed

@@ -23,8 +23,8 @@ __all__ = ["parse_item", "render_item"]
 def parse_item(payload: Body, provider: str, wire_type: str | None = None) -> list[Block]:
     """Parse a payload into blocks: a call, an output, or both.
 
-    `wire_type` is the catalogue's name of its type, needed only where the payload alone is ambiguous. A type that is
-    not in the catalogue is kept whole, as `Opaque`.
+    `wire_type` is the name of its type in docs/types.md, needed only where the payload alone is ambiguous. A type that
+    is not listed there is kept whole, as `Opaque`.
     """
     value, _ = parse_json_object(payload)
     entry = find_entry(value, provider, wire_type)
@@ -39,17 +39,21 @@ def parse_item(payload: Body, provider: str, wire_type: str | None = None) -> li
 
 
 def _make_native(value: JsonObject, provider: str) -> Native:
-    """Return the fragment as one of the provider's wire where that renders it unchanged, else marked as an item."""
-    plain = GENERIC_TYPES[provider]
-    body = plain.body(value)
+    """Return the payload as a native fragment.
+
+    It is attributed to the provider's API if a request of that API can carry it unchanged, else marked as an item.
+    """
+    generic = GENERIC_TYPES[provider]
+    body = generic.body(value)
     try:
-        blocks = [block for message in WIRES[plain.api].parse_request(body).messages[1:-1] for block in message.blocks]
+        blocks = [
+            block for message in WIRES[generic.api].parse_request(body).messages[1:-1] for block in message.blocks
+        ]
         # Reasoning is bound to its conversation.
         if len(blocks) == 1 and isinstance(blocks[0], Opaque | Text | Media):
-            api = cast("Api", plain.api)
-            made = convert(body, source=api, target=api).body
-            if _contains(made, value):
-                return Native(plain.api, value)
+            api = cast("Api", generic.api)
+            if _contains(convert(body, source=api, target=api).body, value):
+                return Native(generic.api, value)
     except InputError:
         pass
     return Native(f"{provider}/item", value, intact=False)
@@ -59,29 +63,30 @@ def _contains(holder: object, value: JsonObject) -> bool:
     if holder == value:
         return True
     inner = cast("JsonObject", holder).values() if isinstance(holder, dict) else holder
-    return isinstance(holder, dict | list) and any(_contains(one, value) for one in cast("Iterable[object]", inner))
+    return isinstance(holder, dict | list) and any(_contains(item, value) for item in cast("Iterable[object]", inner))
 
 
 def render_item(blocks: Sequence[Block] | Block, provider: str, wire_type: str | None = None) -> dict[str, Any]:
-    """Render blocks as one payload: the one they were parsed from, or a new one."""
+    """Render blocks as one payload: unchanged blocks as they were parsed, others as a new payload."""
     listed = [blocks] if isinstance(blocks, Block) else list(blocks or ())
     if not listed or not all(isinstance(block, Block) for block in listed):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError("blocks were expected, as returned by `parse_item`", path="blocks")
-    unknown = _unknown_payload(listed, provider)
-    if unknown is not None and wire_type is None:
-        return unknown
+    payload = _payload_of_unknown_type(listed, provider)
+    if payload is not None and wire_type is None:
+        return payload
     entry = _find_entry(listed, provider, wire_type)
     return render_payload(listed, entry, SHAPES[entry.provider][entry.wire_type])
 
 
-def _unknown_payload(blocks: Sequence[Block], provider: str) -> JsonObject | None:
+def _payload_of_unknown_type(blocks: Sequence[Block], provider: str) -> JsonObject | None:
+    """Return the original payload of an `Opaque` block whose type is not in the catalog."""
     native = blocks[0].native
     if len(blocks) != 1 or not isinstance(blocks[0], Opaque) or native is None:
         return None
     if blocks[0].origin.provider != provider or blocks[0].origin.wire_type is not None:
         return None
-    named = GENERIC_TYPES[provider].has_other_apis and bool(string_or_none(native.fragment.get("type")))
-    if not native.intact and not named:
+    has_type = bool(string_or_none(native.fragment.get("type")))
+    if not native.intact and not (GENERIC_TYPES[provider].has_other_apis and has_type):
         raise InputError(f"{blocks[0].kind} is not an item that {provider} accepts", path="blocks")
     return dict(native.fragment)
 
@@ -95,6 +100,6 @@ def _find_entry(blocks: Sequence[Block], provider: str, wire_type: str | None) -
             return get_entry(provider, origin.wire_type)
     if provider not in GENERIC_TYPES:
         raise unknown_name("provider", provider, GENERIC_TYPES, path="provider")
-    plain = GENERIC_TYPES[provider]
-    called = any(isinstance(block, ToolCall) for block in blocks)
-    return get_entry(plain.provider, plain.call if called else plain.output)
+    generic = GENERIC_TYPES[provider]
+    has_call = any(isinstance(block, ToolCall) for block in blocks)
+    return get_entry(generic.provider, generic.call if has_call else generic.output)

@@ -1,6 +1,6 @@
 """`segue.repair`: make a body valid with as few changes as possible, and list them.
 
-A repair is a same-API conversion: what the API accepts is unchanged, what it would reject is repaired.
+A repair is a same-API conversion: only what the API would reject is changed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ID_KEYS = ("id", "call_id", "tool_call_id", "tool_use_id")
 
 
 class Change(Struct, frozen=True, omit_defaults=True):
-    """One change of a body. `path` is the path in the repaired body; for a removed value, that in the original.
+    """One change of a body. `path` is the path in the repaired body; for a removed value, in the original.
 
     `origin` is the original path of a moved item.
     """
@@ -52,10 +52,10 @@ class Change(Struct, frozen=True, omit_defaults=True):
 class Repaired(Converted):
     """A conversion with the list of its changes. `str(repaired)` is a readable diff."""
 
-    def __init__(self, conversion: Converted, given: Mapping[str, Any], *, keep_model: bool) -> None:
+    def __init__(self, conversion: Converted, original: Mapping[str, Any], *, keep_model: bool) -> None:
         self.__dict__.update(conversion.__dict__)
-        self.body = _restore_model(given, conversion.body) if keep_model else conversion.body
-        self.changes: tuple[Change, ...] = tuple(_diff_values(given, self.body, ""))
+        self.body = _restore_model(original, conversion.body) if keep_model else conversion.body
+        self.changes: tuple[Change, ...] = tuple(_diff_values(original, self.body, ""))
 
     def __str__(self) -> str:
         """Return a line for each change, then a line for each reason."""
@@ -67,23 +67,24 @@ class Repaired(Converted):
 def repair(body: Body, api: Api, *, model: str | None = None, profile: Profile | None = None) -> Repaired:
     """Repair a body of `api` with as few changes as possible; a valid one is returned byte-equal.
 
-    `model` selects the rules where that is not the body's own model; it is not written into the body.
+    `model` selects the rules if it differs from the model in the body; it is not written into the body.
     """
     wire = find_wire(api, argument="api")
     body = wrap_messages(body, api)
-    given, surrogates = parse_json_object(body)
+    original, surrogates = parse_json_object(body)
     reject_duplicate_key(body, wire.conversation_key)
-    conversion = convert(body if surrogates else given, source=api, target=api, model=model, profile=profile)
-    repaired = Repaired(conversion, given, keep_model=model is not None)
+    conversion = convert(body if surrogates else original, source=api, target=api, model=model, profile=profile)
+    repaired = Repaired(conversion, original, keep_model=model is not None)
     if not repaired.changes and isinstance(body, bytes | bytearray) and not surrogates:
         repaired.data = bytes(body)
     return repaired
 
 
-def _restore_model(given: Mapping[str, Any], made: Mapping[str, Any]) -> dict[str, Any]:
-    if "model" in given:
-        return {**made, "model": given["model"]}
-    return {key: value for key, value in made.items() if key != "model"}
+def _restore_model(original: Mapping[str, Any], converted: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the converted body with the model of the original one, or with none."""
+    if "model" in original:
+        return {**converted, "model": original["model"]}
+    return {key: value for key, value in converted.items() if key != "model"}
 
 
 def _format_value(value: object) -> str:
@@ -114,8 +115,8 @@ def _diff_objects(before: Mapping[str, Any], after: Mapping[str, Any], path: str
 def _diff_lists(before: Sequence[Any], after: Sequence[Any], path: str) -> Iterator[Change]:
     """Match items by their whole value, by all but their ids, by their ids, or by kind and order; yield the changes."""
     origins = _match_items(before, after)
-    gone = sorted(set(range(len(before))) - {origin for origin in origins if origin is not None})
-    yield from (Change("removed", f"{path}[{index}]", before[index]) for index in gone)
+    removed = sorted(set(range(len(before))) - {origin for origin in origins if origin is not None})
+    yield from (Change("removed", f"{path}[{index}]", before[index]) for index in removed)
     furthest = -1
     for index, origin in enumerate(origins):
         place = f"{path}[{index}]"
@@ -132,16 +133,16 @@ def _diff_lists(before: Sequence[Any], after: Sequence[Any], path: str) -> Itera
 def _match_items(before: Sequence[Any], after: Sequence[Any]) -> list[int | None]:
     """Return for each item of the repaired list its original index."""
     origins: list[int | None] = [None] * len(after)
-    left = set(range(len(before)))
+    unmatched = set(range(len(before)))
     for key in (encode_json, _content_key, _id_key, _kind_key):
-        waiting: defaultdict[object, list[int]] = defaultdict(list)
-        for index in sorted(left, reverse=True):
+        indexes_by_key: defaultdict[object, list[int]] = defaultdict(list)
+        for index in sorted(unmatched, reverse=True):
             if (name := key(before[index])) is not None:
-                waiting[name].append(index)
+                indexes_by_key[name].append(index)
         for index, item in enumerate(after):
-            if origins[index] is None and (places := waiting.get(key(item))):
-                origins[index] = places.pop()
-        left -= {origin for origin in origins if origin is not None}
+            if origins[index] is None and (indexes := indexes_by_key.get(key(item))):
+                origins[index] = indexes.pop()
+        unmatched -= {origin for origin in origins if origin is not None}
     return origins
 
 
@@ -155,8 +156,8 @@ def _content_key(item: object) -> object:
 def _id_key(item: object) -> object:
     """Return the ids of an item with its kind; None where it has no ids."""
     members = cast("dict[str, object]", item) if isinstance(item, dict) else {}
-    found = {key: members[key] for key in _ID_KEYS if key in members}
-    return encode_json([found, _role_and_type(members)]) if found else None
+    ids = {key: members[key] for key in _ID_KEYS if key in members}
+    return encode_json([ids, _role_and_type(members)]) if ids else None
 
 
 def _kind_key(item: object) -> object:

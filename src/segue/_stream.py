@@ -1,4 +1,4 @@
-"""Public stream functions: assemble a recorded stream, and convert the target's stream to the caller's API."""
+"""`segue.assemble`, and `ReplyStream`, which converts a streamed reply to the caller's API."""
 
 from __future__ import annotations
 
@@ -49,17 +49,16 @@ _Bytes = bytes | bytearray | str
 def assemble(events: Stream, api: Api, *, tool_format: ToolFormat = "auto") -> Reply:
     """Assemble the reply from a stream of this API: bytes, chunks of bytes, or decoded payloads.
 
-    The turn key of its calls is `turn-0`. `tool_format` names the text format that the model writes calls in.
+    The turn key of its calls is `turn-0`. `tool_format` is the text tool format of the model, if it has no tool API.
     """
     wire = find_wire(api, argument="api")
     find_tool_format(tool_format)
-    given: object = events
-    if isinstance(given, Iterator):
-        given = list(given)
+    # An iterator can be read only once, and detecting another API reads the stream again.
+    stream: object = list(events) if isinstance(events, Iterator) else events
     try:
-        reply = _assemble(wire, given)
+        reply = _assemble(wire, stream)
     except RemoteProtocolError as error:
-        other = _detect_other_api(wire, given) if error.kind is None else None
+        other = _detect_other_api(wire, stream) if error.kind is None else None
         if other is None:
             raise
         raise RemoteProtocolError(f"not a stream of {wire.name}; this looks like one of {other}") from None
@@ -73,7 +72,7 @@ def _assemble(wire: Wire, events: object) -> Reply:
 
 
 def _detect_other_api(wire: Wire, events: object) -> str | None:
-    """Return the API that the stream can be parsed as, if it is not one of the given API."""
+    """Return another API that the stream can be parsed as, or None."""
     for other in WIRES.values():
         if other.on is None and other.name not in (wire.name, wire.on):
             with suppress(RemoteProtocolError):
@@ -91,10 +90,10 @@ def render_reply_body(reply: Reply, api: str) -> tuple[dict[str, Any], Report]:
             reply, blocks=tuple(drop_omitted_blocks(approvals_to_text(reply.blocks, report), report))
         )
     elif not reply.native.intact:
-        cut = (
+        kept = (
             drop_omitted_blocks((block,), report) if isinstance(block, ToolCall) else (block,) for block in reply.blocks
         )
-        reply = msgspec.structs.replace(reply, blocks=tuple(block for blocks in cut for block in blocks))
+        reply = msgspec.structs.replace(reply, blocks=tuple(block for blocks in kept for block in blocks))
     ids, names = IdMap(wire.ids(parse_model(reply.model)), provider=wire.provider), NameMap(ANY_NAME)
     for call in reply.calls:
         ids.assign(call, call.name)
@@ -107,17 +106,17 @@ def _feed(parser: StreamParser, events: object) -> None:
         return
     if isinstance(events, Mapping) or not isinstance(events, Iterable):
         raise InputError("bytes, chunks of bytes, or a list of payloads were expected", path="events")
-    given = list(cast("Iterable[object]", events))
-    chunks = [_bytes(event) for event in given if isinstance(event, _Bytes)]
+    items = list(cast("Iterable[object]", events))
+    chunks = [_bytes(item) for item in items if isinstance(item, _Bytes)]
     # Some clients split a stream into lines without the line ends.
     end = b"\n" if chunks and not any(b"\n" in chunk or b"\r" in chunk for chunk in chunks) else b""
-    for place, event in enumerate(given):
-        if isinstance(event, _Bytes):
-            parser.feed(_bytes(event) + end)
+    for position, item in enumerate(items):
+        if isinstance(item, _Bytes):
+            parser.feed(_bytes(item) + end)
             continue
-        payload = to_plain_json(event)
+        payload = to_plain_json(item)
         if not isinstance(payload, dict):
-            raise InputError("a payload must be an object", path=f"events[{place}]")
+            raise InputError("a payload must be an object", path=f"events[{position}]")
         parser.feed_payload(cast("dict[str, Any]", payload))
 
 
@@ -126,7 +125,7 @@ def _bytes(chunk: bytes | bytearray | str) -> bytes:
 
 
 class ReplyStream:
-    """The target's stream in, the caller's stream out. After `close`, `reply` is the canonical reply."""
+    """Converts the target's stream to the caller's API. After `close`, `reply` is the canonical reply."""
 
     def __init__(
         self,
@@ -151,12 +150,12 @@ class ReplyStream:
         ids = IdMap(source.ids(parse_model(request.model)), provider=source.provider)
         caller_names = NameMap(ANY_NAME)
         ids.add_messages(request.messages, caller_names.render)
-        own = CallMapper(request, names, custom_tools=source.custom_tools)
-        self._mapper = _EventMapper(own, ids, self.report, is_cross_api=source.name != target.name, model=model)
+        calls = CallMapper(request, names, custom_tools=source.custom_tools)
+        self._mapper = _EventMapper(calls, ids, self.report, is_cross_api=source.name != target.name, model=model)
         self._renderer = source.stream_renderer(RenderContext(ids, caller_names, self.report), model, request)
 
     def feed(self, data: object) -> bytes:
-        """Convert more bytes of the target's stream to bytes for the caller; empty once it is closed."""
+        """Convert the next bytes of the target's stream to bytes for the caller; after `close`, return no bytes."""
         if not isinstance(data, bytes | bytearray):
             raise InputError(f"bytes were expected, not {type(data).__name__}", path="data")
         if self._closed:
@@ -165,7 +164,10 @@ class ReplyStream:
         return self._render_events(self._parser.events())
 
     def close(self) -> bytes:
-        """Finish the stream; if it was cut off, with an error of the caller's API. Closing twice has no effect."""
+        """Return the end of the caller's stream: an error of its API if the target's stream was cut off.
+
+        Closing twice has no effect.
+        """
         if self._closed:
             return b""
         self._closed = True
@@ -176,13 +178,13 @@ class ReplyStream:
         self.reply = reply
         report_dropped(reply, self._source, self.report)
         if reply.native is not None and reply.native.api == self._source.name:
-            # A whole reply has all choices; a stream of the caller's API has only one.
+            # A same-API reply keeps all choices, but a converted stream has only the first.
             report_extra_choices(reply.other_choices, self.report)
         self._request_report.findings.extend(self.report.findings)
         return data
 
     def fail(self, error: ApiError | str) -> bytes:
-        """End the stream with an error, given as a value or a message."""
+        """Return the end of the caller's stream: this error, in the form of the caller's API."""
         self._closed = True
         return self._render_events(
             [Failed(ApiError(502, error, kind="api_error") if isinstance(error, str) else error)]

@@ -81,18 +81,20 @@ def convert_tools(
 ) -> ConvertedTools:
     """Convert tool declarations of one API, as a list or as JSON, to another.
 
-    `source` None: detected by the shape of each; tools listed by an MCP server are accepted too. `model` is the
-    target's. Names and schemas are adapted to the target, and every change is reported.
+    Without `source`, the API of each declaration is detected by its shape; tools listed by an MCP server are accepted
+    too. `model` is the target's model. Names and schemas are adapted to the target, and every change is reported.
     """
     wire = _find_wire(target, "target")
-    given = None if source is None else _find_wire(source, "source")
+    source_wire = None if source is None else _find_wire(source, "source")
     require_string(model, "model", required=False)
     value, surrogates = parse_json(tools)
     declarations: object = cast("dict[str, Any]", value).get("tools") if isinstance(value, dict) else value
     if not isinstance(declarations, list):
         raise InputError("a list of tool declarations was expected", path="tools")
     entries = cast("list[object]", declarations)
-    parsed = tuple(tool for position, entry in enumerate(entries) for tool in _parse_entry(entry, position, given))
+    parsed = tuple(
+        tool for position, entry in enumerate(entries) for tool in _parse_entry(entry, position, source_wire)
+    )
     report = Report(target=wire.name, model=model)
     if surrogates:
         report.add("surrogate", f"{surrogates} lone surrogates replaced by U+FFFD")
@@ -152,7 +154,7 @@ def _detect_source(tool: Mapping[str, Any]) -> str:
         for name in wires:
             if name in WIRES:
                 return name
-        raise InputError(f"`{key}` is of {wires[0]}, which is not a known API; known are {', '.join(WIRES)}")
+        raise InputError(f"`{key}` belongs to {wires[0]}, which is not a known API; known APIs: {', '.join(WIRES)}")
     raise InputError("not a tool declaration of a known API; name `source` if it is one")
 
 
@@ -170,16 +172,16 @@ def _candidate_apis(tool: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, .
 
 
 def _render_tools(tools: tuple[Tool, ...], wire: Wire, model: str | None, report: Report) -> list[dict[str, Any]]:
-    known = parse_model(model or wire.default_model)
-    rule = wire.names(known)
+    target_model = parse_model(model or wire.default_model)
+    rule = wire.names(target_model)
     rendered = Report(target=wire.name, model=model)
-    declared = convert_vendor_tools(Request((), tools=tools), wire.name, known, rendered)
+    declared = convert_vendor_tools(Request((), tools=tools), wire.name, target_model, rendered)
     tools = declared.request.tools
     same_api = all(tool.native is not None and tool.native.api == wire.name for tool in tools)
     names = NameMap(rule.for_same_api() if same_api else rule)
-    transcript = Transcript(declared.request, wire.constraints(known), Policy(), (), (), tools, Options(), model)
+    transcript = Transcript(declared.request, wire.constraints(target_model), Policy(), (), (), tools, Options(), model)
     body = wire.render_request(
-        transcript, RenderContext(IdMap(wire.ids(known), provider=wire.provider), names, rendered)
+        transcript, RenderContext(IdMap(wire.ids(target_model), provider=wire.provider), names, rendered)
     )
     report.findings.extend(
         dropped_finding(key, count, wire) for key, count in count_dropped_tool_fields(tools, wire).items()
@@ -189,5 +191,5 @@ def _render_tools(tools: tuple[Tool, ...], wire: Wire, model: str | None, report
         report.add("tools", f"`{key}` must be set in the request body beside the tools", subject=key)
     for name, projected in names.changed:
         report.add("name", f"tool {name!r} renamed to {projected!r}", subject=name)
-    holder = body.get("toolConfig", body)
-    return holder.get("tools") or []
+    # Bedrock's tools are inside `toolConfig`.
+    return body.get("toolConfig", body).get("tools") or []

@@ -1,4 +1,4 @@
-"""Coercion of what callers pass: bare lists of messages, text, blocks, content parts of any API, whole replies."""
+"""Coercion of arguments: a bare list of messages to a body, text or content parts of any API to blocks."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _FIRST_BYTE = re.compile(rb"\s*(.)")
 
 
 def wrap_messages(body: Body, api: str | None) -> bytes | bytearray | str | Mapping[str, Any]:
-    """Return the body; a bare list of messages is put under the key that holds them in `api`, or in the API it shows.
+    """Return the body; a bare list of messages is wrapped in an object, under the key that `api` has for them.
 
-    A list of objects with `parts` is Gemini's, a list of typed items without roles is that of the Responses API.
+    Without `api`, objects with `parts` are Gemini's, and typed items without roles are those of the Responses API.
     """
     if isinstance(body, Mapping):
         return body

@@ -2,7 +2,7 @@
 
 ```
 SegueError
-├── InputError            invalid input of the caller; `.path` names the value
+├── InputError            invalid input; `.path` is its place, such as `messages[3].content`
 ├── ProjectionError       an id or a name would be ambiguous: a bug in segue
 ├── RemoteProtocolError   a provider's reply or stream violates its own protocol
 ├── ProviderError         a provider request failed; see `.cause` and `.retryable`
@@ -11,7 +11,8 @@ SegueError
     └── LeaseError        another process holds the conversation
 ```
 
-Caller faults and provider faults are different branches: `except RemoteProtocolError` never hides a bad call.
+Errors of the caller and errors of a provider are separate branches: `except RemoteProtocolError` never catches bad
+input.
 """
 
 from __future__ import annotations
@@ -98,7 +99,7 @@ class InputError(SegueError):
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str], *, path: str, others: Iterable[str] = ()) -> InputError:
-    """Build the error for an unknown name: with the nearest one, of `others` too, or with all known ones."""
+    """Build the error for an unknown name. It suggests the nearest name of `known` and `others`, or lists `known`."""
     names = list(known)
     near = get_close_matches(name.lower().replace("_", "-"), [*names, *others], 1, 0.7)
     hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(names)}"
@@ -127,7 +128,7 @@ class ProjectionError(SegueError):
 
 
 class RemoteProtocolError(SegueError):
-    """A provider's reply or stream that violates its API, or an error body.
+    """A provider's reply or stream violates its API, or is an error body.
 
     For an error body, `message`, `kind` and `code` are the provider's own, and `status` is the HTTP status where known.
     """
@@ -149,10 +150,10 @@ class RemoteProtocolError(SegueError):
 
 
 class ProviderError(SegueError):
-    """A failed provider request. The message suggests a fix and never contains a key.
+    """A provider request failed. The message suggests a fix and never contains a key.
 
-    `brief` is a short predicate that follows the provider's name. `retry_after` is the delay in seconds that the
-    provider requires. `retryable` is True if the same request may succeed later without changes.
+    `brief` is a short text that follows the provider's name, such as `timed out`. `retry_after` is the delay in seconds
+    that the provider requires. `retryable` is True if the same request may succeed later without changes.
     """
 
     def __init__(
@@ -185,7 +186,7 @@ class ProviderError(SegueError):
 
 
 class StoreError(SegueError):
-    """A store that can't be opened, read or written. Acknowledged writes are not lost.
+    """A store can't be opened, read or written. Acknowledged writes are not lost.
 
     `retryable` is True if the same call may succeed later without changes.
     """
@@ -197,7 +198,7 @@ class StoreError(SegueError):
 
 
 class ConflictError(StoreError):
-    """An append to an outdated state of the conversation. Nothing of it was written."""
+    """The conversation was changed by another writer since it was read. Nothing was written."""
 
     def __init__(self, conversation: str, expected: int, actual: int) -> None:
         super().__init__(
@@ -211,9 +212,9 @@ class ConflictError(StoreError):
 
 
 class LeaseError(StoreError):
-    """A conversation held by another process, `until` its lease ends unless that is renewed.
+    """Another process holds the conversation, or this process lost its lease (`owner` is None).
 
-    `owner` is None if the lease has expired; `since` and `until` are UTC, ISO.
+    The lease began at `since` and ends at `until` unless it is renewed; both are UTC in ISO format.
     """
 
     def __init__(
@@ -222,7 +223,7 @@ class LeaseError(StoreError):
         state = "is no longer leased"
         if owner is not None:
             state = (
-                f"is held by {owner!r} since {since}; its lease ends at {until} unless renewed: try again then, "
+                f"has been held by {owner!r} since {since}; its lease ends at {until} unless renewed: try again then, "
                 "or continue in a copy (--fork)"
             )
         super().__init__(f"conversation {conversation!r} {state}", cause="leased", retryable=owner is not None)

@@ -1,4 +1,4 @@
-"""Call ids: the canonical id of a tool call, and the prefix functions for ids of two providers."""
+"""Public functions for call ids: the canonical id of a tool call, and legacy functions that replace id prefixes."""
 
 from __future__ import annotations
 

@@ -138,8 +138,8 @@ def _parse_deepseek(tokens: list[str]) -> tuple[str, tuple[int, ...]]:
     if ("r", "1") in pairwise(tokens):
         return "r1", (1,)
     line = next((word for word in ("reasoner", "chat", "coder", "flash", "pro") if word in tokens), "")
-    marks = (at for at, pair in enumerate(pairwise(tokens)) if pair[0] == "v" and pair[1].isdigit())
-    return line, _parse_version(tokens, next(marks, len(tokens))) or ((4,) if line in ("flash", "pro") else ())
+    starts = (at for at, pair in enumerate(pairwise(tokens)) if pair[0] == "v" and pair[1].isdigit())
+    return line, _parse_version(tokens, next(starts, len(tokens))) or ((4,) if line in ("flash", "pro") else ())
 
 
 def _find_tokenizer_version(tokens: list[str], line: str, version: tuple[int, ...]) -> int:
@@ -161,16 +161,16 @@ def _reasons_by_default(tokens: list[str], family: str, line: str, version: tupl
     words = set(tokens)
     if _REASONING_TOKENS & words or line == "r1" or (family == "mistral" and "reasoning" in words):
         return True
-    newest = family in _REASONING_SINCE and version >= _REASONING_SINCE[family]
+    is_recent = family in _REASONING_SINCE and version >= _REASONING_SINCE[family]
     match family:
         case "qwen":
             # Open models of the third generation (their names have a size) reason unless the name excludes it.
             open_weights = version[:1] == (3,) and _has_size(tokens)
-            return (newest or open_weights) and not {"instruct", "coder", "vl", "omni"} & words
+            return (is_recent or open_weights) and not {"instruct", "coder", "vl", "omni"} & words
         case "kimi":
-            return newest and line.startswith("k")
+            return is_recent and line.startswith("k")
         case _:
-            return newest
+            return is_recent
 
 
 def _parse_gemini_line(tokens: list[str]) -> str:
@@ -214,8 +214,8 @@ def _parse_model(name: str) -> Model:
     if family == "gemini":
         line = _parse_gemini_line(tokens)
         version = version or (_NEWEST if "latest" in tokens else ())
-    generation = _find_tokenizer_version(tokens, line, version) if family == "mistral" else 0
-    return Model(name, family, line, version, _reasons_by_default(tokens, family, line, version), generation)
+    tokenizer = _find_tokenizer_version(tokens, line, version) if family == "mistral" else 0
+    return Model(name, family, line, version, _reasons_by_default(tokens, family, line, version), tokenizer)
 
 
 def is_same_model(one: str | None, other: str | None) -> bool:

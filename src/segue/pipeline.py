@@ -1,6 +1,7 @@
 """The full conversion pipeline: parse a body, render it for the target, project ids and names, encode it.
 
-This defines the result of a conversion. `segue.fast` is faster for regular histories and checks itself against it.
+It defines the result of every conversion. `segue.fast` is a faster implementation for regular histories, which
+compares its output with this one.
 """
 
 from __future__ import annotations
@@ -53,9 +54,9 @@ _MEANINGFUL_EMPTY = frozenset({"web_search_options"})
 
 
 class ConvertJob(msgspec.Struct, frozen=True):
-    """The parameters of a conversion. `source` None: detected by the body's shape, then by its model name.
+    """The parameters of a conversion. Without `source`, the API is detected by the shape and the model of the body.
 
-    `base_wire` is the wire whose bodies are same-API at the target, where that is a server profile of it.
+    `base_wire` is the wire that the target's server profile is based on: its bodies are same-API at the target.
     """
 
     target: Wire
@@ -97,7 +98,7 @@ class Conversion(msgspec.Struct, frozen=True):
 
 
 def convert_request(body: Mapping[str, Any], job: ConvertJob, *, replaced_surrogates: int = 0) -> Conversion:
-    """Convert a body of one API for another. `replaced_surrogates` were replaced when it was decoded."""
+    """Convert a body to the target API. `replaced_surrogates` were replaced when the body was decoded."""
     target = job.target
     source = job.source_wire(job.source or WIRES[detect_source(body)])
     other = find_contradicting_api(body, source.name)
@@ -111,7 +112,7 @@ def convert_request(body: Mapping[str, Any], job: ConvertJob, *, replaced_surrog
         report.add("surrogate", f"{surrogates} replaced by U+FFFD")
     model = job.model
     if model is None:
-        # The provider's other API serves the same models; a server with a profile is not the provider.
+        # All APIs of a provider serve the same models. A server with a profile is another provider.
         same_provider = source.provider == target.provider and WIRES.get(target.name) is target
         model = request.model if source is target or same_provider else None
         if model is None and request.model is not None:
@@ -184,7 +185,7 @@ def render_for(
 
 
 def _report_duplicate_key(call: ToolCall, wire: Wire, report: Report) -> None:
-    """Report a duplicate key in arguments that are encoded anew: only its last value is kept."""
+    """Report a duplicate key in arguments that are encoded again: only its last value is kept."""
     key = (call.extra or {}).get("repeated")
     if key is not None and (call.native is None or call.native.api != wire.name or not call.native.intact):
         why = f"duplicate key {key!r} in the arguments: only the last value is kept"
@@ -213,7 +214,7 @@ def _build_name_map(request: Request, api: str, rule: NameRule) -> NameMap:
 
 
 def _built_in_names(request: Request) -> set[str]:
-    """Return names defined by the API itself, of tools with a call type of their own (`$web_search`)."""
+    """Return the names of tools that the API itself defines (`$web_search`): their calls have another type."""
     own = {tool.name for tool in request.tools if tool.kind == "hosted"}
     calls = [call for message in request.messages for call in calls_of(message) if call.name in own]
     return {
@@ -224,7 +225,7 @@ def _built_in_names(request: Request) -> set[str]:
 
 
 def _name_in_text(request: Request, names: NameMap) -> Callable[[str], str]:
-    """Return a function that gives a tool's name in text: the projected name, or a readable one if not declared."""
+    """Return a function that maps a tool name to its name in text: the projected one if there is one."""
     projected_names = {tool.name for tool in request.tools}
     calls = [call for message in request.messages for call in calls_of(message)]
     projected_names.update(call.name for call in calls if not call.origin.is_approval)
@@ -321,7 +322,7 @@ def _fragments(item: Message | Block) -> Iterator[Mapping[str, Any]]:
 
 
 def _find_unknown(fragment: Mapping[str, Any], known: frozenset[str]) -> Iterable[str]:
-    """Return unknown keys with a non-empty value; a known `text.format` covers that one key of `text`."""
+    """Return unknown keys with a non-empty value. A known key may be a path: `text.format` is one key of `text`."""
     return () if known.issuperset(fragment) else _unknown_keys(fragment, known)
 
 

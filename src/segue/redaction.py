@@ -1,7 +1,6 @@
 """Redacts secrets in text that is shown to others: provider keys, tokens, passwords in URLs.
 
-A table of patterns, tuned to redact too much rather than too little. The rest of the text is unchanged, and redacting
-twice changes nothing.
+The patterns are tuned to redact too much rather than too little. Redacting twice changes nothing.
 """
 
 from __future__ import annotations

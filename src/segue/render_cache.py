@@ -1,9 +1,9 @@
-"""Incremental rendering: a growing conversation is rendered again for the same target, only the new part each time.
+"""Incremental rendering: when a conversation has grown, only its new messages are rendered for the same target.
 
-The rendered prefix does not change when messages are appended, and passes look at neighbours, not at the whole. So the
-new part is rendered after an *anchor*: the user message that opened its exchange, and the first turn after that. The
-entries after the anchor's are those of a full render. The first time both are compared; where they differ, and for
-irregular messages (a late result, a changed message, a repeated item), everything is rendered.
+The rendered prefix does not change when messages are appended, and passes look at neighbouring messages only. So the
+new messages are rendered together with an *anchor*, the user message that opened their exchange and the first turn
+after it, and the entries of the anchor are removed from the result. The first result is compared with a full render.
+If they differ, or a message is irregular (a late result, a changed message, a repeated item), everything is rendered.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ __all__ = ["CachedBody", "ChainedReport", "RenderCache"]
 
 # How many entries are joined into one cached chunk.
 _CHUNK_SIZE = 64
-# Speakers on both sides of a boundary: no API merges these into one message.
+# Speakers of neighbouring messages that no API merges into one message.
 _SEPARATE_ROLES = frozenset({("tool", "ai"), ("human", "ai"), ("ai", "human")})
 
 RenderFunction = Callable[[Request, Report, IdState | None], tuple[Transcript, RenderedBody]]
 
 
 class CachedBody(msgspec.Struct, frozen=True):
-    """A body in fragments, its report and that of its newest part, the transcript of that part, and the names."""
+    """A body in fragments, with its report. `newest_report` and `transcript` are those of the new messages only."""
 
     fragments: list[bytes]
     report: Report
@@ -44,7 +44,7 @@ class CachedBody(msgspec.Struct, frozen=True):
 
 
 class _SplitBody(msgspec.Struct, frozen=True):
-    """Some messages, rendered: the fields before and after the conversation, its entries, and the report."""
+    """A rendered body, split into the entries of the conversation and the fields before and after them."""
 
     before: dict[str, Any]
     entries: list[bytes]
@@ -56,7 +56,7 @@ class _SplitBody(msgspec.Struct, frozen=True):
 class RenderCache:
     """The cached render for one target, valid while request, target and policy stay the same.
 
-    `root` is the key of the conversation in a body; `render` renders a request for the target.
+    `conversation_key` is the key of the messages in a body, such as `messages` or `contents`.
     """
 
     def __init__(self, conversation_key: str, render: RenderFunction) -> None:
@@ -76,7 +76,7 @@ class RenderCache:
     def start(
         self, request: Request, history: History, rendered: RenderedBody, report: Report, transcript: Transcript
     ) -> None:
-        """Start from a full render, if it can be continued."""
+        """Cache a full render, if later renders can continue it."""
         id_state = IdState(rendered.ids, rendered.names)
         whole = self._split_body(rendered.body, report, transcript)
         self._id_state = id_state if self._can_continue(request, history, whole, id_state) else None
@@ -277,7 +277,7 @@ def _entries_after(anchor: Sequence[bytes], entries: list[bytes]) -> list[bytes]
 
 # --------------------------------------------------------------------------------------------------------- the report
 
-# Decisions about the rest of the request: they are made anew each time.
+# Findings on the rest of the request: each render reports them again.
 _REQUEST_KINDS = frozenset({"adjusted", "model", "name", "tools"})
 _LIST_FIELDS = ("seen", "emitted_calls", "emitted_results", "findings")
 

@@ -45,7 +45,7 @@ def parse_reply(wire: Wire, data: object) -> Reply:
 
 
 def _mark_cut_call(reply: Reply) -> Reply:
-    """OAI-CHAT-19: at the token limit the arguments of the last call may be cut off; mark it as broken."""
+    """Mark the last call as broken if its arguments were cut off at the token limit (OAI-CHAT-19)."""
     last = reply.blocks[-1] if reply.blocks else None
     cut = reply.finish == "length" and isinstance(last, ToolCall) and last.arguments_text and last.arguments is None
     if not cut or last is None:
@@ -77,7 +77,7 @@ def map_calls_back(reply: Reply, request: Request, names: NameMap, *, custom_too
 
 
 class CallMapper:
-    """Maps calls back to the caller's declarations: names, free-text input, no nulls added for strict schemas."""
+    """Maps calls of a reply back to the caller's declarations: the name, free-text input, optional arguments."""
 
     def __init__(self, request: Request, names: NameMap, *, custom_tools: bool) -> None:
         self._request = request
@@ -90,7 +90,7 @@ class CallMapper:
         return self._names.parse(name)
 
     def needs_whole_call(self, call: ToolCall) -> bool:
-        """Whether more than the name may change, so that the call must be complete before it is mapped."""
+        """Whether the call must be complete before it is mapped, because its arguments may change too."""
         name = self.map_name(call.name)
         return self._has_hosted or name in self._strict or (name in self._custom and call.kind != "custom")
 
@@ -100,7 +100,7 @@ class CallMapper:
         return drop_call_nulls(unwrap_free_text(call, self._custom), self._strict)
 
     def map_complete_call(self, call: ToolCall) -> ToolCall:
-        """Map a complete call that has its id, also to hosted tools of the caller."""
+        """Map a complete call, also to a tool type that the caller's API defines."""
         return restore_client_call(self.map_call(call), self._request)
 
 

@@ -42,7 +42,7 @@ def _build_extractor(sent: SentRequest, report: Report) -> TextExtractor:
 
 
 class ReplyReader:
-    """Bytes of the provider's stream in, events out; `close` returns the reply."""
+    """Parses the bytes of a provider's stream into events; `close` returns the reply."""
 
     def __init__(self, sent: SentRequest) -> None:
         self.report = Report(target=sent.wire.name)

@@ -174,7 +174,7 @@ def test_constraints_by_model() -> None:
     assert [KIMI.ids(model).name for model in (k2, thinking, k3)] == ["kimi", "kimi", "kimi-k3"]
     assert [KIMI.constraints(model).pairs_by_position for model in (k2, thinking, k3)] == [False, False, True]
     assert [KIMI.constraints(model).reasoning_required_on_calls for model in (k2, thinking, k3)] == [
-        "asked",
+        "requested",
         "default",
         "default",
     ]

@@ -1,7 +1,7 @@
-"""Blocks, and the messages that hold them.
+"""Blocks, and the messages that hold them: frozen values without database ids or timestamps.
 
-Frozen values without row ids or clocks. Change the content of a block with `edit_block` and that of a message with
-`Message.with_blocks`: both keep `native` from describing content that is no longer there.
+To change the content of a block use `edit_block`, and for a message `Message.with_blocks`: both also update `native`,
+so that the original fragment is not sent in place of the changed content.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Native(Struct, frozen=True, gc=False):
     """The original fragment and the API it came from.
 
     `intact` is True while the fragment and the value agree, so a same-API render can send the fragment unchanged.
-    Otherwise only the fragment's unmodelled keys are used.
+    Otherwise only keys of the fragment that segue does not model are used.
     """
 
     api: str
@@ -65,11 +65,11 @@ class Native(Struct, frozen=True, gc=False):
 
 
 class Origin(Struct, frozen=True, gc=False):
-    """Where a block came from, and whether its id was real.
+    """Where a block came from, and which ids it had there.
 
     `raw_id` is the id that calls and results are paired by, as it was on the wire; `item_id` is the item's own id where
     that is a separate field (`id` next to `call_id`), or a string in the id field that means no id (`"null"`).
-    One never replaces the other. `parent` is the raw id of the call that made this one.
+    `parent` is the raw id of the call that made this one.
     """
 
     provider: str
@@ -85,7 +85,7 @@ class Origin(Struct, frozen=True, gc=False):
 
     @property
     def is_approval(self) -> bool:
-        """Whether this requests or grants approval to run a tool; an approval is never a tool result."""
+        """Whether this requests or answers an approval to run a tool; an approval is never a tool result."""
         return self.family is not None and self.family.endswith("approval")
 
 
@@ -100,7 +100,7 @@ class Text(Struct, frozen=True, gc=False, tag="text"):
 
 
 class Thinking(Struct, frozen=True, gc=False, tag="thinking"):
-    """Reasoning. Only the provider that made them can use `signature` and `encrypted` (encrypted or redacted content).
+    """Reasoning. Only the provider that created it can use `signature` and `encrypted` (encrypted or redacted content).
 
     `prefix` is the digest of everything before this block in the prompt, where the block is bound to its prefix.
     """
@@ -137,7 +137,7 @@ class Code(Struct, frozen=True, gc=False, tag="code"):
 class Opaque(Struct, frozen=True, gc=False, tag="opaque"):
     """Content that segue does not model. Same-API it is rendered whole; cross-API only its `text` is rendered.
 
-    `omit_reason` is set where it is no part of the conversation and is omitted cross-API: an item that was there before
+    `omit_reason` is set where it is no part of the conversation and is omitted cross-API: a repeated item
     (`repeated`), a reference to history outside the body (`missing`), a `listing` of tools, a declaration of tools
     (`declaring`), an `instruction` to the API.
     """
@@ -153,8 +153,8 @@ class Opaque(Struct, frozen=True, gc=False, tag="opaque"):
 class ToolResponse(Struct, frozen=True, gc=False, tag="tool_response"):
     """The result of a tool call. `content` is None if there is no result (yet).
 
-    `structured` holds the value where the wire carried JSON and not text. `outcome` is set where the call did not
-    finish; `synthetic` is the reason why segue made this result.
+    `structured` is the value where the API has JSON and not text. `outcome` is set where the call did not finish;
+    `synthetic` is the reason why segue inserted this result.
     """
 
     call_id: str = ""
@@ -176,7 +176,7 @@ class ToolCall(Struct, frozen=True, gc=False, tag="tool_call"):
 
     Kinds: `function` (arguments by schema), `custom` (free text, held in `arguments`), `hosted` (run by the provider).
     `awaited` is False if a history without the result is valid: the tool runs in the background, or the provider
-    holds the result. A `broken` call was cut off mid-stream: it is kept as evidence and never run.
+    holds the result. A `broken` call was cut off mid-stream: it is kept in the history and never run.
     """
 
     name: str
@@ -224,14 +224,14 @@ Block: TypeAlias = Text | Thinking | ToolCall | ToolResponse | Media | Code | Op
 
 
 class Message(Struct, frozen=True, gc=False):
-    """One message as its wire grouped it. `tool` messages may hold the user's content after the results."""
+    """One message, grouped as in its API. `tool` messages may hold the user's content after the results."""
 
     speaker: Speaker
     blocks: tuple[Block, ...]
     turn_key: str | None = None
     name: str | None = None
     prefill: bool = False
-    """Whether this is marked as the beginning of the requested reply."""
+    """Whether this is a prefill: the beginning of the reply that the model continues."""
     native: Native | None = None
     extra: Mapping[str, Any] | None = None
     pinned: bool = False

@@ -82,21 +82,21 @@ def _fields(kind: type[Struct]) -> dict[str, tuple[str, Any]]:
 
 
 def dumps(value: Request | Reply | Message, **extra_fields: Any) -> bytes:
-    """Encode a whole value in its stored form, with further top-level fields of the caller."""
+    """Encode a value in its stored form: an envelope with the version, the value and `extra_fields`."""
     return encode_json(
         {FORMAT_KEY: VERSION, "kind": type(value).__name__.lower(), **extra_fields, "value": encode_value(value)}
     )
 
 
 def loads(data: bytes) -> tuple[Request, dict[str, Any]]:
-    """Decode a stored request; also return the whole envelope with the caller's top-level fields."""
+    """Decode a stored request; also return its envelope, which has the extra fields."""
     stored, _ = parse_json(data)
     envelope = _require_object(stored, "")
     if FORMAT_KEY not in envelope:
         raise InputError("not a stored conversation: the field `segue` with its version is missing")
     if envelope[FORMAT_KEY] != VERSION:
         raise InputError(
-            f"stored version {envelope[FORMAT_KEY]!r} is not supported; this segue reads version {VERSION}",
+            f"stored version {envelope[FORMAT_KEY]!r} is not supported; this version of segue reads {VERSION}",
             path=FORMAT_KEY,
         )
     return decode_request(_require_object(envelope.get("value"), "value")), envelope
@@ -190,6 +190,7 @@ def _has_structs(values: Mapping[str, Any]) -> bool:
 
 
 def _convert_stop(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values with the list of stop sequences as a tuple."""
     return {name: tuple(cast("list[Any]", value)) if name == "stop" else value for name, value in values.items()}
 
 

@@ -1,8 +1,8 @@
-"""The fast path's form of a regular history, in which nothing has to be repaired.
+"""The fast path's form of a regular history: one in which no result has to be paired, inserted or moved.
 
-User messages and replies only; every call has its own id (or none has one) and its result follows at once, in order.
-So calls and results are stored in parallel columns, a turn is a slice of them, and no pairing is needed. Anything else
-raises `FastPathUnsupportedError`, and the request goes through the full pipeline.
+It has only user messages and replies; either every call has a unique id or none has an id, and results directly follow
+their calls, in order. So calls and results are stored in parallel columns, and a turn is a slice of them. Any other
+history raises `FastPathUnsupportedError` and is converted by the full pipeline.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def require_text(content: Content) -> Content:
 
 
 def parse_argument_texts(texts: Sequence[str]) -> list[dict[str, Any]]:
-    """Parse all argument texts in one decode; the separators between them detect a text that is not one object."""
+    """Parse all argument texts with one call of the decoder; raise if any text is not exactly one JSON object."""
     joined = f',"{_SEPARATOR}",'.join(texts)
     values = _separated_decoder.decode(f"[{joined}]")
     arguments = [value for value in values if isinstance(value, dict)]

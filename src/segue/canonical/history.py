@@ -1,7 +1,7 @@
-"""The single write boundary: everything that enters a conversation enters through `History.add`.
+"""The history of a conversation: its messages, and the ledger of all tool calls with their results.
 
-Invariants: a call is in the ledger from the moment it is added and never leaves it; a result that was sent to a model
-is final; the turn counter never goes back.
+Messages are added by `History.add` only. A call that was added stays in the ledger, also when its message is dropped;
+a result that was sent to a model is final; the turn counter never goes back.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _STATE_RANK: dict[State, int] = {"complete": 0, "error": 1, "cancelled": 2, "int
 
 
 class Interaction(msgspec.Struct):
-    """A tool call and all its results. `completion` is the result that is rendered; the others are `evidence`.
+    """A tool call and all its results. `completion` is the result that is rendered; other results are in `evidence`.
 
     `original` is the full result where a compression has shortened it. A call that was `rewound` is no longer part of
     the conversation: it is not pending, and its results are not rendered.
@@ -79,7 +79,7 @@ def _is_repeat(response: ToolResponse, known: ToolResponse | None) -> bool:
 
 
 class History:
-    """Messages in the order in which they were added, and the ledger of interactions."""
+    """Messages in the order in which they were added, and the ledger: all interactions by call id."""
 
     def __init__(self, messages: Iterable[Message] = (), *, turns: int = 0) -> None:
         self.turns = turns
@@ -119,7 +119,7 @@ class History:
 
     @property
     def has_gaps(self) -> bool:
-        """Whether messages may lack one side of an interaction that the ledger has."""
+        """Whether a call or result in the ledger may be missing in the messages."""
         return self._has_gaps
 
     @property
@@ -228,7 +228,7 @@ class History:
             self.journal.append(None)
 
     def complete_from_ledger(self) -> tuple[tuple[Message, ...], list[str]]:
-        """Return the messages with the missing side of each interaction from the ledger, and the ids of those calls.
+        """Return the messages with missing calls and results restored from the ledger, and the ids of those calls.
 
         Messages may have been dropped since they were added; the ledger still has their calls and results.
         """
@@ -314,7 +314,7 @@ class History:
     def replace_messages(self, messages: Sequence[Message]) -> None:
         """Replace all messages: by what a compression left, or by those from before it.
 
-        The ledger keeps every call. Where a result differs from the ledger's, it is the one rendered from now on.
+        The ledger keeps every call. Results that differ from the ledger replace those in it.
         """
         called = {call.id for message in messages for call in calls_of(message)}
         if unknown := called - self.ledger.keys():

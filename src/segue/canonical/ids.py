@@ -1,7 +1,7 @@
 """Canonical ids and turn keys, and the legacy prefix functions.
 
-A canonical id is a hash of a call's provenance, without clock or randomness, so the same history has the same ids in
-any process on any day.
+A canonical id is a hash of provider, raw id, tool name, turn key and index of a call, so the same history always has
+the same ids.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ __all__ = [
 _PREFIX = "hist_tool_"
 _WELL_FORMED = re.compile(r"hist_tool_[A-Za-z0-9_-]{1,54}")
 NO_IDS = frozenset({"", "null"})
+"""Values of an id field that mean no id."""
 _URL_SAFE = bytes.maketrans(b"+/", b"-_")
 
 
@@ -57,7 +58,7 @@ def is_canonical(value: str | None) -> bool:
 
 
 def has_canonical(values: Sequence[str | None]) -> bool:
-    """Whether any of the values is a canonical id; one search over all of them decides most cases."""
+    """Whether any of the values is a canonical id."""
     return _PREFIX in "|".join([value for value in values if value]) and any(map(is_canonical, values))
 
 
@@ -78,7 +79,7 @@ def canonical_tool_id(
 def hash_tool_id(
     provider: str | None, raw_id: str | None, tool_name: str | None, turn_key: str | None, call_index: int | None
 ) -> str:
-    """Return the hashed id, also where `raw_id` is canonical itself: used for a repeat of that id in another turn."""
+    """Return the hashed id, even if `raw_id` is a canonical id: a later call with the same id needs a new one."""
     index = None if call_index is None else str(call_index)
     return _PREFIX + short_hash("|".join(map(_escape, (provider, raw_id, tool_name, turn_key, index))))
 
@@ -107,7 +108,7 @@ def raw_id_or_none(value: object) -> str | None:
 
 
 def hash_reply(calls: Sequence[ToolCall]) -> str:
-    """Hash the calls of a reply, for turn keys in a body that carries none; nothing around the calls counts."""
+    """Hash the raw ids, names and arguments of a reply's calls, for the turn key of a body that has none."""
     parts = [
         [call.origin.raw_id, call.name, call.arguments if call.arguments_text is None else call.arguments_text]
         for call in calls

@@ -1,6 +1,6 @@
-"""JSON in and out: bytes to plain values and back, with the `InputError`s for bad input.
+"""JSON decoding and encoding, and the `InputError`s for input that is not valid JSON.
 
-`parse_json` returns values that are plain, finite and at most 500 levels deep, so later code need not check again.
+The values that `parse_json` returns are plain, finite and at most 500 levels deep, so later code need not check this.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def parse_json(data: object) -> tuple[Any, int]:
         buffer = bytes(data)
     else:
         # A dict, an SDK object, or an unsupported type.
-        return _to_plain(data, "", (), counted := [0]), counted[0]
+        return _to_plain(data, "", (), surrogate_count := [0]), surrogate_count[0]
     if not buffer.strip():
         raise InputError("the input is empty; a JSON object was expected")
     value, count = _decode(buffer)
@@ -131,7 +131,7 @@ def _first_bad_byte(buffer: bytes) -> int:
 
 
 def _describe_error(buffer: bytes, error: Exception) -> str:
-    """Return one line on why these bytes are not JSON, with line and column where msgspec reports them."""
+    """Return one line on why these bytes are not JSON, with line and column if available."""
     if buffer.startswith(b"\xef\xbb\xbf"):
         return "not JSON: it begins with a byte order mark"
     if b"\0" in buffer[:4096]:

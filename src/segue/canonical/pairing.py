@@ -1,8 +1,8 @@
-"""Pairing of tool results with tool calls, for every wire.
+"""Pairs tool results with tool calls and assigns canonical ids, for all wires.
 
-Raw ids are not unique. Servers restart them in every reply, repeat one id for ever, leave it empty, or send the text
-`null`; clients send results late, twice, before their call, or with an id that they made up. So a raw id is only a
-hint, and these rules decide:
+Raw ids are not unique. Servers restart them in every reply, always send the same one, leave it empty, or send the text
+`null`; clients send results late, twice, before their call, or with an id that no call has. So raw ids alone do not
+decide; these rules do:
 
 1. A result with an id is paired by that id, in the newest turn before it that contains the id: with the first open
    call of that id; if all are answered, the result is a duplicate. Older turns are never considered, since a restarted
@@ -13,8 +13,8 @@ hint, and these rules decide:
    position it goes to any call that is still open there; so does a result whose name none of these calls has, if no
    other message is in between, after the results with matching names have been paired.
 4. A result that finds no open call is a duplicate if its content equals that of a result already there, else an orphan.
-5. A result before its call is held back, and paired with that call if no other result was. Otherwise it is probably
-   left over from a turn that was cut: a duplicate if its content is equal, else an orphan.
+5. A result before its call is paired last: with that call, if no other result was. Otherwise its turn was probably
+   removed by the client: the result is a duplicate if its content is equal, else an orphan.
 6. A result that has a canonical id already, as in a stored history, is paired by ids only.
 
 Canonical ids are assigned here too, since they need the turn: a call's id is made of its provider, raw id, name, turn
@@ -58,9 +58,9 @@ def _pair_key(block: ToolCall | ToolResponse) -> _PairKey:
 
 
 class _Turn:
-    """The calls of one reply, with queues of open calls so that finding the next one is not a search.
+    """The calls of one reply, with queues of open calls so that the next one is found in constant time.
 
-    A queue is built on first use: most results find the one call that has their id.
+    Queues are built on first use: for most results there is exactly one call with their id.
     """
 
     __slots__ = ("_queues", "key", "open_count", "slots", "slots_by_key", "tool_names")
@@ -122,7 +122,7 @@ class Pairer:
     ) -> None:
         self._positional = positional
         self._call_keys = frozenset(call_keys)
-        self._claims = Counter(result_keys)
+        self._remaining_results = Counter(result_keys)
         self._newest_turn_by_key: dict[_PairKey, _Turn] = {}
         self._turns: list[_Turn] = []
         self._open_turns: list[_Turn] = []
@@ -177,7 +177,7 @@ class Pairer:
         }
 
     def restore_call(self, call: ToolCall, turn_key: str, result: ToolResponse | None, *, match_raw_id: bool) -> None:
-        """Add a call that is in no message any more. With `match_raw_id`, results are paired with it by raw id too."""
+        """Add a call whose message was dropped. With `match_raw_id`, results are paired with it by raw id too."""
         if call.id in self._ids:
             return
         self._ids.add(call.id)
@@ -230,7 +230,7 @@ class Pairer:
             return self._assign_result(self._slots[response.call_id], response)
         key = _pair_key(response)
         if key in self._newest_turn_by_key:
-            self._claims[key] -= 1
+            self._remaining_results[key] -= 1
             turn = self._newest_turn_by_key[key]
             return self._assign_result(turn.first_open(key) or turn.slots_by_key[key][-1], response)
         if key in self._call_keys:
@@ -250,7 +250,7 @@ class Pairer:
         slot = turn.first_open_by_position(hosted=response.hosted, without_id=True, tool=tool)
         if slot is None and (response.origin.raw_id is None or self._positional):
             slot = turn.first_open_by_position(hosted=response.hosted, without_id=False, tool=tool)
-            if slot is not None and self._claims[_pair_key(slot.call)] > 0:
+            if slot is not None and self._remaining_results[_pair_key(slot.call)] > 0:
                 return None
         return slot
 
@@ -269,7 +269,7 @@ class Pairer:
             return self._pair_result(response)
         slot = turn.first_open_by_position(hosted=False, without_id=True, tool=None)
         slot = slot or turn.first_open_by_position(hosted=False, without_id=False, tool=None)
-        if slot is None or self._claims[_pair_key(slot.call)] > 0:
+        if slot is None or self._remaining_results[_pair_key(slot.call)] > 0:
             return self._pair_result(response)
         paired, key = self._assign_result(slot, response)
         return msgspec.structs.replace(paired, name=slot.call.name), key
@@ -308,7 +308,7 @@ class Pairer:
         return msgspec.structs.replace(response, call_id=call_id)
 
     def pair_early_results(self, message: Message) -> Message:
-        """Pair the message's results that precede their call: with it if it is still open, else as orphans."""
+        """Pair results that precede their call: with that call if it is open, else as duplicates or orphans."""
         if ToolResponse not in map(type, message.blocks):
             return message
         if not any(isinstance(block, ToolResponse) and not block.call_id for block in message.blocks):

@@ -28,7 +28,7 @@ Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh",
 
 
 class Tool(Struct, frozen=True, gc=False):
-    """A declared tool. `parameters` is JSON Schema; a `custom` tool takes free text, bound by `grammar` if any.
+    """A declared tool. `parameters` is JSON Schema; a `custom` tool takes free text, limited by `grammar` if given.
 
     `hosted` tools are run by the provider and described only by their native declaration.
     """
@@ -91,7 +91,7 @@ class Options(Struct, frozen=True, gc=False):
 
 
 class Request(Struct, frozen=True, gc=False):
-    """A conversation and the options of its next reply. `system` is text that the wire keeps outside its messages.
+    """A conversation and the options of its next reply. `system` is system text outside the list of messages.
 
     `continues` names the state that the provider holds and the body continues from (such as `previous_response_id`).
     """

@@ -1,7 +1,7 @@
 """Token estimates: by the characters of a message, calibrated with the usage that providers report.
 
-There is no tokenizer for most models, and budgets are round numbers. The estimate is deterministic and cheap, and the
-ratio of reported to estimated tokens is learned for each model family. An exact counter can be passed instead.
+Most models have no public tokenizer. The ratio of reported to estimated tokens is learned for each model family. Where
+exact counts are needed, callers can pass a `TokenCounter` instead.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TokenCounter: TypeAlias = Callable[[Message], int]
 TextKind = Literal["text", "json", "cjk", "other"]
 # Characters per token. `other` is every script but Latin and those of East Asia; encrypted reasoning is base64.
 CHARACTERS_PER_TOKEN: dict[TextKind, float] = {"text": 4.0, "json": 3.0, "cjk": 1.0, "other": 2.5}
-# What providers charge for a file of medium size, whatever its bytes.
+# What providers charge for a file of medium size.
 MEDIA_TOKENS: dict[str, float] = {"image": 1100.0, "audio": 1500.0, "video": 5000.0, "document": 3000.0}
 _MESSAGE_OVERHEAD = 4.0
 _CALL_OVERHEAD = 8.0
@@ -47,9 +47,9 @@ _MIN_TOKENS = 64
 
 
 class TokenEstimator(Struct):
-    """Tokens by characters, times the learned ratio of the family used last, or of the given one.
+    """Estimates the tokens of a message: by its characters, times the learned ratio of a model family.
 
-    `learned` holds the ratio and the number of reports for each family.
+    `family` is the family that was calibrated last. `learned` holds the ratio and the number of reports of each family.
     """
 
     family: str = ""

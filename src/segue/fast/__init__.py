@@ -1,10 +1,10 @@
 """The fast path: converts regular histories with typed decoding and encoding, without the passes of the full pipeline.
 
-The full pipeline defines the result. So it converts a *sample* of the conversation, one event of each kind that occurs,
-together with everything in the body that is not conversation. That gives the rest of the target body (model, system,
-tools, options) and the findings. The fast path renders the sample too, and renders the whole conversation only if both
-are byte-equal; same-API the sample must come back unchanged. The outcome is cached for the next turn of the same
-conversation, and for others with the same tools. Anything irregular or uncertain is left to the full pipeline.
+The full pipeline converts a *sample* of the conversation, one event of each kind that occurs, with all other fields of
+the body. Its result is the template for the rest of the target body (model, system, tools, options) and for the
+findings. The fast path renders the same sample, and renders the whole conversation only if both outputs are byte-equal;
+same-API the sample must come back unchanged. Templates are cached, for later turns of the conversation and for others
+with the same tools. All other bodies are converted by the full pipeline.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _convert(data: bytes, job: ConvertJob) -> FastConversion:
     assign_ids(history, body.source.provider)
     template = build_body_template(history, body, job)
     history.sent_ids = template.ids.copy_empty().assign_fast(history, body.source.provider)
-    # Same-API items keep their ids; a sample can't show whether all of them would.
+    # Same-API items must keep their ids, and the sample has only some of them.
     if body.original_items is not None and None not in history.raw_ids and history.sent_ids != history.raw_ids:
         raise FastPathUnsupportedError
     # Before `render_events`, which merges neighbours.

@@ -25,10 +25,10 @@ from segue.wire.vendor_tools.convert import is_deferred
 
 __all__ = ["BodyTemplate", "build_body_template"]
 
-# How many frames are cached, and the size limit of a cached one.
+# How many templates are cached, and the size limit of a cached one.
 _CACHE_SIZE = 32
 _MAX_CACHED_SIZE = 131_072
-# With more tools it may matter which were called: those come first where not all can be declared.
+# With more tools, the declarations may depend on the calls: called tools come first where not all can be declared.
 _MAX_TOOLS = 64
 
 
@@ -102,7 +102,7 @@ def _body_key(body: SplitBody, job: ConvertJob) -> tuple[object, ...]:
 
 
 def _history_key(history: FastHistory, shapes: Iterable[Shape]) -> tuple[object, ...]:
-    """Return the part of the cache key for the history: what the template or the kinds of findings depend on."""
+    """Return the part of the cache key for the history: everything in it that the template depends on."""
     events = history.events
     last = events[-1]
     ends = (events[0], last, events[min(last_user_index(events) + 1, len(events) - 1)])

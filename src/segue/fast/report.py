@@ -18,7 +18,7 @@ from segue.wire.base import Wire
 
 __all__ = ["ReportTemplate", "build_report", "build_template"]
 
-# Findings on single events that are not extrapolated: they need the full pipeline.
+# Findings on single events: whether others have them too can't be derived from the sample.
 _UNSUPPORTED_KINDS = frozenset(
     {"argument", "dedupe", "id", "moved", "orphan", "reordered", "supplied", "surrogate", "synthetic", "text"}
 )
@@ -26,9 +26,9 @@ _REASONING, _DROPPED_KEYS = "reasoning", "dropped keys"
 
 
 class ReportTemplate(Struct, frozen=True):
-    """A report in which a finding that is repeated for each event of a group is held once, with the group.
+    """The report of a sample. A finding that is repeated for each event of a group is held once, with its group.
 
-    `dropped_keys` counts keys outside the conversation that only their own API has.
+    `dropped_keys` counts the dropped keys of items outside the conversation.
     """
 
     target: Wire
@@ -68,7 +68,7 @@ def _finding_group(finding: Finding, dropped_keys: Iterable[Finding]) -> str:
 
 
 def _repeat_finding(group: str, finding: Finding, history: FastHistory, options: FastRenderOptions) -> list[Finding]:
-    """Return the finding on one event repeated for each event of its group."""
+    """Return the finding once for each event of its group."""
     if group == FILLER_INSERTED:
         return [finding] * count_fillers(history.events)
     if group == _REASONING:

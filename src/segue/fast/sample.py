@@ -17,10 +17,10 @@ Shape: TypeAlias = tuple[int, bool, bool, object, object, type, tuple[object, ..
 def choose_sample(
     history: FastHistory, shapes: Mapping[Shape, int], length: int, verified: set[object]
 ) -> tuple[list[int], set[object]]:
-    """Return the indexes of the sample's items and the shapes and traits they cover.
+    """Return the indexes of the sample's items, and the shapes and traits they cover.
 
-    Covered are each kind of event after each other kind, each trait of a turn, and both ends. Of equal events the
-    shortest is taken; what is `verified` is skipped.
+    The sample covers each kind of event after each other kind, each trait of a turn, and both ends. Shapes with few
+    calls are preferred; those in `verified` are skipped.
     """
     events = history.events
     # The start of the last exchange decides whether reasoning may be on.
@@ -36,7 +36,7 @@ def choose_sample(
             chosen |= {max(index - 1, 0), index}
             reported |= causes
         covered |= {shape, *traits}
-    # A user message keeps its predecessor: same-API, a new sequence could be repaired.
+    # A user message is taken with its predecessor: after another one, a same-API sample could be repaired.
     chosen |= {index - 1 for index in chosen if index and isinstance(events[index], FastUserMessage)}
     stops = [*history.starts[1:], length]
     indexes = [*range(history.system_count)]

@@ -22,7 +22,7 @@ _untyped = msgspec.json.Decoder()
 
 
 class SplitBody(Struct, gc=False):
-    """A split body. `original_items` are set same-API only, where they are sent unchanged."""
+    """A split body. `original_items` is set for same-API conversions only: these items are sent unchanged."""
 
     source: Wire
     fast_path: FastPath
@@ -87,7 +87,7 @@ def _check_depth(data: bytes) -> bytes:
 
 
 def _guess_source(members: dict[str, Raw]) -> Wire:
-    """Guess the wire of a body without its conversation; the sample verifies it."""
+    """Return the wire detected without the items of the conversation; the conversion of the sample verifies it."""
     keys = {wire.fast_path.conversation_key for wire in WIRES.values() if wire.fast_path is not None}
     body: dict[str, Any] = {
         key: [] if key in keys else _untyped.decode(_check_depth(bytes(raw))) for key, raw in members.items()

@@ -1,6 +1,6 @@
-"""Target constraints as data: one row for each API and model generation.
+"""`Constraints`: what a target accepts, one row for each API and model generation. Also `Policy` and the fixed texts.
 
-The passes read these rows and nothing else about a provider. A new API is a new row, never a new branch.
+The passes read these values and never the name of a provider.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Constraints(Struct, frozen=True):
     pairs_by_position: bool = False
     """The target pairs results with calls by position; an id that matches no call is ignored."""
     unpaired_without_id: bool = False
-    """The target does not pair calls and results of types that have no id: same-API they are kept as they are."""
+    """The target does not pair calls and results of types that have no id: same-API they are left unchanged."""
     unique_ids: Literal["never", "turn", "conversation"] = "turn"
     id_pattern: str = r".+"
     """The pattern of ids that the target accepts unchanged."""
@@ -54,7 +54,7 @@ class Constraints(Struct, frozen=True):
     """A message holds one call at most; each further call follows the result of the one before."""
     first_speaker: Literal["any", "human"] = "any"
     first_speaker_same_api: Literal["any", "named", "human"] = "any"
-    """Exception to `first_speaker` same-API: `any` speaker may be first, only if a model is `named`, or none."""
+    """The first speaker same-API: `any`; `named`: any if the body names a model; `human`: as `first_speaker`."""
     first_can_call: bool = True
     """Whether the very first message may hold calls, or be a lone reply, same-API."""
     allows_no_messages: bool = True
@@ -83,8 +83,8 @@ class Constraints(Struct, frozen=True):
     """Whether system text may follow an assistant message or a result, same-API."""
 
     reasoning_replay: Literal["none", "refused", "signed", "plain"] = "none"
-    """Which of its own reasoning the target accepts back: none, none even same-API (`refused`), signed reasoning, or
-    plain text."""
+    """Which of its own reasoning the target accepts in the history: `none`: only in unchanged same-API messages;
+    `refused`: not even there; `signed` reasoning; or `plain` text."""
     can_reason: bool = True
     """Whether the model can reason."""
     reasoning_binding: Literal["provider", "model", "prefix"] = "provider"
@@ -95,15 +95,15 @@ class Constraints(Struct, frozen=True):
     allows_reasoning_alone: bool = True
     """Whether a message may hold only reasoning."""
     reasoning_precedes_item: bool = False
-    """Reasoning directly precedes the item made with it; without it, that item's id is rejected."""
-    reasoning_required_on_calls: Literal["never", "asked", "default", "always"] = "never"
+    """Reasoning directly precedes the item generated with it; without it, that item's id is rejected."""
+    reasoning_required_on_calls: Literal["never", "requested", "default", "always"] = "never"
     """Every message with calls must have reasoning (a placeholder where there is none): while the request turns it on
-    (`asked`), unless it is turned off (`default`), or always."""
+    (`requested`), unless it is turned off (`default`), or always."""
     reasoning_required_on_text: bool = False
     """With `reasoning_required_on_calls`: messages without calls need it too."""
     placeholder_signature: str = ""
-    """A dummy signature that the target accepts on the first call of a message; if empty, the placeholder is a text at
-    the beginning."""
+    """A dummy signature that the target accepts on the first call of a message; if empty, the placeholder is reasoning
+    text at the beginning of the message."""
     reasoning_by_default: bool = False
     """Whether the model reasons unless reasoning is disabled."""
     can_disable_reasoning: bool = True
@@ -121,7 +121,7 @@ class Constraints(Struct, frozen=True):
     supports_schemas: bool = True
     """Whether the response format may be a JSON Schema, and not only JSON."""
     json_word: Literal["free", "anywhere", "messages"] = "free"
-    """Where the word "json" must occur with a JSON response format: nowhere, in any text, or in a message."""
+    """Where the word "json" must occur with a JSON response format: nowhere (`free`), `anywhere`, or in `messages`."""
     json_word_for_schemas: bool = False
     """Whether the word is also required with a schema response format."""
 
@@ -157,7 +157,7 @@ class Constraints(Struct, frozen=True):
     text_only_results: bool = False
     """Results hold only text; unknown parts are rejected too."""
     tools_required: Literal["never", "cross-api", "always"] = "never"
-    """When at least one tool must be declared if the history has calls: never, only cross-API, or always."""
+    """When a history with calls requires at least one declared tool: never, only cross-API, or always."""
 
 
 IdPolicy: TypeAlias = Literal["auto", "canonical", "native"]
@@ -168,7 +168,7 @@ OrphanPolicy: TypeAlias = Literal["text", "drop"]
 
 
 class Policy(Struct, frozen=True, forbid_unknown_fields=True):
-    """Choices of the caller; the default first."""
+    """Choices of the caller; docs/library.md describes the values."""
 
     ids: IdPolicy = "auto"
     reasoning: ReasoningPolicy = "native"

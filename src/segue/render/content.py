@@ -1,4 +1,4 @@
-"""The passes for block content: errors where there is no flag, unsupported media, empty texts."""
+"""The passes for the content of blocks: omitted blocks, error results, media, empty texts."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _OMIT_FINDINGS: dict[OmitReason, tuple[FindingKind, str]] = {
 
 
 def drop_omitted(draft: Draft) -> Draft:
-    """Drop content that is no part of the conversation; same-API it is kept where its fragment is intact."""
+    """Drop incomplete calls and items that are no part of the conversation; same-API, intact items are kept."""
 
     def keep_or_drop(_message: Message, block: Block) -> list[Block]:
         is_kept = _is_intact(draft, block) and isinstance(block, Opaque)
@@ -86,9 +86,9 @@ def _is_intact(draft: Draft, block: Block) -> bool:
 
 
 def mark_errors(draft: Draft) -> Draft:
-    """Mark error results in their text where the API has no error flag. Synthetic results already are.
+    """Mark error results in their text where the API has no error flag; the text of synthetic results already does.
 
-    Failed, cancelled and interrupted results without text get a fixed one for every target: some reject a bare flag.
+    Failed, cancelled and interrupted results without text get a fixed text: some targets reject a flag without text.
     """
     draft = _add_failure_texts(draft)
     if draft.constraints.has_error_flag or not any(
@@ -128,8 +128,8 @@ def _add_failure_texts(draft: Draft) -> Draft:
         return draft
 
     def add_text(_message: Message, block: Block) -> list[Block]:
-        stays = draft.is_intact(block) and _drop_empty_parts(draft, block) is block
-        if not is_empty_failure(block) or stays:
+        is_kept = draft.is_intact(block) and _drop_empty_parts(draft, block) is block
+        if not is_empty_failure(block) or is_kept:
             return [block]
         outcomes = {"cancelled": TEXTS.cancelled, "interrupted": TEXTS.interrupted}
         text = outcomes[block.outcome] if block.outcome is not None else TEXTS.failed
@@ -176,7 +176,7 @@ def place_media(draft: Draft) -> Draft:
                 waiting += [Text(TEXTS.media_from_reply.format(kind=block.kind)), block]
             else:
                 others.append(_convert_message_media(draft, message, block))
-        # The user's content comes after what belongs to the results before it.
+        # Media moved out of results come before the user's content.
         if results and others and message.speaker == "tool":
             others, waiting = [*waiting, *others], []
         blocks = (*results, *others) if message.speaker == "tool" else _restore_order(message.blocks, results, others)
@@ -308,13 +308,13 @@ def drop_empty(draft: Draft) -> Draft:
 
 
 def insert_captions(draft: Draft) -> Draft:
-    """Add text to messages with media that need it."""
+    """Add text to messages with media that the target accepts only together with text."""
     kinds_needing_text = draft.constraints.media_needs_text
 
     def add_caption(message: Message) -> Message:
-        found = [_content_kind(draft, block) for block in message.blocks]
-        kinds = [kind for kind in found if kind in kinds_needing_text]
-        if not kinds or "text" in found:
+        all_kinds = [_content_kind(draft, block) for block in message.blocks]
+        kinds = [kind for kind in all_kinds if kind in kinds_needing_text]
+        if not kinds or "text" in all_kinds:
             return message
         why = f"added text to a message with only a {kinds[0]}: the target requires text"
         draft.report.add("inserted", why, subject=kinds[0])

@@ -1,4 +1,4 @@
-"""The value that passes transform: an unfinished transcript with its constraints."""
+"""`Draft`, the transcript in progress that passes transform, and functions that several passes use."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = [
 
 
 class Draft(Struct, frozen=True):
-    """Passes return a draft; where nothing changes they return the same object."""
+    """A transcript in progress. A pass that changes nothing returns the same object."""
 
     request: Request
     constraints: Constraints
@@ -70,7 +70,7 @@ class Draft(Struct, frozen=True):
 
     @property
     def reasoning_on(self) -> bool:
-        """Whether the request turns reasoning on. For a model that can't reason only its own body counts."""
+        """Whether the request turns reasoning on; ignored for a model that can't reason, unless the body is its own."""
         if not self.constraints.can_reason and not (self.is_same_api and self.model == self.request.model):
             return False
         settings = self.options.reasoning
@@ -87,8 +87,8 @@ class Draft(Struct, frozen=True):
 
     def with_messages(self, messages: Iterable[Message]) -> Draft:
         """Return the draft with these messages; the same object if they are identical."""
-        made = tuple(messages)
-        return self if are_identical(made, self.messages) else msgspec.structs.replace(self, messages=made)
+        changed = tuple(messages)
+        return self if are_identical(changed, self.messages) else msgspec.structs.replace(self, messages=changed)
 
     def with_options(self, **changes: object) -> Draft:
         return msgspec.structs.replace(self, options=msgspec.structs.replace(self.options, **changes))
@@ -99,7 +99,7 @@ class Draft(Struct, frozen=True):
 
 
 def _map_message_blocks(message: Message, change: Callable[[Message, Block], Iterable[Block]]) -> Message:
-    blocks = tuple(made for block in message.blocks for made in change(message, block))
+    blocks = tuple(new for block in message.blocks for new in change(message, block))
     return message if are_identical(blocks, message.blocks) else message.with_blocks(blocks)
 
 

@@ -1,6 +1,6 @@
-"""The passes of the fast path. Nothing in a `FastHistory` is missing, late or repeated, so few are needed.
+"""The passes of the fast path. A `FastHistory` has no missing, late or repeated results, so only a few are needed.
 
-A run of the full pipeline on a sample determines which texts have to be inserted (see `segue.fast`).
+The full pipeline's result for a sample determines whether placeholders are inserted (see `segue.fast`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["FastRenderOptions", "count_fillers", "render_events", "turns_needing
 
 
 class FastRenderOptions(Struct, frozen=True):
-    """How to render: the constraints, with or without reasoning placeholders and a last user message."""
+    """How to render a history. `placeholders` inserts reasoning placeholders, `tail` a user message at the end."""
 
     constraints: Constraints
     id_scheme: str = ""
@@ -27,9 +27,9 @@ class FastRenderOptions(Struct, frozen=True):
 
 
 def render_events(history: FastHistory, options: FastRenderOptions) -> list[FastEvent]:
-    """Return the events as the target accepts them. Run it once: it modifies the history."""
+    """Return the events in a form that the target accepts. It modifies the history, so call it once."""
     constraints = options.constraints
-    # Error results without text need a fixed text and a finding each: that is left to the full pipeline.
+    # Only the full pipeline handles error results without text: each needs a fixed text and a finding.
     if not all(any(_as_list(history.results[index])) for index in history.error_results):
         raise FastPathUnsupportedError
     if not constraints.has_error_flag:

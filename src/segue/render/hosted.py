@@ -21,7 +21,7 @@ __all__ = ["approvals_to_text", "convert_hosted"]
 
 
 def convert_hosted(draft: Draft) -> Draft:
-    """Keep hosted tool calls same-API; convert them as `Policy.hosted` selects otherwise."""
+    """Keep valid hosted tool calls same-API; convert all others as `Policy.hosted` requires."""
     _report_nested_calls(draft)
     has_hosted = any(_hosted_id(block) for message in draft.messages for block in message.blocks)
     to_convert = _find_converted(draft) if has_hosted else None
@@ -45,7 +45,7 @@ def convert_hosted(draft: Draft) -> Draft:
 
 
 def _convert_approval_answers(draft: Draft, to_convert: frozenset[str]) -> Draft:
-    """OAI-RESP-21: the answer to an approval request is rejected without the request."""
+    """Clear `native` of approval answers whose request is converted: alone they are rejected (OAI-RESP-21)."""
     requests = [call for message in draft.messages for call in calls_of(message) if _is_approval_request(call)]
     converted = {call.origin.raw_id for call in requests if call.id in to_convert}
     converted -= {call.origin.raw_id for call in requests if call.id not in to_convert}
@@ -59,7 +59,7 @@ def _convert_approval_answers(draft: Draft, to_convert: frozenset[str]) -> Draft
 
 
 def _report_nested_calls(draft: Draft) -> None:
-    """Report calls made by another call that are rendered as calls of the model."""
+    """Report nested calls (made by another call) that are rendered as calls of the model."""
     calls = [block for message in draft.messages for block in message.blocks if isinstance(block, ToolCall)]
     nested = [call for call in calls if call.origin.parent is not None and not draft.is_native(call)]
     tools = {call.origin.raw_id: call.name for call in calls} if nested else {}
@@ -78,7 +78,7 @@ class _Pairs(NamedTuple):
 
 
 def _find_converted(draft: Draft) -> frozenset[str]:
-    """Return hosted calls that the target would not accept unchanged: cross-API, edited, repeated or separated."""
+    """Return the ids of hosted calls that the target rejects unchanged: cross-API, edited, repeated or separated."""
     converted: set[str] = set()
     open_ids: set[str] = set()
     seen: set[tuple[type[Block], str]] = set()
@@ -103,12 +103,12 @@ def _find_converted(draft: Draft) -> frozenset[str]:
 
 
 def _loses_item_id(draft: Draft, message: Message) -> bool:
-    """OAI-RESP-08: an item made with reasoning is rejected by its id without that reasoning."""
+    """Whether the items of a message lose their ids, since reasoning they belong to is dropped (OAI-RESP-08)."""
     return draft.constraints.reasoning_precedes_item and not can_keep_reasoning(draft, message)
 
 
 def _hosted_id(block: Block) -> str:
-    """Return the id of the hosted call that this is the call or the result of; `""` for other blocks."""
+    """Return the call id of a hosted call or result; `""` for other blocks."""
     if isinstance(block, ToolCall) and block.kind == "hosted":
         return block.id
     return block.call_id if isinstance(block, ToolResponse) and block.hosted else ""
@@ -191,7 +191,7 @@ def _approval_to_text(call: ToolCall, tool: str, report: Report) -> Text:
 
 
 def _hosted_to_text(draft: Draft, block: Block) -> list[Block]:
-    """Render a hosted call or result as text, or drop it, as `Policy.hosted` selects."""
+    """Render a hosted call or result as text, or drop it, as `Policy.hosted` requires."""
     tool = _tool_name(block)
     if draft.policy.hosted == "drop":
         draft.report.add("dropped", "hosted tool call dropped", call_id=_hosted_id(block), subject=tool)

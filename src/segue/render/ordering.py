@@ -21,16 +21,16 @@ def assign_speakers(draft: Draft) -> Draft:
             return split_by_speaker(message, reply_speaker)
         return split_by_speaker(message, lambda block: _block_speaker(block, message))
 
-    made: list[Message] = []
+    messages: list[Message] = []
     for message in _join_replies(draft):
         if _has_one_speaker(message):
-            made.append(message)
+            messages.append(message)
             continue
         parts = split(message)
         if len(parts) > 1 or parts[0] is not message:
             draft.report.add("moved", "calls, reasoning or results moved out of a message of another role")
-        made += map(_fix_tool_speaker, parts)
-    return draft.with_messages(made)
+        messages += map(_fix_tool_speaker, parts)
+    return draft.with_messages(messages)
 
 
 def _fix_tool_speaker(part: Message) -> Message:
@@ -51,7 +51,7 @@ def _has_one_speaker(message: Message) -> bool:
 
 
 def _join_replies(draft: Draft) -> Iterator[Message]:
-    """Yield the messages, joining a reply that its wire split into several of one turn; not same-API."""
+    """Yield the messages; cross-API, those of one reply are joined (same turn key, one after the other)."""
     for run in group_runs(draft.messages, _is_same_turn):
         if len(run) == 1 or all(draft.is_native(message) for message in run):
             yield from run
@@ -124,7 +124,7 @@ def _is_ordered(draft: Draft, answered: Collection[str]) -> bool:
 
 
 def _reply_runs(draft: Draft) -> Iterator[tuple[int, int]]:
-    """Yield ranges of replies that count as one: same-API neighbours where the target merges them, else each alone."""
+    """Yield position ranges of replies. Same-API neighbours are one range where the target merges them."""
     position = 0
     while position < len(draft.messages):
         message = draft.messages[position]
@@ -168,7 +168,7 @@ def _is_valid_order(draft: Draft, start: int, stop: int, expected: list[str], po
 
 
 def _leading_results(draft: Draft, start: int) -> tuple[list[str], int]:
-    """Return the calls whose results come first from here on, and the position where they end."""
+    """Return the call ids of the results that begin at `start`, and the position after them."""
     result_ids: list[str] = []
     for position in range(start, len(draft.messages)):
         message = draft.messages[position]
@@ -184,7 +184,7 @@ def _leading_results(draft: Draft, start: int) -> tuple[list[str], int]:
 
 
 def _has_moved(draft: Draft, position: int, results: tuple[ToolResponse, ...]) -> bool:
-    """Whether a recorded result changes its position, and not only a synthetic one is inserted."""
+    """Whether a recorded result is moved; inserting a synthetic one does not count."""
     synthetic = {response.call_id for response in results if response.synthetic is not None}
     before, _ = _leading_results(draft, position + 1)
     return [i for i in before if i not in synthetic] != [r.call_id for r in results if r.call_id not in synthetic]

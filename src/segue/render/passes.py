@@ -1,19 +1,19 @@
-"""Theory of operation: how a canonical history becomes one that a target accepts.
+"""The renderer: the list of passes that turn a canonical history into one that a target accepts.
 
-A history often holds what an API rejects: calls without results, results without calls, results late, twice or out of
+A history may contain what an API rejects: calls without results, results without calls, results late, twice or out of
 order, reasoning signed by another provider, a system message in the middle, an empty text. Each pass below removes one
-such problem. Each is a pure function from draft to draft, does nothing where there is no problem, and is idempotent;
-run again, the whole list changes nothing. Passes read the target's `Constraints`, never its name; a valid message from
-the target's own API is not touched.
+such problem. Each is a pure, idempotent function from draft to draft that does nothing where there is no problem; a
+second run of the whole list changes nothing. Passes read the target's `Constraints`, never its name; a valid message
+from the target's own API is not touched.
 
 The order matters, because each pass relies on the ones before:
 
-0.  `drop_omitted`       Drops content that is no part of the conversation, so that later passes see real neighbours.
-1.  `assign_speakers`    Every block in a message of its speaker. Later passes need not look for calls in user messages.
+0.  `drop_omitted`       Drops content that is no part of the conversation, so that it separates no other messages.
+1.  `assign_speakers`    Puts every block into a message of its speaker: no later pass finds calls in user messages.
 2.  `choose_results`     At most one result for each call.
 3.  `convert_orphans`    Results without a call become text. Now every result left has a call.
-4.  `convert_hosted`     Hosted tool calls become ordinary calls and results cross-API, and where another message (an
-                         orphan's text, too) stands between the two.
+4.  `convert_hosted`     Hosted tool calls become ordinary calls and results: cross-API, and where another message is
+                         between call and result (it may be the text of an orphan).
 5.  `complete_calls`     Calls without a result get one. After `choose_results`, which may have dropped a partial one;
                          now every call has exactly one result.
 6.  `order_results`      Results after their calls. Needs complete pairs, and is needed before anything looks at
@@ -27,11 +27,11 @@ The order matters, because each pass relies on the ones before:
 11. `group_results`, `insert_fillers`, `merge_neighbours`, `insert_captions`, `fix_ends`   Roles, from the inside out:
                          results in messages, the order of roles, neighbours of one role (a merge may add text to media
                          that need it), the first and the last message.
-12. `drop_unbound_reasoning`   Whether reasoning still matches its prefix is known when the prefix is final. If any is
+12. `drop_unbound_reasoning`   Drops reasoning whose prefix has changed, so it needs the final prefix. If any is
                          dropped, the passes that depend on content run once more.
 13. `adjust_reasoning`   The reasoning options, checked against the final messages.
-14. `insert_reasoning_placeholders`   Last among blocks: a placeholder is not reasoning and must not be filtered as
-                         such, and none is needed where reasoning was just switched off.
+14. `insert_reasoning_placeholders`   After the reasoning passes, which would drop a placeholder, and after
+                         `adjust_reasoning`, which may have switched reasoning off.
 15. `declare_tools`      The tools, for the calls that are left.
 """
 

@@ -1,7 +1,6 @@
 """The pass that keeps or drops reasoning.
 
-Reasoning never breaks a pair: the reasoning passes change `Thinking` blocks and options, and on other blocks only
-`Native.intact`.
+The reasoning passes never change tool calls or results, except for `Native.intact`: so they can't break a pair.
 """
 
 from __future__ import annotations
@@ -18,15 +17,15 @@ from segue.render.draft import Draft, are_identical, has_reasoning
 
 __all__ = ["can_keep_reasoning", "filter_reasoning", "mark_rewritten", "replace_reasoning"]
 
-_NOT_OWN = "reasoning of {whose} dropped: {api} does not accept it"
-_UNSIGNED = "reasoning of {whose} dropped: it has no signature"
-_OTHER_MODEL = "reasoning of {whose} dropped: it is valid only for the model that generated it"
-_INVALID_SIGNATURE = "reasoning of {whose} dropped: its signature is not valid for {api}"
-_DETACHED = "reasoning of {whose} dropped: the item that followed it is missing"
+_NOT_ACCEPTED = "reasoning of {origin} dropped: {api} does not accept it"
+_UNSIGNED = "reasoning of {origin} dropped: it has no signature"
+_OTHER_MODEL = "reasoning of {origin} dropped: it is valid only for the model that generated it"
+_INVALID_SIGNATURE = "reasoning of {origin} dropped: its signature is not valid for {api}"
+_DETACHED = "reasoning of {origin} dropped: the item that followed it is missing"
 
 
 def filter_reasoning(draft: Draft) -> Draft:
-    """Keep reasoning that the target accepts, whole; drop the rest or render it as text."""
+    """Keep reasoning that the target accepts, unchanged; drop other reasoning or render it as text."""
 
     def filter_message(message: Message) -> Message:
         if not has_reasoning(message):
@@ -43,14 +42,14 @@ def filter_reasoning(draft: Draft) -> Draft:
 
 
 def _filter_leading(draft: Draft, filter_message: Callable[[Message], Message]) -> Iterator[Message]:
-    """Yield messages for a target where reasoning precedes its item; without it the item is rendered without its id."""
+    """Yield filtered messages for `reasoning_precedes_item`: items whose reasoning is dropped lose their ids."""
     detached = False
     for message in draft.messages:
         if message.speaker != "ai":
             yield message
             continue
         filtered = filter_message(message)
-        # OAI-RESP-08: the item after dropped reasoning may have been made with it.
+        # OAI-RESP-08: the item after dropped reasoning may have been generated with it.
         filtered = mark_rewritten(filtered) if detached or filtered is not message else filtered
         attached = _drop_detached(draft, filtered)
         detached = attached is not filtered and draft.is_native(filtered.blocks[-1])
@@ -58,13 +57,13 @@ def _filter_leading(draft: Draft, filter_message: Callable[[Message], Message]) 
 
 
 def _drop_detached(draft: Draft, message: Message) -> Message:
-    """OAI-RESP-07: drop trailing reasoning with an item id: the API rejects reasoning without its following item."""
+    """Drop trailing reasoning with an item id: the API rejects reasoning without the item after it (OAI-RESP-07)."""
     end = len(message.blocks)
     while end and isinstance(block := message.blocks[end - 1], Thinking) and block.origin.item_id is not None:
         end -= 1
     if end == len(message.blocks):
         return message
-    replaced = (made for block in message.blocks[end:] for made in replace_reasoning(draft, block, _DETACHED))
+    replaced = (new for block in message.blocks[end:] for new in replace_reasoning(draft, block, _DETACHED))
     return message.with_blocks((*message.blocks[:end], *replaced))
 
 
@@ -106,8 +105,8 @@ def _find_keepable(draft: Draft, message: Message) -> list[Thinking]:
     if draft.constraints.reasoning_replay == "refused":
         return []
     if draft.constraints.reasoning_replay == "none":
-        stays = draft.is_native(message) and draft.policy.reasoning == "native"
-        return thoughts if stays and all(_is_from_model(draft, block) for block in thoughts) else []
+        is_kept = draft.is_native(message) and draft.policy.reasoning == "native"
+        return thoughts if is_kept and all(_is_from_model(draft, block) for block in thoughts) else []
     own = [block for block in thoughts if _is_from_target(draft, block)]
     # ANT-25: all of it or none
     return [] if draft.constraints.reasoning_all_or_none and len(own) < len(thoughts) else own
@@ -119,18 +118,18 @@ def _has_content(block: Block) -> bool:
 
 def _drop_reason(draft: Draft, block: Block) -> str:
     if not isinstance(block, Thinking) or block.origin.provider != draft.constraints.provider:
-        return _NOT_OWN
+        return _NOT_ACCEPTED
     if _has_invalid_signature(draft, block):
         return _INVALID_SIGNATURE
     if draft.constraints.reasoning_replay != "signed":
-        return _NOT_OWN
+        return _NOT_ACCEPTED
     if not block.signature and not block.encrypted:
         return _UNSIGNED
-    return _NOT_OWN if _is_from_model(draft, block) else _OTHER_MODEL
+    return _NOT_ACCEPTED if _is_from_model(draft, block) else _OTHER_MODEL
 
 
 def _has_invalid_signature(draft: Draft, block: Thinking) -> bool:
-    """GEM-18: a damaged signature is rejected, a missing one is not."""
+    """Whether the signature is damaged (GEM-18). A missing signature is not invalid."""
     own = block.origin.provider == draft.constraints.provider
     return (
         own and bool(block.signature) and not re.fullmatch(draft.constraints.signature_pattern, block.signature or "")
@@ -149,7 +148,7 @@ def _is_from_target(draft: Draft, block: Thinking) -> bool:
 
 
 def _is_from_model(draft: Draft, block: Thinking) -> bool:
-    """ANT-29: reasoning may be bound to the producing model."""
+    """Whether the target's model accepts the block, where reasoning is bound to the model (ANT-29)."""
     if draft.constraints.reasoning_binding == "provider" or block.origin.model is None or draft.model is None:
         return True
     return is_same_model(block.origin.model, draft.model)
@@ -162,8 +161,8 @@ def replace_reasoning(draft: Draft, block: Block, why: str) -> list[Block]:
     if draft.policy.reasoning == "text" and block.text and not _is_placeholder(block):
         draft.report.add("reasoning", "reasoning rendered as text", subject=block.origin.provider)
         return [Text(TEXTS.reasoning.format(content=block.text))]
-    whose = block.origin.model or block.origin.provider
-    draft.report.add("reasoning", why.format(whose=whose, api=draft.constraints.api), subject=whose)
+    origin = block.origin.model or block.origin.provider
+    draft.report.add("reasoning", why.format(origin=origin, api=draft.constraints.api), subject=origin)
     return []
 
 

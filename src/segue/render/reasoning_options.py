@@ -1,4 +1,4 @@
-"""The passes for reasoning options: placeholders where the target requires reasoning, off where it is not valid."""
+"""The passes that insert reasoning placeholders, and that disable reasoning where the target would reject it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PLACEHOLDER_INSERTED = "added a reasoning placeholder: the target requires reaso
 def insert_reasoning_placeholders(draft: Draft) -> Draft:
     """Add a placeholder to messages that must have reasoning and have none (KIM-04, GEM-17, DS-01, DS-02).
 
-    Every turn gets it, also where the target checks the current exchange only: the rendered prefix must stay stable.
+    All turns are completed, even if the target checks only the current exchange, so that the prefix is stable.
     """
     if not _needs_placeholders(draft):
         return draft
@@ -68,7 +68,7 @@ def _needs_placeholders(draft: Draft) -> bool:
     match draft.constraints.reasoning_required_on_calls:
         case "never":
             return False
-        case "asked":
+        case "requested":
             return draft.reasoning_on
         case "default":
             return settings is None or settings.enabled is not False or not draft.constraints.can_disable_reasoning

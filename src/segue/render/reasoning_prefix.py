@@ -31,7 +31,7 @@ from segue.render.transcript import Transcript
 
 __all__ = ["digest_transcript", "drop_unbound_reasoning", "prefix_digests", "record_prefixes"]
 
-_PREFIX_CHANGED = "reasoning of {whose} dropped: it is bound to the messages before it, and these have changed"
+_PREFIX_CHANGED = "reasoning of {origin} dropped: it is bound to the messages before it, and these have changed"
 
 
 def drop_unbound_reasoning(draft: Draft) -> Draft:
@@ -46,10 +46,10 @@ def drop_unbound_reasoning(draft: Draft) -> Draft:
         for block in message.blocks
         if isinstance(block, Thinking)
     }
-    now = _rendered_digests(draft, draft.messages)
+    actual = _rendered_digests(draft, draft.messages)
     for position, message in enumerate(draft.messages):
         thoughts = [block for block in message.blocks if isinstance(block, Thinking)]
-        if any(expected.get(id(block)) != now[position] for block in thoughts):
+        if any(expected.get(id(block)) != actual[position] for block in thoughts):
             return _drop_reasoning_from(draft, position)
     return draft
 
@@ -57,7 +57,7 @@ def drop_unbound_reasoning(draft: Draft) -> Draft:
 def _drop_reasoning_from(draft: Draft, start: int) -> Draft:
     messages = [
         message.with_blocks(
-            tuple(made for block in message.blocks for made in replace_reasoning(draft, block, _PREFIX_CHANGED))
+            tuple(new for block in message.blocks for new in replace_reasoning(draft, block, _PREFIX_CHANGED))
         )
         if position >= start and has_reasoning(message)
         else message

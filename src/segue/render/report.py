@@ -1,6 +1,6 @@
-"""The report: every decision made while rendering a body, and the layer at fault.
+"""The report of a conversion: what was changed or dropped, why, and which layer caused it.
 
-Append-only and always on. Findings hold plain values only, so the report can be encoded as JSON at any time.
+Findings hold plain values only, so a report can always be encoded as JSON.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FindingKind = Literal[
     "orphan",  # a result without a call
     "reasoning",  # reasoning was dropped or rendered as text
     "reordered",  # results were moved to their calls
-    "supplied",  # the missing side of an interaction came from the ledger
+    "supplied",  # a missing call or result was restored from the conversation
     "surrogate",  # a lone surrogate became U+FFFD
     "synthetic",  # a synthetic result was added
     "text",  # content was rendered as text
@@ -49,7 +49,7 @@ _DEFAULT_FAULTS: dict[FindingKind, Fault] = {
 
 
 class Finding(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """One decision. `call_id` is canonical; `subject` names what it is about (a tool, an option, a block)."""
+    """One change. `call_id` is canonical; `subject` is the name of the tool, option or block, or the dropped text."""
 
     kind: FindingKind
     fault: Fault
@@ -59,7 +59,10 @@ class Finding(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Report:
-    """The decisions of one render. `seen` holds canonical ids, `emitted_*` pairs of canonical and projected id."""
+    """The findings of one conversion. `seen` are the canonical ids of all calls in the source.
+
+    `emitted_calls` and `emitted_results` are pairs of canonical and projected id, for each call and result in the body.
+    """
 
     def __init__(self, *, target: str = "", id_scheme: str = "", model: str | None = None) -> None:
         self.target = target

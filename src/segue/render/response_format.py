@@ -58,7 +58,7 @@ def _starts_with_json_word(draft: Draft) -> bool:
 
 
 def _append_instruction(draft: Draft, line: str) -> Draft:
-    """Append the line to the system text; as a message of its own where the target does not look at the top."""
+    """Append the line to the system text, in a message if the target requires it there."""
     if draft.constraints.system_position == "top" and draft.constraints.json_word != "messages":
         return msgspec.structs.replace(draft, system=(*draft.system, Text(line)))
     head = next((i for i, message in enumerate(draft.messages) if message.speaker != "system"), len(draft.messages))

@@ -1,4 +1,4 @@
-"""The passes for tool results: choose one of several, complete calls without one, convert those without a call."""
+"""The passes for tool results: choose one result per call, convert orphans to text, add missing results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _STATE_RANK: dict[State, int] = {"complete": 0, "error": 1, "cancelled": 2, "int
 
 
 def choose_results(draft: Draft) -> Draft:
-    """Keep one result per call: the best of several, the first among equals. Partial output is not a result."""
+    """Keep one result per call: a complete one before an error, the first among equals. Partial output is dropped."""
     chosen: dict[str, ToolResponse] = {}
     contested_ids: set[str] = set()
     for response in client_responses(draft):
@@ -39,8 +39,8 @@ def choose_results(draft: Draft) -> Draft:
         best = chosen[block.call_id]
         if block is best and state_of(block) != "pending":
             return [block]
-        what = "partial output" if block is best else _describe_duplicate(block, best)
-        draft.report.add("dedupe", f"{what} dropped", call_id=block.call_id, subject=result_text(block))
+        description = "partial output" if block is best else _describe_duplicate(block, best)
+        draft.report.add("dedupe", f"{description} dropped", call_id=block.call_id, subject=result_text(block))
         return []
 
     changed = draft.map_blocks(keep)
@@ -109,12 +109,12 @@ def convert_orphans(draft: Draft) -> Draft:
 
 
 def _has_no_call(response: ToolResponse) -> bool:
-    """Whether the provider sends such results without a call, identified by the item's own id alone (AZF-09)."""
+    """Whether this is a type of result that the provider sends without a call (AZF-09)."""
     return response.hosted and response.origin.identity == "conflated"
 
 
 def _results_of_provider_state(draft: Draft) -> frozenset[str]:
-    """Return results of calls that the provider may hold: each with a valid id, the first of those with the same."""
+    """Return the call ids of results whose call the provider may hold: the first result of each valid raw id."""
     call_ids: dict[tuple[str, bool], str] = {}
     for message in draft.messages:
         for block in message.blocks:

@@ -180,8 +180,8 @@ def _can_merge(draft: Draft, last: Message, message: Message) -> bool:
 
 
 def _message_role(draft: Draft, message: Message) -> str:
-    apart = draft.constraints.result_grouping == "alone"
-    return "user" if message.speaker == "human" or (message.speaker == "tool" and not apart) else message.speaker
+    separate = draft.constraints.result_grouping == "alone"
+    return "user" if message.speaker == "human" or (message.speaker == "tool" and not separate) else message.speaker
 
 
 def _results_first(blocks: list[Block]) -> tuple[Block, ...]:
@@ -213,8 +213,8 @@ def insert_fillers(draft: Draft) -> Draft:
         if message.speaker == "system" and before in ("ai", "tool") and not constraints.allows_system_after_reply:
             message = _system_to_user(draft, message)
         # MIS-07
-        barred = after_results and _has_separate_media(draft, message)
-        if message.speaker == "human" and (barred or (before == "tool" and constraints.filler_after_results)):
+        must_separate = after_results and _has_separate_media(draft, message)
+        if message.speaker == "human" and (must_separate or (before == "tool" and constraints.filler_after_results)):
             draft.report.add("inserted", FILLER_INSERTED)
             messages.append(_text_message("ai", TEXTS.filler))
             after_results = False
@@ -306,7 +306,7 @@ def _can_end_with(draft: Draft, last: Message) -> bool:
 
 
 def _ensure_user_message(draft: Draft) -> Draft:
-    """QWEN-04. Appended at the end, so that the prefix is stable when a user message follows later."""
+    """Append a user message if there is none (QWEN-04): at the end, so that the prefix is stable."""
     if not draft.constraints.needs_user_message or any(message.speaker == "human" for message in draft.messages):
         return draft
     return _append_tail(draft)
@@ -366,6 +366,6 @@ def _trim_ending(draft: Draft, last: Message) -> Message:
 
 
 def _append_tail(draft: Draft) -> Draft:
-    begun = bool(draft.request.messages) and _is_cross_api_prefill(draft, draft.request.messages[-1])
-    draft.report.add("inserted", _PREFILL_NOT_CONTINUED if begun else _USER_APPENDED)
+    has_prefill = bool(draft.request.messages) and _is_cross_api_prefill(draft, draft.request.messages[-1])
+    draft.report.add("inserted", _PREFILL_NOT_CONTINUED if has_prefill else _USER_APPENDED)
     return draft.with_messages((*draft.messages, _text_message("human", TEXTS.tail)))

@@ -1,6 +1,6 @@
-"""The rows of `providers.toml`: base URLs, environment variables, aliases, and the API and profile of each provider.
+"""Loads `providers.toml`: base URLs, environment variables, aliases, and the API and profile of each provider.
 
-`segue.detect` and the registry look names up in them; `segue.runtime.providers` builds its catalogue from them.
+Used by `segue.detect`, the wire registry and `segue.runtime.providers`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _SERVICES = "services"
 
 @cache
 def _load_tables() -> Mapping[str, Mapping[str, Any]]:
-    # Late, because conversions between named APIs need none of it.
+    # Imported here, because most conversions do not need them.
     import tomllib
     from importlib import resources
 

@@ -1,6 +1,6 @@
 """The rulebook: what providers accept and reject, one numbered rule each, with the evidence for it.
 
-`rulebook.json` is the master copy. The checker, the emulators' error texts, `segue rules` and `docs/rules.md` use its
+`rulebook.json` holds the rules. The checker, the emulators' error texts, `segue rules` and `docs/rules.md` use its
 numbers; the checks themselves are in `segue.conformance`.
 """
 
@@ -21,7 +21,7 @@ class RulebookEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     """One rule. `error_text` is the provider's message as users reported it, with ids shortened.
 
     `violation_example` is the smallest fragment of a body that breaks the rule; rules that only state what is accepted
-    have none. `handling` is what segue does about the rule. `oracle` names code that confirms it.
+    have none. `handling` describes how segue conforms to the rule. `oracle` names third-party code that confirms it.
     """
 
     id: str

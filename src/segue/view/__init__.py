@@ -1,1 +1,1 @@
-"""Renders conversations for people: an HTML page, Markdown, lines for a terminal. Nothing here writes or fetches."""
+"""Renders conversations for people: as an HTML page, as Markdown, as lines for a terminal."""

@@ -54,7 +54,7 @@ STATES: dict[State, str] = {
 }
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _BASE64 = re.compile(r"[A-Za-z0-9+/\s]+={0,2}\s*")
-_MAX_NOTES = 20
+_MAX_CHANGES = 20
 _MIME = re.compile(r"(image|audio|video)/[A-Za-z0-9.+-]{1,64}")
 
 
@@ -155,25 +155,25 @@ def format_count(number: int, noun: str) -> str:
 
 
 def format_changes(changes: Sequence[MessageChange]) -> Iterator[str]:
-    """Lines about what compression did; adjacent messages with the same note share a line, and a long list is cut."""
+    """Describe the changes of a compression. Adjacent messages with the same action share a line."""
     runs: list[list[MessageChange]] = []
-    for note in changes:
+    for change in changes:
         last = runs[-1][-1] if runs else None
-        if last is not None and (last.action, last.index + 1) == (note.action, note.index):
-            runs[-1].append(note)
+        if last is not None and (last.action, last.index + 1) == (change.action, change.index):
+            runs[-1].append(change)
         else:
-            runs.append([note])
-    shown = runs if len(runs) <= _MAX_NOTES else runs[: _MAX_NOTES - 1]
+            runs.append([change])
+    shown = runs if len(runs) <= _MAX_CHANGES else runs[: _MAX_CHANGES - 1]
     for run in shown:
         line = f"messages {run[0].index + 1:,} to {run[-1].index + 1:,} were {run[0].action}: {_format_saved(run)}"
         yield line if len(run) > 1 else str(run[0])
-    rest = [note for run in runs[len(shown) :] for note in run]
+    rest = [change for run in runs[len(shown) :] for change in run]
     if rest:
         yield f"… and {format_count(len(rest), 'more message')}: {_format_saved(rest)}"
 
 
-def _format_saved(notes: Sequence[MessageChange]) -> str:
-    return f"{sum(note.before for note in notes):,} → {sum(note.after for note in notes):,} tokens"
+def _format_saved(changes: Sequence[MessageChange]) -> str:
+    return f"{sum(change.before for change in changes):,} → {sum(change.after for change in changes):,} tokens"
 
 
 def shorten(text: str, width: int) -> str:

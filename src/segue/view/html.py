@@ -1,7 +1,6 @@
 """A conversation as one self-contained HTML page: no script, no URL that a browser would fetch.
 
-Every text is escaped where it enters the page. As a second line of defence the page's Content-Security-Policy forbids
-scripts and loading.
+Every text is escaped. In addition, the page's Content-Security-Policy forbids scripts and loading.
 """
 
 from __future__ import annotations

@@ -58,13 +58,13 @@ def is_message(event: Event) -> bool:
     return isinstance(event, MessageAdded | CallCompleted | ResultRecorded | CallCancelled)
 
 
-def format_event(record: Record, numbers: CallLabels | None = None, *, full: bool = False) -> Iterator[Line]:
-    """The lines of one event. Long results are truncated unless `full`; `numbers` holds the calls listed before."""
+def format_event(record: Record, labels: CallLabels | None = None, *, full: bool = False) -> Iterator[Line]:
+    """The lines of one event. Long results are truncated unless `full`; `labels` holds the calls listed before."""
     match record.event:
         case MessageAdded(message) | CallCompleted(message) | ResultRecorded(message) | CallCancelled(message):
-            numbers = numbers if numbers is not None else CallLabels()
-            numbers.add_message(message)
-            for line in _message_lines(message, numbers, full=full):
+            labels = labels if labels is not None else CallLabels()
+            labels.add_message(message)
+            for line in _message_lines(message, labels, full=full):
                 yield Line(line.style, sanitize(line.text))
         case event:
             yield Line("dim", sanitize(f"· {describe_event(event)}"))

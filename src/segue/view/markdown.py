@@ -1,6 +1,6 @@
 """A conversation as Markdown: message text as it is, calls and results in fences longer than any fence inside them.
 
-No message text can look like another message or swallow the next one: see `model_text.embed_markdown`.
+Message text can't be mistaken for another message, or hide the next one: see `model_text.embed_markdown`.
 """
 
 from __future__ import annotations

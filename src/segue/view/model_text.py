@@ -1,7 +1,7 @@
 """Markdown written by models: converted to HTML, or made safe to embed in a Markdown document.
 
-None of it becomes markup of the surrounding page or document: raw HTML is text, only `http` URLs are links, images
-are links too, and headings rank below the headings with the speakers' names.
+Raw HTML becomes text, only `http` and `https` URLs become links, images become links, and headings are lowered below
+the headings with the speakers' names.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Compression of a conversation to a token budget, by one of several strategies.
 
-Pure: messages in, messages out, and a `MessageChange` for each message touched. Whatever the strategy, a call and its
-results are kept or dropped together, a pending call is kept with its turn, reasoning is never edited, and pinned
-messages and system text are unchanged. Run again with the same budget it changes nothing. Where the budget can't be
-reached, the messages are compressed as far as possible and `reached` is False.
+`compress` is a pure function. With every strategy, a call and its results are kept or dropped together, a pending call
+is kept with its turn, reasoning is never edited, and pinned messages and system text are unchanged. A second run with
+the same budget changes nothing. Where the budget can't be reached, the messages are compressed as far as possible
+and `reached` is False.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from segue.errors import InputError
 
 __all__ = ["STRATEGIES", "CompressionResult", "MessageChange", "Summariser", "compress"]
 
-# Each edits the plan until it is within the budget, and returns a reason where that is not possible.
+# Each function edits the plan until it is within the budget; if that is not possible, it returns the reason.
 STRATEGIES: dict[str, Callable[[Plan, int, Summariser], str]] = {
     "truncate-results": lambda plan, budget, _: truncate_results(plan, budget),
     "drop-oldest": lambda plan, budget, _: drop_oldest(plan, budget),
@@ -36,7 +36,10 @@ def _reject_missing_summariser(_messages: Sequence[Message]) -> str:
 
 
 class CompressionResult(msgspec.Struct, frozen=True):
-    """The compressed conversation. `tokens` is its cost now; `reason` explains why that exceeds the budget."""
+    """The compressed conversation. `before` and `tokens` are its token counts before and after.
+
+    `reached` is False if `tokens` exceeds the budget; then `reason` explains why.
+    """
 
     messages: tuple[Message, ...]
     changes: tuple[MessageChange, ...]

@@ -1,7 +1,7 @@
 """The changes of a compression, computed from the messages before and after it.
 
-Whatever the strategy, the remaining messages keep their order: a message is unchanged, has a shortened result, or is a
-summary in the place of the first message that it summarises.
+The remaining messages keep their order. Each is unchanged, has a shortened result, or is a summary at the position of
+the first message that it summarises.
 """
 
 from __future__ import annotations

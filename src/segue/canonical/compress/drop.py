@@ -1,4 +1,4 @@
-"""The strategies that drop whole stretches: `drop-oldest`, and `middle-out`, which replaces them by summaries.
+"""The strategies `drop-oldest`, which drops messages, and `middle-out`, which replaces messages by summaries.
 
 Both drop exchanges first. The user message and the newest turn of the last exchange are always kept; its older turns
 are dropped last, since an agent at work may never begin a second exchange.
@@ -54,7 +54,7 @@ def _older_turns(plan: Plan, exchange: int) -> list[Group]:
 
 
 def middle_out(plan: Plan, budget: int, summarise: Summariser) -> str:
-    """Keep the first and the last exchange; replace each stretch between kept messages by one summary."""
+    """Keep the first and the last exchange; replace each run of messages between kept ones by one summary."""
     last = _last_exchange(plan)
     summaries = [
         group
@@ -62,13 +62,13 @@ def middle_out(plan: Plan, budget: int, summarise: Summariser) -> str:
         if not group.is_protected and all(count_summarised(plan.original[p]) for p in group.indexes)
     ]
     middle = [group for group in plan.groups if 0 < group.exchange < last and not group.is_protected]
-    refused = False
+    longer = False
     for groups in ([*middle, *summaries], [*middle, *summaries, *_older_turns(plan, last)]):
         for indexes in _find_stretches(plan, groups):
             if plan.total <= budget:
                 return ""
-            refused = not _summarise_stretch(plan, indexes, summarise) or refused
-    return "a summary was not shorter than its messages" if refused else "only the first and the last exchange are left"
+            longer = not _summarise_stretch(plan, indexes, summarise) or longer
+    return "a summary was not shorter than its messages" if longer else "only the first and the last exchange are left"
 
 
 def _find_stretches(plan: Plan, groups: Sequence[Group]) -> list[list[int]]:

@@ -35,7 +35,7 @@ def _constraints(model: Model) -> Constraints:
         # DS-04
         reasoning_replay="refused" if r1 else "plain",
         # DS-01, DS-02
-        reasoning_required_on_calls="never" if r1 else "default" if model.reasons_by_default else "asked",
+        reasoning_required_on_calls="never" if r1 else "default" if model.reasons_by_default else "requested",
         # DS-02: from V4 on (also the names without version), on messages without calls too.
         reasoning_required_on_text=not model.version or model.at_least(4),
         reasoning_by_default=model.reasons_by_default,

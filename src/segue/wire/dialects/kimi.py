@@ -46,7 +46,7 @@ def _constraints(model: Model) -> Constraints:
         later_system="text",
         reasoning_replay="plain",
         # KIM-04
-        reasoning_required_on_calls="default" if model.reasons_by_default else "asked",
+        reasoning_required_on_calls="default" if model.reasons_by_default else "requested",
         # KIM-06
         empty_text="refused",
         # KIM-05
