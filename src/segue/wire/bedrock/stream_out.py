@@ -109,16 +109,16 @@ class BedrockStreamRenderer(BlockRenderer):
             case "text":
                 return self.begin_text(Text("")) + self.delta(str(value)) + self.stop()
             case "toolUse":
-                started = self._begin_tool_use({key: value for key, value in inner.items() if key != "input"})
-                return started + self.delta(encode_json_text(inner.get("input"))) + self.stop()
+                start_event = self._begin_tool_use({key: value for key, value in inner.items() if key != "input"})
+                return start_event + self.delta(encode_json_text(inner.get("input"))) + self.stop()
             case "toolResult":
                 start = {key: value for key, value in inner.items() if key != "content"}
-                started = self._start_block({"toolResult": start})
-                return started + self._delta(toolResult=inner.get("content")) + self.stop()
+                start_event = self._start_block({"toolResult": start})
+                return start_event + self._delta(toolResult=inner.get("content")) + self.stop()
             case "image":
                 fields = {key: value for key, value in inner.items() if key != "format"}
-                started = self._start_block({"image": {"format": inner.get("format")}})
-                return started + self._delta(image=fields) + self.stop()
+                start_event = self._start_block({"image": {"format": inner.get("format")}})
+                return start_event + self._delta(image=fields) + self.stop()
             case "cachePoint":
                 return b""
             case _:
@@ -138,21 +138,23 @@ class BedrockStreamRenderer(BlockRenderer):
             "stopReason": reason or render_stop_reason(event.finish, event.stop_sequence, has_calls=self.has_calls),
             **{key: self.response_fields[key] for key in _STOP_FIELDS[1:] if self.response_fields.get(key) is not None},
         }
-        own: Mapping[str, Any] = {
+        other_fields: Mapping[str, Any] = {
             key: value for key, value in self.response_fields.items() if key not in _NOT_IN_METADATA
         }
         metadata: JsonObject = {
             "usage": object_or_none(self.response_fields.get("usage")) or render_usage(self.usage or Usage()),
             "metrics": object_or_none(self.response_fields.get("metrics")) or {"latencyMs": 0},
-            **own,
+            **other_fields,
         }
         return _event("messageStop", stop) + _event("metadata", metadata)
 
     def render_error(self, error: ApiError) -> bytes:
         status = error.status or 424
         kind = _EXCEPTIONS.get(status, "internalServerException" if status >= 500 else "validationException")
-        message = aws_message_encoder(exception_type=kind, content_type="application/json", message_type="exception")
-        return message(encode_json({"message": error.message}))
+        encode_exception = aws_message_encoder(
+            exception_type=kind, content_type="application/json", message_type="exception"
+        )
+        return encode_exception(encode_json({"message": error.message}))
 
 
 def _event(kind: str, payload: JsonObject) -> bytes:
