@@ -1,7 +1,7 @@
 """The fast path of a wire: typed parsing and rendering of conversations without unusual content.
 
-The parser accepts only what is usual in bodies of its API: an unexpected key, type or value raises, and the full
-pipeline is used instead. The renderer returns exactly the items that the full pipeline would.
+The parser accepts only the usual keys, types and values of its API. Any other one raises, and the full pipeline is used
+instead. The renderer returns exactly the items that the full pipeline would.
 """
 
 from __future__ import annotations

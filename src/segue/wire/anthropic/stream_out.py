@@ -82,7 +82,7 @@ class AnthropicStreamRenderer(BlockRenderer):
     def delta(self, text: str) -> bytes:
         return self._delta_head + encode_json(text) + b"}}\n\n"
 
-    def _delta(self, kind: str, **fields: Any) -> bytes:
+    def _render_fields_delta(self, kind: str, **fields: Any) -> bytes:
         return _event("content_block_delta", index=self.index, delta={"type": kind, **fields})
 
     def end_text(self, block: Text) -> bytes:
@@ -92,12 +92,12 @@ class AnthropicStreamRenderer(BlockRenderer):
         drop_unknown_keys(native, self.report)
         original_citations = native.fragment.get("citations")
         citations = cast("list[object]", original_citations) if isinstance(original_citations, list) else []
-        return b"".join(self._delta("citations_delta", citation=citation) for citation in citations)
+        return b"".join(self._render_fields_delta("citations_delta", citation=citation) for citation in citations)
 
     def end_thinking(self, block: Thinking) -> bytes:
         drop_unknown_keys(block.native, self.report)
         # ANT-38: right before the stop
-        return self._delta("signature_delta", signature=block.signature) if block.signature else b""
+        return self._render_fields_delta("signature_delta", signature=block.signature) if block.signature else b""
 
     def stop(self) -> bytes:
         index, self.index = self.index, self.index + 1
@@ -122,7 +122,7 @@ class AnthropicStreamRenderer(BlockRenderer):
                 start = _event(
                     "content_block_start", index=self.index, content_block={"type": "compaction", "content": None}
                 )
-                return start + self._delta("compaction_delta", **fields) + self.stop()
+                return start + self._render_fields_delta("compaction_delta", **fields) + self.stop()
             case _:
                 return _event("content_block_start", index=self.index, content_block=rendered) + self.stop()
 

@@ -75,7 +75,7 @@ class BedrockStreamRenderer(BlockRenderer):
     def delta(self, text: str) -> bytes:
         return _encode_delta(self._delta_head + encode_json(text) + self._delta_tail)
 
-    def _delta(self, **fields: Any) -> bytes:
+    def _render_fields_delta(self, **fields: Any) -> bytes:
         return _event("contentBlockDelta", {"contentBlockIndex": self.index, "delta": fields})
 
     def end_text(self, block: Text) -> bytes:
@@ -86,17 +86,17 @@ class BedrockStreamRenderer(BlockRenderer):
     def _render_citations(self, content: JsonObject) -> bytes:
         citations = content.get("citations")
         items = cast("list[object]", citations) if isinstance(citations, list) else []
-        return b"".join(self._delta(citation=citation) for citation in items)
+        return b"".join(self._render_fields_delta(citation=citation) for citation in items)
 
     def end_thinking(self, block: Thinking) -> bytes:
-        return self._delta(reasoningContent={"signature": block.signature}) if block.signature else b""
+        return self._render_fields_delta(reasoningContent={"signature": block.signature}) if block.signature else b""
 
     def stop(self) -> bytes:
         index, self.index = self.index, self.index + 1
         return _event("contentBlockStop", {"contentBlockIndex": index})
 
     def render_encrypted(self, block: Thinking) -> bytes:
-        return self._delta(reasoningContent={"redactedContent": block.encrypted}) + self.stop()
+        return self._render_fields_delta(reasoningContent={"redactedContent": block.encrypted}) + self.stop()
 
     def render_whole(self, block: Block) -> bytes:
         return b"".join(self._render_complete(item) for item in render_block(block, self.context))
@@ -114,11 +114,11 @@ class BedrockStreamRenderer(BlockRenderer):
             case "toolResult":
                 start = {key: value for key, value in inner.items() if key != "content"}
                 start_event = self._start_block({"toolResult": start})
-                return start_event + self._delta(toolResult=inner.get("content")) + self.stop()
+                return start_event + self._render_fields_delta(toolResult=inner.get("content")) + self.stop()
             case "image":
                 fields = {key: value for key, value in inner.items() if key != "format"}
                 start_event = self._start_block({"image": {"format": inner.get("format")}})
-                return start_event + self._delta(image=fields) + self.stop()
+                return start_event + self._render_fields_delta(image=fields) + self.stop()
             case "cachePoint":
                 return b""
             case _:

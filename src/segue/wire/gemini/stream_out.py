@@ -94,9 +94,9 @@ class GeminiStreamRenderer(StreamRenderer):
     ) -> Iterable[bytes]:
         match event:
             case ReplyStart():
-                self._on_opened(event)
+                self._start_reply(event)
             case BlockStart():
-                self._on_start(event)
+                self._start_block(event)
             case BlockEnd():
                 was_streamed = self._open_tails.pop(event.index, None) is not None
                 # Reasoning without text is rendered here only to report that it was dropped.
@@ -112,7 +112,7 @@ class GeminiStreamRenderer(StreamRenderer):
                 return [self._flush_parts(), encode_sse(encode_json(render_error(event.error)))]
         return ()
 
-    def _on_opened(self, event: ReplyStart) -> None:
+    def _start_reply(self, event: ReplyStart) -> None:
         native = event.native if event.native is not None and event.native.api == API else None
         self._same_api = native is not None
         model = event.model or self.model
@@ -134,7 +134,7 @@ class GeminiStreamRenderer(StreamRenderer):
         parts, self._pending_parts = self._pending_parts, []
         return self._render_chunk({"content": {"parts": parts, "role": "model"}, "index": 0}) if parts else b""
 
-    def _on_start(self, event: BlockStart) -> None:
+    def _start_block(self, event: BlockStart) -> None:
         """Starts streaming the block, unless it is a call, a signed block or an unstreamed same-API block."""
         block = event.block
         if isinstance(block, ToolCall) or self._signature is not None:
