@@ -132,7 +132,9 @@ def _render_max_tokens(
             max_tokens += thinking.get("budget_tokens") or budget_for_effort(effort or "medium")
         max_tokens = max_tokens if ceiling is None else min(max_tokens, ceiling)
         report.add(
-            "adjusted", f"`max_tokens` set to {max_tokens}: required by Anthropic, not given", subject="max_tokens"
+            "adjusted",
+            f"`max_tokens` set to {max_tokens}: Anthropic requires it, the body has none",
+            subject="max_tokens",
         )
         return max_tokens
     if ceiling is not None and options.max_tokens > ceiling:

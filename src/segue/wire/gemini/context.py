@@ -44,7 +44,7 @@ class GeminiContext:
         self._same_ids: set[str] = set()
 
     def project_call(self, call: ToolCall, original: JsonObject | None) -> tuple[str | None, str]:
-        """The projected id (or None) and name of a call. `own` is its original fragment, if Gemini made it."""
+        """The projected id (or None) and name of a call. `original` is its fragment, if it came from Gemini."""
         had_no_id = original is not None and not get_field(original, "id")
         writes_id = self.capabilities.call_ids or original is not None
         stays_without_id = had_no_id and not (self._new_ids and self.capabilities.call_ids)

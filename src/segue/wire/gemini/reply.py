@@ -257,7 +257,7 @@ def _sign_first_call(blocks: list[Block]) -> list[Block]:
 
 
 def needs_signature(call: ToolCall) -> bool:
-    """Whether a first call without a signature needs one: not if a Gemini model that signs no calls made it."""
+    """Whether a first call without a signature needs one: not if it came from a Gemini model that signs no calls."""
     return call.origin.provider != API or capabilities_of(parse_model(call.origin.model)).signed_calls
 
 
