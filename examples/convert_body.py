@@ -8,7 +8,7 @@ Expected output:
     accepted: True
     synthetic: added an error result for a tool call without a result
     tools: added a stub tool declaration: the history has tool calls but no tools are declared
-    adjusted: `max_tokens` set to 8192: required by Anthropic, not given
+    adjusted: `max_tokens` set to 8192: Anthropic requires it, the body has none
 """
 
 import segue

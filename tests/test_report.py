@@ -80,7 +80,7 @@ def test_the_whole_report():
                 {
                     "kind": "adjusted",
                     "fault": "projection",
-                    "message": "`max_tokens` set to 8192: required by Anthropic, not given",
+                    "message": "`max_tokens` set to 8192: Anthropic requires it, the body has none",
                     "subject": "max_tokens",
                 },
                 {

@@ -86,7 +86,7 @@ def convert_cross_api(
     """A request without a source API, with ids from pairing."""
     body, report = render_body(transcript_of(Request(pair(messages), model=model, **fields)))
     # Every such request gets this finding; it has a test of its own.
-    report.findings = [finding for finding in report.findings if "required by Anthropic" not in finding.message]
+    report.findings = [finding for finding in report.findings if "Anthropic requires it" not in finding.message]
     return body, report
 
 

@@ -31,7 +31,7 @@ Fetch = Callable[[str], tuple[bytes, str]]
 
 @dataclass(frozen=True)
 class RenderContext:
-    """What render functions carry around: projected ids and tool names, the report, and the caller's `fetch`."""
+    """The values that render functions share: projected ids and tool names, the report, and the caller's `fetch`."""
 
     ids: IdMap
     names: NameMap
@@ -56,13 +56,13 @@ class ApiError:
 class BodyTool:
     """A hosted tool that is a field of the body, not an entry of `tools`.
 
-    The field holds the tool's options, or true where they have a key of their own, `options_key`.
+    The field `key` holds the tool's options. If `options_key` is set, that key holds the options and `key` is true.
     """
 
     key: str
     options_key: str | None = None
     with_functions: bool = True
-    """Whether it is known to work together with function tools."""
+    """Whether the tool is known to work together with function tools."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Wire:
     default_model: str
     tool_format: str
     path: str
-    """The path of a request below the base URL, with `{model}` where it names the model."""
+    """The path of a request below the base URL; `{model}` stands for the model name."""
     constraints: Callable[[Model], Constraints]
     ids: Callable[[Model], IdScheme]
     names: Callable[[Model], NameRule]
@@ -91,12 +91,12 @@ class Wire:
     open_stream: Callable[[str], StreamParser]
     """Returns a parser for the stream of one reply; the turn key is part of the canonical ids of its calls."""
     stream_renderer: Callable[[RenderContext, str | None, Request | None], StreamRenderer]
-    """Returns the renderer for the events of one reply: context, the model to name where the reply has none, and the
-    client's request where it is available."""
+    """Returns a renderer for the stream of one reply. The arguments are the context, the model name for a reply without
+    one, and the client's request where it is available."""
     parse_error: Callable[[int, Mapping[str, Any]], ApiError]
     render_error: Callable[[ApiError], JsonObject]
     body_keys: frozenset[str]
-    """The keys of a body that canonical fields model; any other key is only sent same-API."""
+    """The keys of a body that have a canonical field; any other key is sent same-API only."""
     item_keys: frozenset[str]
     """The same for messages, blocks and calls."""
     tool_keys: frozenset[str]
@@ -118,15 +118,15 @@ class Wire:
     base_path: str = ""
     """The path of the provider's base URL."""
     stream_path: str | None = None
-    """The path of a request for a stream; None if the body asks for it."""
+    """The path of a request for a stream; None if a field of the body selects streaming."""
     key_header: str = "authorization"
     """The header of the API key; in `authorization` it is a bearer token."""
     model_key: str = "model"
     """The key of a body that names the model."""
     tool_formats: frozenset[str] | None = None
-    """Tool formats that it accepts besides text formats; None for those of all APIs on the same wire."""
+    """The tool formats that the API accepts besides text tool formats; None for those of all APIs on the same wire."""
     tool_format_ids: IdScheme | None = None
-    """The ids that its own tool format requires on other APIs too; None where those of the other API are kept."""
+    """The id scheme that this API's tool format also requires on other APIs; None if those keep their own ids."""
     body_tool: BodyTool | None = None
     """The hosted tool that a field of the body declares."""
     fast_path: FastPath | None = None

@@ -1,7 +1,7 @@
 """Fast parsing of runs of deltas that differ only in one text.
 
-Most of a stream are such runs. The first delta of a run is parsed in full and becomes the template; of the following
-ones only the text is decoded. A delta that does not match the template is parsed in full.
+Streams consist mostly of such runs. The first delta of a run is parsed in full and becomes the template; of the
+following deltas only the text is decoded. A delta that does not match the template is parsed in full.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ _decode_texts = msgspec.json.Decoder(list[str]).decode
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _PROBE = "\u00b6probe"
 _END = b"\n\n"
-# Fields that may differ between deltas without effect: sequence numbers, padding, and counts of which the last counts.
+# Fields that may differ between deltas without effect: sequence numbers, padding, and token counts (the last one is
+# used).
 _VARIABLE_FIELDS = re.compile(
     rb'("(?:sequence_number|[a-zA-Z]+TokenCount)":\s*)\d+|("(?:obfuscation|p)":\s*)"[^"\\]*"', re.DOTALL
 )
@@ -30,9 +31,9 @@ _DECODE_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError)
 
 
 class DeltaTemplate:
-    """`head` and `tail` surround the text in each payload; `lead` is what an event has before its payload.
+    """`head` and `tail` are the bytes around the text in each payload; `lead` are those of an event before its payload.
 
-    `last_payload` is the last payload that matched, where payloads differ in more than their text.
+    `last_payload` is the last payload that matched, if payloads differ in more than their text.
     """
 
     __slots__ = (

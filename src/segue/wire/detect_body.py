@@ -12,7 +12,7 @@ from segue.wire.registry import WIRES, api_of_model
 
 __all__ = ["detect_source", "find_contradicting_api"]
 
-# Top-level keys hint at an API; what messages and tools look like decides.
+# Top-level keys only suggest an API; the shape of the messages and tools takes precedence.
 _CHAT_KEYS = frozenset(
     {
         "max_completion_tokens",
@@ -61,33 +61,33 @@ def detect_source(body: Mapping[str, Any]) -> str:
     if root is not None:
         return "azure-foundry" if root == "openai-responses" and _is_foundry(body) else root
     if not isinstance(body.get("messages"), list):
-        if given := [key for key in ("messages", *_ROOT_KEYS) if key in body]:
-            raise InputError(f"a list was expected, not {json_type_name(body[given[0]])}", path=given[0])
+        if present := [key for key in ("messages", *_ROOT_KEYS) if key in body]:
+            raise InputError(f"a list was expected, not {json_type_name(body[present[0]])}", path=present[0])
         *roots, last = (f"`{key}`" for key in ("messages", *_ROOT_KEYS))
         missing = f"no {', '.join(roots)} or {last}"
         raise InputError(f"{missing}: not a request body of a known API; name `source` if it is one")
-    found = set(_certain_apis(body)) or set(_likely_apis(body))
-    if len(found) > 1:
-        raise InputError(f"the body has features of {' and '.join(sorted(found))}; name `source`")
-    if "bedrock" in found:
+    apis = set(_certain_apis(body)) or set(_likely_apis(body))
+    if len(apis) > 1:
+        raise InputError(f"the body has features of {' and '.join(sorted(apis))}; name `source`")
+    if "bedrock" in apis:
         return "bedrock"
     model = body.get("model")
     owner = api_of_model(model if isinstance(model, str) else "")
-    if "anthropic" in found or (not found and owner == "anthropic"):
+    if "anthropic" in apis or (not apis and owner == "anthropic"):
         return "anthropic"
     return owner if owner is not None and WIRES[owner].base_api == "openai-chat" else "openai-chat"
 
 
 def find_contradicting_api(body: Mapping[str, Any], api: str) -> str | None:
-    """The wire that a body certainly belongs to, where that is not the wire of `api`; else None."""
+    """The wire that a body certainly belongs to, if that is not the wire of `api`; else None."""
     expected = WIRES[api].base_api
-    found: set[str] = set()
+    contradicting: set[str] = set()
     root = _api_by_root_key(body)
-    for sign in _certain_apis(body) if root is None else (root,):
-        if sign == expected:
+    for certain in _certain_apis(body) if root is None else (root,):
+        if certain == expected:
             return None
-        found.add(sign)
-    return min(found, default=None)
+        contradicting.add(certain)
+    return min(contradicting, default=None)
 
 
 def _api_by_root_key(body: Mapping[str, Any]) -> str | None:
@@ -98,7 +98,7 @@ def _api_by_root_key(body: Mapping[str, Any]) -> str | None:
 
 
 def _is_foundry(body: Mapping[str, Any]) -> bool:
-    """Whether a Responses body names an agent or has items that only Foundry makes."""
+    """Whether a Responses body names an agent or has items of types that only Foundry has."""
     if any(isinstance(body.get(key), dict) for key in _FOUNDRY_KEYS):
         return True
     return any(not is_openai_item(str(item.get("type")), {}) for item in _objects(body.get("input")))

@@ -1,7 +1,7 @@
 """`segue.detect`: wire, dialect and tool format of a model, by its name alone.
 
-The registry has the API of each model family. A name that includes its service, such as `bedrock/…` or `openrouter/…`,
-overrides the family's own API; the tool format is the model's where that API supports it.
+Each model family has an API in the registry. A service in the name, such as `bedrock/…` or `openrouter/…`, overrides
+it; the tool format stays that of the model if the API of the service supports it.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class Detected(Struct, frozen=True):
 
 
 _CHAT = "openai-chat"
-# `us.anthropic.claude-sonnet-4-20250514-v1:0`: a vendor with a dot, perhaps a region before it.
+# `us.anthropic.claude-sonnet-4-20250514-v1:0`: an optional region, a vendor and the model, separated by dots.
 _BEDROCK_ID = re.compile(
     r"(?:[a-z]{2,6}(?:-gov)?\.)?"
     r"(?:ai21|amazon|anthropic|cohere|deepseek|google|meta|minimax|mistral|moonshotai?|nvidia|openai|qwen|writer|zai)"
     r"\.[a-z].*"
 )
-# Models of OpenAI that only the Responses API serves.
+# Words in the names of the OpenAI models that only the Responses API serves.
 _RESPONSES_ONLY = frozenset({"codex", "pro", "deep", "computer"})
 
 
@@ -51,8 +51,8 @@ def detect(model: str) -> Detected:
     family = family_of_model(name) or _family_of_vendor(parts[:-1])
     wire = WIRES[api_of_family(family) or _CHAT]
     base, dialect, tool_format = wire.base_api, wire.name if wire.on is not None else None, wire.tool_format
-    known = parse_model(name)
-    if known.line == "k3":
+    parsed = parse_model(name)
+    if parsed.line == "k3":
         # KIM-08: K3 ignores ids, so it does not need K2's form.
         tool_format = "openai"
     served = _service_api(parts)
@@ -61,14 +61,14 @@ def detect(model: str) -> Detected:
         base, dialect = served, None
     elif family == "gpt" and _RESPONSES_ONLY & set(re.split(r"[^a-z]+", parts[-1])):
         base = "openai-responses"
-    return Detected(base, dialect, tool_format, known)
+    return Detected(base, dialect, tool_format, parsed)
 
 
 def _family_of_vendor(parts: list[str]) -> str:
     """The model family of the provider that the name includes, for model names without a known family."""
     rows = providers_by_name()
-    found = (WIRES[rows[part]["api"]].families for part in parts if part in rows and "profile" not in rows[part])
-    return next((families[0] for families in found if families), "")
+    candidates = (WIRES[rows[part]["api"]].families for part in parts if part in rows and "profile" not in rows[part])
+    return next((families[0] for families in candidates if families), "")
 
 
 def _service_api(parts: list[str]) -> str | None:

@@ -1,7 +1,7 @@
 """The fast path of a wire: typed parsing and rendering of conversations without unusual content.
 
-The parser accepts only what is usual in bodies of its API: an unexpected key, type or value raises, and the full
-pipeline is used instead. The renderer returns exactly the items that the full pipeline would.
+The parser accepts only the usual keys, types and values of its API. Any other one raises, and the full pipeline is used
+instead. The renderer returns exactly the items that the full pipeline would.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ class FastPath:
     render: Callable[[FastHistory, Sequence[FastEvent], FastRenderOptions], list[Any]]
     """Renders items from the history, the events to render, and the render options."""
     can_pass_through: Callable[[list[Any]], bool] = _always_true
-    """Whether the items may be sent same-API as they are, for conditions that a sample of them cannot show."""
+    """A check of all items before they are sent same-API unchanged, for values that the item types do not validate."""
     supports_request: Callable[[Request], bool] = _always_true
-    """Whether the rest of the request permits parsing the conversation on its own."""
+    """Whether the rest of the request allows the fast path."""
 
     def split_body(self, data: bytes) -> tuple[list[Any], dict[str, Raw]]:
         """The typed items of a body, and its other fields undecoded."""
@@ -58,7 +58,7 @@ class FastPath:
         return getattr(body, self.conversation_key), rest
 
     def decode_items(self, items: Raw) -> list[Any]:
-        """The typed items of a body that is split already."""
+        """The typed items of a body that has been split already."""
         return self._items_decoder.decode(items)
 
     @cached_property

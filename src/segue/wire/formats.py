@@ -1,4 +1,4 @@
-"""Tool formats: what a user may choose with `tool_format`, and which wires accept each."""
+"""The tool formats that `tool_format` selects, and the wires that accept each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["TOOL_FORMATS", "ToolFormat", "find_tool_format", "id_scheme_for"]
 
 
 class ToolFormat(Struct, frozen=True):
-    """How tools are declared and ids are projected. `ids` is None where the wire's own scheme is used."""
+    """One tool format. `wires` accept it; `ids` is None if the id scheme of the wire is used."""
 
     name: str
     wires: frozenset[str]
@@ -65,7 +65,7 @@ def find_tool_format(tool_format: str) -> ToolFormat | None:
 
 
 def id_scheme_for(wire: Wire, model: Model, tool_format: str, base_wire: Wire) -> IdScheme:
-    """The id scheme of the tool format, or the wire's own for `auto`. `base_wire` is what `wire` is a dialect of."""
+    """The id scheme of the tool format, or of the wire for `auto`. `wire` is `base_wire` or a dialect of it."""
     form = find_tool_format(tool_format)
     if form is None:
         return wire.ids(model)

@@ -24,7 +24,7 @@ _BOM = b"\xef\xbb\xbf"
 _HTTP_PREFIX = b"HTTP/"
 _HTTP_HEADER_LIMIT = 1 << 20
 _LF = 0x0A
-# More than any API has event names.
+# No API has this many event names.
 _NAME_CACHE_SIZE = 256
 _PARTIAL_LIMIT = 1 << 14
 
@@ -66,7 +66,7 @@ class FrameDecoder:
             return []
         body = data.removeprefix(_BOM).lstrip(b" \t\r\n")
         if not body and data:
-            # Blank lines are keep-alives; one is enough to remember.
+            # Blank lines are keep-alives; keep only one.
             self._head = b"\n"
         if not body or (not ended and (_BOM.startswith(body) or _HTTP_PREFIX.startswith(body))):
             return []

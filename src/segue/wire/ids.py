@@ -1,7 +1,7 @@
 """Projects canonical ids to ids of the target: injective over the transcript, equal for a call and its result.
 
 Ids are assigned in transcript order. The first holder of an id keeps it; a later collision gets the projection of its
-canonical id, then a salt counted up. So earlier ids never depend on later messages.
+canonical id, and if that is taken too, one with an increasing salt. Earlier ids never depend on later messages.
 """
 
 from __future__ import annotations
@@ -45,7 +45,10 @@ class _BareCall(Struct, frozen=True, gc=False):
 
 
 class IdScheme(Struct, frozen=True):
-    """How a target's ids are made and which it accepts. The `name` that `make` gets is the projected tool name."""
+    """How ids for a target are made, and which ids the target accepts.
+
+    `make(call, tool_name, ordinal, salt)` returns an id; `tool_name` is the projected name, `ordinal` counts the calls.
+    """
 
     name: str
     pattern: str
@@ -53,7 +56,7 @@ class IdScheme(Struct, frozen=True):
     indexed: bool = False
     """True if ids contain an index that must be unique over all tools; the next free index is used."""
     prefix: str | None = None
-    """Set where an id is always this prefix plus the suffix of a hashed canonical id."""
+    """Set if an id is always this prefix plus the hash part of the canonical id."""
 
     def accepts(self, raw_id: str) -> bool:
         return _compile(self.pattern).fullmatch(raw_id) is not None
@@ -74,8 +77,8 @@ def prefix_scheme(name: str, prefix: str, *, limit: int, pattern: str) -> IdSche
             suffix = short_hash(suffix)
         return prefix + suffix
 
-    whole = len(prefix) + _HASHED_LENGTH <= limit
-    return IdScheme(name, pattern, make, prefix=prefix if whole else None)
+    fits = len(prefix) + _HASHED_LENGTH <= limit
+    return IdScheme(name, pattern, make, prefix=prefix if fits else None)
 
 
 def kimi_scheme() -> IdScheme:
@@ -173,10 +176,10 @@ class IdMap:
         same_provider = call.origin.provider == self._provider
         if self._policy == "canonical" or not (same_provider or self._policy == "native"):
             return None
-        # OAI-RESP-21, AZF-05: the item's own id, because the type has no call id; no result item may refer to it.
+        # OAI-RESP-21, AZF-05: item types without a call id have only an item id, which no result may refer to.
         if _is_conflated(call) and call.kind != "hosted":
             return None
-        # A real item id does not link call and result; only other text in its place does.
+        # `item_id` may hold a malformed call id, which still pairs call and result; a real item id does not.
         misplaced = call.origin.item_id if raw_id_or_none(call.origin.item_id) is None else None
         raw_id = call.origin.raw_id or (misplaced if same_provider else None)
         if raw_id is None or not self._accepts(raw_id, tool_name):

@@ -55,10 +55,10 @@ def _contains_name(rendered: Mapping[str, Any], name: str) -> bool:
 
 def add_extension(name: str | None, mime: str) -> str:
     """The file name, with an extension for its media type if it has none."""
-    ending = _EXTENSIONS.get(mime.partition(";")[0].strip().lower())
+    extension = _EXTENSIONS.get(mime.partition(";")[0].strip().lower())
     if name is None or not name.strip():
         name = "document"
-    return name if ending is None or _EXTENSION.search(name) else f"{name}.{ending}"
+    return name if extension is None or _EXTENSION.search(name) else f"{name}.{extension}"
 
 
 def detect_audio_type(data: str) -> str | None:
@@ -70,8 +70,8 @@ def detect_audio_type(data: str) -> str | None:
     if head[:4] == b"RIFF" and head[8:12] == b"WAVE":
         return "audio/wav"
     # An ID3 tag, or the sync bits of an MPEG audio layer III frame.
-    framed = len(head) > 1 and head[0] == 0xFF and head[1] & 0xE6 == 0xE2
-    if head[:3] == b"ID3" or framed:
+    is_mpeg_frame = len(head) > 1 and head[0] == 0xFF and head[1] & 0xE6 == 0xE2
+    if head[:3] == b"ID3" or is_mpeg_frame:
         return "audio/mpeg"
     if head[:4] in (b"fLaC", b"OggS"):
         return "audio/flac" if head[:4] == b"fLaC" else "audio/ogg"

@@ -1,4 +1,4 @@
-"""Same-API merging: the original fragment is kept and only changed fields are written over it."""
+"""Same-API merging: the original fragment is kept, and only its changed fields are replaced."""
 
 from __future__ import annotations
 

@@ -102,21 +102,21 @@ def _disable_reasoning(options: Options, model: Model, report: Report) -> Option
         return msgspec.structs.replace(options, reasoning=None)
     if not model.name or (is_gpt(model) and model.at_least(5, 1)):
         return options
-    why = (
+    reason = (
         "reasoning cannot be disabled on this model"
         if is_reasoning_model(model)
         else "not every model can disable reasoning"
     )
-    return drop_options(options, report, why, "reasoning")
+    return drop_options(options, report, reason, "reasoning")
 
 
 def _fit_effort(options: Options, reasoning: Reasoning, model: Model, report: Report) -> Options:
     effort = reasoning.effort or (None if reasoning.budget is None else effort_for_budget(reasoning.budget))
     if effort == "none":
-        off = msgspec.structs.replace(reasoning, enabled=False, effort=effort, budget=None)
-        return _disable_reasoning(msgspec.structs.replace(options, reasoning=off), model, report)
-    by_default = is_reasoning_model(model) and not (is_gpt(model) and model.at_least(5, 1))
-    if effort is None and reasoning.enabled and not reasoning.adaptive and not by_default:
+        disabled = msgspec.structs.replace(reasoning, enabled=False, effort=effort, budget=None)
+        return _disable_reasoning(msgspec.structs.replace(options, reasoning=disabled), model, report)
+    reasons_by_default = is_reasoning_model(model) and not (is_gpt(model) and model.at_least(5, 1))
+    if effort is None and reasoning.enabled and not reasoning.adaptive and not reasons_by_default:
         report.add(
             "adjusted",
             "reasoning effort set to medium: the target enables reasoning by an effort",
@@ -189,8 +189,8 @@ def render_vendor_options(options: Options, user_key: str) -> JsonObject:
     fields = dict(options.vendor_options or {})
     if options.user is None:
         return {name: value for name, value in fields.items() if name not in ("user", "safety_identifier")}
-    leading = next((key for key in ("safety_identifier", "user") if key in fields), user_key)
-    return {**fields, leading: options.user}
+    user_field = next((key for key in ("safety_identifier", "user") if key in fields), user_key)
+    return {**fields, user_field: options.user}
 
 
 # --------------------------------------------------------------------------------------------------------------- media
@@ -199,7 +199,7 @@ OPENAI_APIS = frozenset({"openai-chat", "openai-responses"})
 
 
 def image_detail(detail: object) -> JsonObject | None:
-    """The `detail` of an image, where it is not left to the model."""
+    """The `detail` of an image; None for `auto` and unknown values."""
     return {"detail": detail} if detail in ("low", "high", "original") else None
 
 
@@ -233,7 +233,7 @@ def data_url(mime: str, data: str) -> str:
 
 
 def fetch_media(media: Media, fetch: Fetch | None) -> tuple[str | None, str | None]:
-    """Base64 data and media type; a URL is fetched where the caller gave `fetch`."""
+    """Base64 data and media type; a URL is fetched if the caller passed `fetch`."""
     if media.data is not None or media.url is None or fetch is None:
         return media.data, media.mime
     content, mime = fetch(media.url)
@@ -257,17 +257,17 @@ _STATUS_BY_CODE = {
 
 
 def parse_error(status: int, body: Mapping[str, Any]) -> ApiError:
-    """Parses an error, also one without envelope, with a list of problems, or of only a string."""
+    """Parses an error body, with or without the `error` object; the message may be a list of problems."""
     inner = body.get("error", body)
     fields = object_or_none(inner) or {"message": inner}
     message = fields.get("message") or fields.get("detail")
     code, param = fields.get("code"), fields.get("param")
     status = status or _STATUS_BY_CODE.get(str(code), code if isinstance(code, int) and 400 <= code < 600 else 0)
-    usual = _ERROR_KINDS.get(status, "server_error" if status >= 500 else "invalid_request_error")
+    default_kind = _ERROR_KINDS.get(status, "server_error" if status >= 500 else "invalid_request_error")
     return ApiError(
         status,
         _message_text(message) or "the provider gave no reason",
-        kind=string_or_none(fields.get("type")) or usual,
+        kind=string_or_none(fields.get("type")) or default_kind,
         code=None if code is None else str(code),
         param=None if param is None else str(param),
         details=_parse_details(fields.get("details")),
@@ -280,7 +280,7 @@ def _parse_details(value: object) -> tuple[JsonObject, ...]:
 
 
 def _message_text(message: object) -> str:
-    """The text of a message; of a list of problems, path and reason of each."""
+    """The text of a message; for a list of problems, the path and reason of each."""
     problem = object_or_none(message)
     if problem is not None:
         return _message_text(problem.get("detail")) if "detail" in problem else _problem_text(problem)

@@ -1,6 +1,6 @@
 """The registry: one row for each API and each server profile.
 
-The five wires are named here. Dialects and server profiles are the modules of `wire/dialects`: each has a constant
+The five wires are listed here. Dialects and server profiles are the modules of `wire/dialects`: each has a constant
 `WIRE`, or `WIRES` for several. The command line, the tests and the docs iterate these tables.
 """
 
@@ -43,8 +43,8 @@ _FIRST = ("azure_foundry", "mistral", "kimi", "deepseek", "qwen")
 
 
 def _load_dialects() -> Iterator[Wire]:
-    found = [module.name for module in pkgutil.iter_modules(dialects.__path__)]
-    for name in (*_FIRST, *(name for name in found if name not in _FIRST)):
+    modules = [module.name for module in pkgutil.iter_modules(dialects.__path__)]
+    for name in (*_FIRST, *(name for name in modules if name not in _FIRST)):
         yield from _wires_of(import_module(f"{dialects.__name__}.{name}"))
 
 
@@ -71,9 +71,9 @@ WIRES, SERVERS = _index_by_name(_load_dialects())
 
 
 def find_row(name: str, profile: str | None = None, *, argument: str) -> Wire:
-    """The row of an API, a provider, a server profile or a service, in this order; with the profile where one is given.
+    """The row of an API, provider, server profile or service with this name, or of `profile` if that is set.
 
-    Raises `InputError` for an unknown name, with the nearest one.
+    Raises `InputError` for an unknown name and suggests the nearest one.
     """
     require_string(name, argument)
     row = WIRES.get(name) or _find_provider_row(name)
@@ -97,27 +97,27 @@ def _find_provider_row(name: str) -> Wire | None:
 
 
 def find_wire(name: str, *, argument: str) -> Wire:
-    """The wire of an API, also by the name of a provider, a server profile or a service; profiles do not count."""
+    """The wire of an API, found by the same names as in `find_row`; a server profile gives the wire of its API."""
     return WIRES[find_row(name, argument=argument).name]
 
 
-# Where two APIs of one vendor serve a family, the first counts.
+# If two APIs of one vendor serve a family, the first one is used.
 _FAMILY_APIS = {family: wire.name for wire in reversed(WIRES.values()) for family in wire.families}
 
 
 def api_of_family(family: str) -> str | None:
-    """The API of the vendor that makes the models of a family; None where segue has none for it."""
+    """The API of the vendor that makes the models of a family; None if segue does not implement one."""
     return _FAMILY_APIS.get(family)
 
 
 def family_of_model(model: str) -> str:
     """The family of a model name: one that `parse_model` has rules for, or one that an API lists; else `""`."""
-    known = parse_model(model).family
-    return known or next((token for token in tokenize_name(model) if token in _FAMILY_APIS), "")
+    family = parse_model(model).family
+    return family or next((token for token in tokenize_name(model) if token in _FAMILY_APIS), "")
 
 
 def api_of_model(model: str) -> str | None:
-    """The API of the vendor that makes this model; None where the name does not show it, or segue has none for it."""
+    """The API of the vendor that makes this model; None for an unknown vendor or API."""
     return _FAMILY_APIS.get(family_of_model(model))
 
 

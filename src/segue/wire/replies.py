@@ -1,4 +1,4 @@
-"""Shared by all `render_reply` functions: reply blocks of another API that the client's API has no form for."""
+"""Shared by all `render_reply` functions: drops or replaces foreign blocks that the client's API cannot represent."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Renders streams of numbered blocks in sequence, each with a start, deltas and a stop (Anthropic, Bedrock).
 
-Blocks that the client's API has no form for are dropped as in complete replies. A text block starts with its first
+Blocks that the client's API cannot represent are dropped as in complete replies. A text block starts with its first
 non-empty text, a reasoning block when its kind is known.
 """
 
@@ -72,7 +72,7 @@ class BlockRenderer(StreamRenderer):
 
     @abstractmethod
     def end_text(self, block: Text) -> bytes:
-        """What follows the text in a text block (citations)."""
+        """The deltas after the text of a text block (citations)."""
 
     @abstractmethod
     def end_thinking(self, block: Thinking) -> bytes: ...
@@ -96,7 +96,7 @@ class BlockRenderer(StreamRenderer):
 
     @abstractmethod
     def blocks_for_client(self, block: Block) -> list[Block]:
-        """The block in a form that the client's API has, or nothing and a finding."""
+        """The block in a form that the client's API supports; an empty list and a finding if there is none."""
 
     @abstractmethod
     def is_valid_text(self, text: str) -> bool:
@@ -179,7 +179,7 @@ class BlockRenderer(StreamRenderer):
     def _end_text(self, block: Text) -> bytes:
         start = b""
         if not self._started:
-            # Same-API, also an empty text block is kept.
+            # Same-API, an empty text block is kept too.
             if not (self.same_api and block.native is not None and block.native.api == self.api):
                 return b""
             start = self._begin_held_text()

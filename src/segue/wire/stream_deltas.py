@@ -28,7 +28,7 @@ _MAX_CHUNKS = 128
 
 
 class TextBuffer:
-    """A text that grows by deltas. They are joined now and then: many small strings take ten times the memory."""
+    """A text that grows by deltas, which are joined regularly: many small strings take ten times the memory."""
 
     __slots__ = ("_joined", "_pieces")
 

@@ -1,7 +1,7 @@
 """The stream parser of all APIs: bytes in, events out, sans-IO.
 
-A wire's `stream_in` has its `PayloadReader` (payloads to events and to the complete reply), its `stream_out` the
-`StreamRenderer` (events to payloads).
+The `PayloadReader` of a wire is in its module `stream_in` (payloads to events and to the complete reply), its
+`StreamRenderer` in `stream_out` (events to payloads).
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class StreamParser:
             self.feed_payload(cast("JsonObject", item), name)
 
     def _decode_leniently(self, payload: bytes) -> object:
-        """Decodes a payload that msgspec rejects, which may end in half of a surrogate pair continued in the next."""
+        """Decodes a payload that msgspec rejects. It may end in half of a surrogate pair completed by the next one."""
         if payload.strip() in (b"", _DONE):
             self._reader.done = self._reader.done or bool(payload.strip())
             return {}

@@ -1,4 +1,4 @@
-"""The payload reader of all APIs: turns decoded payloads of one reply into events."""
+"""The base class of all payload readers: parses decoded payloads of one reply into events."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _MIN_VARIABLE_RUN = 8
 
 
 class PayloadReader(ABC):
-    """Turns payloads of one reply into events. It accumulates the text of open blocks (`text_so_far`).
+    """Parses payloads of one reply into events. It accumulates the text of open blocks (`text_so_far`).
 
     A subclass ends every block that it starts.
     """
@@ -74,8 +74,10 @@ class PayloadReader(ABC):
 
     @abstractmethod
     def finish(self) -> Reply:
-        """Ends open blocks, emits usage and finish, and returns the reply as the API would have sent it unstreamed, its
-        calls with their canonical ids, through `emit_finish`."""
+        """Ends open blocks, emits usage and finish with `emit_finish`, and returns the reply.
+
+        The reply equals the one that the API would have sent without streaming; its calls have their canonical ids.
+        """
 
     # Emitting events.
 
@@ -152,7 +154,7 @@ class PayloadReader(ABC):
         return block
 
     def emit_finish(self, reply: Reply) -> Reply:
-        """Emits usage and the end of the reply; of a failed reply emits the error and returns what arrived of it."""
+        """Emits usage and the end of the reply; for a failed reply, emits the error and returns its partial reply."""
         if reply.usage is not None:
             self.events.append(UsageUpdate(reply.usage))
         if self.error is None:
@@ -172,7 +174,7 @@ class PayloadReader(ABC):
             call_index=index,
         )
         if call_id in self._ids:
-            # A provider returned a canonical id that this reply has already.
+            # The provider returned a canonical id twice in this reply.
             call_id = hash_tool_id(self.provider, call.origin.raw_id, call.name, self.turn_key, index)
         self._ids.add(call_id)
         return msgspec.structs.replace(call, id=call_id)
@@ -209,7 +211,7 @@ def _mark_failed(reply: Reply, error: ApiError) -> Reply:
 
 
 def with_streamed_calls(reply: Reply, streamed: Iterable[ToolCall]) -> Reply:
-    """The reply with the ids of its streamed calls, and `broken` where a streamed call is."""
+    """The reply with the ids of its streamed calls; a call that was truncated in the stream is `broken`."""
     following = iter(streamed)
     blocks = (
         _merge_streamed_call(block, next(following, block)) if isinstance(block, ToolCall) else block

@@ -1,4 +1,4 @@
-"""The stream renderer of all APIs (events in, bytes out), and the ordering of interleaved blocks."""
+"""The base class of all stream renderers (events in, bytes out), and the ordering of interleaved blocks."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class StreamRenderer(ABC):
 
     @abstractmethod
     def render(self, events: Iterable[Event]) -> bytes:
-        """The bytes that these events add to the stream; the last event adds its end."""
+        """The bytes of these events; those of the last event include the end of the stream."""
 
 
 _DELTAS = (TextDelta, InputDelta, ThinkingDelta)

@@ -34,7 +34,7 @@ FREE_TEXT_KEY = "input"
 
 
 def duplicate_key_extra(text: object, value: object) -> dict[str, Any] | None:
-    """Extra fields of a call whose arguments text has a duplicate key."""
+    """The extra field `repeated` of a call whose arguments text has a duplicate key; None for any other call."""
     key = find_duplicate_key(text, value) if isinstance(text, str) and value else None
     return None if key is None else {"repeated": key}
 
@@ -135,7 +135,7 @@ def valid_object_schema(tool: Tool, rules: SchemaRules, report: Report) -> dict[
 
 
 def drop_undeclared_choice(options: Options, declared: Collection[str], report: Report) -> Options:
-    """The options without a `tool_choice` of an undeclared tool. Without any tools, the wire reports it."""
+    """The options without a `tool_choice` of an undeclared tool. If no tool is declared, the wire drops it."""
     choice = options.tool_choice
     if choice is None or choice.mode != "tool" or not declared or choice.name in declared:
         return options

@@ -1,4 +1,4 @@
-"""End-user ids: one that the target does not accept is replaced by its hash, which is always the same."""
+"""End-user ids: an id that the target does not accept is replaced by its SHA-256 hash."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from segue.render.report import Report
 
 __all__ = ["OPENAI_USER_PATTERN", "hash_invalid_user_id"]
 
-# From the reference of `safety_identifier` and the error on a longer `user`. A hash has exactly 64 digits.
+# From OpenAI's reference of `safety_identifier` and its error for a longer `user`. A hash has exactly 64 digits.
 OPENAI_USER_PATTERN = r"[\s\S]{0,64}"
 
 

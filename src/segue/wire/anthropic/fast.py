@@ -22,7 +22,7 @@ from segue.wire.fast_path import FastPath
 
 __all__ = ["ANTHROPIC_FAST_PATH"]
 
-# Keys that bodies usually have and canonical fields do not model.
+# Common keys of bodies that have no canonical field.
 _COMMON_KEYS = frozenset({"betas", "cache_control", "container", "context_management", "mcp_servers", "service_tier"})
 _CACHE_CONTROL = "cache_control"
 _CacheControl: TypeAlias = dict[str, Any] | None
@@ -94,9 +94,11 @@ def _parse(items: list[_Message]) -> FastHistory:
             # Text in one message with results starts at the next item.
             index += 1
         history.starts.append(index)
-        marks_before = history.dropped_keys[_CACHE_CONTROL]
+        cache_marks_before = history.dropped_keys[_CACHE_CONTROL]
         texts = content if isinstance(content, str) else _parse_texts(content, history)
-        history.events.append(FastUserMessage(require_text(texts), history.dropped_keys[_CACHE_CONTROL] > marks_before))
+        history.events.append(
+            FastUserMessage(require_text(texts), history.dropped_keys[_CACHE_CONTROL] > cache_marks_before)
+        )
     if len(history.raw_ids) > len(history.results):
         raise FastPathUnsupportedError
     return history
@@ -108,7 +110,7 @@ def _parse_reply(item: _Assistant, history: FastHistory) -> FastTurn:
         return FastTurn(require_text(item.content), start, start)
     texts: list[str] = []
     thoughts = unsigned = 0
-    marks_before = history.dropped_keys[_CACHE_CONTROL]
+    cache_marks_before = history.dropped_keys[_CACHE_CONTROL]
     for block in item.content:
         if isinstance(block, _ToolUse):
             history.raw_ids.append(block.id)
@@ -128,14 +130,14 @@ def _parse_reply(item: _Assistant, history: FastHistory) -> FastTurn:
     if start == stop or texts:
         require_text(texts)
     return FastTurn(
-        texts or None, start, stop, thoughts, unsigned > 0, history.dropped_keys[_CACHE_CONTROL] > marks_before
+        texts or None, start, stop, thoughts, unsigned > 0, history.dropped_keys[_CACHE_CONTROL] > cache_marks_before
     )
 
 
 def _parse_results(content: str | list[_UserBlock], history: FastHistory) -> list[_UserBlock]:
     """Parses the results of the last reply's calls at the start of a message; returns the user's blocks after them."""
     open_calls = history.raw_ids[len(history.results) :]
-    marks_before = history.dropped_keys[_CACHE_CONTROL]
+    cache_marks_before = history.dropped_keys[_CACHE_CONTROL]
     if isinstance(content, str) or len(content) < len(open_calls):
         raise FastPathUnsupportedError
     for block, raw_id in zip(content, open_calls, strict=False):
@@ -147,7 +149,7 @@ def _parse_results(content: str | list[_UserBlock], history: FastHistory) -> lis
             history.dropped_keys[_CACHE_CONTROL] += 1
         text = block.content
         history.results.append(text if isinstance(text, str) else require_text([part.text for part in text]))
-    if history.dropped_keys[_CACHE_CONTROL] > marks_before:
+    if history.dropped_keys[_CACHE_CONTROL] > cache_marks_before:
         history.events[-1].has_dropped_keys = True
     return content[len(open_calls) :]
 
@@ -169,9 +171,12 @@ def _parse_texts(blocks: Sequence[_UserBlock], history: FastHistory) -> list[str
 def _render(history: FastHistory, events: Sequence[FastEvent], _options: FastRenderOptions) -> list[_Message]:
     items: list[_Message] = []
     ids = history.sent_ids
-    calls = [_ToolUse(i, name, value) for i, name, value in zip(ids, history.names, history.arguments, strict=True)]
+    calls = [
+        _ToolUse(call_id, name, value)
+        for call_id, name, value in zip(ids, history.names, history.arguments, strict=True)
+    ]
     contents = [text if isinstance(text, str) else _render_texts(text) for text in history.results]
-    results = [_ToolResult(i, content) for i, content in zip(ids, contents, strict=True)]
+    results = [_ToolResult(call_id, content) for call_id, content in zip(ids, contents, strict=True)]
     for index in history.error_results:
         results[index].is_error = True
     results_content: list[_UserBlock] = []

@@ -7,7 +7,7 @@ from segue.wire.json_values import JsonObject
 __all__ = ["unknown_keys", "unknown_provider_keys"]
 
 _COMMON_FIELDS = {"type", "cache_control"}
-# From the request types of the SDK, for blocks that segue can render. Types in neither table are not checked.
+# From the request types of the SDK, for block types that segue can render. Types in neither table are not checked.
 _FIELDS: dict[str, frozenset[str]] = {
     "text": frozenset(_COMMON_FIELDS | {"text", "citations"}),
     "image": frozenset(_COMMON_FIELDS | {"source", "transformations"}),
@@ -19,7 +19,7 @@ _FIELDS: dict[str, frozenset[str]] = {
     "tool_result": frozenset(_COMMON_FIELDS | {"tool_use_id", "content", "is_error", "toolset_name"}),
     "tool_reference": frozenset(_COMMON_FIELDS | {"tool_name"}),
 }
-# For blocks that only the provider can make.
+# The same for block types that only the provider creates.
 _PROVIDER_FIELDS: dict[str, frozenset[str]] = {
     "server_tool_use": frozenset(_COMMON_FIELDS | {"id", "name", "input", "caller"}),
     "mcp_tool_use": frozenset(_COMMON_FIELDS | {"id", "name", "input", "server_name"}),

@@ -186,7 +186,7 @@ def _result_block(block: Block) -> Block:
 
 
 def _parse_hosted_result(block: JsonObject, model: str | None) -> Block:
-    # ANT-09: only the block itself names its call.
+    # ANT-09: `tool_use_id` is the only link to its call.
     if not _require_text(block, "tool_use_id"):
         raise InputError("the id of a call was expected, not an empty string", path="tool_use_id")
     content: Any = block.get("content")
@@ -267,22 +267,30 @@ def drop_unknown_keys(native: Native | None, report: Report) -> JsonObject | Non
     """ANT-12: the intact fragment of the block without its unknown keys, each of which is reported."""
     if native is None or native.api != API:
         return None
-    own, fragment = intact_fragment(native), cast("JsonObject", native.fragment)
-    unknown = sorted(unknown_keys(fragment, str(fragment.get("type")))) if own is None else unknown_provider_keys(own)
+    original, fragment = intact_fragment(native), cast("JsonObject", native.fragment)
+    unknown = (
+        sorted(unknown_keys(fragment, str(fragment.get("type"))))
+        if original is None
+        else unknown_provider_keys(original)
+    )
     for key in unknown:
         report.add("dropped", f"`{key}` dropped: not a field of {fragment['type']} blocks", subject=key)
-    return own if own is None or not unknown else {key: value for key, value in own.items() if key not in unknown}
+    return (
+        original
+        if original is None or not unknown
+        else {key: value for key, value in original.items() if key not in unknown}
+    )
 
 
 def render_block(block: Block, context: RenderContext) -> JsonObject:
-    own = drop_unknown_keys(block.native, context.report)
+    original = drop_unknown_keys(block.native, context.report)
     match block:
         case ToolCall():
-            return _render_call(block, own, context)
+            return _render_call(block, original, context)
         case ToolResponse():
-            return _render_response(block, own, context)
-        case _ if own is not None:
-            return own
+            return _render_response(block, original, context)
+        case _ if original is not None:
+            return original
         case Text():
             return with_unmodelled({"type": "text", "text": block.text}, block.native)
         case Thinking():
@@ -308,34 +316,34 @@ def _render_thinking(block: Thinking) -> JsonObject:
     return {"type": "thinking", "thinking": block.text, "signature": block.signature or ""}
 
 
-def _render_call(call: ToolCall, own: JsonObject | None, context: RenderContext) -> JsonObject:
+def _render_call(call: ToolCall, original: JsonObject | None, context: RenderContext) -> JsonObject:
     if call.kind == "hosted":
         # ANT-02: ids of hosted calls stay under every policy
-        if own is not None:
-            return own
+        if original is not None:
+            return original
         if call.origin.provider == API:
             text = TEXTS.hosted_call.format(tool=call.name, arguments=encode_json_text(call.arguments))
             return _render_as_text(text, call.id, call.name, context)
     name = context.names.render(call.name)
-    call_id = _project_id(call.id, call.origin, own, context)
-    if own is None:
+    call_id = _project_id(call.id, call.origin, original, context)
+    if original is None:
         rendered = {"type": "tool_use", "id": call_id, "name": name}
         return with_unmodelled({**rendered, "input": render_arguments_object(call, context.report)}, call.native)
-    if own.get("id") == call_id and own.get("name") == name:
-        return own
-    return {**own, "id": call_id, "name": name}
+    if original.get("id") == call_id and original.get("name") == name:
+        return original
+    return {**original, "id": call_id, "name": name}
 
 
-def _render_response(response: ToolResponse, own: JsonObject | None, context: RenderContext) -> JsonObject:
+def _render_response(response: ToolResponse, original: JsonObject | None, context: RenderContext) -> JsonObject:
     if response.hosted:
-        if own is not None:
-            return own
+        if original is not None:
+            return original
         if response.origin.provider == API:
             text = TEXTS.hosted_result.format(tool=response.name, content=text_of(response.content))
             return _render_as_text(text, response.call_id, response.name, context)
-    call_id = _project_id(response.call_id, response.origin, own, context)
-    if own is not None:
-        return own if own.get("tool_use_id") == call_id else {**own, "tool_use_id": call_id}
+    call_id = _project_id(response.call_id, response.origin, original, context)
+    if original is not None:
+        return original if original.get("tool_use_id") == call_id else {**original, "tool_use_id": call_id}
     block: JsonObject = {"type": "tool_result", "tool_use_id": call_id}
     content = _result_content(response, context)
     if content is not None:
@@ -360,13 +368,18 @@ def _result_content(response: ToolResponse, context: RenderContext) -> str | lis
             return [render_block(block, context) for block in kept]
 
 
-def _project_id(call_id: str, origin: Origin, own: JsonObject | None, context: RenderContext) -> str:
+def _project_id(call_id: str, origin: Origin, original: JsonObject | None, context: RenderContext) -> str:
     """The projected id; same-API the raw id for a call outside this body (in state that the provider stores)."""
-    if call_id not in context.ids and own is not None and origin.raw_id is not None:
+    if call_id not in context.ids and original is not None and origin.raw_id is not None:
         return origin.raw_id
     return context.ids.render(call_id)
 
 
 def _render_as_text(text: str, call_id: str, name: str | None, context: RenderContext) -> JsonObject:
-    context.report.add("text", "hosted tool call rendered as text: it was changed", call_id=call_id, subject=name)
+    context.report.add(
+        "text",
+        "hosted tool call rendered as text: only an unchanged one can be sent back",
+        call_id=call_id,
+        subject=name,
+    )
     return {"type": "text", "text": text}

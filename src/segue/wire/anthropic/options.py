@@ -1,7 +1,7 @@
 """Options: top-level fields of a body ⇄ `Options`.
 
-`render_options` returns what the target's model accepts. Same-API it is called for the options before and after, and
-only the difference is merged into the body, so unchanged fields stay as the client wrote them.
+`render_options` returns the fields that the target model accepts. Same-API, the original and the new options are both
+rendered and only the difference is merged into the body, so unchanged fields stay as the client sent them.
 """
 
 from __future__ import annotations
@@ -118,8 +118,8 @@ def render_options(
     return {key: value for key, value in fields.items() if value is not None}
 
 
-def _report_dropped(name: str, why: str, report: Report) -> None:
-    report.add("adjusted", f"`{name}` dropped: {why}", subject=name)
+def _report_dropped(name: str, reason: str, report: Report) -> None:
+    report.add("adjusted", f"`{name}` dropped: {reason}", subject=name)
 
 
 def _render_max_tokens(
@@ -132,7 +132,9 @@ def _render_max_tokens(
             max_tokens += thinking.get("budget_tokens") or budget_for_effort(effort or "medium")
         max_tokens = max_tokens if ceiling is None else min(max_tokens, ceiling)
         report.add(
-            "adjusted", f"`max_tokens` set to {max_tokens}: required by Anthropic, not given", subject="max_tokens"
+            "adjusted",
+            f"`max_tokens` set to {max_tokens}: Anthropic requires it, the body has none",
+            subject="max_tokens",
         )
         return max_tokens
     if ceiling is not None and options.max_tokens > ceiling:
@@ -145,9 +147,9 @@ def _render_sampling(options: Options, capabilities: Capabilities, thinking: boo
     sampling = {"temperature": options.temperature, "top_p": options.top_p, "top_k": options.top_k}
     fields: JsonObject = {name: value for name, value in sampling.items() if value is not None}
     for name in list(fields):
-        why = _rejection_reason(name, fields, capabilities, thinking)
-        if why:
-            _report_dropped(name, why, report)
+        reason = _rejection_reason(name, fields, capabilities, thinking)
+        if reason:
+            _report_dropped(name, reason, report)
             del fields[name]
     if fields.get("temperature", 0) > 1:
         report.add("adjusted", "`temperature` reduced to 1, the API's maximum", subject="temperature")

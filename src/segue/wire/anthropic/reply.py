@@ -81,11 +81,11 @@ def parse_reply(body: Mapping[str, Any]) -> Reply:
     except InputError as error:
         raise RemoteProtocolError(f"not a message of this API: {error}") from None
     reason = string_or_none(body.get("stop_reason"))
-    called = any(isinstance(block, ToolCall) and block.kind != "hosted" for block in blocks)
+    has_calls = any(isinstance(block, ToolCall) and block.kind != "hosted" for block in blocks)
     intact = all(block.native is None or block.native.intact for block in blocks)
     return Reply(
         blocks,
-        finish=_FINISHES.get(reason or "", "tool_calls" if called else "stop"),
+        finish=_FINISHES.get(reason or "", "tool_calls" if has_calls else "stop"),
         usage=_parse_usage(object_or_none(body.get("usage"))),
         id=string_or_none(body.get("id")),
         model=model,
@@ -127,20 +127,20 @@ def parse_error(status: int, body: Mapping[str, Any]) -> ApiError:
 
 
 def render_reply(reply: Reply, context: RenderContext) -> JsonObject:
-    own = intact_fragment(reply.native)
-    if own is not None:
+    original = intact_fragment(reply.native)
+    if original is not None:
         content = [render_block(block, context) for block in reply.blocks]
-        same = all(new is old for new, old in zip(content, own["content"], strict=True))
-        return own if same else {**own, "content": content}
+        same = all(new is old for new, old in zip(content, original["content"], strict=True))
+        return original if same else {**original, "content": content}
     blocks = blocks_for_client(reply.blocks, context)
-    called = any(isinstance(block, ToolCall) for block in blocks if not is_hosted_from_api(block, API))
+    has_calls = any(isinstance(block, ToolCall) for block in blocks if not is_hosted_from_api(block, API))
     body: JsonObject = {
         "id": message_id(reply.id, "|".join([reply.text, *(call.id for call in reply.calls)])),
         "type": "message",
         "role": "assistant",
         "model": reply.model or "",
         "content": [render_block(block, context) for block in blocks],
-        "stop_reason": render_stop_reason(reply.finish, reply.stop_sequence, has_calls=called),
+        "stop_reason": render_stop_reason(reply.finish, reply.stop_sequence, has_calls=has_calls),
         "stop_sequence": reply.stop_sequence,
     }
     # Same-API, missing usage is not invented.
@@ -194,8 +194,8 @@ def render_usage(usage: Usage) -> JsonObject:
 
 def render_error(error: ApiError) -> JsonObject:
     fields: JsonObject = {"type": _error_kind(error.status), "message": error.message}
-    own = [detail for detail in error.details if "error_code" in detail]
-    return {"type": "error", "error": {**fields, "details": own[0]} if own else fields}
+    own_details = [detail for detail in error.details if "error_code" in detail]
+    return {"type": "error", "error": {**fields, "details": own_details[0]} if own_details else fields}
 
 
 def _error_kind(status: int) -> str:

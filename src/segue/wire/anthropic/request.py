@@ -146,12 +146,12 @@ def render_request(transcript: Transcript, context: RenderContext) -> JsonObject
 
 def render_message(message: Message, context: RenderContext) -> JsonObject:
     rendered = [render_block(block, context) for block in message.blocks]
-    own = intact_fragment(message.native)
-    if own is not None:
-        content: Any = own.get("content")
+    original = intact_fragment(message.native)
+    if original is not None:
+        content: Any = original.get("content")
         if not isinstance(content, list) or _is_unchanged(rendered, cast("list[Any]", content)):
-            return own
-        return {**own, "content": rendered}
+            return original
+        return {**original, "content": rendered}
     if message.name is not None:
         context.report.add("dropped", "message name dropped: the API has no field for it", subject=message.name)
     body: JsonObject = {"role": _ROLES[message.speaker], "content": _render_content(message, rendered)}
@@ -228,7 +228,7 @@ def _merge_options(fragment: Mapping[str, Any], transcript: Transcript, context:
     )
     before["model"], after["model"] = request.model, transcript.model
     body = merge_changes(fragment, before, after)
-    # A field that the new model rejects may also be one the old model rejected, so the difference does not show it.
+    # A field that both the old and the new model reject is in neither rendering, so the difference does not remove it.
     if request.model != transcript.model:
         for key in _MODEL_SPECIFIC - after.keys():
             body.pop(key, None)

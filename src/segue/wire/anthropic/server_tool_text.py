@@ -1,7 +1,7 @@
 """Server-tool results and blocks of unknown type as text that any model can read.
 
-All content is rendered: the main fields first, then the others with their keys. Omitted are types, encrypted content
-and cache markers. Images and documents stay media.
+The main fields are rendered first, then the others with their keys. Types, encrypted content and cache markers are
+omitted. Images and documents stay media.
 """
 
 from __future__ import annotations

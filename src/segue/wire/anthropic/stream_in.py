@@ -1,4 +1,4 @@
-"""Parses streams of the Messages API, tolerant of servers that number, start or stop blocks in other ways."""
+"""Parses streams of the Messages API, including those of servers that number, start or stop blocks differently."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class AnthropicReader(BlockReader[_OpenBlock]):
     # ---------------------------------------------------------------------------------------------------------- blocks
 
     def _begin(self, index: int | None, value: object) -> _OpenBlock:
-        """Starts a block. A block that is still open under the same index ends, even without a stop event."""
+        """Starts a block; ends a block that is still open under the same index, even without a stop event."""
         self.end_stopped_blocks()
         self._start_count += 1
         key = index if index is not None else ("no index", self._start_count)

@@ -42,19 +42,19 @@ class AnthropicStreamRenderer(BlockRenderer):
     _sent_fields: Mapping[str, Any] = {}
 
     def render_open(self, event: ReplyStart) -> bytes:
-        own = {key: value for key, value in self.response_fields.items() if key not in _NOT_IN_START}
+        own_fields = {key: value for key, value in self.response_fields.items() if key not in _NOT_IN_START}
         message: JsonObject = {
             "id": message_id(event.id, f"{event.id}|{event.model}"),
             "type": "message",
             "role": "assistant",
             "model": event.model or self.model,
-            **own,
+            **own_fields,
             "content": [],
             "stop_reason": None,
             "stop_sequence": None,
             "usage": object_or_none(self.response_fields.get("usage")) or render_usage(Usage()),
         }
-        self._sent_fields = own
+        self._sent_fields = own_fields
         return _event("message_start", message=message)
 
     def begin_text(self, block: Text) -> bytes:
@@ -82,7 +82,7 @@ class AnthropicStreamRenderer(BlockRenderer):
     def delta(self, text: str) -> bytes:
         return self._delta_head + encode_json(text) + b"}}\n\n"
 
-    def _delta(self, kind: str, **fields: Any) -> bytes:
+    def _render_fields_delta(self, kind: str, **fields: Any) -> bytes:
         return _event("content_block_delta", index=self.index, delta={"type": kind, **fields})
 
     def end_text(self, block: Text) -> bytes:
@@ -90,14 +90,14 @@ class AnthropicStreamRenderer(BlockRenderer):
         if native is None or native.api != API:
             return b""
         drop_unknown_keys(native, self.report)
-        cited = native.fragment.get("citations")
-        citations = cast("list[object]", cited) if isinstance(cited, list) else []
-        return b"".join(self._delta("citations_delta", citation=citation) for citation in citations)
+        original_citations = native.fragment.get("citations")
+        citations = cast("list[object]", original_citations) if isinstance(original_citations, list) else []
+        return b"".join(self._render_fields_delta("citations_delta", citation=citation) for citation in citations)
 
     def end_thinking(self, block: Thinking) -> bytes:
         drop_unknown_keys(block.native, self.report)
         # ANT-38: right before the stop
-        return self._delta("signature_delta", signature=block.signature) if block.signature else b""
+        return self._render_fields_delta("signature_delta", signature=block.signature) if block.signature else b""
 
     def stop(self) -> bytes:
         index, self.index = self.index, self.index + 1
@@ -114,15 +114,15 @@ class AnthropicStreamRenderer(BlockRenderer):
         match rendered:
             case {"type": "text", "text": str(text)}:
                 return self.begin_text(Text("")) + self.delta(text) + self.stop()
-            case {"type": str(kind), "input": given} if kind.endswith("tool_use"):
+            case {"type": str(kind), "input": arguments} if kind.endswith("tool_use"):
                 start = self._begin({**rendered, "input": {}}, "input_json_delta", "partial_json")
-                return start + self.delta("") + self.delta(encode_json_text(given)) + self.stop()
+                return start + self.delta("") + self.delta(encode_json_text(arguments)) + self.stop()
             case {"type": "compaction"}:
                 fields = {key: value for key, value in rendered.items() if key != "type"}
                 start = _event(
                     "content_block_start", index=self.index, content_block={"type": "compaction", "content": None}
                 )
-                return start + self._delta("compaction_delta", **fields) + self.stop()
+                return start + self._render_fields_delta("compaction_delta", **fields) + self.stop()
             case _:
                 return _event("content_block_start", index=self.index, content_block=rendered) + self.stop()
 
@@ -139,18 +139,18 @@ class AnthropicStreamRenderer(BlockRenderer):
             "stop_sequence": event.stop_sequence,
             **{key: self.response_fields[key] for key in _DELTA_FIELDS if self.response_fields.get(key) is not None},
         }
-        sent = self._sent_fields
-        late = {
+        sent_fields = self._sent_fields
+        changed_fields = {
             key: value
             for key, value in self.response_fields.items()
-            if key not in _NOT_IN_START and (key not in sent or sent[key] != value)
+            if key not in _NOT_IN_START and (key not in sent_fields or sent_fields[key] != value)
         }
-        counted = object_or_none(self.response_fields.get("usage"))
-        if counted is not None:
-            usage = {key: value for key, value in counted.items() if key in _USAGE_FIELDS}
+        original_usage = object_or_none(self.response_fields.get("usage"))
+        if original_usage is not None:
+            usage = {key: value for key, value in original_usage.items() if key in _USAGE_FIELDS}
         else:
             usage = render_usage(self.usage or Usage())
-        end = _event("message_delta", delta=delta, usage={"output_tokens": 0, **usage}, **late)
+        end = _event("message_delta", delta=delta, usage={"output_tokens": 0, **usage}, **changed_fields)
         return end + _event("message_stop")
 
     def render_error(self, error: ApiError) -> bytes:

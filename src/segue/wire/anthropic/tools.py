@@ -79,17 +79,17 @@ def render_tools(tools: Sequence[Tool], context: RenderContext) -> list[JsonObje
 
 
 def _render_tool(tool: Tool, context: RenderContext) -> JsonObject | None:
-    own = intact_fragment(tool.native)
+    original = intact_fragment(tool.native)
     if tool.kind == "hosted":
-        return own
+        return original
     name = context.names.render(tool.name)
     # ANT-36: input_schema.type is `object`
     valid = tool.parameters is not None and tool.parameters.get("type") == "object"
-    if own is not None:
-        if valid and name == own.get("name"):
-            return own
+    if original is not None:
+        if valid and name == original.get("name"):
+            return original
         schema = tool.parameters if valid else valid_object_schema(tool, rules.ANTHROPIC, context.report)
-        return {**own, "name": name, "input_schema": schema}
+        return {**original, "name": name, "input_schema": schema}
     rendered: JsonObject = {"name": name}
     if tool.description is not None:
         rendered["description"] = tool.description

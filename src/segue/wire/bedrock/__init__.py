@@ -1,4 +1,4 @@
-"""The Converse API of Amazon Bedrock: one API for models of many vendors, whose own rules also apply."""
+"""The Converse API of Amazon Bedrock: one API for models of many vendors, each with additional rules."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def constraints(model: Model) -> Constraints:
 
 
 def _add_service_rules(model: Model, capabilities: Capabilities, row: Constraints) -> Constraints:
-    """The row with the service's rules, which apply to every model."""
+    """The constraints of a model with the rules of the service, which apply to every model."""
     return replace(
         row,
         api=API,

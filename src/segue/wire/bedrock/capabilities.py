@@ -1,7 +1,7 @@
 """What each model family on Converse supports: one row per family, by the model id.
 
-The service passes requests on to models of many vendors, and most of its rules are theirs. An unknown model gets a
-strict row.
+The service passes requests on to models of many vendors, and most rules come from them. An unknown model gets a strict
+row.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Capabilities(Struct, frozen=True):
     top_k_path: str | None = None
     """Path of `top_k` in `additionalModelRequestFields`; None if the model has no such field."""
     reasoning_form: Literal["", "nova", "gpt"] = ""
-    """Which form the reasoning options have, for models other than Claude."""
+    """Whose reasoning options the model has, for models other than Claude: those of Nova or of gpt-oss."""
 
 
 @lru_cache(maxsize=128)

@@ -309,14 +309,14 @@ def intact_fragment(native: Native | None) -> JsonObject | None:
 
 def render_block(block: Block, context: RenderContext) -> list[JsonObject]:
     """The rendered block, and the cache point after it if there is one."""
-    own = intact_fragment(block.native)
+    original = intact_fragment(block.native)
     match block:
         case ToolCall():
-            return _with_cache_point(_render_call(block, own, context), block.native)
+            return _with_cache_point(_render_call(block, original, context), block.native)
         case ToolResponse():
-            return _with_cache_point(_render_response(block, own, context), block.native)
-        case _ if own is not None:
-            return split_fragment(own)
+            return _with_cache_point(_render_response(block, original, context), block.native)
+        case _ if original is not None:
+            return split_fragment(original)
         case _:
             return _with_cache_point(_render_new(block, context), block.native)
 
@@ -353,41 +353,41 @@ def _render_thinking(block: Thinking) -> JsonObject:
     return {"reasoningText": {"text": block.text, **signed}}
 
 
-def _without_cache_point(own: JsonObject, key: str) -> JsonObject:
+def _without_cache_point(fragment: JsonObject, key: str) -> JsonObject:
     """The fragment without its cache point; the same object if it has none."""
-    return own if len(own) == 1 else {key: own[key]}
+    return fragment if len(fragment) == 1 else {key: fragment[key]}
 
 
-def _render_call(call: ToolCall, own: JsonObject | None, context: RenderContext) -> JsonObject:
+def _render_call(call: ToolCall, original: JsonObject | None, context: RenderContext) -> JsonObject:
     if call.kind == "hosted":
-        if own is not None:
-            return _without_cache_point(own, "toolUse")
+        if original is not None:
+            return _without_cache_point(original, "toolUse")
         if call.origin.provider == API:
             text = TEXTS.hosted_call.format(tool=call.name, arguments=encode_json_text(call.arguments))
             return _render_as_text(text, call.id, call.name, context)
     name = context.names.render(call.name)
     call_id = context.ids.render(call.id)
-    if own is None:
+    if original is None:
         arguments = render_arguments_object(call, context.report)
         return {"toolUse": {"toolUseId": call_id, "name": name, "input": arguments}}
-    inner = own["toolUse"]
+    inner = original["toolUse"]
     if inner.get("toolUseId") == call_id and inner.get("name") == name:
-        return _without_cache_point(own, "toolUse")
+        return _without_cache_point(original, "toolUse")
     return {"toolUse": {**inner, "toolUseId": call_id, "name": name}}
 
 
-def _render_response(response: ToolResponse, own: JsonObject | None, context: RenderContext) -> JsonObject:
+def _render_response(response: ToolResponse, original: JsonObject | None, context: RenderContext) -> JsonObject:
     if response.hosted:
-        if own is not None:
-            return _without_cache_point(own, "toolResult")
+        if original is not None:
+            return _without_cache_point(original, "toolResult")
         if response.origin.provider == API:
             text = TEXTS.hosted_result.format(tool=response.name, content=text_of(response.content))
             return _render_as_text(text, response.call_id, response.name, context)
     call_id = context.ids.render(response.call_id)
-    if own is not None:
-        inner = own["toolResult"]
+    if original is not None:
+        inner = original["toolResult"]
         same = inner.get("toolUseId") == call_id
-        return _without_cache_point(own, "toolResult") if same else {"toolResult": {**inner, "toolUseId": call_id}}
+        return _without_cache_point(original, "toolResult") if same else {"toolResult": {**inner, "toolUseId": call_id}}
     failed = response.error or response.outcome is not None
     rendered: JsonObject = {"toolUseId": call_id, "content": _result_content(response, context)}
     if failed:
@@ -406,5 +406,10 @@ def _result_content(response: ToolResponse, context: RenderContext) -> list[Json
 
 
 def _render_as_text(text: str, call_id: str, name: str | None, context: RenderContext) -> JsonObject:
-    context.report.add("text", "hosted tool call rendered as text: it was changed", call_id=call_id, subject=name)
+    context.report.add(
+        "text",
+        "hosted tool call rendered as text: only an unchanged one can be sent back",
+        call_id=call_id,
+        subject=name,
+    )
     return {"text": text}

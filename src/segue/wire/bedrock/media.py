@@ -1,7 +1,7 @@
 """Images, videos, audio and documents ⇄ `Media`, and search results as text.
 
 A document of plain text is parsed as `Text`; same-API its native fragment is sent. Bytes are base64 text in JSON.
-Converse fetches only from S3, which no other provider can read.
+Converse fetches files from S3 only, which no other provider can read.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def render_media(media: Media, context: RenderContext) -> JsonObject:
 
 
 def format_name(media: Media) -> str | None:
-    """The API's name of the media format; None if it does not support it."""
+    """The API's name of the media format; None if the API does not support it."""
     if media.mime is None:
         return _DEFAULT_FORMATS[media.kind]
     mime = media.mime.partition(";")[0].strip().lower()

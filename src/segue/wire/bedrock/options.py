@@ -1,7 +1,7 @@
 """Options: `inferenceConfig`, `outputConfig`, `toolChoice` and the model-specific fields ⇄ `Options`.
 
-`render_options` returns what the target's model accepts. Same-API it is called for the options before and after, and
-only the difference is merged into the body, so unchanged fields stay as the client wrote them.
+`render_options` returns the fields that the target model accepts. Same-API, the original and the new options are both
+rendered and only the difference is merged into the body, so unchanged fields stay as the client sent them.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _supports_schemas(model: Model) -> bool:
 def render_options(
     options: Options, model: Model, report: Report, *, has_tools: bool, project_name: Callable[[str], str]
 ) -> JsonObject:
-    """The fields by body key; `toolChoice` belongs into `toolConfig`. `has_tools`: whether tools are declared."""
+    """The fields by body key; the caller moves `toolChoice` into `toolConfig`. `has_tools`: tools are declared."""
     extra, effort = _render_reasoning(options, model, report)
     rejected = _rejected_sampling(options, model, extra, report)
     config = _render_config(options, model, extra, rejected, report)
@@ -142,8 +142,8 @@ def render_options(
     return {key: value for key, value in fields.items() if value}
 
 
-def _report_dropped(name: str, why: str, report: Report) -> None:
-    report.add("adjusted", f"`{name}` dropped: {why}", subject=name)
+def _report_dropped(name: str, reason: str, report: Report) -> None:
+    report.add("adjusted", f"`{name}` dropped: {reason}", subject=name)
 
 
 def _render_reasoning(options: Options, model: Model, report: Report) -> tuple[JsonObject, Effort | None]:
@@ -154,7 +154,7 @@ def _render_reasoning(options: Options, model: Model, report: Report) -> tuple[J
     if model.family == "claude":
         thinking, effort = render_reasoning(reasoning, claude_capabilities_of(model), report)
         return ({} if thinking is None else {"thinking": thinking}), effort
-    off = reasoning.enabled is False or reasoning.effort == "none"
+    disabled = reasoning.enabled is False or reasoning.effort == "none"
     effort = reasoning.effort or (
         effort_for_budget(reasoning.budget, available=_EFFORTS) if reasoning.budget else "medium"
     )
@@ -162,11 +162,11 @@ def _render_reasoning(options: Options, model: Model, report: Report) -> tuple[J
     match capabilities_of(model).reasoning_form:
         case "nova":
             enabled = {"type": "enabled", "maxReasoningEffort": step}
-            return {"reasoningConfig": {"type": "disabled"} if off or step is None else enabled}, None
+            return {"reasoningConfig": {"type": "disabled"} if disabled or step is None else enabled}, None
         case "gpt":
-            return {"reasoning_effort": "low" if off else step}, None
+            return {"reasoning_effort": "low" if disabled else step}, None
         case _:
-            if not off:
+            if not disabled:
                 report.add("adjusted", "`reasoning` dropped: the model has no option for it", subject="reasoning")
             return {}, None
 
@@ -196,8 +196,8 @@ def _rejected_sampling(options: Options, model: Model, extra: JsonObject, report
             and "temperature" not in reasons
         ):
             reasons[name] = "the model accepts it or `temperature`, not both"
-    for name, why in reasons.items():
-        _report_dropped(name, why, report)
+    for name, reason in reasons.items():
+        _report_dropped(name, reason, report)
     return set(reasons)
 
 

@@ -77,12 +77,12 @@ def parse_reply(body: Mapping[str, Any]) -> Reply:
         blocks, intact = parse_content(require_list(message.get("content"), "output.message.content"), None)
     except InputError as error:
         raise RemoteProtocolError(f"not a reply of this API: {error}") from None
-    called = any(isinstance(block, ToolCall) and block.kind != "hosted" for block in blocks)
+    has_calls = any(isinstance(block, ToolCall) and block.kind != "hosted" for block in blocks)
     extra = object_or_none(body.get("additionalModelResponseFields")) or {}
     reason = string_or_none(body.get("stopReason"))
     return Reply(
         blocks,
-        finish=_FINISHES.get(reason or "", "tool_calls" if called else "stop"),
+        finish=_FINISHES.get(reason or "", "tool_calls" if has_calls else "stop"),
         usage=_parse_usage(object_or_none(body.get("usage"))),
         stop_sequence=string_or_none(extra.get("stop_sequence")),
         raw_finish=reason,
@@ -116,18 +116,18 @@ def parse_error(status: int, body: Mapping[str, Any]) -> ApiError:
 
 
 def render_reply(reply: Reply, context: RenderContext) -> JsonObject:
-    own = intact_fragment(reply.native)
-    if own is not None:
+    original = intact_fragment(reply.native)
+    if original is not None:
         content = [item for block in reply.blocks for item in render_block(block, context)]
-        message = own["output"]["message"]
+        message = original["output"]["message"]
         same = content == message["content"]
-        return own if same else {**own, "output": {"message": {**message, "content": content}}}
+        return original if same else {**original, "output": {"message": {**message, "content": content}}}
     blocks = blocks_for_client(reply.blocks, context)
-    called = any(isinstance(block, ToolCall) for block in blocks if not is_hosted_from_api(block, API))
+    has_calls = any(isinstance(block, ToolCall) for block in blocks if not is_hosted_from_api(block, API))
     content = [item for block in blocks for item in render_block(block, context)]
     body: JsonObject = {
         "output": {"message": {"role": "assistant", "content": content}},
-        "stopReason": render_stop_reason(reply.finish, reply.stop_sequence, has_calls=called),
+        "stopReason": render_stop_reason(reply.finish, reply.stop_sequence, has_calls=has_calls),
     }
     if reply.native is not None and reply.native.api == API:
         # Same-API, missing fields are not invented.
@@ -174,8 +174,8 @@ def render_usage(usage: Usage) -> JsonObject:
 
 def render_error(error: ApiError) -> JsonObject:
     # Error kinds of other APIs are not AWS exception names.
-    own = error.kind if error.kind.endswith("Exception") else _error_kind(error.status)
-    return {"__type": own, "message": error.message}
+    kind = error.kind if error.kind.endswith("Exception") else _error_kind(error.status)
+    return {"__type": kind, "message": error.message}
 
 
 def _error_kind(status: int) -> str:

@@ -1,6 +1,6 @@
 """Request bodies of Converse: parsed to `Request`, rendered from `Transcript`.
 
-The HTTP API has the model in the URL; boto3 takes it as `modelId` in the arguments, and so does this wire.
+The HTTP API has the model in the URL; boto3 passes it as the argument `modelId`, which this wire expects in the body.
 """
 
 from __future__ import annotations
@@ -162,9 +162,9 @@ def _render_message(message: Message, context: RenderContext) -> JsonObject:
         context.report.add("dropped", "message name dropped: the API has no field for it", subject=message.name)
     if native is None or native.api != API:
         return {"role": _ROLES[message.speaker], "content": rendered}
-    own = intact_fragment(native)
-    if own is not None and rendered == _drop_stray_cache_points(own["content"]):
-        return own
+    original = intact_fragment(native)
+    if original is not None and rendered == _drop_stray_cache_points(original["content"]):
+        return original
     return {**native.fragment, "role": _ROLES[message.speaker], "content": rendered}
 
 
@@ -200,8 +200,8 @@ def _render_system(system: Sequence[Text]) -> list[JsonObject]:
         # BED-08
         if not text.text.strip():
             continue
-        own = intact_fragment(text.native)
-        rendered += [{"text": text.text}] if own is None else split_fragment(own)
+        original = intact_fragment(text.native)
+        rendered += [{"text": text.text}] if original is None else split_fragment(original)
     return rendered
 
 

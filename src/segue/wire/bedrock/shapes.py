@@ -1,7 +1,7 @@
 """Types of a Converse request: the shapes of the AWS service model as data, and their validation.
 
-Unknown members of the request may be anything, and so may those that the parser repairs (`ANY`, `Repairable`):
-arguments or content as text, missing ids and schemas.
+Unknown members of the request are not validated. `ANY` and `Repairable` mark values that the parser repairs: arguments
+or content as text, missing ids and schemas.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Union:
 
 @dataclass(frozen=True)
 class Bounded:
-    """A shape with bounds of the number, or else of the length."""
+    """A number in a range, or a string, list or map whose length is in a range."""
 
     shape: Shape
     minimum: int = 0
@@ -69,7 +69,7 @@ class Bounded:
 
 @dataclass(frozen=True)
 class Repairable:
-    """A shape in place of which null, and text if `accepts_text`, is valid too: the parser repairs it."""
+    """A shape whose value may also be null, or text if `accepts_text`; the parser repairs such values."""
 
     shape: Shape
     accepts_text: bool = False
@@ -284,7 +284,7 @@ REQUEST = Record(
 )
 
 
-# ------------------------------------------------------------------------------------------------------------ the walk
+# ---------------------------------------------------------------------------------------------------------- validation
 
 
 def validate_shape(value: object, shape: Shape, path: str = "") -> None:

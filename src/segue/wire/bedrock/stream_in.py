@@ -47,7 +47,7 @@ class BedrockReader(BlockReader[_OpenBlock]):
         self._response_fields: JsonObject = {}
         self._message_fields: JsonObject = {"role": "assistant"}
         self._start_count = 0
-        # Hosted calls, by whose ids their results are recognised.
+        # Hosted calls; a result with the id of one of them is hosted too.
         self._hosted_calls: list[JsonObject] = []
 
     def read(self, payload: JsonObject, name: str | None) -> None:
@@ -197,7 +197,7 @@ class BedrockReader(BlockReader[_OpenBlock]):
             self._block_for(index, _REASONING).input_parts.append(rest)
 
     def _block_for(self, index: int | None, kind: str) -> _OpenBlock:
-        """The open block of this kind that a delta belongs to; a missing one is started, as always for text."""
+        """The open block of this kind that a delta belongs to; a missing one is started (text has no start event)."""
         if index is None:
             open_block = next(
                 (open_block for open_block in reversed(self.open_blocks.values()) if open_block.kind == kind), None

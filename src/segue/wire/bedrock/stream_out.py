@@ -75,7 +75,7 @@ class BedrockStreamRenderer(BlockRenderer):
     def delta(self, text: str) -> bytes:
         return _encode_delta(self._delta_head + encode_json(text) + self._delta_tail)
 
-    def _delta(self, **fields: Any) -> bytes:
+    def _render_fields_delta(self, **fields: Any) -> bytes:
         return _event("contentBlockDelta", {"contentBlockIndex": self.index, "delta": fields})
 
     def end_text(self, block: Text) -> bytes:
@@ -86,17 +86,17 @@ class BedrockStreamRenderer(BlockRenderer):
     def _render_citations(self, content: JsonObject) -> bytes:
         citations = content.get("citations")
         items = cast("list[object]", citations) if isinstance(citations, list) else []
-        return b"".join(self._delta(citation=citation) for citation in items)
+        return b"".join(self._render_fields_delta(citation=citation) for citation in items)
 
     def end_thinking(self, block: Thinking) -> bytes:
-        return self._delta(reasoningContent={"signature": block.signature}) if block.signature else b""
+        return self._render_fields_delta(reasoningContent={"signature": block.signature}) if block.signature else b""
 
     def stop(self) -> bytes:
         index, self.index = self.index, self.index + 1
         return _event("contentBlockStop", {"contentBlockIndex": index})
 
     def render_encrypted(self, block: Thinking) -> bytes:
-        return self._delta(reasoningContent={"redactedContent": block.encrypted}) + self.stop()
+        return self._render_fields_delta(reasoningContent={"redactedContent": block.encrypted}) + self.stop()
 
     def render_whole(self, block: Block) -> bytes:
         return b"".join(self._render_complete(item) for item in render_block(block, self.context))
@@ -109,16 +109,16 @@ class BedrockStreamRenderer(BlockRenderer):
             case "text":
                 return self.begin_text(Text("")) + self.delta(str(value)) + self.stop()
             case "toolUse":
-                started = self._begin_tool_use({key: value for key, value in inner.items() if key != "input"})
-                return started + self.delta(encode_json_text(inner.get("input"))) + self.stop()
+                start_event = self._begin_tool_use({key: value for key, value in inner.items() if key != "input"})
+                return start_event + self.delta(encode_json_text(inner.get("input"))) + self.stop()
             case "toolResult":
                 start = {key: value for key, value in inner.items() if key != "content"}
-                started = self._start_block({"toolResult": start})
-                return started + self._delta(toolResult=inner.get("content")) + self.stop()
+                start_event = self._start_block({"toolResult": start})
+                return start_event + self._render_fields_delta(toolResult=inner.get("content")) + self.stop()
             case "image":
                 fields = {key: value for key, value in inner.items() if key != "format"}
-                started = self._start_block({"image": {"format": inner.get("format")}})
-                return started + self._delta(image=fields) + self.stop()
+                start_event = self._start_block({"image": {"format": inner.get("format")}})
+                return start_event + self._render_fields_delta(image=fields) + self.stop()
             case "cachePoint":
                 return b""
             case _:
@@ -138,21 +138,23 @@ class BedrockStreamRenderer(BlockRenderer):
             "stopReason": reason or render_stop_reason(event.finish, event.stop_sequence, has_calls=self.has_calls),
             **{key: self.response_fields[key] for key in _STOP_FIELDS[1:] if self.response_fields.get(key) is not None},
         }
-        own: Mapping[str, Any] = {
+        other_fields: Mapping[str, Any] = {
             key: value for key, value in self.response_fields.items() if key not in _NOT_IN_METADATA
         }
         metadata: JsonObject = {
             "usage": object_or_none(self.response_fields.get("usage")) or render_usage(self.usage or Usage()),
             "metrics": object_or_none(self.response_fields.get("metrics")) or {"latencyMs": 0},
-            **own,
+            **other_fields,
         }
         return _event("messageStop", stop) + _event("metadata", metadata)
 
     def render_error(self, error: ApiError) -> bytes:
         status = error.status or 424
         kind = _EXCEPTIONS.get(status, "internalServerException" if status >= 500 else "validationException")
-        message = aws_message_encoder(exception_type=kind, content_type="application/json", message_type="exception")
-        return message(encode_json({"message": error.message}))
+        encode_exception = aws_message_encoder(
+            exception_type=kind, content_type="application/json", message_type="exception"
+        )
+        return encode_exception(encode_json({"message": error.message}))
 
 
 def _event(kind: str, payload: JsonObject) -> bytes:

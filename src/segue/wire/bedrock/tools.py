@@ -81,12 +81,12 @@ def render_tools(tools: Sequence[Tool], context: RenderContext, model: Model) ->
 
 
 def _render_tool(tool: Tool, name: str, context: RenderContext, model: Model) -> list[JsonObject]:
-    own = intact_fragment(tool.native)
+    original = intact_fragment(tool.native)
     if tool.kind == "hosted":
-        return [] if own is None else split_fragment(own)
+        return [] if original is None else split_fragment(original)
     valid = tool.parameters is not None and tool.parameters.get("type") == "object"
-    if own is not None and valid and own["toolSpec"].get("name") == name:
-        return split_fragment(own)
+    if original is not None and valid and original["toolSpec"].get("name") == name:
+        return split_fragment(original)
     if tool.native is not None and tool.native.api == API:
         return _repair_tool(
             tool, name, None if valid else valid_object_schema(tool, _schema_rules(model), context.report)

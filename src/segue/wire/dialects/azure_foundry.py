@@ -1,8 +1,8 @@
 """The dialect `azure-foundry`: agents of Azure AI Foundry, on the Responses wire.
 
-Tools and instructions are part of the agent; a body only names it. Items of its tools occur in replies only: in a
-request they become function calls. Reasoning is never sent back: the service accepts it for the newest turn only
-(AZF-06), so the prefix would change a turn later.
+Tools and instructions are part of the agent; a body only names it. Items of its tools are valid in replies only; in
+a request they become function calls. Reasoning is never sent back: the service accepts it for the newest turn only
+(AZF-06), so the prompt prefix would change one turn later.
 """
 
 from __future__ import annotations
@@ -53,21 +53,24 @@ def _is_response_id(response_id: str) -> bool:
 
 def _repair_body(body: JsonObject, report: Report) -> JsonObject:
     """The body as the service accepts it, each change reported; the same object where nothing changes."""
-    made = _set_agent_reference(body, report)
+    repaired = _set_agent_reference(body, report)
     # AZF-01
-    if made.get("agent_reference") is not None and "tools" in made:
-        made = _without_key(made, "tools")
+    if repaired.get("agent_reference") is not None and "tools" in repaired:
+        repaired = _without_key(repaired, "tools")
         report.add("tools", "`tools` dropped: the agent in the request has its own", subject="tools")
-    previous = made.get("previous_response_id")
+    previous = repaired.get("previous_response_id")
     if isinstance(previous, str) and previous and not _is_response_id(previous):
-        made = _without_key(made, "previous_response_id")
+        repaired = _without_key(repaired, "previous_response_id")
         message = f"`previous_response_id` {previous} dropped: it is not a response id of {_NAME}"
         report.add("dropped", message, subject="previous_response_id")
-    given = made.get("tools")
-    if isinstance(given, list) and (tools := repair_tools(cast("list[Any]", given), report)) is not given:
-        made = {**made, "tools": tools}
+    original_tools = repaired.get("tools")
+    if (
+        isinstance(original_tools, list)
+        and (tools := repair_tools(cast("list[Any]", original_tools), report)) is not original_tools
+    ):
+        repaired = {**repaired, "tools": tools}
     # AZF-03
-    return drop_invalid_body_fields(made, report)
+    return drop_invalid_body_fields(repaired, report)
 
 
 def _set_agent_reference(body: JsonObject, report: Report) -> JsonObject:
@@ -83,9 +86,9 @@ def _set_agent_reference(body: JsonObject, report: Report) -> JsonObject:
     if key == "agent_reference" and fitted.get("type") == key and fitted is agent:
         return body if "agent" not in body else _without_key(body, "agent")
     report.add("adjusted", "`agent` sent as `agent_reference`: the API no longer accepts `agent`", subject=key)
-    named = {**fitted, "type": "agent_reference"}
+    reference = {**fitted, "type": "agent_reference"}
     renamed = {"agent_reference" if name == key else name: value for name, value in body.items()}
-    return {**_without_key(renamed, "agent"), "agent_reference": named}
+    return {**_without_key(renamed, "agent"), "agent_reference": reference}
 
 
 def _without_key(body: JsonObject, key: str) -> JsonObject:

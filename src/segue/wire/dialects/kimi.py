@@ -1,6 +1,6 @@
 """The dialect `kimi`: Moonshot's models on the chat wire.
 
-K2 has ids in its prompt, so they need its own form; K3 ignores ids and pairs by order and name.
+K2 has ids in its prompt, so they must have its own form; K3 ignores ids and pairs by order and name.
 """
 
 from __future__ import annotations
@@ -61,15 +61,15 @@ def _adjust_options(options: Options, model: Model, report: Report) -> Options:
     """Reasoning is only on or off, on models that have it; while it is on, no tool can be forced."""
     options = fit_reasoning(options, report, "optional" if model.reasons_by_default else "never")
     options = hash_invalid_user_id(options, OPENAI_USER_PATTERN, report)
-    reasoning, off = options.reasoning, is_reasoning_off(options.reasoning)
-    if reasoning is not None and not off and (reasoning.effort is not None or reasoning.budget is not None):
+    reasoning, disabled = options.reasoning, is_reasoning_off(options.reasoning)
+    if reasoning is not None and not disabled and (reasoning.effort is not None or reasoning.budget is not None):
         report.add(
             "adjusted",
             "reasoning effort and budget dropped: reasoning is only on or off on this model",
             subject="reasoning",
         )
     forced = options.tool_choice is not None and options.tool_choice.mode in ("required", "tool")
-    if forced and model.reasons_by_default and not off:
+    if forced and model.reasons_by_default and not disabled:
         report.add(
             "adjusted", "`tool_choice` set to auto: no tool can be forced while reasoning is on", subject="tool_choice"
         )

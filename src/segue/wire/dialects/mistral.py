@@ -1,4 +1,4 @@
-"""The dialect `mistral`. What a request may contain depends on the model's tokenizer (`Model.generation`)."""
+"""The dialect `mistral`. What a request may contain depends on the model's tokenizer (`Model.tokenizer_version`)."""
 
 from __future__ import annotations
 
@@ -56,8 +56,10 @@ def _supports_reasoning(model: Model) -> bool:
 
 
 def _constraints(model: Model) -> Constraints:
-    sees = model.line == "pixtral" or (model.line not in _TEXT_ONLY_LINES and model.tokenizer_version not in (3, 7))
-    sense = {"image"} if sees else {"audio"} if model.line == "voxtral" else {"document"}
+    supports_images = model.line == "pixtral" or (
+        model.line not in _TEXT_ONLY_LINES and model.tokenizer_version not in (3, 7)
+    )
+    media = {"image"} if supports_images else {"audio"} if model.line == "voxtral" else {"document"}
     return Constraints(
         "mistral",
         "mistral",
@@ -75,7 +77,7 @@ def _constraints(model: Model) -> Constraints:
         reasoning_replay="plain" if _supports_reasoning(model) else "refused",
         # MIS-11
         empty_message_speakers=frozenset({"human", "system"}),
-        media_in_user=frozenset({"document", *sense}),
+        media_in_user=frozenset({"document", *media}),
         # MIS-14
         keeps_own_result_media=model.tokenizer_version >= 15,
         text_only_results=model.tokenizer_version < 15,

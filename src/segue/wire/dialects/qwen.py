@@ -70,23 +70,25 @@ def _constraints(model: Model) -> Constraints:
 
 
 def _adjust_options(options: Options, model: Model, report: Report) -> Options:
-    """Reasoning excludes a forced tool and a response format, and on the open models requires streaming."""
-    options = fit_reasoning(options, report, thinks := _reasoning_support(model))
+    """While reasoning is on: no forced tool, no response format, and on the open models only streamed replies."""
+    options = fit_reasoning(options, report, support := _reasoning_support(model))
     if is_reasoning_off(reasoning := options.reasoning) or (reasoning is None and not model.reasons_by_default):
         return options
     forced = options.tool_choice is not None and options.tool_choice.mode in ("required", "tool")
-    formed = options.response_format is not None and options.response_format.kind != "text"
-    unstreamed = re.search(r"\bqwen3-\d+(\.\d+)?b", model.name.lower()) is not None and not options.stream
-    if thinks == "optional" and (forced or formed or unstreamed):
-        why = "a forced tool" if forced else "a response format" if formed else "a reply that is not streamed"
-        report.add("adjusted", f"reasoning disabled: the model does not support it with {why}", subject="reasoning")
+    has_format = options.response_format is not None and options.response_format.kind != "text"
+    lacks_stream = re.search(r"\bqwen3-\d+(\.\d+)?b", model.name.lower()) is not None and not options.stream
+    if support == "optional" and (forced or has_format or lacks_stream):
+        conflict = "a forced tool" if forced else "a response format" if has_format else "a reply that is not streamed"
+        report.add(
+            "adjusted", f"reasoning disabled: the model does not support it with {conflict}", subject="reasoning"
+        )
         return msgspec.structs.replace(options, reasoning=Reasoning(enabled=False))
     if forced:
         report.add(
             "adjusted", "`tool_choice` set to auto: no tool can be forced while reasoning is on", subject="tool_choice"
         )
         options = msgspec.structs.replace(options, tool_choice=ToolChoice("auto"))
-    if formed:
+    if has_format:
         options = drop_options(options, report, "not supported while reasoning is on", "response_format")
     budget = 0 if reasoning is None else reasoning.budget or budget_for_effort(reasoning.effort or "none")
     if budget > _MAX_BUDGET:
@@ -117,7 +119,7 @@ WIRE = make_wire(
         reasoning_option="switch",
         prefill_key="partial",
         arguments="object",
-        # «tool_choice is one of the strings that should be ["none", "auto"]»; the object form is taken.
+        # «tool_choice is one of the strings that should be ["none", "auto"]»; the object form is accepted.
         required_choice=False,
         hosted_tools=False,
         media=frozenset({"image", "video"}),

@@ -1,6 +1,6 @@
 """Server profiles: rows of the registry that `profile` selects, as differences from `openai-chat` (COMP-*).
 
-They are one table because most are a few fields; a server with more to it can have a module of its own here.
+They are one table because most have only a few fields; a larger profile can have its own module in this package.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _FAMILY_IDS = {"kimi": kimi_scheme(), "mistral": mistral_scheme()}
 
 def _family_id_scheme(model: Model) -> IdScheme:
     """The id scheme of the served model, for servers that pass ids to its chat template (KIM-01, COMP-15)."""
-    own = model.family in _FAMILY_IDS and model.line != "k3"
-    return _FAMILY_IDS[model.family] if own else OPENAI_DIALECT.ids(model)
+    has_own_ids = model.family in _FAMILY_IDS and model.line != "k3"
+    return _FAMILY_IDS[model.family] if has_own_ids else OPENAI_DIALECT.ids(model)
 
 
 def _reasoning_by_model(model: Model) -> Row:

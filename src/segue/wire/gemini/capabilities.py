@@ -22,21 +22,21 @@ _NEWEST: tuple[int, ...] = (99,)
 
 
 class Capabilities(Struct, frozen=True):
-    """`call_ids`: calls and results have ids (GEM-11). `media_urls`: media may be given by any https URL."""
+    """`call_ids`: calls and results have ids (GEM-11). `media_urls`: media may be any https URL."""
 
     call_ids: bool = True
     signed_calls: bool = True
     """GEM-15: the first call of a reply must be signed."""
     media_in_results: bool = True
-    """GEM-27"""
+    """GEM-27: function responses may contain media."""
     server_tools: bool = True
     """GEM-24: parts of hosted tools may be sent back."""
     media_urls: bool = True
     thinking_levels: tuple[Effort, ...] = ()
-    """Thinking levels; models without levels have `thinking_budget` (minimum, maximum), others no thinking."""
+    """The thinking levels; empty for models with a thinking budget or without thinking."""
     thinking_budget: tuple[int, int] | None = None
+    """The minimum and maximum of the thinking budget; None for models with levels or without thinking."""
     can_disable_thinking: bool = False
-    """Whether thinking can be disabled."""
     penalties: bool = False
     json_with_tools: bool = True
     """Whether a response format may be combined with function declarations."""

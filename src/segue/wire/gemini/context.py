@@ -1,7 +1,7 @@
-"""The render context: projected ids and names, and which calls are sent with an id.
+"""The render context of Gemini: projected ids and names, and which calls are sent with an id.
 
-A call and its result both have an id or neither has one (GEM-11). Older models pair by position and get none; same-API
-calls keep one if they had one.
+A call and its result both have an id or neither has one (GEM-11). Older models pair by position and get no ids, except
+for same-API calls that had one.
 """
 
 from __future__ import annotations
@@ -43,25 +43,25 @@ class GeminiContext:
         self._call_names: dict[str, str] = {}
         self._same_ids: set[str] = set()
 
-    def project_call(self, call: ToolCall, own: JsonObject | None) -> tuple[str | None, str]:
-        """The projected id (or None) and name of a call. `own` is its original fragment, if Gemini made it."""
-        had_no_id = own is not None and not get_field(own, "id")
-        writes_id = self.capabilities.call_ids or own is not None
+    def project_call(self, call: ToolCall, original: JsonObject | None) -> tuple[str | None, str]:
+        """The projected id (or None) and name of a call. `original` is its fragment, if it came from Gemini."""
+        had_no_id = original is not None and not get_field(original, "id")
+        writes_id = self.capabilities.call_ids or original is not None
         stays_without_id = had_no_id and not (self._new_ids and self.capabilities.call_ids)
         projected_id = self.ids.render(call.id) if writes_id and not stays_without_id else None
-        if own is not None and projected_id == (get_field(own, "id") or None):
+        if original is not None and projected_id == (get_field(original, "id") or None):
             self._same_ids.add(call.id)
         self._call_names[call.id] = call.name
         self._projected[call.id] = projected_id, self.project_name(call.name)
         return self._projected[call.id]
 
-    def project_response(self, response: ToolResponse, own: JsonObject | None) -> tuple[str | None, str]:
+    def project_response(self, response: ToolResponse, original: JsonObject | None) -> tuple[str | None, str]:
         """The projected id (or None) and name of a result (GEM-13); its own where its call is not in the body."""
         call_id, name = self._projected.get(response.call_id) or (None, self.project_name(response.name or ""))
-        original_name = get_field(own, "name") if own is not None else None
+        original_name = get_field(original, "name") if original is not None else None
         if original_name and original_name != self._call_names.get(response.call_id, original_name):
             message = f"function response {original_name!r} renamed: its name must match its call"
             self.report.add("name", message, call_id=response.call_id, subject=original_name)
-        if own is not None and (response.call_id in self._same_ids or response.call_id not in self._projected):
-            return get_field(own, "id") or None, name
+        if original is not None and (response.call_id in self._same_ids or response.call_id not in self._projected):
+            return get_field(original, "id") or None, name
         return call_id, name

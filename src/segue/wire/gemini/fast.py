@@ -179,11 +179,16 @@ def _render(history: FastHistory, events: Sequence[FastEvent], options: FastRend
     names = history.names
     # GEM-11
     ids = history.sent_ids if options.id_scheme != POSITION_SCHEME else [UNSET] * len(names)
-    calls = [_FunctionCall(i, name, value) for i, name, value in zip(ids, names, history.arguments, strict=True)]
+    calls = [
+        _FunctionCall(call_id, name, value) for call_id, name, value in zip(ids, names, history.arguments, strict=True)
+    ]
     call_parts = [_Part(function_call=call) for call in calls]
     failed = set(history.error_results)
     responses = [_render_result(text, index in failed) for index, text in enumerate(history.results)]
-    results = [_FunctionResponse(i, name, response) for i, name, response in zip(ids, names, responses, strict=True)]
+    results = [
+        _FunctionResponse(call_id, name, response)
+        for call_id, name, response in zip(ids, names, responses, strict=True)
+    ]
     result_parts = [_Part(function_response=result) for result in results]
     for event in events:
         if isinstance(event, FastUserMessage):

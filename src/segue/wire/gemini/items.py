@@ -1,8 +1,8 @@
 """Parts ⇄ canonical blocks.
 
-A part of the model is one block, and its signature another: a `Thinking` block without text right before the block
-that it signs (GEM-21). So dropped reasoning takes its signature along, and a kept signature stays with its part. A
-signature in a part of its own (with an empty text) has that part as its fragment.
+A part of the model becomes one block, and its signature another: a `Thinking` block without text right before the block
+that it signs (GEM-21). So signatures are dropped together with reasoning, and a kept signature stays with its part. A
+signature in a separate part (with an empty text) has that part as its fragment.
 
 Same-API, a part with an intact fragment is sent as the original object; only signature, id and name are merged into it.
 """
@@ -65,7 +65,7 @@ __all__ = [
 
 
 def parse_parts(parts: list[Any], model: str | None, *, from_model: bool = True) -> tuple[tuple[Block, ...], bool]:
-    """The blocks of a content, and whether its parts are valid as they are. `from_model`: a model made it."""
+    """The blocks of a content, and whether the API accepts its parts unchanged. `from_model`: its role is `model`."""
     blocks: list[Block] = []
     intact = bool(parts)
     for index, item in enumerate(parts):
@@ -157,7 +157,7 @@ def _parse_response(part: JsonObject, model: str | None) -> Block:
     )
 
 
-# The data field of a part and its parser.
+# The parser of each data field.
 _PARSERS: dict[str, Callable[[JsonObject, str | None], Block]] = {
     "functionCall": _parse_call,
     "functionResponse": _parse_response,
@@ -180,7 +180,7 @@ def intact_fragment(native: Native | None) -> JsonObject | None:
 
 
 def render_parts(blocks: Sequence[Block], context: GeminiContext, *, from_model: bool = True) -> list[JsonObject]:
-    """Render blocks as parts. `from_model`: a model made them, so that each signature is a block among them."""
+    """Render blocks as parts. `from_model`: the role is `model`, so that signatures are separate blocks."""
     if not from_model:
         visible = [block for block in blocks if not isinstance(block, Thinking)]
         return [_drop_invalid_signature(_render_block(block, context), context) for block in visible]
@@ -234,14 +234,14 @@ def _render_thought(block: Thinking) -> JsonObject:
 
 
 def _render_block(block: Text | ToolCall | ToolResponse | Media | Code | Opaque, context: GeminiContext) -> JsonObject:
-    own = intact_fragment(block.native)
+    original = intact_fragment(block.native)
     match block:
         case ToolCall():
-            return _render_call(block, own, context)
+            return _render_call(block, original, context)
         case ToolResponse():
-            return _render_response(block, own, context)
-        case _ if own is not None:
-            return own
+            return _render_response(block, original, context)
+        case _ if original is not None:
+            return original
         case Text():
             return {"text": block.text}
         case Media():
@@ -264,38 +264,38 @@ def _render_block(block: Text | ToolCall | ToolResponse | Media | Code | Opaque,
             assert_never(block)
 
 
-def _render_call(call: ToolCall, own: JsonObject | None, context: GeminiContext) -> JsonObject:
+def _render_call(call: ToolCall, original: JsonObject | None, context: GeminiContext) -> JsonObject:
     if call.kind == "hosted":
         # GEM-24: unchanged, with their own ids
-        if own is not None:
-            return own
+        if original is not None:
+            return original
         if call.origin.provider == API:
             text = TEXTS.hosted_call.format(tool=call.name, arguments=encode_json_text(call.arguments))
             return _render_as_text(text, call.id, call.name, context)
-    base = own or _edited_fragment(call.native)
+    base = original or _edited_fragment(call.native)
     inner = get_object(base, "functionCall")
     call_id, name = context.project_call(call, inner if base else None)
     changes: JsonObject = {"id": call_id, "name": name}
-    if own is None:
+    if original is None:
         changes["args"] = render_arguments_object(call, context.report)
     return _merge_into_part(base, "functionCall", inner, changes)
 
 
-def _render_response(response: ToolResponse, own: JsonObject | None, context: GeminiContext) -> JsonObject:
+def _render_response(response: ToolResponse, original: JsonObject | None, context: GeminiContext) -> JsonObject:
     if response.hosted:
-        if own is not None:
-            return own
+        if original is not None:
+            return original
         if response.origin.provider == API:
             content = (
                 text_of(response.content) if response.structured is UNSET else encode_json_text(response.structured)
             )
             text = TEXTS.hosted_result.format(tool=response.name, content=content)
             return _render_as_text(text, response.call_id, response.name, context)
-    base = own or _edited_fragment(response.native)
+    base = original or _edited_fragment(response.native)
     inner = get_object(base, "functionResponse")
     call_id, name = context.project_response(response, inner if base else None)
     changes: JsonObject = {"id": call_id, "name": name}
-    if own is None:
+    if original is None:
         content, media = render_content(response, context.render_context)
         changes |= {"response": content, "parts": media or None}
     return _merge_into_part(base, "functionResponse", inner, changes)
@@ -315,5 +315,10 @@ def _edited_fragment(native: Native | None) -> JsonObject:
 
 
 def _render_as_text(text: str, call_id: str, name: str | None, context: GeminiContext) -> JsonObject:
-    context.report.add("text", "hosted tool call rendered as text: it was changed", call_id=call_id, subject=name)
+    context.report.add(
+        "text",
+        "hosted tool call rendered as text: only an unchanged one can be sent back",
+        call_id=call_id,
+        subject=name,
+    )
     return {"text": text}

@@ -16,7 +16,7 @@ __all__ = ["API", "BASE64_PATTERN", "parse_file", "parse_inline", "render_inline
 
 API = "gemini"
 
-# What the API's JSON parser accepts: either alphabet, with or without padding, no stray bits at the end.
+# The base64 that the API accepts: either alphabet, with or without padding, unused bits zero.
 BASE64_PATTERN = "|".join(
     rf"(?:[{digits}]{{4}})*(?:[{digits}][AQgw](?:==)?|[{digits}]{{2}}[AEIMQUYcgkosw048]=?)?"
     for digits in ("A-Za-z0-9+/", "A-Za-z0-9_-")

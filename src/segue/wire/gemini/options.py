@@ -1,7 +1,7 @@
 """`generationConfig` and `toolConfig` ⇄ `Options`.
 
-`render_options` gives what the target model accepts. Same-API, the original and the new options are both rendered and
-only the difference is merged into the body, so unchanged values stay as the client sent them.
+`render_options` returns the fields that the target model accepts. Same-API, the original and the new options are both
+rendered and only the difference is merged into the body, so unchanged fields stay as the client sent them.
 """
 
 from __future__ import annotations
@@ -126,8 +126,8 @@ def _parse_choice(config: JsonObject) -> ToolChoice | None:
 def _parse_format(config: JsonObject) -> ResponseFormat | None:
     mime = get_text(config, "responseMimeType")
     schema = object_or_none(get_field(config, "responseJsonSchema"))
-    if schema is None and (own := object_or_none(get_field(config, "responseSchema"))) is not None:
-        schema = parse_schema(own)
+    if schema is None and (gemini_schema := object_or_none(get_field(config, "responseSchema"))) is not None:
+        schema = parse_schema(gemini_schema)
     match mime:
         case "application/json":
             return ResponseFormat("json") if schema is None else ResponseFormat("schema", schema)
@@ -181,8 +181,8 @@ def _rejects_penalty(key: str, value: float, capabilities: Capabilities, report:
 
 def _report_unsupported(options: Options, report: Report) -> None:
     if options.parallel is False:
-        why = "Gemini cannot disable parallel calls"
-        report.add("adjusted", f"`parallel_tool_calls` dropped: {why}", subject="parallel_tool_calls")
+        reason = "Gemini cannot disable parallel calls"
+        report.add("adjusted", f"`parallel_tool_calls` dropped: {reason}", subject="parallel_tool_calls")
     if options.user is not None:
         report.add("adjusted", "`user` dropped: Gemini has no such option", subject="user")
     if options.stream:

@@ -146,8 +146,8 @@ def parse_timestamp(timestamp: str | None) -> int | None:
 
 def _parse_finish(reason: object, blocks: tuple[Block, ...]) -> Finish:
     finish = _FINISHES.get(reason, "stop") if isinstance(reason, str) else "stop"
-    called = any(isinstance(block, ToolCall) and block.kind != "hosted" for block in blocks)
-    return "tool_calls" if finish == "stop" and called else finish
+    has_calls = any(isinstance(block, ToolCall) and block.kind != "hosted" for block in blocks)
+    return "tool_calls" if finish == "stop" and has_calls else finish
 
 
 def _parse_usage(usage: JsonObject | None) -> Usage | None:
@@ -199,9 +199,9 @@ def _violated_field(details: Any) -> str | None:
 
 def render_reply(reply: Reply, render_context: RenderContext) -> JsonObject:
     context = GeminiContext(render_context, parse_model(None))
-    own = intact_fragment(reply.native)
-    if own is not None:
-        return _render_same_api(reply, own, context)
+    original = intact_fragment(reply.native)
+    if original is not None:
+        return _render_same_api(reply, original, context)
     parts = render_parts(
         _sign_first_call(
             [block for reply_block in reply.blocks for block in blocks_for_client(reply_block, render_context)]
@@ -223,15 +223,15 @@ def render_reply(reply: Reply, render_context: RenderContext) -> JsonObject:
     return body
 
 
-def _render_same_api(reply: Reply, own: JsonObject, context: GeminiContext) -> JsonObject:
-    candidates = as_list(get_field(own, "candidates"), "candidates")
+def _render_same_api(reply: Reply, body: JsonObject, context: GeminiContext) -> JsonObject:
+    candidates = as_list(get_field(body, "candidates"), "candidates")
     content = get_object(candidates[0], "content") if candidates else {}
     original = as_list(content.get("parts"), "parts")
     parts = render_parts(reply.blocks, context)
     if len(parts) == len(original) and all(new is old for new, old in zip(parts, original, strict=True)):
-        return own
+        return body
     first = {**candidates[0], find_key(candidates[0], "content"): {**content, "parts": parts}}
-    return {**own, find_key(own, "candidates"): [first, *candidates[1:]]}
+    return {**body, find_key(body, "candidates"): [first, *candidates[1:]]}
 
 
 def blocks_for_client(block: Block, render_context: RenderContext) -> list[Block]:
@@ -247,15 +247,17 @@ def blocks_for_client(block: Block, render_context: RenderContext) -> list[Block
 
 def _sign_first_call(blocks: list[Block]) -> list[Block]:
     """GEM-15, GEM-17: sign the first call, which the API rejects unsigned when the client sends it back."""
-    calls = ((at, block) for at, block in enumerate(blocks) if isinstance(block, ToolCall) and block.kind != "hosted")
-    at, call = next(calls, (0, None))
-    if call is None or not needs_signature(call) or (at and is_signature_of_next(blocks[at - 1])):
+    calls = (
+        (index, block) for index, block in enumerate(blocks) if isinstance(block, ToolCall) and block.kind != "hosted"
+    )
+    index, call = next(calls, (0, None))
+    if call is None or not needs_signature(call) or (index and is_signature_of_next(blocks[index - 1])):
         return blocks
-    return [*blocks[:at], placeholder_signature(), *blocks[at:]]
+    return [*blocks[:index], placeholder_signature(), *blocks[index:]]
 
 
 def needs_signature(call: ToolCall) -> bool:
-    """Whether a first call without a signature needs one: not if a Gemini model that signs no calls made it."""
+    """Whether a first call without a signature needs one: not if it came from a Gemini model that signs no calls."""
     return call.origin.provider != API or capabilities_of(parse_model(call.origin.model)).signed_calls
 
 
@@ -289,8 +291,8 @@ def render_usage(usage: Usage) -> JsonObject:
 
 def render_error(error: ApiError) -> JsonObject:
     status = error.status or 500
-    usual = _STATUSES.get(status, "INTERNAL" if status >= 500 else "INVALID_ARGUMENT")
-    code = error.code if error.code in {*_STATUSES.values(), *_OTHER_CODES} else usual
+    default_code = _STATUSES.get(status, "INTERNAL" if status >= 500 else "INVALID_ARGUMENT")
+    code = error.code if error.code in {*_STATUSES.values(), *_OTHER_CODES} else default_code
     body: JsonObject = {"code": status, "message": error.message, "status": code}
     if error.code == _BAD_KEY:
         body["details"] = [

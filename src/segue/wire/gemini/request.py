@@ -1,6 +1,6 @@
 """`generateContent` bodies ⇄ `Request` and `Transcript`.
 
-The model is part of the URL. Where a log has written it into the body, it is parsed and rendered back.
+The model is part of the URL. A `model` in the body, as logs have it, is parsed and rendered back.
 """
 
 from __future__ import annotations
@@ -94,8 +94,8 @@ def _pair_messages(contents: Sequence[Message]) -> tuple[Message, ...]:
     """The messages with canonical ids. Consecutive replies with calls are one turn in several contents."""
     turns: list[list[Message]] = []
     runs = [list(group) for _, group in groupby(contents, lambda message: message.speaker)]
-    for at, run in enumerate(runs):
-        following = runs[at + 1] if at + 1 < len(runs) else []
+    for index, run in enumerate(runs):
+        following = runs[index + 1] if index + 1 < len(runs) else []
         if run[0].speaker == "ai" and any(map(_call_positions, run)):
             turns += _split_run(run, following)
         else:
@@ -125,8 +125,12 @@ def _split_run(run: list[Message], following: list[Message]) -> list[list[Messag
 
 
 def _call_positions(message: Message) -> list[int]:
-    """The block positions of calls that the client answers."""
-    return [at for at, block in enumerate(message.blocks) if isinstance(block, ToolCall) and block.kind != "hosted"]
+    """The block positions of calls that the client runs."""
+    return [
+        position
+        for position, block in enumerate(message.blocks)
+        if isinstance(block, ToolCall) and block.kind != "hosted"
+    ]
 
 
 def _merge_messages(turn: list[Message]) -> Message:
@@ -250,9 +254,9 @@ def _render_message(message: Message, context: GeminiContext) -> JsonObject:
     native = message.native
     if native is None or native.api != API:
         return {"role": "model" if message.speaker == "ai" else "user", "parts": rendered}
-    own = intact_fragment(native)
-    if own is not None and _is_unchanged(rendered, own.get("parts")) and _has_valid_role(message, own):
-        return own
+    original = intact_fragment(native)
+    if original is not None and _is_unchanged(rendered, original.get("parts")) and _has_valid_role(message, original):
+        return original
     changed = {**native.fragment, "parts": rendered}
     return changed if _has_valid_role(message, changed) else {**changed, "role": _role(message)}
 

@@ -1,7 +1,7 @@
 """`functionResponse.response` and its media ⇄ the content of a `ToolResponse`.
 
-Text is rendered as `{"output": text}`, of a failed call as `{"error": text}` (GEM-14), and parsed from the keys that
-clients use for it. Any other object is the structured result itself.
+Text is rendered as `{"output": text}`, or `{"error": text}` for a failed call (GEM-14). It is parsed from the keys that
+clients use for text; any other object is the structured result itself.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TEXT_KEYS = (*_OUTPUT_KEYS, "content")
 
 
 def parse_content(inner: JsonObject) -> tuple[tuple[Block, ...], Any, bool, bool]:
-    """Content, structured value or UNSET, whether the call failed, and whether all of it is valid as it is."""
+    """Content, structured value or UNSET, whether the call failed, and whether the API accepts it unchanged."""
     raw_response: Any = get_field(inner, "response")
     content, structured, failed = parse_response(raw_response, inner.get("name"))
     media, intact = _parse_media(inner)

@@ -1,4 +1,4 @@
-"""Stream parser: `GenerateContentResponse` chunks to events, and to the equivalent whole response."""
+"""Stream parser: `GenerateContentResponse` chunks to events and to the equivalent complete response."""
 
 from __future__ import annotations
 
@@ -40,8 +40,11 @@ _ARGUMENT_FIELDS = both_cases("args", "partialArgs", "willContinue")
 
 
 class GeminiReader(PayloadReader):
-    """Chunks to events. A text continues where a chunk begins with the kind of text that the last chunk ended with;
-    signed parts and parts with other fields are parts of their own (GEM-21, GEM-25)."""
+    """Parses chunks into events.
+
+    A chunk continues the open text if it begins with the same kind of text (answer or thought). Signed parts and parts
+    with other fields are always separate (GEM-21, GEM-25).
+    """
 
     def __init__(self, turn_key: str) -> None:
         super().__init__(API, turn_key)
@@ -88,7 +91,7 @@ class GeminiReader(PayloadReader):
                 self._other_candidates.add(index)
 
     def _sync_usage(self) -> None:
-        """Take the usage from the last chunk if only its text was read (delta template)."""
+        """Parse the usage of the last chunk if the delta template decoded only its text."""
         if self.delta_template is not None and self.delta_template.last_payload:
             last = parse_json_object(self.delta_template.last_payload)[0]
             self._response_fields.update(

@@ -48,8 +48,11 @@ _DELTA_HEAD = b'data: {"candidates":[{"content":{"parts":[{"text":'
 
 
 class GeminiStreamRenderer(StreamRenderer):
-    """Events to chunks. Calls are sent whole (GEM-25), the last ones in the final chunk: clients would send back an
-    empty text that follows a call."""
+    """Renders events as chunks.
+
+    Calls are sent whole (GEM-25). The last ones are part of the final chunk, because clients would send back the empty
+    text of a final chunk after a call.
+    """
 
     def __init__(self, render_context: RenderContext, model: str | None) -> None:
         super().__init__(render_context, model)
@@ -91,9 +94,9 @@ class GeminiStreamRenderer(StreamRenderer):
     ) -> Iterable[bytes]:
         match event:
             case ReplyStart():
-                self._on_opened(event)
+                self._start_reply(event)
             case BlockStart():
-                self._on_start(event)
+                self._start_block(event)
             case BlockEnd():
                 was_streamed = self._open_tails.pop(event.index, None) is not None
                 # Reasoning without text is rendered here only to report that it was dropped.
@@ -109,7 +112,7 @@ class GeminiStreamRenderer(StreamRenderer):
                 return [self._flush_parts(), encode_sse(encode_json(render_error(event.error)))]
         return ()
 
-    def _on_opened(self, event: ReplyStart) -> None:
+    def _start_reply(self, event: ReplyStart) -> None:
         native = event.native if event.native is not None and event.native.api == API else None
         self._same_api = native is not None
         model = event.model or self.model
@@ -131,13 +134,13 @@ class GeminiStreamRenderer(StreamRenderer):
         parts, self._pending_parts = self._pending_parts, []
         return self._render_chunk({"content": {"parts": parts, "role": "model"}, "index": 0}) if parts else b""
 
-    def _on_start(self, event: BlockStart) -> None:
-        """Same-API blocks that were not streamed, signed blocks and calls are sent whole; others as deltas."""
+    def _start_block(self, event: BlockStart) -> None:
+        """Starts streaming the block, unless it is a call, a signed block or an unstreamed same-API block."""
         block = event.block
         if isinstance(block, ToolCall) or self._signature is not None:
             return
-        own = self._same_api or (isinstance(block, Thinking) and block.origin.provider == API)
-        if not own or (block.native is not None and not block.native.fragment):
+        from_gemini = self._same_api or (isinstance(block, Thinking) and block.origin.provider == API)
+        if not from_gemini or (block.native is not None and not block.native.fragment):
             self._open_tails[event.index] = self._delta_tails[isinstance(block, Thinking)]
 
     def _render_block(self, block: Block) -> Iterator[bytes]:

@@ -124,8 +124,8 @@ class PartialCall:
         last = steps[-1]
         before = _get_or_create(target, last, path, None)
         # A part without a value means null, or the end of a string that it continues.
-        joined = f"{before}{value or ''}" if grows and isinstance(before, str) else value
-        target[last] = joined
+        new_value = f"{before}{value or ''}" if grows and isinstance(before, str) else value
+        target[last] = new_value
 
 
 def _parse_path(path: str) -> list[str | int]:

@@ -36,18 +36,20 @@ def render_reasoning(reasoning: Reasoning | None, capabilities: Capabilities, re
     """The value of `thinkingConfig`."""
     if reasoning is None or reasoning == Reasoning():
         return None
-    off = reasoning.enabled is False or reasoning.effort == "none"
+    disabled = reasoning.enabled is False or reasoning.effort == "none"
     if capabilities.thinking_levels:
-        return _render_level(reasoning, off, capabilities.thinking_levels, report)
+        return _render_level(reasoning, disabled, capabilities.thinking_levels, report)
     if capabilities.thinking_budget is not None:
-        return _render_budget(reasoning, off, capabilities, capabilities.thinking_budget, report)
-    if not off:
+        return _render_budget(reasoning, disabled, capabilities, capabilities.thinking_budget, report)
+    if not disabled:
         report.add("adjusted", "`reasoning` dropped: the model does not support reasoning", subject="reasoning")
     return None
 
 
-def _render_level(reasoning: Reasoning, off: bool, levels: tuple[Effort, ...], report: Report) -> JsonObject | None:
-    if off:
+def _render_level(
+    reasoning: Reasoning, disabled: bool, levels: tuple[Effort, ...], report: Report
+) -> JsonObject | None:
+    if disabled:
         report.add(
             "adjusted",
             f"thinking level set to {levels[0]}: thinking cannot be disabled on this model",
@@ -66,22 +68,22 @@ def _render_level(reasoning: Reasoning, off: bool, levels: tuple[Effort, ...], r
 
 
 def _render_budget(
-    reasoning: Reasoning, off: bool, capabilities: Capabilities, limits: tuple[int, int], report: Report
+    reasoning: Reasoning, disabled: bool, capabilities: Capabilities, limits: tuple[int, int], report: Report
 ) -> JsonObject | None:
-    least, most = limits
-    if off:
+    minimum, maximum = limits
+    if disabled:
         if capabilities.can_disable_thinking:
             return {"thinkingBudget": 0}
         report.add(
             "adjusted",
-            f"thinking budget set to {least}: thinking cannot be disabled on this model",
+            f"thinking budget set to {minimum}: thinking cannot be disabled on this model",
             subject="reasoning",
         )
-        return {"thinkingBudget": least}
+        return {"thinkingBudget": minimum}
     if reasoning.budget is None and reasoning.effort is None:
         return {"thinkingBudget": _DYNAMIC_BUDGET}
     requested = reasoning.budget or budget_for_effort(reasoning.effort or "medium")
-    budget = max(least, min(requested, most))
+    budget = max(minimum, min(requested, maximum))
     if reasoning.budget is not None and budget != requested:
-        report.add("adjusted", f"thinking budget limited to the range {least} to {most}", subject="reasoning")
+        report.add("adjusted", f"thinking budget limited to the range {minimum} to {maximum}", subject="reasoning")
     return {"thinkingBudget": budget}

@@ -79,11 +79,11 @@ def render_tools(tools: Sequence[Tool], render_context: RenderContext) -> list[J
     """Cross-API declarations: all functions in one entry, and Gemini's own hosted tools."""
     functions: list[JsonObject] = []
     names: set[str] = set()
-    own: list[JsonObject] = []
+    hosted: list[JsonObject] = []
     for declared_tool in tools:
         if declared_tool.kind == "hosted":
             rendered = intact_fragment(declared_tool.native)
-            own += [rendered] if rendered is not None else []
+            hosted += [rendered] if rendered is not None else []
             if rendered is None:
                 render_context.report.add("tools", undeclarable_message(declared_tool), subject=declared_tool.name)
             continue
@@ -96,14 +96,14 @@ def render_tools(tools: Sequence[Tool], render_context: RenderContext) -> list[J
             continue
         names.add(rendered["name"])
         functions.append(rendered)
-    return [*([{_DECLARATIONS: functions}] if functions else []), *own]
+    return [*([{_DECLARATIONS: functions}] if functions else []), *hosted]
 
 
 def _render_function(tool: Tool, render_context: RenderContext) -> JsonObject:
-    own = intact_fragment(tool.native)
+    original = intact_fragment(tool.native)
     name = render_context.names.render(tool.name)
-    if own is not None:
-        return replace_fields(_valid_schemas(own, render_context), name=name)
+    if original is not None:
+        return replace_fields(_valid_schemas(original, render_context), name=name)
     rendered: JsonObject = {"name": name}
     if tool.description is not None:
         rendered["description"] = tool.description
@@ -121,12 +121,14 @@ def _valid_schemas(function: JsonObject, render_context: RenderContext) -> JsonO
     changed = function
     for name in ("parameters", "response"):
         plain = f"{name}JsonSchema"
-        own = get_field(function, name)
-        if own is None or (is_valid_schema(own, is_root=name == "parameters") and get_field(function, plain) is None):
+        gemini_schema = get_field(function, name)
+        if gemini_schema is None or (
+            is_valid_schema(gemini_schema, is_root=name == "parameters") and get_field(function, plain) is None
+        ):
             continue
         schema = get_field(function, plain)
-        if schema is None and isinstance(own, dict):
-            schema = object_schema(parse_schema(cast("JsonObject", own)))
+        if schema is None and isinstance(gemini_schema, dict):
+            schema = object_schema(parse_schema(cast("JsonObject", gemini_schema)))
         render_context.report.add(
             "tools", f"`{name}` sent as `{plain}`: not a valid Gemini schema", subject=get_text(function, "name")
         )
