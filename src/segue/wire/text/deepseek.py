@@ -70,9 +70,9 @@ class _Call(TokenReader):
                 return [self.build_broken_call("no call after the opening token")]
             kind = yield from self.take_token(_BEGIN)
             start = self.checkpoint if kind else start
-        mark = yield from self.take_until_token(_TOKENS, _LONGEST_NAME)
+        next_kind = yield from self.take_until_token(_TOKENS, _LONGEST_NAME)
         # R1 omits the begin token of the first call in a section.
-        if not mark or (not kind and mark != "separator"):
+        if not next_kind or (not kind and next_kind != "separator"):
             self.rewind(start)
             return [self.build_broken_call("no call after the opening token")]
         name = self.text_since(start).strip()
