@@ -20,7 +20,7 @@ RenderedAs = Literal["itself", "itself in replies", "call", "result", "call and 
 class TypeRow(Struct, frozen=True):
     """A type and how it is rendered on each wire: `itself` where the wire has the type.
 
-    Types that are `itself in replies` are rendered in requests as they are cross-API.
+    Types that are `itself in replies` are rendered in requests as on other wires.
     """
 
     provider: str

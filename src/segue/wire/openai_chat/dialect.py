@@ -58,7 +58,7 @@ class ChatDialect(Struct, frozen=True):
     profile: str | None = None
     """The name of a server profile, which has the API name `openai-chat`."""
     families: tuple[str, ...] = ()
-    """Model families whose own API this is: `("acme",)` for `acme-1`."""
+    """Model families that the vendor makes: `("acme",)` for `acme-1`."""
     served_families: frozenset[str] | None = None
     """All model families that the vendor serves; None if it serves any."""
     base_path: str = "/v1"

@@ -23,7 +23,7 @@ _NOT_IN_DRAFT_7 = ("minContains", "maxContains", "unevaluatedItems", "unevaluate
 def render_lenient(document: Document, rules: SchemaRules, changes: SchemaChanges) -> Node:
     """Render the document for a lenient target.
 
-    If a definition was widened, it is rendered again, so that no inverting keyword such as `not` refers to it.
+    If a definition was widened, the document is rendered again without inverting keywords (`not`) that refer to it.
     """
     attempt = SchemaChanges()
     renderer = _Renderer(document, rules, attempt, frozenset())

@@ -1,6 +1,6 @@
 """Calls written as elements: one for the call, inside it one for each parameter with its value as content.
 
-Tokens inside a value do not count, but a parameter that begins inside another one means that the first is unterminated.
+Tokens inside a value are part of it. But if a parameter begins inside another one, the first one is unterminated.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Parsing of text between special tokens. Tokens have a kind, and each kind may have several variants.
 
-A token inside a string, or inside a value with an end token of its own, does not count.
+A token inside a string, or inside a value with an end token of its own, is ignored.
 """
 
 from __future__ import annotations
