@@ -1,5 +1,5 @@
 """The catalog of tool call and tool output types of all provider APIs, as single payloads.
 
-`types.json` holds the required fields of each type, the tables of shapes the paths of name, arguments, output and ids.
+`types.json` holds the fields of each type. The tables of shapes hold the paths of its name, arguments, output and ids.
 A new type is a line in `types.json`, a shape in its provider's table, and samples.
 """

@@ -123,8 +123,8 @@ def _parse_confirmation(event: JsonObject) -> str:
 
 
 def _render_confirmation(text: str) -> Patch:
-    word, _, reason = text.partition(": ")
-    return {"result": "allow" if word == "approved" else "deny"} | ({"deny_message": reason} if reason else {})
+    decision, _, reason = text.partition(": ")
+    return {"result": "allow" if decision == "approved" else "deny"} | ({"deny_message": reason} if reason else {})
 
 
 ANTHROPIC: dict[str, PayloadShape] = {

@@ -38,13 +38,13 @@ def render_result_content(response: ToolResponse) -> list[JsonObject]:
     blocks = response.content or ()
     if response.structured is not UNSET:
         blocks = (Text(encode_json_text(response.structured)), *blocks)
-    return [written for block in blocks if (written := _render_block(block)) is not None]
+    return [rendered for block in blocks if (rendered := _render_block(block)) is not None]
 
 
 def _render_block(block: Block) -> JsonObject | None:
-    own = intact_fragment(block.native)
-    if own is not None:
-        return own
+    original = intact_fragment(block.native)
+    if original is not None:
+        return original
     if isinstance(block, Media) and (source := _render_source(block)) is not None:
         return {"type": block.kind, "source": source}
     text = block.url or block.name if isinstance(block, Media) else getattr(block, "text", "")
@@ -56,8 +56,8 @@ def _render_source(media: Media) -> JsonObject | None:
     if media.kind not in ("image", "document"):
         return None
     if media.data is not None:
-        usual = "image/png" if media.kind == "image" else "application/pdf"
-        return {"type": "base64", "media_type": media.mime or usual, "data": media.data}
+        default_type = "image/png" if media.kind == "image" else "application/pdf"
+        return {"type": "base64", "media_type": media.mime or default_type, "data": media.data}
     if media.url is not None:
         return {"type": "url", "url": media.url}
     return {"type": "file", "file_id": media.file_id} if media.file_id is not None else None
@@ -66,26 +66,26 @@ def _render_source(media: Media) -> JsonObject | None:
 def render_server_content(response: ToolResponse, error_type: str, wrap: Callable[[str], Any]) -> Any:
     """The content of a server tool's result, from the text it was parsed to, or from any other text."""
     text = response_text(response)
-    given, _ = parse_argument_text(text)
-    if _is_typed_content(given):
-        return _require_encrypted(cast("list[JsonObject]", given)) if isinstance(given, list) else given
+    content, _ = parse_argument_text(text)
+    if _is_typed_content(content):
+        return _require_encrypted(cast("list[JsonObject]", content)) if isinstance(content, list) else content
     if response.error:
         code, _, message = text.partition("\n")
         if not _ERROR_CODE.fullmatch(code):
             code, message = "unavailable", text
         return {"type": error_type, "error_code": code} | ({"error_message": message} if message else {})
-    made = wrap(text)
-    return _require_encrypted(cast("list[JsonObject]", made)) if isinstance(made, list) else made
+    wrapped = wrap(text)
+    return _require_encrypted(cast("list[JsonObject]", wrapped)) if isinstance(wrapped, list) else wrapped
 
 
-def _require_encrypted(found: list[JsonObject]) -> list[JsonObject]:
+def _require_encrypted(results: list[JsonObject]) -> list[JsonObject]:
     """ANT-32: a web search result is accepted only with the server's `encrypted_content`."""
-    for entry in found:
+    for entry in results:
         if entry["type"] == "web_search_result" and not entry.get("encrypted_content"):
             raise InputError(
                 "web search results need the server's encrypted_content, so new ones can't be created", path="content"
             )
-    return found
+    return results
 
 
 def _is_typed_content(value: Any) -> bool:

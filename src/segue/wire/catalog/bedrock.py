@@ -38,13 +38,13 @@ def _render_content(response: ToolResponse) -> Patch:
 
 def _render_block(block: Block) -> JsonObject:
     if isinstance(block, Media) and block.kind in _KINDS:
-        place = block.file_id or block.url or ""
-        s3 = place if place.startswith("s3://") else None
+        location = block.file_id or block.url or ""
+        s3 = location if location.startswith("s3://") else None
         media_format = format_name(block)
         if media_format is not None and (block.data is not None or s3 is not None):
             source = {"bytes": block.data} if block.data is not None else {"s3Location": {"uri": s3}}
-            named = {"name": block.name or "document"} if block.kind == "document" else {}
-            return {block.kind: {"format": media_format, **named, "source": source}}
+            name_field = {"name": block.name or "document"} if block.kind == "document" else {}
+            return {block.kind: {"format": media_format, **name_field, "source": source}}
     text = block.url or block.name or block.kind if isinstance(block, Media) else getattr(block, "text", "")
     return {"text": text}
 

@@ -53,10 +53,10 @@ def matches_discriminator(payload: Mapping[str, Any], entry: Entry) -> bool:
 
 
 def _has_value(payload: Mapping[str, Any], key: str, value: Any) -> bool:
-    given = get_path(payload, key)
+    actual = get_path(payload, key)
     if value == "*":
-        return given is not None
-    return given in value if isinstance(value, list) else given == value
+        return actual is not None
+    return actual in value if isinstance(value, list) else actual == value
 
 
 def check_payload(payload: JsonObject, entry: Entry) -> None:
@@ -72,24 +72,24 @@ def find_mismatches(payload: JsonObject, entry: Entry) -> Iterator[tuple[str, st
     for key, value in entry.discriminator.items():
         if not _has_value(payload, key, value):
             values = cast("list[object]", value) if isinstance(value, list) else [value]
-            wanted = "something" if value == "*" else " or ".join(map(str, values))
-            yield key, f"{wanted} was expected"
-    inner, root = payload, ""
+            expected = "a value" if value == "*" else " or ".join(map(str, values))
+            yield key, f"{expected} was expected"
+    fields, root = payload, ""
     if entry.member is not None:
         try:
-            inner, root = require_object(payload.get(entry.member), entry.member), f"{entry.member}."
+            fields, root = require_object(payload.get(entry.member), entry.member), f"{entry.member}."
         except InputError as error:
             yield error.path, error.message
             return
     for name, spec in entry.fields.items():
-        wanted = _json_kinds(spec)
-        if name not in inner:
+        expected = _json_kinds(spec)
+        if name not in fields:
             if not spec.endswith(_OPTIONAL):
                 yield f"{root}{name}", "a required field is missing"
-        elif wanted is not None and json_type_name(inner[name]) not in wanted:
-            if inner[name] is None and spec.endswith(_OPTIONAL):
+        elif expected is not None and json_type_name(fields[name]) not in expected:
+            if fields[name] is None and spec.endswith(_OPTIONAL):
                 continue
-            yield f"{root}{name}", f"{' or '.join(sorted(wanted))} was expected, not {json_type_name(inner[name])}"
+            yield f"{root}{name}", f"{' or '.join(sorted(expected))} was expected, not {json_type_name(fields[name])}"
 
 
 _OPTIONAL = ", optional"
@@ -110,15 +110,15 @@ _UNION_SEPARATOR = re.compile(r"\|(?![^\[]*\])")
 def _json_kinds(spec: str) -> frozenset[str] | None:
     """The kinds of values that a field accepts; None for any."""
     kinds: set[str] = set()
-    for word in _UNION_SEPARATOR.split(spec.removesuffix(_OPTIONAL)):
-        if word in ("Any", "object") or word.startswith("union of"):
+    for name in _UNION_SEPARATOR.split(spec.removesuffix(_OPTIONAL)):
+        if name in ("Any", "object") or name.startswith("union of"):
             return None
-        if word in _KIND_NAMES:
-            kinds.add(_KIND_NAMES[word])
-        elif word.startswith('"') or word in _ENUMS:
+        if name in _KIND_NAMES:
+            kinds.add(_KIND_NAMES[name])
+        elif name.startswith('"') or name in _ENUMS:
             kinds.add("a string")
-        elif word.startswith("list"):
-            kinds |= {"a list"} | ({"null"} if word.endswith("or null") else set())
+        elif name.startswith("list"):
+            kinds |= {"a list"} | ({"null"} if name.endswith("or null") else set())
         else:
             kinds.add("an object")
     return frozenset(kinds)

@@ -45,7 +45,7 @@ class ArgumentsCodec(Struct, frozen=True):
 
 
 class OutputCodec(Struct, frozen=True):
-    """`path` is the place of the output, if it has a single one."""
+    """`path` is the path of the output if it is a single field."""
 
     parse: Callable[[JsonObject], Content]
     render: Callable[[ToolResponse], Patch]
@@ -98,12 +98,12 @@ def selected_keys(*names: str, root: str = "") -> ArgumentsCodec:
     prefix = f"{root}." if root else ""
 
     def parse(payload: JsonObject) -> tuple[Any, str | None]:
-        inner = object_or_none(get_path(payload, root)) or {}
-        return {name: inner[name] for name in names if name in inner}, None
+        fields = object_or_none(get_path(payload, root)) or {}
+        return {name: fields[name] for name in names if name in fields}, None
 
     def render(call: ToolCall) -> Patch:
-        given = object_or_none(call.arguments) or {}
-        return {f"{prefix}{name}": given[name] for name in names if name in given}
+        arguments = object_or_none(call.arguments) or {}
+        return {f"{prefix}{name}": arguments[name] for name in names if name in arguments}
 
     return ArgumentsCodec(parse, render)
 
@@ -141,8 +141,8 @@ def custom_output(
     """A value with its own conversion from and to blocks."""
 
     def parse(payload: JsonObject) -> Content:
-        given = get_path(payload, path)
-        return (None if given is None else tuple(parse_value(given))), UNSET
+        value = get_path(payload, path)
+        return (None if value is None else tuple(parse_value(value))), UNSET
 
     return OutputCodec(parse, lambda response: {path: render_value(response)}, path)
 

@@ -31,8 +31,8 @@ def _open_map_arguments(root: str) -> ArgumentsCodec:
     """An open map of strings: all keys except `output` are arguments."""
 
     def parse(step: JsonObject) -> tuple[Any, str | None]:
-        given = object_or_none(get_path(step, root)) or {}
-        return {key: value for key, value in given.items() if key != "output"}, None
+        fields = object_or_none(get_path(step, root)) or {}
+        return {key: value for key, value in fields.items() if key != "output"}, None
 
     def render(call: ToolCall) -> Patch:
         return object_arguments(root).render(call)
@@ -54,8 +54,8 @@ def _operation_arguments(root: str) -> ArgumentsCodec:
 
 
 def _list_objects(value: object) -> list[JsonObject]:
-    given = cast("list[object]", value) if isinstance(value, list) else []
-    return [object_or_none(item) or {} for item in given]
+    items = cast("list[object]", value) if isinstance(value, list) else []
+    return [object_or_none(item) or {} for item in items]
 
 
 def _parse_code_outputs(outputs: object) -> list[Block]:

@@ -58,15 +58,15 @@ def _function_output(root: str = "") -> OutputCodec:
 
 def _render_response(response: ToolResponse) -> JsonObject:
     failed = response.error or response.outcome is not None
-    given = response.structured
-    members = object_or_none(given)
-    if given is UNSET:
+    structured = response.structured
+    members = object_or_none(structured)
+    if structured is UNSET:
         text = text_of(response.content)
         return {"error": text} if failed else {"output": text} if text else {}
     if failed:
-        return members if members is not None and members.get("error") else {"error": given}
+        return members if members is not None and members.get("error") else {"error": structured}
     # Wrapped where it would be parsed differently.
-    return {"output": given} if members is None or "error" in members else members
+    return {"output": structured} if members is None or "error" in members else members
 
 
 def _call_shape(
@@ -105,8 +105,8 @@ def _render_tool_call(call: ToolCall) -> Patch:
 
 
 def _parse_tool_response(payload: JsonObject) -> Content:
-    given = get_path(payload, "toolResponse.response")
-    return (None, UNSET) if given is None else ((), given)
+    value = get_path(payload, "toolResponse.response")
+    return (None, UNSET) if value is None else ((), value)
 
 
 def _render_tool_response(response: ToolResponse) -> Patch:

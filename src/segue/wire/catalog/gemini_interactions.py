@@ -19,15 +19,15 @@ _MEDIA = ("image", "audio", "video", "document")
 
 def _parse_result(step: JsonObject) -> Content:
     """Text, a list of content parts, or any other JSON value."""
-    given = step.get("result")
-    if given is None:
+    value = step.get("result")
+    if value is None:
         return None, UNSET
-    if isinstance(given, str):
-        return (Text(given),), UNSET
-    parts = cast("list[object]", given) if isinstance(given, list) else []
+    if isinstance(value, str):
+        return (Text(value),), UNSET
+    parts = cast("list[object]", value) if isinstance(value, list) else []
     blocks = [_parse_part(part) for part in parts]
-    known = [block for block in blocks if block is not None]
-    return (tuple(known), UNSET) if known and len(known) == len(blocks) else ((), cast("object", given))
+    parsed = [block for block in blocks if block is not None]
+    return (tuple(parsed), UNSET) if parsed and len(parsed) == len(blocks) else ((), cast("object", value))
 
 
 def _parse_part(part: object) -> Block | None:
@@ -59,14 +59,14 @@ def _render_result(response: ToolResponse) -> Patch:
 
 
 def _render_media(media: Media) -> JsonObject:
-    place = {"data": media.data} if media.data is not None else {"uri": media.url or media.file_id or ""}
-    return {"type": media.kind, **({"mime_type": media.mime} if media.mime else {}), **place}
+    source = {"data": media.data} if media.data is not None else {"uri": media.url or media.file_id or ""}
+    return {"type": media.kind, **({"mime_type": media.mime} if media.mime else {}), **source}
 
 
 def _render_list(response: ToolResponse) -> Patch:
     """A list of results; plain text becomes its only entry."""
-    given = response.structured
-    return {"result": given if isinstance(given, list) else [{"text": response_text(response)}]}
+    results = response.structured
+    return {"result": results if isinstance(results, list) else [{"text": response_text(response)}]}
 
 
 _RESULT = with_error_fields(OutputCodec(_parse_result, _render_result), {"is_error": True})

@@ -36,8 +36,8 @@ def _parse_info(entry: JsonObject) -> Content:
 
 
 def _render_info(response: ToolResponse) -> Patch:
-    given = object_or_none(response.structured)
-    return {"info": given if given is not None else {"output": response_text(response)}}
+    info = object_or_none(response.structured)
+    return {"info": info if info is not None else {"output": response_text(response)}}
 
 
 def _render_confirmation(text: str) -> Patch:
@@ -70,7 +70,7 @@ MISTRAL: dict[str, PayloadShape] = {
     "FunctionResultEntry": PayloadShape(id="tool_call_id", item_id="id", output=text_output("result")),
     "ToolCallConfirmation": PayloadShape(
         id="tool_call_id",
-        parse_approval=lambda given: format_approval(given["confirmation"] == "allow"),
+        parse_approval=lambda payload: format_approval(payload["confirmation"] == "allow"),
         render_approval=_render_confirmation,
     ),
     "ToolExecutionEntry": PayloadShape(

@@ -32,8 +32,10 @@ def mcp_output(error: Callable[[str], JsonObject]) -> OutputCodec:
             return {"output": response_text(response), "error": None}
         if not response.content and isinstance(response.structured, UnsetType):
             return {"output": None}
-        given = object_or_none(parse_argument_text(response_text(response))[0]) if response_text(response) else None
-        return {"output": None, "error": given or error(response_text(response))}
+        error_object = (
+            object_or_none(parse_argument_text(response_text(response))[0]) if response_text(response) else None
+        )
+        return {"output": None, "error": error_object or error(response_text(response))}
 
     return OutputCodec(lambda payload: (HOSTED_TYPES["mcp_call"].result(payload), UNSET), render)
 
@@ -45,14 +47,14 @@ def _parse_tool_list(payload: JsonObject) -> Content:
     tools = [object_or_none(tool) or {} for tool in require_list(payload.get("tools"), "tools")]
     lines = [": ".join(filter(None, map(string_or_none, (t.get("name"), t.get("description"))))) for t in tools]
     texts = [line for line in (*lines, string_or_none(payload.get("error"))) if line]
-    given = {key: payload[key] for key in _TOOL_LIST_KEYS if payload.get(key) is not None}
-    return (Text("\n".join(texts)),) if texts else (), given
+    fields = {key: payload[key] for key in _TOOL_LIST_KEYS if payload.get(key) is not None}
+    return (Text("\n".join(texts)),) if texts else (), fields
 
 
 def _render_tool_list(response: ToolResponse) -> Patch:
-    given = object_or_none(response.structured)
-    if given is not None and isinstance(given.get("tools"), list):
-        return {key: given[key] for key in _TOOL_LIST_KEYS if key in given}
+    fields = object_or_none(response.structured)
+    if fields is not None and isinstance(fields.get("tools"), list):
+        return {key: fields[key] for key in _TOOL_LIST_KEYS if key in fields}
     return (
         {"error": response_text(response)} if response.error else {"tools": _parse_tool_lines(response.content or ())}
     )
@@ -81,8 +83,8 @@ MCP_LIST_TOOLS = PayloadShape(
 
 def parse_approval_text(text: str) -> tuple[bool, Mapping[str, str]]:
     """Parse `approved: reason`: whether it is an approval, and its reason, if any."""
-    word, _, reason = text.partition(": ")
-    return word == "approved", {"reason": reason} if reason else {}
+    decision, _, reason = text.partition(": ")
+    return decision == "approved", {"reason": reason} if reason else {}
 
 
 def _render_approval(text: str) -> Patch:

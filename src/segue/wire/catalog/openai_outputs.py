@@ -10,8 +10,7 @@ from msgspec import UNSET, UnsetType
 
 from segue.canonical.blocks import Block, Media, Opaque, Text, ToolResponse
 from segue.canonical.json import encode_json_text, parse_argument_text
-from segue.wire.catalog.field_codecs import Content, OutputCodec, Patch, response_text
-from segue.wire.catalog.field_codecs import parse_data_url as data_address
+from segue.wire.catalog.field_codecs import Content, OutputCodec, Patch, parse_data_url, response_text
 from segue.wire.catalog.paths import get_path
 from segue.wire.json_values import JsonObject, object_or_none, require_list, string_or_none
 from segue.wire.openai_responses.call_types import CALL_TYPES
@@ -47,8 +46,8 @@ def with_status(
     """An output with a status field."""
 
     def render(response: ToolResponse) -> Patch:
-        wrong = response.error or response.outcome is not None
-        return {**output.render(response), path: failed if wrong else done}
+        has_error = response.error or response.outcome is not None
+        return {**output.render(response), path: failed if has_error else done}
 
     return OutputCodec(output.parse, render, output.path)
 
@@ -80,17 +79,17 @@ def with_error_field(output: OutputCodec, path: str = "error") -> OutputCodec:
 
 def render_input_media(media: Media) -> JsonObject | None:
     if media.kind == "document":
-        named = {"filename": media.name} if media.name else {}
+        name_field = {"filename": media.name} if media.name else {}
         source = {"file_id": media.file_id} if media.file_id else {"file_url": media.url}
         if media.data is not None:
             source = {"file_data": data_url(media.mime or "application/pdf", media.data)}
-        return {"type": "input_file", **named, **source}
+        return {"type": "input_file", **name_field, **source}
     return {"type": "input_image", "detail": "auto", **_image_source(media)} if media.kind == "image" else None
 
 
 def render_chat_image(media: Media) -> JsonObject | None:
-    address = _image_source(media).get("image_url")
-    return {"type": "image_url", "image_url": address} if media.kind == "image" and address else None
+    url = _image_source(media).get("image_url")
+    return {"type": "image_url", "image_url": url} if media.kind == "image" and url else None
 
 
 def _image_source(media: Media) -> JsonObject:
@@ -106,19 +105,19 @@ def parts_output(
     """Text, or a list of parts; `render_media` renders media as a part, None if the list can't hold it."""
 
     def parse(payload: JsonObject) -> Content:
-        given = get_path(payload, path)
-        if isinstance(given, list):
-            return tuple(parse_parts(cast("list[object]", given), "input", path)), UNSET
-        if given is None or isinstance(given, str):
-            return None if given is None else (Text(given),), UNSET
-        return (), given
+        value = get_path(payload, path)
+        if isinstance(value, list):
+            return tuple(parse_parts(cast("list[object]", value), "input", path)), UNSET
+        if value is None or isinstance(value, str):
+            return None if value is None else (Text(value),), UNSET
+        return (), value
 
     def part(block: Block) -> JsonObject:
-        own = block.native.fragment if block.native is not None and block.native.intact else None
-        if own is not None and (own.get("type") == text or isinstance(block, Opaque)):
-            return dict(own)
-        made = render_media(block) if isinstance(block, Media) else None
-        return made or {"type": text, "text": _block_text(block)}
+        original = block.native.fragment if block.native is not None and block.native.intact else None
+        if original is not None and (original.get("type") == text or isinstance(block, Opaque)):
+            return dict(original)
+        media_part = render_media(block) if isinstance(block, Media) else None
+        return media_part or {"type": text, "text": _block_text(block)}
 
     def render(response: ToolResponse) -> Patch:
         blocks = response.content or ()
@@ -140,10 +139,10 @@ def _block_text(block: Block) -> str:
 
 def _result_list(response: ToolResponse) -> list[Any]:
     """The list that a response holds as JSON; other text becomes its only entry."""
-    given: object = response.structured
-    if isinstance(given, UnsetType):
-        given = parse_argument_text(response_text(response))[0] if response_text(response) else cast("list[Any]", [])
-    return cast("list[Any]", given) if isinstance(given, list) else [{"type": "text", "text": response_text(response)}]
+    value: object = response.structured
+    if isinstance(value, UnsetType):
+        value = parse_argument_text(response_text(response))[0] if response_text(response) else cast("list[Any]", [])
+    return cast("list[Any]", value) if isinstance(value, list) else [{"type": "text", "text": response_text(response)}]
 
 
 def _has_content(response: ToolResponse) -> bool:
@@ -154,8 +153,8 @@ def list_output(path: str) -> OutputCodec:
     """A list of search results, as JSON text."""
 
     def parse(payload: JsonObject) -> Content:
-        given = get_path(payload, path)
-        return None if given is None else (Text(encode_json_text(require_list(given, path))),), UNSET
+        value = get_path(payload, path)
+        return None if value is None else (Text(encode_json_text(require_list(value, path))),), UNSET
 
     return OutputCodec(parse, lambda response: {path: _result_list(response)} if _has_content(response) else {}, path)
 
@@ -170,8 +169,8 @@ def code_interpreter_output(path: str, render_image: Callable[[Media], JsonObjec
     """Logs and images of a program."""
 
     def parse(payload: JsonObject) -> Content:
-        given = get_path(payload, path)
-        outputs = None if given is None else require_list(given, path)
+        value = get_path(payload, path)
+        outputs = None if value is None else require_list(value, path)
         return None if outputs is None else tuple(
             _parse_code_output(object_or_none(entry) or {}) for entry in outputs
         ), UNSET
@@ -198,7 +197,7 @@ def _parse_code_output(entry: JsonObject) -> Block:
         case {"type": "image", "image": {"file_id": str(file_id)}}:
             return Media("image", file_id=file_id)
         case {"type": "image", "url": str(url)}:
-            return data_address(url)
+            return parse_data_url(url)
         case _:
             return Text(encode_json_text(entry))
 
@@ -229,8 +228,8 @@ def _render_chunk(response: ToolResponse) -> JsonObject:
     text, code = split_exit_line(response)
     if code == "timeout":
         return {"stdout": text, "stderr": "", "outcome": {"type": "timeout"}}
-    wrong = response.error or response.outcome is not None
-    exit_code = code if code is not None else 1 if wrong else 0
+    has_error = response.error or response.outcome is not None
+    exit_code = code if code is not None else 1 if has_error else 0
     return {"stdout": text, "stderr": "", "outcome": {"type": "exit", "exit_code": exit_code}}
 
 
@@ -241,9 +240,9 @@ shell_output = OutputCodec(
 
 
 def _parse_screenshot(payload: JsonObject) -> Content:
-    shot = object_or_none(payload.get("output"))
-    picture = None if shot is None else parse_image_url(shot, shot.get("image_url"), intact=False)
-    return None if shot is None else () if picture is None else (picture,), UNSET
+    output = object_or_none(payload.get("output"))
+    picture = None if output is None else parse_image_url(output, output.get("image_url"), intact=False)
+    return None if output is None else () if picture is None else (picture,), UNSET
 
 
 def _render_screenshot(response: ToolResponse) -> Patch:

@@ -39,14 +39,14 @@ def parse_payload(payload: JsonObject, entry: Entry, shape: PayloadShape) -> lis
     members = require_list(get_path(payload, shape.list_path) or [], shape.list_path)
     blocks: list[Block] = []
     for index, member in enumerate(members):
-        place = f"{shape.list_path}[{index}]"
+        path = f"{shape.list_path}[{index}]"
         if shape.ids_only:
-            blocks += _parse_member({shape.id or "": _string(member, place)}, payload, index, entry, shape)
+            blocks += _parse_member({shape.id or "": _string(member, path)}, payload, index, entry, shape)
             continue
         try:
             blocks += _parse_member(require_object(member), payload, index, entry, shape)
         except InputError as error:
-            raise error.with_prefix(place) from None
+            raise error.with_prefix(path) from None
     return blocks
 
 
@@ -57,13 +57,13 @@ def _parse_in_body(payload: JsonObject, shape: PayloadShape) -> list[Block]:
     try:
         request = WIRES[shape.enclosing_body.api].parse_request(body)
     except InputError as error:
-        place = (_find_path(body, payload) or "").removeprefix(".")
-        raise InputError(error.message, path=error.path.removeprefix(place).removeprefix(".")) from None
+        path_in_body = (_find_path(body, payload) or "").removeprefix(".")
+        raise InputError(error.message, path=error.path.removeprefix(path_in_body).removeprefix(".")) from None
     return [block for message in request.messages for block in message.blocks]
 
 
 def _has_expected_blocks(blocks: list[Block], payload: JsonObject, entry: Entry, shape: PayloadShape) -> bool:
-    """True if the wire returned the blocks of this type; some items it can only parse by the items around them."""
+    """True if the wire returned the blocks of this type; some items are parsed only with their neighbours."""
     answered = any(isinstance(block, ToolResponse) for block in blocks)
     if entry.role == "output":
         return answered
@@ -81,9 +81,9 @@ def _find_path(holder: object, payload: JsonObject) -> str | None:
     elif isinstance(holder, list):
         steps = [(f"[{index}]", value) for index, value in enumerate(cast("list[object]", holder))]
     for step, value in steps:
-        rest = _find_path(value, payload)
-        if rest is not None:
-            return f"{step}{rest}"
+        inner_path = _find_path(value, payload)
+        if inner_path is not None:
+            return f"{step}{inner_path}"
     return None
 
 
@@ -134,9 +134,11 @@ def _name(payload: JsonObject, shape: PayloadShape) -> str | None:
     return join_name(namespace, name) if name and namespace else name
 
 
-def _parse_member(payload: JsonObject, whole: JsonObject, index: int, entry: Entry, shape: PayloadShape) -> list[Block]:
+def _parse_member(
+    payload: JsonObject, full_payload: JsonObject, index: int, entry: Entry, shape: PayloadShape
+) -> list[Block]:
     origin = _origin(payload, entry, shape)
-    native = _native(whole, entry)
+    native = _native(full_payload, entry)
     tool = _name(payload, shape) or shape.tool or None
     if tool is None and shape.name is not None and _needs_name(entry, shape):
         raise InputError(f"a required field is missing ({entry.provider} {entry.wire_type})", path=shape.name)
@@ -205,33 +207,33 @@ def _add_provenance(block: Block, entry: Entry, shape: PayloadShape, payload: Js
     """A block that the wire parsed, with the provenance of the catalog."""
     if not isinstance(block, ToolCall | ToolResponse | Opaque):
         return block
-    known = _origin(payload, entry, shape)
+    catalog_origin = _origin(payload, entry, shape)
     if isinstance(block, Opaque):
-        return msgspec.structs.replace(block, origin=known)
+        return msgspec.structs.replace(block, origin=catalog_origin)
     hosted = shape.is_hosted(payload)
     # If the wire would change the payload or render only a part of it, keep the whole payload.
-    own = block.native is not None and block.native.intact and block.native.fragment == payload
-    ran = block.kind == "hosted" if isinstance(block, ToolCall) else block.hosted
-    native = block.native if own and (ran or not hosted) else _native(payload, entry)
+    is_unchanged = block.native is not None and block.native.intact and block.native.fragment == payload
+    parsed_as_hosted = block.kind == "hosted" if isinstance(block, ToolCall) else block.hosted
+    native = block.native if is_unchanged and (parsed_as_hosted or not hosted) else _native(payload, entry)
     origin = msgspec.structs.replace(
         block.origin,
         provider=entry.provider,
-        identity=known.identity,
-        item_id=block.origin.item_id or known.item_id,
-        parent=known.parent,
+        identity=catalog_origin.identity,
+        item_id=block.origin.item_id or catalog_origin.item_id,
+        parent=catalog_origin.parent,
         wire_type=entry.wire_type,
         family=entry.family,
     )
     # As a single payload, an MCP tool has the name that its server gave it.
     name = _name(payload, shape) or block.name or shape.tool or None
-    alone = _standalone_id(origin, name, 0)
+    call_id = _standalone_id(origin, name, 0)
     if isinstance(block, ToolCall):
         kind = "hosted" if hosted else block.kind
-        return msgspec.structs.replace(block, name=name or "", id=alone, kind=kind, origin=origin, native=native)
+        return msgspec.structs.replace(block, name=name or "", id=call_id, kind=kind, origin=origin, native=native)
     return msgspec.structs.replace(
         block,
         name=name,
-        call_id=alone,
+        call_id=call_id,
         content=None if block.content is None else tuple(map(_inline_data_url, block.content)),
         error=block.error or shape.failed(payload),
         hosted=block.hosted or hosted,
@@ -244,5 +246,5 @@ def _inline_data_url(block: Block) -> Block:
     """Media with a data URL, as media with data."""
     if not isinstance(block, Media) or block.url is None or not block.url.startswith("data:"):
         return block
-    held = parse_data_url(block.url, block.kind)
-    return msgspec.structs.replace(block, mime=held.mime, data=held.data, url=held.url)
+    decoded = parse_data_url(block.url, block.kind)
+    return msgspec.structs.replace(block, mime=decoded.mime, data=decoded.data, url=decoded.url)

@@ -22,8 +22,8 @@ def get_path(payload: object, path: str) -> Any:
 
 def has_path(payload: object, path: str) -> bool:
     """True if the path exists, even with the value null."""
-    above, _, name = path.rpartition(".")
-    return name in (object_or_none(get_path(payload, above)) or {})
+    parent, _, name = path.rpartition(".")
+    return name in (object_or_none(get_path(payload, parent)) or {})
 
 
 def set_path(payload: JsonObject, path: str, value: object) -> JsonObject:

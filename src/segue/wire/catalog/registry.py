@@ -116,11 +116,11 @@ def _belongs_to_other_type(payload: JsonObject, entry: Entry) -> bool:
 
 def _mismatch_score(payload: JsonObject, entry: Entry) -> int:
     """The number of unknown fields, weighted, less the number of matching discriminator fields."""
-    inner = payload if entry.member is None else object_or_none(payload.get(entry.member)) or {}
-    unknown = len(inner.keys() - entry.fields.keys())
-    known = sum(1 if value == "*" else 2 for value in entry.discriminator.values())
+    fields = payload if entry.member is None else object_or_none(payload.get(entry.member)) or {}
+    unknown = len(fields.keys() - entry.fields.keys())
+    matched = sum(1 if value == "*" else 2 for value in entry.discriminator.values())
     output = SHAPES[entry.provider][entry.wire_type].output
     if entry.role != "call+output" or output is None:
-        return 100 * unknown - known
+        return 100 * unknown - matched
     has_output = output.parse(payload)[0] is not None or (output.path is not None and has_path(payload, output.path))
-    return 100 * unknown - known + (-10 if has_output else 5)
+    return 100 * unknown - matched + (-10 if has_output else 5)

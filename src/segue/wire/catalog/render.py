@@ -22,20 +22,22 @@ PayloadBlock = ToolCall | ToolResponse | Opaque
 def find_original_payload(blocks: Sequence[Block], entry: Entry) -> JsonObject | None:
     """The payload that these blocks were parsed from, if they are unchanged and of this type."""
     natives = [block.native for block in blocks if isinstance(block, PayloadBlock)]
-    whole = {id(native.fragment): native for native in natives if native is not None and native.intact}
-    if len(whole) != 1 or len(natives) != sum(native is not None for native in natives):
+    originals = {id(native.fragment): native for native in natives if native is not None and native.intact}
+    if len(originals) != 1 or len(natives) != sum(native is not None for native in natives):
         return None
     types = {block.origin.wire_type for block in blocks if isinstance(block, PayloadBlock)}
     providers = {block.origin.provider for block in blocks if isinstance(block, PayloadBlock)}
-    native: Native = next(iter(whole.values()))
+    native: Native = next(iter(originals.values()))
     return dict(native.fragment) if types == {entry.wire_type} and providers == {entry.provider} else None
 
 
 def render_payload(blocks: Sequence[Block], entry: Entry, shape: PayloadShape) -> JsonObject:
-    own = find_original_payload(blocks, entry)
+    original = find_original_payload(blocks, entry)
     rendered_blocks = [block for block in blocks if isinstance(block, PayloadBlock) and _is_renderable(block, shape)]
-    if own is not None and (shape.list_path is None or len(get_path(own, shape.list_path)) == len(rendered_blocks)):
-        return own
+    if original is not None and (
+        shape.list_path is None or len(get_path(original, shape.list_path)) == len(rendered_blocks)
+    ):
+        return original
     _reject_extra_blocks(rendered_blocks, entry, shape)
     if not rendered_blocks:
         raise InputError(
@@ -126,5 +128,7 @@ def _render_id(block: PayloadBlock, entry: Entry, shape: PayloadShape) -> str | 
     """The raw id; where the type requires one and the block has none, the canonical id."""
     if block.origin.raw_id is not None or entry.ids.get((shape.id or "").rpartition(".")[2]) != "required":
         return block.origin.raw_id
-    made = block.id if isinstance(block, ToolCall) else block.call_id if isinstance(block, ToolResponse) else None
-    return made or None
+    canonical_id = (
+        block.id if isinstance(block, ToolCall) else block.call_id if isinstance(block, ToolResponse) else None
+    )
+    return canonical_id or None

@@ -65,8 +65,8 @@ def keys_output(*names: str) -> OutputCodec:
         return (), {name: payload[name] for name in names if payload.get(name) is not None}
 
     def render(response: ToolResponse) -> Patch:
-        given = object_or_none(response.structured) or {}
-        return {name: given[name] for name in names if name in given}
+        fields = object_or_none(response.structured) or {}
+        return {name: fields[name] for name in names if name in fields}
 
     return OutputCodec(parse, render)
 

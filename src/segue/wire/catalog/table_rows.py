@@ -20,7 +20,7 @@ RenderedAs = Literal["itself", "itself in replies", "call", "result", "call and 
 class TypeRow(Struct, frozen=True):
     """A type and how it is rendered on each wire: `itself` where the wire has the type.
 
-    Types that are `itself in replies` are rendered in requests as they are cross-API.
+    Types that are `itself in replies` are rendered in requests as on other wires.
     """
 
     provider: str
@@ -37,11 +37,11 @@ def type_rows() -> tuple[TypeRow, ...]:
 
 
 def _row(entry: Entry) -> TypeRow:
-    inside = SHAPES[entry.provider][entry.wire_type].enclosing_body
-    own_api = inside.api if inside is not None else None
+    enclosing_body = SHAPES[entry.provider][entry.wire_type].enclosing_body
+    own_api = enclosing_body.api if enclosing_body is not None else None
     cross_api = _cross_api_form(entry)
-    own = "itself in replies" if inside is not None and inside.replies_only else "itself"
-    on: dict[str, RenderedAs] = {name: own if name == own_api else cross_api for name in WIRES}
+    own_form = "itself in replies" if enclosing_body is not None and enclosing_body.replies_only else "itself"
+    on: dict[str, RenderedAs] = {name: own_form if name == own_api else cross_api for name in WIRES}
     return TypeRow(entry.provider, entry.wire_type, entry.surface, entry.role, entry.family, entry.identity, on)
 
 

@@ -34,27 +34,27 @@ CALL_KEYS = frozenset({"id", "type", "function", "custom"})
 
 
 def parse_call(entry: JsonObject, dialect: ChatDialect, model: str | None) -> ToolCall:
-    """A call with an id: of a function tool, a custom tool, or of an unknown type."""
+    """Parse a call with an id: of a function tool, a custom tool or an unknown type."""
     kind = entry.get("type")
     key = kind if isinstance(kind, str) and kind in entry else "custom" if "custom" in entry else "function"
     detail = require_object(entry.get(key), key)
     arguments: Any
-    text: str | None = None
+    arguments_text: str | None = None
     if key == "custom":
         value = detail.get("input")
         arguments = value if isinstance(value, str) else "" if value is None else encode_json_text(value)
         intact = isinstance(value, str)
     elif key == "function":
-        arguments, text, intact = _parse_arguments(detail.get("arguments"), dialect)
+        arguments, arguments_text, intact = _parse_arguments(detail.get("arguments"), dialect)
     else:
         arguments, intact = {name: item for name, item in detail.items() if name != "name"}, True
-    given = entry.get("id")
-    raw_id = raw_id_or_none(given)
-    invalid_id = given if raw_id is None and isinstance(given, str) and given else None
+    id_value = entry.get("id")
+    raw_id = raw_id_or_none(id_value)
+    invalid_id = id_value if raw_id is None and isinstance(id_value, str) and id_value else None
     return ToolCall(
         _parse_name(detail, f"{key}.name") or ("" if key in _KINDS else key),
         arguments,
-        arguments_text=text,
+        arguments_text=arguments_text,
         kind="custom" if key == "custom" else "function",
         extra=duplicate_key_extra(detail.get("arguments"), arguments) if key == "function" else None,
         origin=Origin(dialect.provider, model, raw_id, invalid_id, "natural" if raw_id else "synthetic"),
@@ -71,7 +71,7 @@ def _has_matching_type(key: str, kind: object, dialect: ChatDialect) -> bool:
 
 
 def parse_legacy_call(entry: JsonObject, dialect: ChatDialect, model: str | None) -> ToolCall:
-    """A legacy `function_call`, which has no id."""
+    """Parse a legacy `function_call`, which has no id."""
     arguments, text, intact = _parse_arguments(entry.get("arguments"), dialect)
     return ToolCall(
         _parse_name(entry, "function_call.name"),
@@ -158,7 +158,7 @@ def _render_arguments(call: ToolCall, context: ChatContext) -> str:
 
 
 def with_tool_name(entry: JsonObject, name: str) -> JsonObject:
-    """A call, declaration or choice (`{"type": "function", "function": {"name": …}}`) with this name in it."""
+    """A call, declaration or choice (`{"type": "function", "function": {"name": …}}`) with this tool name."""
     key = entry.get("type") or "function"
     detail: JsonObject = entry[key]
     return entry if detail.get("name") == name else {**entry, key: {**detail, "name": name}}

@@ -58,7 +58,7 @@ class ChatDialect(Struct, frozen=True):
     profile: str | None = None
     """The name of a server profile, which has the API name `openai-chat`."""
     families: tuple[str, ...] = ()
-    """Model families whose own API this is: `("acme",)` for `acme-1`."""
+    """Model families that the vendor makes: `("acme",)` for `acme-1`."""
     served_families: frozenset[str] | None = None
     """All model families that the vendor serves; None if it serves any."""
     base_path: str = "/v1"
@@ -66,9 +66,9 @@ class ChatDialect(Struct, frozen=True):
     key_header: str = "authorization"
     """The header of the API key; in `authorization` it is a bearer token."""
     tool_formats: frozenset[str] | None = None
-    """Tool formats that it accepts besides text formats; None for those of all chat APIs."""
+    """Tool formats that the vendor accepts besides text formats; None for those of all chat APIs."""
     tool_format_ids: IdScheme | None = None
-    """The ids that its own tool format requires on other APIs too; None where those of the other API are kept."""
+    """The ids that the vendor's tool format requires, also on other APIs; None if the other API's ids are kept."""
     body_tool: BodyTool | None = None
     """The hosted tool that a field of the body declares."""
 
@@ -77,7 +77,7 @@ class ChatDialect(Struct, frozen=True):
     reasoning_parts: bool = False
     """Whether reasoning is a `thinking` part of the assistant's content instead."""
     reasoning_option: Literal["effort", "thinking", "graded", "switch"] = "effort"
-    """effort: `reasoning_effort`; thinking: `thinking` on or off; graded: both; switch: `enable_thinking`, budget."""
+    """effort: `reasoning_effort`; thinking: `thinking` on or off; graded: both; switch: `enable_thinking`."""
     prefill_key: str | None = None
     """The key that marks a last assistant message as a prefill."""
     developer_role: bool = False
@@ -108,7 +108,7 @@ class ChatDialect(Struct, frozen=True):
     media: frozenset[str] = frozenset({"image"})
     """Media kinds accepted in user messages."""
     string_media: bool = False
-    """Whether files and audio are strings in their parts, files by URL (`document_url`)."""
+    """Whether a file or audio part holds a string (a URL or data) instead of an object: `document_url`."""
     max_tokens_key: Literal["max_completion_tokens", "max_tokens"] = "max_tokens"
     max_temperature: float = 2
     media_urls: bool = True
@@ -152,8 +152,8 @@ class ChatDialect(Struct, frozen=True):
 
     def accepts_key(self, key: str) -> bool:
         """Whether an assistant message may have this key."""
-        known = self.allowed_keys.get("assistant")
-        return (known is None or key in known) and (key != "refusal" or self.refusals)
+        allowed = self.allowed_keys.get("assistant")
+        return (allowed is None or key in allowed) and (key != "refusal" or self.refusals)
 
 
 class ChatContext:
@@ -179,11 +179,11 @@ _PLACE_NAMES = {"body": "the request", "call": "tool calls", "call.function": "t
 
 
 def drop_unknown_keys(entry: JsonObject, place: str, context: ChatContext) -> JsonObject:
-    """The object without keys that the target rejects in this place; the same object if there are none."""
-    known = context.dialect.allowed_keys.get(place)
-    if known is None or entry.keys() <= known:
+    """Drop the keys that the target rejects in this place; returns the same object if there are none."""
+    allowed = context.dialect.allowed_keys.get(place)
+    if allowed is None or entry.keys() <= allowed:
         return entry
-    for key in entry.keys() - known:
+    for key in entry.keys() - allowed:
         if (place, key) not in context.dropped_keys and entry[key] is not None:
             owner = _PLACE_NAMES.get(place, f"{place} messages")
             context.report.add(
@@ -193,7 +193,7 @@ def drop_unknown_keys(entry: JsonObject, place: str, context: ChatContext) -> Js
                 fault="projection",
             )
         context.dropped_keys.add((place, key))
-    return {key: value for key, value in entry.items() if key in known}
+    return {key: value for key, value in entry.items() if key in allowed}
 
 
 def is_reasoning_off(reasoning: Reasoning | None) -> bool:
@@ -210,8 +210,10 @@ def fit_reasoning(
         return options
     if is_reasoning_off(reasoning) == (reasoning_support == "never"):
         # A model that always reasons does so at its maximum.
-        measured = reasoning.effort not in (None, "high") or (reasoning.effort is None and reasoning.budget is not None)
-        if reasoning_support == "always" and measured:
+        has_amount = reasoning.effort not in (None, "high") or (
+            reasoning.effort is None and reasoning.budget is not None
+        )
+        if reasoning_support == "always" and has_amount:
             return drop_options(options, report, "the model always reasons and has no effort setting", "reasoning")
         return msgspec.structs.replace(options, reasoning=None)
     why = "the model does not support reasoning" if reasoning_support == "never" else "the model always reasons"

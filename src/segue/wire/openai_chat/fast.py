@@ -110,35 +110,35 @@ def chat_fast_path(dialect: ChatDialect) -> FastPath:
 
 
 def _parse(items: list[_Message], *, dialect: ChatDialect) -> FastHistory:
-    head = next((place for place, item in enumerate(items) if not isinstance(item, _System | _Developer)), 0)
+    head = next((index for index, item in enumerate(items) if not isinstance(item, _System | _Developer)), 0)
     events: list[FastEvent] = []
     starts: list[int] = []
     calls: list[_Call] = []
-    answers: list[int] = []
-    place = head
-    while place < len(items):
-        item = items[place]
-        starts.append(place)
-        place += 1
+    result_indexes: list[int] = []
+    index = head
+    while index < len(items):
+        item = items[index]
+        starts.append(index)
+        index += 1
         if isinstance(item, _Assistant):
-            content, thoughts = _parse_reply(item, dialect)
+            content, reasoning_count = _parse_reply(item, dialect)
             tool_calls, start = item.tool_calls, len(calls)
             if tool_calls:
                 calls += tool_calls
-                answers += range(place, place := place + len(tool_calls))
+                result_indexes += range(index, index := index + len(tool_calls))
             # OAI-CHAT-07, OAI-CHAT-11
             elif content is None or tool_calls is not None:
                 raise FastPathUnsupportedError
             form = (type(item.content), item.reasoning is None) if content is None else item.reasoning is None
-            events.append(FastTurn(content, start, len(calls), thoughts, form))
+            events.append(FastTurn(content, start, len(calls), reasoning_count, form))
         elif isinstance(item, _User):
             events.append(FastUserMessage(require_text(_content_texts(item.content))))
         else:
             raise FastPathUnsupportedError
-    if place > len(items):
+    if index > len(items):
         raise FastPathUnsupportedError
     history = FastHistory(events, starts, [], [], [], [], system_count=head)
-    _parse_columns(history, calls, [items[place] for place in answers], dialect)
+    _parse_columns(history, calls, [items[index] for index in result_indexes], dialect)
     return history
 
 
@@ -149,19 +149,19 @@ def _parse_columns(history: FastHistory, calls: list[_Call], answers: list[_Mess
         raise FastPathUnsupportedError
     history.names = [call.function.name for call in calls]
     result_names = [result.name for result in results]
-    named = zip(result_names, history.names, strict=True)
+    name_pairs = zip(result_names, history.names, strict=True)
     if result_names.count(UNSET) < len(result_names) and any(
-        given is not UNSET and given != name for given, name in named
+        result_name is not UNSET and result_name != name for result_name, name in name_pairs
     ):
         raise FastPathUnsupportedError
-    given = [call.function.arguments for call in calls]
-    texts = [text for text in given if isinstance(text, str)]
+    raw_arguments = [call.function.arguments for call in calls]
+    texts = [text for text in raw_arguments if isinstance(text, str)]
     history.arguments = parse_argument_texts(texts)
-    if len(texts) < len(given):
+    if len(texts) < len(raw_arguments):
         if not dialect.object_arguments:
             raise FastPathUnsupportedError
-        read = iter(history.arguments)
-        history.arguments = [next(read) if isinstance(value, str) else value for value in given]
+        parsed = iter(history.arguments)
+        history.arguments = [next(parsed) if isinstance(value, str) else value for value in raw_arguments]
     contents = [result.content for result in results]
     history.results = [text if isinstance(text, str) else require_text(_content_texts(text)) for text in contents]
 
@@ -172,26 +172,26 @@ def _content_texts(content: _Content) -> Content:
 
 def _parse_reply(item: _Assistant, dialect: ChatDialect) -> tuple[Content | None, int]:
     """The content of a reply, and the number of its reasoning blocks."""
-    content, thoughts = item.content, 0
+    content, reasoning_count = item.content, 0
     text = item.reasoning_content if item.reasoning_content is not None else item.reasoning
     if text is not None:
         # KIM-04: an empty text counts as reasoning where the key itself is required.
-        thoughts = int(bool(text) or dialect.reasoning_key is not None)
+        reasoning_count = int(bool(text) or dialect.reasoning_key is not None)
     if not content:
-        return None, thoughts
+        return None, reasoning_count
     if isinstance(content, str):
-        return require_text(content), thoughts
+        return require_text(content), reasoning_count
     texts = [part.text for part in content if isinstance(part, _Text)]
     if len(texts) < len(content) and not dialect.reasoning_parts:
         raise FastPathUnsupportedError
-    return (require_text(texts) if texts else None), thoughts + len(content) - len(texts)
+    return (require_text(texts) if texts else None), reasoning_count + len(content) - len(texts)
 
 
 # ------------------------------------------------------------------------------------------------------------- writing
 
 
 def _render(
-    history: FastHistory, events: Sequence[FastEvent], _ways: FastRenderOptions, *, dialect: ChatDialect
+    history: FastHistory, events: Sequence[FastEvent], _options: FastRenderOptions, *, dialect: ChatDialect
 ) -> list[_Message]:
     items: list[_Message] = []
     ids = history.sent_ids

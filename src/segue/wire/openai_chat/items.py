@@ -81,8 +81,8 @@ def parse_message(message: JsonObject, dialect: ChatDialect, model: str | None) 
         case "user" | "system" | "developer":
             content = message.get("content")
             blocks = parse_content(content, dialect, role)
-            whole = isinstance(content, str) or (bool(content) and _are_intact(blocks))
-            native = Native(dialect.name, message, whole)
+            intact = isinstance(content, str) or (bool(content) and _are_intact(blocks))
+            native = Native(dialect.name, message, intact)
             speaker = "human" if role == "user" else "system"
             return Message(speaker, tuple(blocks), name=string_or_none(message.get("name")), native=native)
         case _:
@@ -92,14 +92,14 @@ def parse_message(message: JsonObject, dialect: ChatDialect, model: str | None) 
 def parse_assistant(message: JsonObject, dialect: ChatDialect, model: str | None) -> list[Block]:
     """The blocks of an assistant message: reasoning, text, then calls."""
     blocks: list[Block] = []
-    thinker = Origin(dialect.provider, model, identity="absent")
+    origin = Origin(dialect.provider, model, identity="absent")
     reasoning = message.get("reasoning_content")
     if not isinstance(reasoning, str):
         reasoning = message.get("reasoning")
     # KIM-04: an empty text counts as reasoning where the key itself is required.
     if isinstance(reasoning, str) and (reasoning or dialect.reasoning_key is not None):
-        blocks.append(Thinking(reasoning, origin=thinker))
-    blocks += parse_content(message.get("content"), dialect, "assistant", thinker if dialect.reasoning_parts else None)
+        blocks.append(Thinking(reasoning, origin=origin))
+    blocks += parse_content(message.get("content"), dialect, "assistant", origin if dialect.reasoning_parts else None)
     if isinstance(refusal := message.get("refusal"), str) and refusal:
         blocks.append(Text(refusal, refusal=True))
     if (audio := object_or_none(message.get("audio"))) is not None:
@@ -108,17 +108,17 @@ def parse_assistant(message: JsonObject, dialect: ChatDialect, model: str | None
     # COMP-21
     if (
         dialect.encrypted_reasoning
-        and (sealed := _find_encrypted_reasoning(message.get("reasoning_details"))) is not None
+        and (encrypted := _find_encrypted_reasoning(message.get("reasoning_details"))) is not None
     ):
-        blocks.append(Thinking(signature=sealed, origin=thinker))
+        blocks.append(Thinking(signature=encrypted, origin=origin))
     if (entries := message.get("tool_calls")) is not None:
         for index, entry in enumerate(require_list(entries, "tool_calls")):
             try:
                 blocks.append(parse_call(require_object(entry), dialect, model))
             except InputError as error:
                 raise error.with_prefix(f"tool_calls[{index}]") from None
-    if (old := message.get("function_call")) is not None:
-        blocks.append(parse_legacy_call(require_object(old, "function_call"), dialect, model))
+    if (legacy_call := message.get("function_call")) is not None:
+        blocks.append(parse_legacy_call(require_object(legacy_call, "function_call"), dialect, model))
     return blocks
 
 
@@ -127,21 +127,21 @@ def _find_encrypted_reasoning(details: object) -> str | None:
     entries = [
         object_or_none(item) or {} for item in cast("list[object]", details if isinstance(details, list) else [])
     ]
-    sealed = (entry.get("data") for entry in entries if entry.get("type") == "reasoning.encrypted")
-    return next((data for data in sealed if isinstance(data, str)), None)
+    encrypted = (entry.get("data") for entry in entries if entry.get("type") == "reasoning.encrypted")
+    return next((data for data in encrypted if isinstance(data, str)), None)
 
 
 def _are_intact(blocks: Sequence[Block]) -> bool:
-    """Whether every part is valid as it is."""
+    """Whether every part can be sent unchanged."""
     return all(isinstance(block, ToolCall) or block.native is None or block.native.intact for block in blocks)
 
 
 def _is_valid_assistant(message: JsonObject, dialect: ChatDialect) -> bool:
-    """Whether the message is valid as it is."""
+    """Whether the message can be sent unchanged."""
     # KIM-04: the vendor ignores reasoning under any other key than its own.
     key = dialect.reasoning_key
-    elsewhere = dialect.reasoning_parts or (key is not None and key not in message)
-    if elsewhere and ("reasoning" in message or "reasoning_content" in message):
+    has_other_place = dialect.reasoning_parts or (key is not None and key not in message)
+    if has_other_place and ("reasoning" in message or "reasoning_content" in message):
         return False
     if message.get("function_call") and not dialect.legacy_calls:
         return False
@@ -163,7 +163,7 @@ def _is_valid_assistant(message: JsonObject, dialect: ChatDialect) -> bool:
 def _parse_result(message: JsonObject, role: str, dialect: ChatDialect, model: str | None) -> Message:
     content = message.get("content")
     blocks = (Text(content),) if isinstance(content, str) else tuple(parse_content(content, dialect, role))
-    # OAI-CHAT-11: a tool message must have content; only the old `function` message may hold null.
+    # OAI-CHAT-11: a tool message must have content; only the legacy `function` message may have null.
     intact = isinstance(content, str) or bool(blocks) or (role == "function" and "content" in message)
     intact = intact and (role == "tool" or dialect.legacy_calls) and _are_intact(blocks)
     # MIS-12
@@ -210,7 +210,7 @@ def render_messages(messages: Sequence[Message], system: Sequence[Text], context
 
 
 def _drop_unknown_message_keys(message: JsonObject, context: ChatContext) -> JsonObject:
-    """The message and its parts without rejected keys; the same object if there are none."""
+    """Drop rejected keys of the message and its parts; returns the same object if there are none."""
     message = drop_unknown_keys(message, message["role"], context)
     if not isinstance(message.get("content"), list):
         return message
@@ -237,13 +237,13 @@ def _system_roles(context: ChatContext) -> tuple[str, ...]:
 
 
 def _with_name(
-    message: Message, rendered: JsonObject, native: Native | None, marks: frozenset[str] = _NO_KEYS
+    message: Message, rendered: JsonObject, native: Native | None, extra_keys: frozenset[str] = _NO_KEYS
 ) -> JsonObject:
     if message.name is not None and _VALID_NAME.fullmatch(message.name):
         rendered["name"] = message.name
     if native is None or native.fragment.get("role") != rendered["role"]:
         return rendered
-    return replace_modelled_fields(native.fragment, rendered, MESSAGE_KEYS | marks)
+    return replace_modelled_fields(native.fragment, rendered, MESSAGE_KEYS | extra_keys)
 
 
 def _render_assistant_message(message: Message, context: ChatContext) -> JsonObject:
@@ -253,12 +253,12 @@ def _render_assistant_message(message: Message, context: ChatContext) -> JsonObj
     rendered = render_assistant(message.blocks, context, context.dialect.reasoning_key)
     if rendered["content"] is None and native is not None and native.fragment.get("content") == "":
         rendered["content"] = ""
-    mark = context.dialect.prefill_key
-    if mark is None:
+    prefill_key = context.dialect.prefill_key
+    if prefill_key is None:
         return _with_name(message, rendered, native)
     if message.prefill and native is not None:
-        rendered[mark] = True
-    return _with_name(message, rendered, native, frozenset({mark}))
+        rendered[prefill_key] = True
+    return _with_name(message, rendered, native, frozenset({prefill_key}))
 
 
 def render_assistant(blocks: Sequence[Block], context: ChatContext, reasoning_key: str | None) -> JsonObject:
@@ -290,8 +290,8 @@ def render_assistant(blocks: Sequence[Block], context: ChatContext, reasoning_ke
             content.append(block)
     rendered = render_content(content, context, _NO_MEDIA)
     # OAI-CHAT-11: null only if the message has something else.
-    nothing = context.dialect.empty_content if calls or any(refusals) or extra else ""
-    message: JsonObject = {"role": "assistant", "content": nothing if rendered is None else rendered}
+    empty_content = context.dialect.empty_content if calls or any(refusals) or extra else ""
+    message: JsonObject = {"role": "assistant", "content": empty_content if rendered is None else rendered}
     if refusals:
         message["refusal"] = "\n".join(refusals)
     if thoughts:
@@ -307,9 +307,9 @@ def _render_reasoning(
     thoughts: Sequence[Thinking], calls: Sequence[JsonObject], context: ChatContext, reasoning_key: str | None
 ) -> JsonObject:
     # COMP-21
-    sealed = next((block.signature for block in thoughts if block.signature), None)
-    if sealed is not None and calls and context.dialect.encrypted_reasoning:
-        entry = {"type": "reasoning.encrypted", "data": sealed, "id": calls[0]["id"], "index": 0}
+    encrypted = next((block.signature for block in thoughts if block.signature), None)
+    if encrypted is not None and calls and context.dialect.encrypted_reasoning:
+        entry = {"type": "reasoning.encrypted", "data": encrypted, "id": calls[0]["id"], "index": 0}
         return {"reasoning_details": [entry]}
     if reasoning_key is not None:
         return {reasoning_key: "\n".join(block.text for block in thoughts if block.text)}
@@ -330,13 +330,13 @@ def render_assistant_same_api(blocks: Sequence[Block], fragment: Mapping[str, An
         if not isinstance(block, ToolCall):
             continue
         if is_legacy_call(block, context.own_native(block.native), context):
-            old = render_legacy_call(block, context)
-            if old is not fragment.get("function_call"):
-                changes["function_call"] = old
+            legacy_call = render_legacy_call(block, context)
+            if legacy_call is not fragment.get("function_call"):
+                changes["function_call"] = legacy_call
         else:
             entries.append(render_call(block, context))
-    given = cast("list[object]", fragment.get("tool_calls") or [])
-    if len(given) != len(entries) or any(a is not b for a, b in zip(entries, given, strict=True)):
+    original_calls = cast("list[object]", fragment.get("tool_calls") or [])
+    if len(original_calls) != len(entries) or any(a is not b for a, b in zip(entries, original_calls, strict=True)):
         changes["tool_calls"] = entries
     # OAI-CHAT-07: an empty list is rejected.
     if not entries and fragment.get("tool_calls") == []:
@@ -357,27 +357,29 @@ def _render_results(message: Message, context: ChatContext) -> Iterator[JsonObje
 
 def _render_result(response: ToolResponse, context: ChatContext) -> JsonObject:
     own_native = context.own_native(response.native)
-    alone = own_native is not None and own_native.intact and response.call_id not in context.ids
-    legacy = response.call_id in context.legacy_calls or alone
+    is_orphan = own_native is not None and own_native.intact and response.call_id not in context.ids
+    legacy = response.call_id in context.legacy_calls or is_orphan
     role = "function" if legacy else "tool"
     key, value = (
         ("name", context.project_name(response.name or ""))
         if legacy
         else ("tool_call_id", context.ids.render(response.call_id))
     )
-    given = cast(
+    original = cast(
         "JsonObject", own_native.fragment if own_native is not None and own_native.fragment.get("role") == role else {}
     )
-    if own_native is not None and own_native.intact and given:
+    if own_native is not None and own_native.intact and original:
         changes = {key: value}
-        if response.name and isinstance(given.get("name"), str):
+        if response.name and isinstance(original.get("name"), str):
             changes["name"] = context.project_name(response.name)
-        return given if all(given.get(key) == value for key, value in changes.items()) else {**given, **changes}
+        return (
+            original if all(original.get(key) == value for key, value in changes.items()) else {**original, **changes}
+        )
     rendered: JsonObject = {"role": role, key: value, "content": _render_result_content(response, context, legacy)}
     # KIM-08
-    if response.name and (context.dialect.named_results or "name" in given):
+    if response.name and (context.dialect.named_results or "name" in original):
         rendered["name"] = context.project_name(response.name)
-    return replace_modelled_fields(given, rendered, MESSAGE_KEYS) if given else rendered
+    return replace_modelled_fields(original, rendered, MESSAGE_KEYS) if original else rendered
 
 
 def _render_result_content(response: ToolResponse, context: ChatContext, legacy: bool) -> str | list[JsonObject]:

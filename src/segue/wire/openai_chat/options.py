@@ -53,9 +53,14 @@ _SWITCH_KEYS = frozenset({"enable_thinking", "thinking_budget"})
 
 def option_keys(dialect: ChatDialect) -> frozenset[str]:
     """The body keys that are parsed into `Options`."""
-    plain = {key for key in _simple_keys(dialect).values() if key is not None}
-    named = frozenset({"safety_identifier"}) if dialect.vendor_options else frozenset[str]()
-    return _OTHER_KEYS | plain | named | (_SWITCH_KEYS if dialect.reasoning_option == "switch" else frozenset[str]())
+    simple_keys = {key for key in _simple_keys(dialect).values() if key is not None}
+    user_keys = frozenset({"safety_identifier"}) if dialect.vendor_options else frozenset[str]()
+    return (
+        _OTHER_KEYS
+        | simple_keys
+        | user_keys
+        | (_SWITCH_KEYS if dialect.reasoning_option == "switch" else frozenset[str]())
+    )
 
 
 def _simple_keys(dialect: ChatDialect) -> Mapping[str, str | None]:
@@ -67,23 +72,23 @@ def _simple_keys(dialect: ChatDialect) -> Mapping[str, str | None]:
 
 def parse_options(body: Mapping[str, Any], dialect: ChatDialect) -> Options:
     limit = integer_or_none(body.get("max_completion_tokens"))
-    given = {field: None if key is None else body.get(key) for field, key in _simple_keys(dialect).items()}
+    values = {field: None if key is None else body.get(key) for field, key in _simple_keys(dialect).items()}
     return Options(
         max_tokens=integer_or_none(body.get("max_tokens")) if limit is None else limit,
-        temperature=number_or_none(given["temperature"]),
-        top_p=number_or_none(given["top_p"]),
-        top_k=integer_or_none(given["top_k"]),
+        temperature=number_or_none(values["temperature"]),
+        top_p=number_or_none(values["top_p"]),
+        top_k=integer_or_none(values["top_k"]),
         stop=_parse_stop(body.get("stop")),
         tool_choice=_parse_choice(body),
-        parallel=boolean_or_none(given["parallel"]),
+        parallel=boolean_or_none(values["parallel"]),
         reasoning=_parse_reasoning(body, dialect),
         response_format=_parse_format(object_or_none(body.get("response_format"))),
-        stream=boolean_or_none(given["stream"]),
-        seed=integer_or_none(given["seed"]),
-        presence_penalty=number_or_none(given["presence_penalty"]),
-        frequency_penalty=number_or_none(given["frequency_penalty"]),
+        stream=boolean_or_none(values["stream"]),
+        seed=integer_or_none(values["seed"]),
+        presence_penalty=number_or_none(values["presence_penalty"]),
+        frequency_penalty=number_or_none(values["frequency_penalty"]),
         user=(string_or_none(body.get("safety_identifier")) if dialect.vendor_options else None)
-        or string_or_none(given["user"]),
+        or string_or_none(values["user"]),
         vendor_options=parse_vendor_options(body) if dialect.vendor_options else None,
     )
 
@@ -98,9 +103,9 @@ def _parse_stop(value: object) -> tuple[str, ...] | None:
 
 def _parse_choice(body: Mapping[str, Any]) -> ToolChoice | None:
     value = body.get("tool_choice")
-    if value is None and (old := body.get("function_call")) is not None:
-        name = (object_or_none(old) or {}).get("name")
-        return ToolChoice("tool", name) if isinstance(name, str) else _parse_mode(old)
+    if value is None and (legacy_choice := body.get("function_call")) is not None:
+        name = (object_or_none(legacy_choice) or {}).get("name")
+        return ToolChoice("tool", name) if isinstance(name, str) else _parse_mode(legacy_choice)
     choice = object_or_none(value)
     if choice is None:
         mode = _parse_mode(value)
@@ -133,13 +138,13 @@ def _parse_mode(value: object) -> ToolChoice | None:
 
 
 def _parse_reasoning(body: Mapping[str, Any], dialect: ChatDialect) -> Reasoning | None:
-    given = body.get("reasoning_effort")
-    if given is not None and (not isinstance(given, str) or not given):
-        seen = "an empty one" if given == "" else json_type_name(given)
-        raise InputError(f"a string was expected, not {seen}", path="reasoning_effort")
-    effort: Effort | None = next((known for known in _EFFORTS if known == given), None)
+    raw_effort = body.get("reasoning_effort")
+    if raw_effort is not None and (not isinstance(raw_effort, str) or not raw_effort):
+        actual = "an empty one" if raw_effort == "" else json_type_name(raw_effort)
+        raise InputError(f"a string was expected, not {actual}", path="reasoning_effort")
+    effort: Effort | None = next((candidate for candidate in _EFFORTS if candidate == raw_effort), None)
     enabled: bool | None = False if effort == "none" else None
-    if given is not None and effort is None and dialect.reasoning_option == "effort":
+    if raw_effort is not None and effort is None and dialect.reasoning_option == "effort":
         # An unknown, perhaps newer, effort: reasoning is enabled, its amount unknown.
         enabled = True
     budget: int | None = None
@@ -165,11 +170,11 @@ def _parse_format(value: JsonObject | None) -> ResponseFormat | None:
         case "json_object":
             return ResponseFormat("json")
         case "json_schema":
-            inner = object_or_none(value.get("json_schema"))
-            if inner is None:
+            schema_format = object_or_none(value.get("json_schema"))
+            if schema_format is None:
                 return None
-            name, strict = string_or_none(inner.get("name")), boolean_or_none(inner.get("strict"))
-            return ResponseFormat("schema", object_or_none(inner.get("schema")), name, strict)
+            name, strict = string_or_none(schema_format.get("name")), boolean_or_none(schema_format.get("strict"))
+            return ResponseFormat("schema", object_or_none(schema_format.get("schema")), name, strict)
         case _:
             return None
 
@@ -217,12 +222,14 @@ def _fit_required_choice(options: Options, dialect: ChatDialect, declared: froze
     if choice is None or choice.mode != "required" or dialect.required_choice:
         return options
     only = next(iter(declared)) if len(declared) == 1 else None
-    chosen = "auto" if only is None else f"{only}, the only tool"
+    replacement = "auto" if only is None else f"{only}, the only tool"
     report.add(
-        "adjusted", f"`tool_choice` set to {chosen}: {dialect.name} does not support required", subject="tool_choice"
+        "adjusted",
+        f"`tool_choice` set to {replacement}: {dialect.name} does not support required",
+        subject="tool_choice",
     )
-    made = ToolChoice("auto") if only is None else ToolChoice("tool", only)
-    return msgspec.structs.replace(options, tool_choice=made)
+    new_choice = ToolChoice("auto") if only is None else ToolChoice("tool", only)
+    return msgspec.structs.replace(options, tool_choice=new_choice)
 
 
 def render_options(
@@ -271,11 +278,11 @@ def _render_choice(
 ) -> JsonObject:
     if choice is None:
         return {}
-    old = "function_call" in original and "tool_choice" not in original
+    is_legacy = "function_call" in original and "tool_choice" not in original
     if choice.mode != "tool" or choice.name is None:
-        return {"function_call" if old else "tool_choice": choice.mode}
+        return {"function_call" if is_legacy else "tool_choice": choice.mode}
     name = project_name(choice.name)
-    if old:
+    if is_legacy:
         return {"function_call": {"name": name}}
     kind = "custom" if choice.name in custom_tools else "function"
     return {"tool_choice": {"type": kind, kind: {"name": name}}}
@@ -320,9 +327,9 @@ def _render_format(form: ResponseFormat) -> JsonObject:
         case "json":
             return {"type": "json_object"}
         case "schema":
-            named: JsonObject = {"name": NameRule().project(form.name or "response")}
+            json_schema: JsonObject = {"name": NameRule().project(form.name or "response")}
             if form.schema is not None:
-                named["schema"] = form.schema
+                json_schema["schema"] = form.schema
             if form.strict is not None:
-                named["strict"] = form.strict
-            return {"type": "json_schema", "json_schema": named}
+                json_schema["strict"] = form.strict
+            return {"type": "json_schema", "json_schema": json_schema}

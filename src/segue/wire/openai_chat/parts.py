@@ -78,8 +78,8 @@ def _parse_part(part: JsonObject, dialect: ChatDialect, role: str, reasoning_ori
     kind = part.get("type")
     if not isinstance(kind, str):
         raise InputError(f"a string was expected, not {json_type_name(kind)}", path="type")
-    known = dialect.allowed_part_types.get(role)
-    native = Native(dialect.name, part, known is None or kind in known)
+    allowed_types = dialect.allowed_part_types.get(role)
+    native = Native(dialect.name, part, allowed_types is None or kind in allowed_types)
     if kind in ("text", "refusal"):
         text = part.get(kind)
         if not isinstance(text, str):
@@ -96,9 +96,9 @@ def _fallback_text(part: JsonObject, kind: str) -> str:
     """Text for a part of unknown type: its text, or the URLs in it (video frames)."""
     if (text := string_or_none(part.get("text"))) is not None:
         return text
-    inner = part.get(kind)
-    found = cast("list[object]", inner) if isinstance(inner, list) else [inner]
-    return " ".join(item for item in found if isinstance(item, str) and item.startswith(("http://", "https://")))
+    value = part.get(kind)
+    values = cast("list[object]", value) if isinstance(value, list) else [value]
+    return " ".join(item for item in values if isinstance(item, str) and item.startswith(("http://", "https://")))
 
 
 def _parse_thinking_text(value: object) -> str | None:
@@ -107,34 +107,34 @@ def _parse_thinking_text(value: object) -> str | None:
         return value
     if not isinstance(value, list):
         return None
-    inner = [object_or_none(item) or {} for item in cast("list[object]", value)]
-    return "".join(string_or_none(item.get("text")) or "" for item in inner)
+    parts = [object_or_none(item) or {} for item in cast("list[object]", value)]
+    return "".join(string_or_none(item.get("text")) or "" for item in parts)
 
 
 def _parse_media(kind: str, part: JsonObject, native: Native) -> Media | None:
-    inner = part.get(kind)
+    value = part.get(kind)
     match kind:
         case "image_url" | "video_url":
-            url = inner if isinstance(inner, str) else (object_or_none(inner) or {}).get("url")
+            url = value if isinstance(value, str) else (object_or_none(value) or {}).get("url")
             if not isinstance(url, str):
                 return None
             mime, data = split_data_url(url)
             medium = "image" if kind == "image_url" else "video"
-            detail = image_detail((object_or_none(inner) or {}).get("detail"))
+            detail = image_detail((object_or_none(value) or {}).get("detail"))
             return Media(medium, mime=mime, data=data, url=url if data is None else None, native=native, extra=detail)
-        case "document_url" if isinstance(inner, str):
-            mime, data = split_data_url(inner)
+        case "document_url" if isinstance(value, str):
+            mime, data = split_data_url(value)
             name = string_or_none(part.get("document_name"))
             return Media(
-                "document", mime=mime, data=data, url=inner if data is None else None, name=name, native=native
+                "document", mime=mime, data=data, url=value if data is None else None, name=name, native=native
             )
-        case "input_audio" if isinstance(inner, str):
-            mime, data = split_data_url(inner)
-            if data is None and inner.startswith(("http://", "https://")):
-                return Media("audio", url=inner, native=native)
-            return Media("audio", mime=mime or detect_audio_type(data or inner), data=data or inner, native=native)
+        case "input_audio" if isinstance(value, str):
+            mime, data = split_data_url(value)
+            if data is None and value.startswith(("http://", "https://")):
+                return Media("audio", url=value, native=native)
+            return Media("audio", mime=mime or detect_audio_type(data or value), data=data or value, native=native)
         case "input_audio":
-            audio = object_or_none(inner) or {}
+            audio = object_or_none(value) or {}
             data, form = audio.get("data"), audio.get("format")
             if not isinstance(data, str) or not isinstance(form, str):
                 return None
@@ -142,7 +142,7 @@ def _parse_media(kind: str, part: JsonObject, native: Native) -> Media | None:
                 return Media("audio", mime=AUDIO_TYPES.get(form, f"audio/{form}"), url=data, native=native)
             return Media("audio", mime=AUDIO_TYPES.get(form, f"audio/{form}"), data=data, native=native)
         case "file":
-            return _parse_file(object_or_none(inner) or part, native)
+            return _parse_file(object_or_none(value) or part, native)
         case _:
             return None
 
@@ -151,8 +151,8 @@ def _parse_file(file: JsonObject, native: Native) -> Media | None:
     data, file_id, name = (string_or_none(file.get(key)) for key in ("file_data", "file_id", "filename"))
     if data is None and file_id is None:
         return None
-    mime, inner = split_data_url(data) if data is not None else (None, None)
-    return Media("document", mime=mime, data=inner or data, file_id=file_id, name=name, native=native)
+    mime, decoded = split_data_url(data) if data is not None else (None, None)
+    return Media("document", mime=mime, data=decoded or data, file_id=file_id, name=name, native=native)
 
 
 # ----------------------------------------------------------------------------------------------------------- rendering
@@ -233,8 +233,8 @@ def _render_media(media: Media, context: ChatContext, media_kinds: frozenset[str
         return _render_string_media(media)
     data, mime = fetch_media(media, context.fetch)
     if data is None:
-        held = media.kind == "document" and context.dialect.vendor_options and has_openai_file(media)
-        return {"type": "file", "file": {"file_id": media.file_id}} if held else None
+        is_uploaded = media.kind == "document" and context.dialect.vendor_options and has_openai_file(media)
+        return {"type": "file", "file": {"file_id": media.file_id}} if is_uploaded else None
     if media.kind == "audio":
         form = AUDIO_FORMATS.get(mime or "")
         return None if form is None else {"type": "input_audio", "input_audio": {"data": data, "format": form}}
@@ -256,10 +256,10 @@ def _render_detail(media: Media, context: ChatContext) -> JsonObject:
 def _render_string_media(media: Media) -> JsonObject | None:
     """Audio or a file as a string."""
     if media.kind == "audio":
-        sound = media.data or media.url
-        return None if sound is None else {"type": "input_audio", "input_audio": sound}
+        audio = media.data or media.url
+        return None if audio is None else {"type": "input_audio", "input_audio": audio}
     url = media.url if media.data is None else data_url(media.mime or "application/pdf", media.data)
     if url is None:
         return None
-    named = {} if media.name is None else {"document_name": media.name}
-    return {"type": "document_url", "document_url": url, **named}
+    name_field = {} if media.name is None else {"document_name": media.name}
+    return {"type": "document_url", "document_url": url, **name_field}

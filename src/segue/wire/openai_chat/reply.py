@@ -48,11 +48,11 @@ _FINISH_REASONS: dict[Finish, str] = {
     "tool_calls": "tool_calls",
     "length": "length",
     "filter": "content_filter",
-    # Neither is complete; `length` is the only reason that says so.
+    # Neither reply is complete, and `length` is the only reason for an incomplete reply.
     "pause": "length",
     "error": "length",
 }
-# The second one is DeepSeek's.
+# The second key is DeepSeek's.
 _CACHED_KEYS = ("cached_tokens", "prompt_cache_hit_tokens")
 _REPLY_KEYS = frozenset({"id", "model", "choices", "usage"})
 _CHOICE_KEYS = frozenset({"message", "finish_reason"})
@@ -108,16 +108,17 @@ def parse_usage(value: object) -> Usage | None:
     usage = object_or_none(value)
     if usage is None:
         return None
-    read = object_or_none(usage.get("prompt_tokens_details")) or {}
-    written = object_or_none(usage.get("completion_tokens_details")) or {}
+    input_details = object_or_none(usage.get("prompt_tokens_details")) or {}
+    output_details = object_or_none(usage.get("completion_tokens_details")) or {}
     return Usage(
         input=_token_count(usage, "prompt_tokens"),
         output=_token_count(usage, "completion_tokens"),
         cache_read=next(
-            (count for key in _CACHED_KEYS if (count := _token_count(read, key) or _token_count(usage, key))), 0
+            (count for key in _CACHED_KEYS if (count := _token_count(input_details, key) or _token_count(usage, key))),
+            0,
         ),
-        cache_write=_token_count(read, "cache_write_tokens"),
-        reasoning=_token_count(written, "reasoning_tokens"),
+        cache_write=_token_count(input_details, "cache_write_tokens"),
+        reasoning=_token_count(output_details, "reasoning_tokens"),
     )
 
 
@@ -170,7 +171,7 @@ def _render_same_api(reply: Reply, fragment: Mapping[str, Any], context: ChatCon
 
 
 def _merge_reply(fragment: Mapping[str, Any], body: JsonObject) -> JsonObject:
-    """An edited same-API reply: unknown fields are kept."""
+    """Merge an edited reply into its original body; unknown fields are kept."""
     first, *others = cast("list[JsonObject]", fragment.get("choices") or [{}])
     choice = replace_modelled_fields(first, {key: body["choices"][0][key] for key in _CHOICE_KEYS}, _CHOICE_KEYS)
     rendered = {key: value for key, value in body.items() if key in _REPLY_KEYS}
@@ -211,13 +212,13 @@ def render_finish(finish: Finish, *, has_calls: bool, error_reason: str | None =
 
 
 def render_usage(usage: Usage) -> JsonObject:
-    read = {"cached_tokens": usage.cache_read}
+    input_details = {"cached_tokens": usage.cache_read}
     if usage.cache_write:
-        read["cache_write_tokens"] = usage.cache_write
+        input_details["cache_write_tokens"] = usage.cache_write
     return {
         "prompt_tokens": usage.input,
         "completion_tokens": usage.output,
         "total_tokens": usage.input + usage.output,
-        "prompt_tokens_details": read,
+        "prompt_tokens_details": input_details,
         "completion_tokens_details": {"reasoning_tokens": usage.reasoning},
     }

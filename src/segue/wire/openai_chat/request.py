@@ -91,8 +91,8 @@ def _parse_tool(entry: JsonObject, dialect: ChatDialect) -> Tool:
     if not isinstance(kind, str):
         raise InputError("a tool's type must be a string", path="type")
     if kind not in ("function", "custom"):
-        named = string_or_none((object_or_none(entry.get("function")) or {}).get("name"))
-        return Tool(named or kind, kind="hosted", native=Native(dialect.name, entry))
+        function_name = string_or_none((object_or_none(entry.get("function")) or {}).get("name"))
+        return Tool(function_name or kind, kind="hosted", native=Native(dialect.name, entry))
     # A flat declaration is the Responses form; it is accepted.
     flat = entry.get(kind) is None and isinstance(entry.get("name"), str)
     detail = entry if flat else require_object(entry.get(kind), kind)
@@ -174,16 +174,16 @@ def _render_same_api(
     """The original body with the changes merged into it."""
     request = transcript.request
     custom = _custom_names(request.tools)
-    before = render_options(request.options, context.dialect, str, custom, original)
-    after = render_options(transcript.options, context.dialect, context.project_name, custom, original)
+    original_options = render_options(request.options, context.dialect, str, custom, original)
+    new_options = render_options(transcript.options, context.dialect, context.project_name, custom, original)
     if request.model is not None:
-        before["model"] = request.model
+        original_options["model"] = request.model
     if transcript.model is not None:
-        after["model"] = transcript.model
-    body = merge_changes(original, before, after)
+        new_options["model"] = transcript.model
+    body = merge_changes(original, original_options, new_options)
     _replace_list(body, "messages", messages)
-    old = [tool for tool in tools if _is_legacy_tool(tool, context)]
-    _replace_list(body, "functions", [_render_legacy_tool(tool, context) for tool in old])
+    legacy_tools = [tool for tool in tools if _is_legacy_tool(tool, context)]
+    _replace_list(body, "functions", [_render_legacy_tool(tool, context) for tool in legacy_tools])
     _replace_list(body, "tools", [_render_tool(tool, context) for tool in tools if not _is_legacy_tool(tool, context)])
     choice = object_or_none(body.get("tool_choice"))
     if choice is not None and choice.get("type") == "allowed_tools":
@@ -193,13 +193,13 @@ def _render_same_api(
         del body["tools"]
     kept = drop_unknown_keys(body, "body", context)
     # An option under a rejected key is sent under the accepted one.
-    return body if kept is body else {**kept, **{key: value for key, value in after.items() if key not in kept}}
+    return body if kept is body else {**kept, **{key: value for key, value in new_options.items() if key not in kept}}
 
 
 def _replace_list(body: JsonObject, key: str, items: list[JsonObject]) -> None:
-    """Replace a list only if one of its items is another object than before."""
-    given = cast("list[object]", body[key]) if isinstance(body.get(key), list) else []
-    if len(given) == len(items) and all(a is b for a, b in zip(items, given, strict=True)):
+    """Replace a list only if its items are not the same objects."""
+    current = cast("list[object]", body[key]) if isinstance(body.get(key), list) else []
+    if len(current) == len(items) and all(a is b for a, b in zip(items, current, strict=True)):
         return
     if items or key == "messages":
         body[key] = items
@@ -254,7 +254,7 @@ def _limit_tools(tools: Sequence[Tool], limit: int, transcript: Transcript, repo
 
 
 def _is_legacy_tool(tool: Tool, context: ChatContext) -> bool:
-    """Whether this was declared in the legacy `functions`, where a declaration has no type."""
+    """Whether the tool was declared in the legacy `functions`, where a declaration has no type."""
     own_native = context.own_native(tool.native)
     return own_native is not None and own_native.intact and "type" not in own_native.fragment
 
@@ -275,8 +275,8 @@ def _render_tool(tool: Tool, context: ChatContext) -> JsonObject:
             return entry
         detail = drop_unknown_keys(entry[key], f"tools.{key}", context)
         changes = _changed_fields(tool, detail, context)
-        same = not changes and detail is entry[key]
-        return drop_unknown_keys(entry if same else {**entry, key: {**detail, **changes}}, "tools", context)
+        unchanged = not changes and detail is entry[key]
+        return drop_unknown_keys(entry if unchanged else {**entry, key: {**detail, **changes}}, "tools", context)
     detail = {"name": context.project_name(tool.name)}
     if tool.description is not None:
         detail["description"] = _fit_description(tool, context)

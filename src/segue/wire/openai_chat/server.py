@@ -18,7 +18,7 @@ __all__ = ["Row", "make_server"]
 Row = Mapping[str, Any]
 _NOTHING: Row = {}
 
-# What applies to all of them: a server that implements the common API, without what only OpenAI has.
+# Common to all servers: features that only OpenAI has are disabled.
 _DIALECT: Row = {
     "default_model": "",
     "developer_role": False,
@@ -60,8 +60,8 @@ def make_server(
     """
 
     def constraints_of(model: Model) -> Constraints:
-        own = {"id_pattern": ids(model).pattern}
-        row = {**_CONSTRAINTS, **constraints, **by_model(model), **own}
+        id_pattern = {"id_pattern": ids(model).pattern}
+        row = {**_CONSTRAINTS, **constraints, **by_model(model), **id_pattern}
         return msgspec.structs.replace(OPENAI_DIALECT.constraints(model), **row)
 
     fixed = {"kind": "server", "profile": name, "constraints": constraints_of, "ids": ids}

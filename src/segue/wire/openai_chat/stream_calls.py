@@ -27,7 +27,7 @@ _KNOWN_KEYS = frozenset({"index", "id", "type", "function", "custom"})
 
 
 class _OpenCall:
-    """A call that has not ended. `emitted` and `pending` are the parts of its arguments."""
+    """A call that has not ended. `emitted` is the arguments text already sent as events, `pending` the rest."""
 
     __slots__ = (
         "block_index",
@@ -86,14 +86,14 @@ class CallAssembler:
     # --------------------------------------------------------------------------------------------------------- parsing
 
     def add_deltas(self, entries: object) -> None:
-        """The value of `tool_calls` in one delta."""
-        given = cast("list[object]", entries) if isinstance(entries, list) else [entries]
-        for value in given:
+        """Add the value of `tool_calls` in one delta."""
+        values = cast("list[object]", entries) if isinstance(entries, list) else [entries]
+        for value in values:
             if (entry := object_or_none(value)) is not None:
                 self._add_delta(entry)
 
     def add_legacy_delta(self, entry: JsonObject) -> None:
-        """The value of `function_call`: one call, without an id."""
+        """Add the value of `function_call` in one delta: one call, without an id."""
         slot = next((slot for slot in self._slots if slot.legacy), None) or self._open_call(None, legacy=True)
         self._update_call(
             slot, None, join_surrogates(_text_or_empty(entry.get("name"))), arguments_to_text(entry.get("arguments"))
@@ -114,10 +114,10 @@ class CallAssembler:
             slot = self._open_call(index)
         elif raw_id is not None and raw_id == slot.raw_id and name == slot.name and slot.emitted:
             # The arguments are sent again from the start: only the new rest is used.
-            so_far = slot.arguments()
+            received = slot.arguments()
             text = (
-                text[len(so_far) :]
-                if text.startswith(so_far) and (text == so_far or _is_complete_object(text))
+                text[len(received) :]
+                if text.startswith(received) and (text == received or _is_complete_object(text))
                 else text
             )
         slot.custom = slot.custom or (custom is not None and slot.call is None)
@@ -136,10 +136,10 @@ class CallAssembler:
     def _find_call(self, index: int | None, raw_id: str | None, name: str) -> _OpenCall | None:
         """The call that a delta continues, by index and id; None if there is none."""
         if index is not None and index in self._by_index:
-            known = self._by_index[index]
-            if raw_id is not None and known.raw_id not in (None, raw_id) and raw_id in self._by_id:
+            indexed = self._by_index[index]
+            if raw_id is not None and indexed.raw_id not in (None, raw_id) and raw_id in self._by_id:
                 return self._by_id[raw_id]
-            return known
+            return indexed
         if raw_id is not None and raw_id in self._by_id:
             return self._by_id[raw_id]
         # COMP-24

@@ -71,9 +71,9 @@ class ChatReader(PayloadReader):
             choice = object_or_none(entry)
             if choice is None:
                 continue
-            place = integer_or_none(choice.get("index")) or 0
-            if place:
-                self._other_choices.add(place)
+            index = integer_or_none(choice.get("index")) or 0
+            if index:
+                self._other_choices.add(index)
                 continue
             delta = object_or_none(choice.get("delta"))
             if delta is None and object_or_none(choice.get("message")) is not None and not self.block_count:
@@ -99,7 +99,7 @@ class ChatReader(PayloadReader):
             self.open(string_or_none(envelope.get("id")), model, integer_or_none(envelope.get("created")), native)
 
     def _read_without_choices(self, payload: JsonObject) -> None:
-        """A payload without choices: an error, or nothing of interest."""
+        """Read a payload without choices: only errors are used."""
         flat = payload.get("object") == "error" or isinstance(payload.get("detail"), list)
         if flat or payload.get("error"):
             self.error = parse_error(0, payload)
@@ -133,9 +133,9 @@ class ChatReader(PayloadReader):
         if entries := delta.get("tool_calls"):
             self._end_text_run()
             self._calls_assembler.add_deltas(entries)
-        if (old := object_or_none(delta.get("function_call"))) is not None:
+        if (legacy_delta := object_or_none(delta.get("function_call"))) is not None:
             self._end_text_run()
-            self._calls_assembler.add_legacy_delta(old)
+            self._calls_assembler.add_legacy_delta(legacy_delta)
         if not MODELLED_DELTA_FIELDS.issuperset(delta):
             self._keep_unknown_fields(delta)
 
@@ -145,40 +145,40 @@ class ChatReader(PayloadReader):
             self.set_delta_template("content", text, partial(self.add_text, self._text_run[1]))
 
     def _read_parts(self, parts: list[object]) -> None:
-        """Content in parts: text, and reasoning where the vendor has it there."""
+        """Read content parts: text, and reasoning of vendors that send it as a part."""
         self._has_parts = True
         for value in parts:
             part = object_or_none(value) or {}
             if isinstance(text := part.get("text"), str):
                 self._append_text("text", text)
             elif (thought := part.get("thinking")) is not None:
-                inner = cast("list[object]", thought if isinstance(thought, list) else [thought])
-                for piece in inner:
+                pieces = cast("list[object]", thought if isinstance(thought, list) else [thought])
+                for piece in pieces:
                     piece_text = piece if isinstance(piece, str) else (object_or_none(piece) or {}).get("text")
                     self._append_text("thinking", piece_text if isinstance(piece_text, str) else "")
 
     def _keep_unknown_fields(self, delta: JsonObject) -> None:
         """Collect unknown fields: lists are extended, objects merged, other values replaced."""
-        beside = {key: value for key, value in delta.items() if key not in MODELLED_DELTA_FIELDS and value is not None}
-        for key, value in cast("JsonObject", to_plain_json(beside) if self.has_split_surrogates else beside).items():
-            kept = self._unknown_fields.get(key)
-            if isinstance(kept, list) and isinstance(value, list):
-                cast("list[Any]", kept).extend(cast("list[Any]", value))
-            elif isinstance(kept, dict) and isinstance(value, dict):
-                self._unknown_fields[key] = _merge_object(cast("JsonObject", kept), cast("JsonObject", value))
+        unknown = {key: value for key, value in delta.items() if key not in MODELLED_DELTA_FIELDS and value is not None}
+        for key, value in cast("JsonObject", to_plain_json(unknown) if self.has_split_surrogates else unknown).items():
+            collected = self._unknown_fields.get(key)
+            if isinstance(collected, list) and isinstance(value, list):
+                cast("list[Any]", collected).extend(cast("list[Any]", value))
+            elif isinstance(collected, dict) and isinstance(value, dict):
+                self._unknown_fields[key] = _merge_object(cast("JsonObject", collected), cast("JsonObject", value))
             else:
                 self._unknown_fields[key] = [*cast("list[Any]", value)] if isinstance(value, list) else value
 
     def _collect_logprobs(self, logprobs: object) -> JsonObject | None:
-        given = object_or_none(logprobs) or {}
-        for key, value in given.items():
+        fields = object_or_none(logprobs) or {}
+        for key, value in fields.items():
             if isinstance(value, list):
                 self._logprobs.setdefault(key, []).extend(cast("list[Any]", value))
-        return {"logprobs": given} if given else None
+        return {"logprobs": fields} if fields else None
 
     # -------------------------------------------------------------------------------------------------------- emitting
 
-    def _append_text(self, kind: str, text: str, beside: JsonObject | None = None) -> None:
+    def _append_text(self, kind: str, text: str, extras: JsonObject | None = None) -> None:
         run = self._text_run
         if run is None or run[0] != kind:
             self._end_text_run()
@@ -187,7 +187,7 @@ class ChatReader(PayloadReader):
         if kind == "thinking":
             self.add_thinking(run[1], text)
         else:
-            self.add_text(run[1], text, beside)
+            self.add_text(run[1], text, extras)
 
     def _origin(self) -> Origin:
         return Origin(self.provider, string_or_none(self._envelope.get("model")), identity="absent")
@@ -221,7 +221,7 @@ class ChatReader(PayloadReader):
         message = {**self._message, **self._unknown_fields}
         texts: dict[str, str] = {}
         for kind in {kind for kind, _ in self._content}:
-            texts[kind] = "".join(text for run, text in self._content if run == kind)
+            texts[kind] = "".join(text for run_kind, text in self._content if run_kind == kind)
         for key in _REASONING_KEYS:
             if key in message:
                 message[key] = texts.get("thinking", "")
@@ -234,8 +234,8 @@ class ChatReader(PayloadReader):
         entries = list(self._calls_assembler.entries())
         if calls := [entry for legacy, entry in entries if not legacy]:
             message["tool_calls"] = calls
-        for _, old in (pair for pair in entries if pair[0]):
-            message["function_call"] = old
+        for _, legacy_call in (pair for pair in entries if pair[0]):
+            message["function_call"] = legacy_call
         choice: JsonObject = {"index": 0, "message": message, "finish_reason": self._finish_reason}
         if self._logprobs:
             choice["logprobs"] = self._logprobs
@@ -243,22 +243,22 @@ class ChatReader(PayloadReader):
         return body if self._usage is None else {**body, "usage": self._usage}
 
 
-def _merge_object(kept: JsonObject, more: JsonObject) -> JsonObject:
+def _merge_object(collected: JsonObject, delta: JsonObject) -> JsonObject:
     """Merge a partial object (audio): data and transcript are appended, the id stays."""
-    grown = {**kept}
-    for key, value in more.items():
-        before = grown.get(key)
-        if key in _AUDIO_TEXT_FIELDS and isinstance(before, str) and isinstance(value, str):
-            grown[key] = before + value
-        elif value is not None and not (key == "id" and before):
-            grown[key] = value
-    return grown
+    merged = {**collected}
+    for key, value in delta.items():
+        current = merged.get(key)
+        if key in _AUDIO_TEXT_FIELDS and isinstance(current, str) and isinstance(value, str):
+            merged[key] = current + value
+        elif value is not None and not (key == "id" and current):
+            merged[key] = value
+    return merged
 
 
 def _replace_surrogates(value: JsonObject, except_key: str) -> JsonObject:
     """Replace lone surrogates except under `except_key`, whose texts may be joined with their other half."""
-    made = cast("JsonObject", to_plain_json({key: member for key, member in value.items() if key != except_key}))
-    return {**made, except_key: value[except_key]} if except_key in value else made
+    replaced = cast("JsonObject", to_plain_json({key: member for key, member in value.items() if key != except_key}))
+    return {**replaced, except_key: value[except_key]} if except_key in value else replaced
 
 
 def text_part(kind: str, text: str) -> JsonObject:

@@ -108,7 +108,7 @@ class ChatRenderer(StreamRenderer):
 
     def _render_opened(self, event: ReplyStart) -> bytes:
         self._same_api = event.native is not None and event.native.api == self._dialect.name
-        around: Mapping[str, Any] = event.native.fragment if self._same_api and event.native is not None else {}
+        native_fields: Mapping[str, Any] = event.native.fragment if self._same_api and event.native is not None else {}
         reply_id = event.id if self._same_api else None
         self._envelope = {
             "id": reply_id or "chatcmpl-" + short_hash(f"{event.id}|{event.model}"),
@@ -116,9 +116,9 @@ class ChatRenderer(StreamRenderer):
             "created": event.created or 0,
             "model": event.model or self.model,
         }
-        known = PER_CHUNK_FIELDS | self._envelope.keys()
-        self._envelope.update({key: value for key, value in around.items() if key not in known})
-        self._response_fields = around
+        used_keys = PER_CHUNK_FIELDS | self._envelope.keys()
+        self._envelope.update({key: value for key, value in native_fields.items() if key not in used_keys})
+        self._response_fields = native_fields
         self._head = b"data: " + encode_json(self._envelope)[:-1] + b',"choices":[{"index":0,"delta":'
         return self._render_chunk({"role": "assistant", "content": ""})
 
@@ -157,17 +157,17 @@ class ChatRenderer(StreamRenderer):
             self._legacy_calls.add(index)
             yield self._render_chunk({"function_call": {"name": name, "arguments": ""}})
             return
-        place = self._call_numbers[index] = len(self._call_numbers)
+        number = self._call_numbers[index] = len(self._call_numbers)
         key, field = self._call_keys[index] = (
             ("custom", "input") if call.kind == "custom" else ("function", "arguments")
         )
-        entry = {"index": place, "id": self.ids.render(call.id), "type": key, key: {"name": name, field: ""}}
+        entry = {"index": number, "id": self.ids.render(call.id), "type": key, key: {"name": name, field: ""}}
         yield self._render_chunk({"tool_calls": [entry]})
 
     def _is_legacy(self, call: ToolCall) -> bool:
         """Whether this was a legacy `function_call`, which has no id."""
-        own = self._same_api and self._dialect.legacy_calls and call.origin.provider == self._dialect.provider
-        return own and call.origin.identity == "absent"
+        is_own = self._same_api and self._dialect.legacy_calls and call.origin.provider == self._dialect.provider
+        return is_own and call.origin.identity == "absent"
 
     def _arguments_delta(self, event: InputDelta) -> JsonObject:
         if event.index in self._legacy_calls:
@@ -179,8 +179,8 @@ class ChatRenderer(StreamRenderer):
         if call.broken:
             self.report.add("dropped", f"incomplete call of {call.name} dropped: it was cut off", subject=call.name)
             return
-        place = self._call_numbers[index] = len(self._call_numbers)
-        yield self._render_chunk({"tool_calls": [{"index": place, **render_call(call, self._wire_context)}]})
+        number = self._call_numbers[index] = len(self._call_numbers)
+        yield self._render_chunk({"tool_calls": [{"index": number, **render_call(call, self._wire_context)}]})
 
     def _render_block(self, block: Block) -> Iterable[bytes]:
         self._needs_separator = True

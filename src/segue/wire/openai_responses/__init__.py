@@ -65,7 +65,8 @@ def _ids(_model: Model) -> IdScheme:
 
 
 def _names(model: Model) -> NameRule:
-    # OAI-RESP-19: newer specifications say 128. OAI-CHAT-08: reasoning models have been observed to accept a dot.
+    # OAI-RESP-19: the limit is 128 in newer specifications.
+    # OAI-CHAT-08: reasoning models have been observed to accept a dot.
     return NameRule(
         same_api_allowed="." if is_reasoning_model(model) else "",
         same_api_limit=128,
@@ -126,7 +127,7 @@ def make_wire(
     )
 
 
-# The newest model in the rulebook; Chat rejects reasoning together with tools for it and refers here (OAI-CHAT-17).
+# The newest model in the rulebook; for it, Chat rejects reasoning together with tools (OAI-CHAT-17).
 OPENAI_RESPONSES = make_wire(
     OPENAI,
     "OpenAI Responses",

@@ -1,8 +1,8 @@
-"""Call types other than functions whose output is an item of its own: one `CallType` for each.
+"""Item types of calls, other than functions, whose output is a separate item: one `CallType` for each.
 
-It gives the tool name, the arguments and the result for other APIs. Same-API, call and output keep their type as long
-as both are unchanged or `render_output` can build the output; else both are sent as a function call and its output,
-which the API accepts for any tool.
+A `CallType` returns the tool name, the arguments and the result for other APIs. Same-API, call and output keep their
+type if both are unchanged or `render_output` can build the output; otherwise both are sent as a function call and its
+output, which the API accepts for any tool.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ def _no_value(_item: JsonObject) -> Any:
 
 class CallType(Struct, frozen=True):
     """`is_hosted`: whether the provider runs the call; `id_optional`: hosted calls may have no `call_id`;
-    `output_required`: rejected without an output. If `tool_name` is empty, the items hold the name."""
+    `output_required`: a call without an output is rejected. If `tool_name` is empty, the name is a field of the item.
+    """
 
     output_type: str
     tool_name: str
@@ -71,8 +72,8 @@ def _text_field(name: str) -> Callable[[JsonObject], tuple[Block, ...]]:
 
 
 def _screenshot(item: JsonObject) -> tuple[Block, ...]:
-    shot = object_or_none(item.get("output")) or {}
-    picture = parse_image_url(shot, shot.get("image_url"), intact=False)
+    output = object_or_none(item.get("output")) or {}
+    picture = parse_image_url(output, output.get("image_url"), intact=False)
     return () if picture is None else (picture,)
 
 

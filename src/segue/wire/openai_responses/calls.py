@@ -61,9 +61,9 @@ _NAMESPACE = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
 def _parse_origin(item: JsonObject, key: str, context: ParseContext, *, nullable: bool = False) -> Origin:
-    given = item.get(key)
-    raw_id = raw_id_or_none(given)
-    invalid_id = given if raw_id is None and isinstance(given, str) and given else None
+    id_value = item.get(key)
+    raw_id = raw_id_or_none(id_value)
+    invalid_id = id_value if raw_id is None and isinstance(id_value, str) and id_value else None
     item_id = raw_id_or_none(item.get("id")) if key != "id" else None
     identity = "natural" if raw_id else "nullable" if nullable else "synthetic"
     parent = raw_id_or_none((object_or_none(item.get("caller")) or {}).get("caller_id"))
@@ -80,33 +80,35 @@ def parse_call(item: JsonObject, context: ParseContext, *, valid_id: bool) -> To
         not row.output_required or raw_id_or_none(item.get("call_id")) in context.hosted_call_ids
     )
     # Hosted calls are sent back with their own ids or not at all.
-    named = not hosted or has_valid_call_id(item) or (row.id_optional and item.get("call_id") is None)
+    has_usable_id = not hosted or has_valid_call_id(item) or (row.id_optional and item.get("call_id") is None)
     first = context.is_first_use(kind, item)
-    given = row.arguments(item)
-    arguments, text = parse_arguments(given) if row.arguments_are_text else (given, None)
+    raw_arguments = row.arguments(item)
+    arguments, text = parse_arguments(raw_arguments) if row.arguments_are_text else (raw_arguments, None)
     return ToolCall(
         row.get_name(item),
         arguments,
         arguments_text=text,
         kind="hosted" if hosted else "function",
         origin=_parse_origin(item, "call_id", context, nullable=hosted),
-        native=context.native(item, valid_id and context.is_valid_item(kind, item) and named and (first or not hosted)),
+        native=context.native(
+            item, valid_id and context.is_valid_item(kind, item) and has_usable_id and (first or not hosted)
+        ),
         # A tool search without output has not been observed to be rejected.
         awaited=not context.has_references and not row.id_optional,
     )
 
 
 def _parse_function(item: JsonObject, context: ParseContext, *, valid_id: bool) -> ToolCall:
-    given = item.get("name")
-    if given is not None and not isinstance(given, str):
-        raise InputError(f"a tool's name must be a string, not {json_type_name(given)}", path="name")
-    name, namespace = given or "", string_or_none(item.get("namespace"))
+    raw_name = item.get("name")
+    if raw_name is not None and not isinstance(raw_name, str):
+        raise InputError(f"a tool's name must be a string, not {json_type_name(raw_name)}", path="name")
+    name, namespace = raw_name or "", string_or_none(item.get("namespace"))
     context.is_first_use(item["type"], item)
-    free = item["type"] == "custom_tool_call"
-    value = item.get("input" if free else "arguments")
+    is_custom = item["type"] == "custom_tool_call"
+    value = item.get("input" if is_custom else "arguments")
     arguments: Any
     text: str | None = None
-    if free:
+    if is_custom:
         arguments = value if isinstance(value, str) else "" if value is None else encode_json_text(value)
     else:
         arguments, text = parse_arguments(value)
@@ -114,8 +116,8 @@ def _parse_function(item: JsonObject, context: ParseContext, *, valid_id: bool) 
         join_name(namespace, name) if namespace else context.joined_names.get(name, name),
         arguments,
         arguments_text=text,
-        kind="custom" if free else "function",
-        extra=None if free else duplicate_key_extra(value, arguments),
+        kind="custom" if is_custom else "function",
+        extra=None if is_custom else duplicate_key_extra(value, arguments),
         origin=_parse_origin(item, "call_id", context),
         # OAI-RESP-17: always a string
         native=context.native(item, valid_id and isinstance(value, str) and has_valid_status(item["type"], item)),
@@ -135,9 +137,9 @@ def parse_output(item: JsonObject, context: ParseContext, *, valid_id: bool) -> 
     structured: Any = UNSET
     hosted = is_hosted_output(item, context)
     if row is not None:
-        named = not hosted or has_valid_call_id(item) or (row.id_optional and item.get("call_id") is None)
+        has_usable_id = not hosted or has_valid_call_id(item) or (row.id_optional and item.get("call_id") is None)
         content, structured = row.content(item), row.structured(item)
-        is_valid = context.is_valid_item(kind, item) and named and (not hosted or context.has_call(item))
+        is_valid = context.is_valid_item(kind, item) and has_usable_id and (not hosted or context.has_call(item))
     else:
         content, structured, is_valid = _parse_output_content(item.get("output"), context)
         is_valid = is_valid and has_valid_status(kind, item) and _has_valid_name(item)
@@ -166,8 +168,8 @@ def _call_id_key(item: Mapping[str, Any]) -> str:
 def _has_valid_name(item: JsonObject) -> bool:
     # OAI-RESP-19
     name, namespace = item.get("name"), item.get("namespace")
-    named = name is None or (isinstance(name, str) and len(name) <= 128)
-    return named and (namespace is None or (isinstance(namespace, str) and bool(_NAMESPACE.fullmatch(namespace))))
+    is_valid = name is None or (isinstance(name, str) and len(name) <= 128)
+    return is_valid and (namespace is None or (isinstance(namespace, str) and bool(_NAMESPACE.fullmatch(namespace))))
 
 
 def is_hosted_output(item: JsonObject, context: ParseContext) -> bool:
@@ -215,8 +217,10 @@ def _keeps_type(call: ToolCall, response: ToolResponse | None, context: Response
     # The item may have lost a required id.
     if not context.dialect.accepts_item(own_native.fragment["type"], cast("JsonObject", own_native.fragment)):
         return False
-    answer = context.own_native(response.native) if response is not None else None
-    if response is None or (answer is not None and answer.intact and answer.fragment.get("type") == row.output_type):
+    output_native = context.own_native(response.native) if response is not None else None
+    if response is None or (
+        output_native is not None and output_native.intact and output_native.fragment.get("type") == row.output_type
+    ):
         return True
     return row.render_output is not None and all(isinstance(block, Text) for block in response.content or ())
 
@@ -242,8 +246,8 @@ def render_call(call: ToolCall, context: ResponsesContext) -> JsonObject:
 
 
 def _merge_item(fragment: Mapping[str, Any], rendered: JsonObject, modelled: frozenset[str]) -> JsonObject:
-    known = modelled if has_valid_status(rendered["type"], dict(fragment)) else modelled | {"status"}
-    return replace_modelled_fields(fragment, rendered, known)
+    replaced_keys = modelled if has_valid_status(rendered["type"], dict(fragment)) else modelled | {"status"}
+    return replace_modelled_fields(fragment, rendered, replaced_keys)
 
 
 def project_call_item(item: JsonObject, call: ToolCall, context: ResponsesContext) -> JsonObject:
@@ -252,13 +256,13 @@ def project_call_item(item: JsonObject, call: ToolCall, context: ResponsesContex
     changes: JsonObject = {} if item.get("call_id") == wire_id else {"call_id": wire_id}
     if item["type"] in FUNCTION_TYPES:
         namespace, bare = split_name(context.project_name(call.name))
-        given = item.get("namespace")
+        current_namespace = item.get("namespace")
         if item.get("name") != bare:
             changes["name"] = bare
-        if namespace is None and given is not None:
+        if namespace is None and current_namespace is not None:
             item = {key: value for key, value in item.items() if key != "namespace"}
         # OAI-RESP-18: a custom tool call may omit the namespace.
-        elif given != namespace and (given is not None or item["type"] == "function_call"):
+        elif current_namespace != namespace and (current_namespace is not None or item["type"] == "function_call"):
             changes["namespace"] = namespace
     return {**item, **changes} if changes else item
 
@@ -276,24 +280,24 @@ def render_output(response: ToolResponse, context: ResponsesContext) -> JsonObje
     wire_id = response.origin.raw_id if call is None else context.ids.render(response.call_id)
     kind = _output_type(response, call, own_native, context)
     if own_native is not None and own_native.intact and own_native.fragment.get("type") == kind:
-        same = wire_id is None or wire_id == response.origin.raw_id
+        keeps_id = wire_id is None or wire_id == response.origin.raw_id
         return (
             cast("JsonObject", own_native.fragment)
-            if same
+            if keeps_id
             else {**own_native.fragment, _call_id_key(own_native.fragment): wire_id}
         )
     rendered: JsonObject = {"type": kind} if wire_id is None else {"type": kind, "call_id": wire_id}
-    answer = CALL_TYPES[CALL_TYPE_BY_OUTPUT[kind]].render_output if kind in CALL_TYPE_BY_OUTPUT else None
-    if answer is not None:
-        rendered |= answer(response, _result_text(response))
+    render_typed = CALL_TYPES[CALL_TYPE_BY_OUTPUT[kind]].render_output if kind in CALL_TYPE_BY_OUTPUT else None
+    if render_typed is not None:
+        rendered |= render_typed(response, _result_text(response))
         if kind == "local_shell_call_output" and wire_id is not None:
             rendered["id"] = wire_id
     else:
         rendered["output"] = _render_output_content(response, context)
     if own_native is None or own_native.fragment.get("type") != kind:
         return rendered
-    named = frozenset({"name", "namespace"}) if _has_valid_name(dict(own_native.fragment)) else frozenset[str]()
-    return _merge_item(own_native.fragment, rendered, _MODELLED_KEYS - named)
+    name_keys = frozenset({"name", "namespace"}) if _has_valid_name(dict(own_native.fragment)) else frozenset[str]()
+    return _merge_item(own_native.fragment, rendered, _MODELLED_KEYS - name_keys)
 
 
 def _output_type(
@@ -315,8 +319,8 @@ def _result_text(response: ToolResponse) -> str:
 
 def _render_output_content(response: ToolResponse, context: ResponsesContext) -> str | list[JsonObject]:
     if response.structured is not UNSET and not _has_text(response.content or ()):
-        written = encode_json_text(response.structured)
-        content = written if not response.content else render_content((Text(written), *response.content), context)
+        json_text = encode_json_text(response.structured)
+        content = json_text if not response.content else render_content((Text(json_text), *response.content), context)
     else:
         content = render_content(response.content or (), context)
     if isinstance(content, str) and len(content) > OUTPUT_LIMIT:

@@ -50,7 +50,7 @@ def _is_valid_id(kind: str, item_id: object) -> bool:
 
 
 def derive_id(prefix: str, *seed: str) -> str:
-    """A deterministic item id for a client, recognisable as not the provider's own.
+    """A deterministic item id for a client, with a mark by which segue recognises it later.
 
     Without dashes, which the service has been observed to reject.
     """
@@ -116,11 +116,12 @@ OPENAI = ResponsesDialect("openai-responses", "openai", vendor_options=True)
 class ParseContext(Struct):
     """State while the items of one body are parsed.
 
-    `joined_names`: bare name to namespaced name, if only one namespace has such a tool; `hosted_call_ids`: calls that
-    the provider runs although their output is an item of its own; `all_answered`: every call has an output with its id,
-    so an output without an id belongs to no call; `has_references`: item references may stand for stored outputs;
-    `continues`: stored items precede the body; `repeated_output_ids`: ids of several outputs; `shell_call_ids`: item id
-    to call id, for outputs of the local shell.
+    `stored`: the provider may have stored earlier items; `joined_names`: bare name to namespaced name, if no tool
+    outside namespaces has the bare name; `hosted_call_ids`: calls that the provider runs although their output is
+    an item of its own; `all_answered`: every call has an output with its id, so an output without an id belongs to
+    no call; `has_references`: item references may stand for stored outputs; `continues`: stored items precede the
+    body; `repeated_output_ids`: ids of several outputs; `shell_call_ids`: item id to call id, for outputs of the
+    local shell.
     """
 
     model: str | None = None
@@ -159,18 +160,18 @@ class ParseContext(Struct):
     def has_call(self, item: JsonObject) -> bool:
         """Whether the call of an output precedes it, or may be stored with the provider (OAI-RESP-05)."""
         call_id = raw_id_or_none(item.get("call_id"))
-        elsewhere = self.continues or not (self.seen_call_ids or self.open_searches)
-        return call_id is None or elsewhere or ("call", call_id) in self.seen_call_ids
+        may_be_stored = self.continues or not (self.seen_call_ids or self.open_searches)
+        return call_id is None or may_be_stored or ("call", call_id) in self.seen_call_ids
 
     def is_first_use(self, kind: str, item: JsonObject) -> bool:
         """Whether this is the first call, or the first output, with this call id (OAI-RESP-25)."""
         call_id = raw_id_or_none(item.get("call_id"))
         if call_id is None:
             return True
-        name = ("output" if kind.endswith("_output") else "call", call_id)
-        known = name in self.seen_call_ids
-        self.seen_call_ids.add(name)
-        return not known
+        key = ("output" if kind.endswith("_output") else "call", call_id)
+        seen = key in self.seen_call_ids
+        self.seen_call_ids.add(key)
+        return not seen
 
 
 class ResponsesContext:

@@ -42,7 +42,7 @@ _COMMON_KEYS = frozenset(
     }
     | {"service_tier", "store", "stream_options", "text", "top_logprobs", "truncation"}
 )
-_Nothing: TypeAlias = Annotated[list[Any], Meta(max_length=0)] | None
+_EmptyList: TypeAlias = Annotated[list[Any], Meta(max_length=0)] | None
 
 
 class _Part(Struct, tag_field="type", forbid_unknown_fields=True, omit_defaults=True, gc=False):
@@ -54,8 +54,8 @@ class _InputText(_Part, tag="input_text"):
 
 
 class _OutputText(_Part, tag="output_text"):
-    annotations: _Nothing = None
-    logprobs: _Nothing = None
+    annotations: _EmptyList = None
+    logprobs: _EmptyList = None
 
 
 class _Summary(Struct, tag_field="type", tag="summary_text", forbid_unknown_fields=True, gc=False):
@@ -163,8 +163,8 @@ def _parse_columns(history: FastHistory, calls: list[_Item], outputs: list[_Item
         raise FastPathUnsupportedError
     history.raw_ids, history.names = [*raw_ids], names
     history.arguments = parse_argument_texts(arguments)
-    given = [output.output for output in outputs]
-    history.results = [text if isinstance(text, str) else _part_texts(text) for text in given]
+    contents = [output.output for output in outputs]
+    history.results = [text if isinstance(text, str) else _part_texts(text) for text in contents]
 
 
 def _part_texts(parts: list[_InputText] | UnsetType) -> Content:

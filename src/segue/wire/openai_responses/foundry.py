@@ -1,4 +1,4 @@
-"""Which items, parts, tools and ids Azure Foundry accepts, and the repair of the others (AZF-03, AZF-04, AZF-07)."""
+"""Which items, parts, tools and ids Azure Foundry accepts, and the repair of all others (AZF-03, AZF-04, AZF-07)."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ _PREFIX_BY_TYPE = {"function_call": "fc", "custom_tool_call": "ctc", "reasoning"
 
 
 def is_item_id(value: object, *prefixes: str) -> bool:
-    found = _ITEM_ID.fullmatch(value) if isinstance(value, str) else None
-    return found is not None and found[1] in (prefixes or _ID_PREFIXES.split())
+    id_match = _ITEM_ID.fullmatch(value) if isinstance(value, str) else None
+    return id_match is not None and id_match[1] in (prefixes or _ID_PREFIXES.split())
 
 
 def is_valid_id(kind: str, item_id: object) -> bool:
@@ -54,14 +54,14 @@ def is_valid_id(kind: str, item_id: object) -> bool:
 
 def _repair_object(entry: JsonObject, form: ObjectType, report: Report) -> JsonObject:
     """The object without invalid optional fields; the same object if it is valid or cannot be repaired."""
-    lost: list[InvalidValue] = []
-    made = repair(entry, form, lost)
-    if made is INVALID:
+    invalid_values: list[InvalidValue] = []
+    repaired = repair(entry, form, invalid_values)
+    if repaired is INVALID:
         return entry
-    for loss in lost:
-        if loss.value is not None:
-            report.add("dropped", f"`{loss.path}` dropped: invalid value for Azure Foundry", subject=loss.path)
-    return made
+    for invalid in invalid_values:
+        if invalid.value is not None:
+            report.add("dropped", f"`{invalid.path}` dropped: invalid value for Azure Foundry", subject=invalid.path)
+    return repaired
 
 
 def accepts_item(kind: str, item: JsonObject) -> bool:
@@ -89,9 +89,9 @@ def repair_item(item: JsonObject, kind: str, report: Report) -> JsonObject:
     for key in ("content", "output"):
         if isinstance(item.get(key), list):
             parts = cast("list[Any]", item[key])
-            made = [_repair_part(part, kind, report) for part in parts]
-            if any(a is not b for a, b in zip(made, parts, strict=True)):
-                item = {**item, key: made}
+            repaired = [_repair_part(part, kind, report) for part in parts]
+            if any(a is not b for a, b in zip(repaired, parts, strict=True)):
+                item = {**item, key: repaired}
     return item
 
 
@@ -116,18 +116,18 @@ def validate_tool(tool: JsonObject) -> None:
         _validate_namespace(tool)
     if kind in _CLIENT_TOOL_TYPES or kind not in TOOLS:
         return
-    lost: list[InvalidValue] = []
-    repair(tool, TOOLS[kind], lost)
-    for loss in lost:
-        if loss.value is not None or loss.required:
-            raise InputError(f"invalid value for the tool {kind}: {json_type_name(loss.value)}", path=loss.path)
+    invalid_values: list[InvalidValue] = []
+    repair(tool, TOOLS[kind], invalid_values)
+    for invalid in invalid_values:
+        if invalid.value is not None or invalid.required:
+            raise InputError(f"invalid value for the tool {kind}: {json_type_name(invalid.value)}", path=invalid.path)
 
 
 def _validate_namespace(tool: JsonObject) -> None:
     if not isinstance(tool.get("description"), str | None):
         raise InputError(f"a string was expected, not {json_type_name(tool['description'])}", path="description")
-    for index, held in enumerate(cast("list[Any]", tool["tools"])):
-        kind = (object_or_none(held) or {}).get("type")
+    for index, entry in enumerate(cast("list[Any]", tool["tools"])):
+        kind = (object_or_none(entry) or {}).get("type")
         if kind and kind not in _NAMESPACE_TOOL_TYPES:
             raise InputError(
                 f"one of {', '.join(_NAMESPACE_TOOL_TYPES)} was expected, not {kind!r}", path=f"tools[{index}].type"
@@ -137,18 +137,18 @@ def _validate_namespace(tool: JsonObject) -> None:
 def _add_description(tool: JsonObject, report: Report) -> JsonObject:
     if tool["type"] != "namespace" or tool.get("description") is not None:
         return tool
-    report.add("tools", "added an empty description: required for a namespace", subject=str(tool.get("name")))
+    report.add("tools", "empty description added: required for a namespace", subject=str(tool.get("name")))
     return {**tool, "description": ""}
 
 
 def repair_tools(tools: list[Any], report: Report) -> list[Any]:
     """The declarations of known types without invalid fields."""
-    known = [tool for tool in tools if str((object_or_none(tool) or {}).get("type")) in TOOLS]
-    if len(known) < len(tools):
-        report.add("tools", "tools of types that Azure Foundry does not have dropped", subject="tools")
-    made = [_repair_object(_add_description(tool, report), TOOLS[tool["type"]], report) for tool in known]
-    same = len(made) == len(tools) and all(a is b for a, b in zip(made, tools, strict=True))
-    return tools if same else made
+    supported = [tool for tool in tools if str((object_or_none(tool) or {}).get("type")) in TOOLS]
+    if len(supported) < len(tools):
+        report.add("tools", "tools dropped: Azure Foundry does not have their types", subject="tools")
+    repaired = [_repair_object(_add_description(tool, report), TOOLS[tool["type"]], report) for tool in supported]
+    unchanged = len(repaired) == len(tools) and all(a is b for a, b in zip(repaired, tools, strict=True))
+    return tools if unchanged else repaired
 
 
 def repair_agent(agent: JsonObject, report: Report) -> JsonObject:
@@ -158,11 +158,11 @@ def repair_agent(agent: JsonObject, report: Report) -> JsonObject:
 def drop_invalid_body_fields(body: JsonObject, report: Report) -> JsonObject:
     """The body without fields that are invalid alone or in combination."""
     body = _repair_object(body, BODY, report)
-    against = {
+    conflicts = {
         "background": body.get("background") is True and body.get("store") is False,
         "stream_options": body.get("stream_options") is not None and body.get("stream") is not True,
     }
-    for name in (name for name, is_against in against.items() if is_against):
+    for name in (name for name, has_conflict in conflicts.items() if has_conflict):
         why = "background responses must be stored" if name == "background" else "`stream` is not set"
         report.add("adjusted", f"`{name}` dropped: {why}", subject=name)
         body = {key: value for key, value in body.items() if key != name}

@@ -82,23 +82,23 @@ def parse_types(
     table: Mapping[str, str | Mapping[str, str]], defined: Mapping[str, ObjectType] | None = None
 ) -> dict[str, ObjectType]:
     """Parse a table of types; a line may refer to earlier ones and to those in `defined`."""
-    read = dict(defined or {})
-    made: dict[str, ObjectType] = {}
+    known = dict(defined or {})
+    parsed: dict[str, ObjectType] = {}
     for name, entry in table.items():
         if isinstance(entry, str):
-            made[name] = _parse_object(entry, read)
+            parsed[name] = _parse_object(entry, known)
         else:
-            made[name] = ObjectType(by_type={kind: _parse_object(line, read) for kind, line in entry.items()})
-        read[name] = made[name]
-    return made
+            parsed[name] = ObjectType(by_type={kind: _parse_object(line, known) for kind, line in entry.items()})
+        known[name] = parsed[name]
+    return parsed
 
 
 def _parse_object(line: str, known: Mapping[str, ObjectType]) -> ObjectType:
     members: dict[str, tuple[Presence, FieldType]] = {}
     for field in line.split():
         name, _, notation = field.partition(":")
-        mark: Presence = "?" if name.endswith("?") else "!" if name.endswith("!") else ""
-        members[name.rstrip("?!")] = (mark, _parse_type(notation or "s", known))
+        presence: Presence = "?" if name.endswith("?") else "!" if name.endswith("!") else ""
+        members[name.rstrip("?!")] = (presence, _parse_type(notation or "s", known))
     return ObjectType(members)
 
 
@@ -127,8 +127,8 @@ def repair(value: Any, expected: FieldType, invalid: list[InvalidValue], path: s
     """The value without invalid droppable parts: the same object if valid, `INVALID` if not repairable."""
     match expected:
         case Scalar():
-            truth = isinstance(value, bool) and bool not in expected.types and object not in expected.types
-            return value if isinstance(value, expected.types) and not truth else INVALID
+            is_unexpected_bool = isinstance(value, bool) and bool not in expected.types and object not in expected.types
+            return value if isinstance(value, expected.types) and not is_unexpected_bool else INVALID
         case Literals():
             return value if isinstance(value, str) and value in expected.values else INVALID
         case AnyOf():
@@ -145,61 +145,65 @@ def repair(value: Any, expected: FieldType, invalid: list[InvalidValue], path: s
             )
 
 
-def _repair_list(value: list[Any], form: ListOf, lost: list[InvalidValue], path: str) -> Any:
+def _repair_list(value: list[Any], form: ListOf, invalid: list[InvalidValue], path: str) -> Any:
     kept: list[Any] = []
     for index, entry in enumerate(value):
-        made = repair(entry, form.entry, lost, f"{path}[{index}]")
-        if made is not INVALID:
-            kept.append(made)
+        repaired = repair(entry, form.entry, invalid, f"{path}[{index}]")
+        if repaired is not INVALID:
+            kept.append(repaired)
             continue
-        lost.append(InvalidValue(f"{path}[{index}]", entry, required=not form.can_drop))
+        invalid.append(InvalidValue(f"{path}[{index}]", entry, required=not form.can_drop))
         if not form.can_drop:
             return INVALID
-    same = len(kept) == len(value) and all(a is b for a, b in zip(kept, value, strict=True))
-    return value if same else kept
+    unchanged = len(kept) == len(value) and all(a is b for a, b in zip(kept, value, strict=True))
+    return value if unchanged else kept
 
 
-def _repair_any_of(value: Any, form: AnyOf, lost: list[InvalidValue], path: str) -> Any:
+def _repair_any_of(value: Any, form: AnyOf, invalid: list[InvalidValue], path: str) -> Any:
     """Repair by the alternative that drops the least."""
-    tried: list[tuple[bool, list[InvalidValue], Any]] = []
+    attempts: list[tuple[bool, list[InvalidValue], Any]] = []
     for option in form.types:
-        less: list[InvalidValue] = []
-        made = repair(value, option, less, path)
-        if made is value:
+        dropped: list[InvalidValue] = []
+        repaired = repair(value, option, dropped, path)
+        if repaired is value:
             return value
-        tried.append((made is INVALID, less, made))
-    misfit, less, made = min(tried, key=lambda one: (one[0], not one[1] if one[0] else len(one[1])))
-    lost += less
-    return INVALID if misfit else made
+        attempts.append((repaired is INVALID, dropped, repaired))
+    is_invalid, dropped, repaired = min(
+        attempts, key=lambda attempt: (attempt[0], not attempt[1] if attempt[0] else len(attempt[1]))
+    )
+    invalid += dropped
+    return INVALID if is_invalid else repaired
 
 
-def _repair_fields(value: JsonObject, form: ObjectType | MapOf, lost: list[InvalidValue], path: str) -> Any:
+def _repair_fields(value: JsonObject, form: ObjectType | MapOf, invalid: list[InvalidValue], path: str) -> Any:
     if isinstance(form, MapOf):
         form = ObjectType(dict.fromkeys(value, ("!", form.value)))
     if form.by_type is not None:
         kind = value.get("type")
         chosen = form.by_type.get(kind) if isinstance(kind, str) else None
         if chosen is None:
-            lost.append(InvalidValue(_join_path(path, "type"), kind, required=True))
+            invalid.append(InvalidValue(_join_path(path, "type"), kind, required=True))
             return INVALID
-        return _repair_fields(value, chosen, lost, path)
+        return _repair_fields(value, chosen, invalid, path)
     changes: JsonObject = {}
-    for name, (mark, member) in form.members.items():
+    for name, (presence, member) in form.members.items():
         if name not in value:
-            if not mark:
-                lost.append(InvalidValue(_join_path(path, name), None, required=True))
+            if not presence:
+                invalid.append(InvalidValue(_join_path(path, name), None, required=True))
                 return INVALID
             continue
-        made = repair(value[name], member, lost, _join_path(path, name))
-        if made is INVALID:
-            lost.append(InvalidValue(_join_path(path, name), value[name], mark != "?"))
-            if mark != "?":
+        repaired = repair(value[name], member, invalid, _join_path(path, name))
+        if repaired is INVALID:
+            invalid.append(InvalidValue(_join_path(path, name), value[name], presence != "?"))
+            if presence != "?":
                 return INVALID
-        if made is not value[name]:
-            changes[name] = made
+        if repaired is not value[name]:
+            changes[name] = repaired
     if not changes:
         return value
-    return {name: made for name, old in value.items() if (made := changes.get(name, old)) is not INVALID}
+    return {
+        name: repaired for name, original in value.items() if (repaired := changes.get(name, original)) is not INVALID
+    }
 
 
 def _join_path(path: str, key: str) -> str:

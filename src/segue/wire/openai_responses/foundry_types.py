@@ -204,7 +204,7 @@ _ITEM_TYPES = parse_types(
         },
     }
 )
-# AZF-03: a status is never null, whatever the schema of the type says.
+# AZF-03: a null status is rejected, even where the schema of the type allows it.
 _STATUS_FIELD = f"status?:{_STATUSES}"
 _CALLER_FIELD = "caller?:@caller|0"
 _CALL_FIELDS = f"call_id id?:s0 {_CALLER_FIELD}"

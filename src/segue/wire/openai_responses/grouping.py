@@ -1,7 +1,7 @@
 """Groups consecutive model items into one reply.
 
-The provider checks by item ids that reasoning is followed by the items made with it. So a reply in which an item id or
-reasoning is not valid is sent without any item ids and reasoning: its blocks are not intact.
+The provider checks that each reasoning item is followed by the items that the model made after it. So if an item id or
+the reasoning of a reply is invalid, the reply is sent without item ids and reasoning: its blocks are not intact.
 """
 
 from __future__ import annotations
@@ -26,10 +26,12 @@ class ReplyGroup:
         self._valid_ids = True
 
     def add(self, blocks: Iterable[Block], valid_id: bool) -> None:
-        made = list(blocks)
-        self._blocks += made
-        groundless = any(isinstance(block, Thinking) and not (block.signature or block.encrypted) for block in made)
-        self._valid_ids = self._valid_ids and valid_id and not groundless
+        new_blocks = list(blocks)
+        self._blocks += new_blocks
+        has_unsigned_reasoning = any(
+            isinstance(block, Thinking) and not (block.signature or block.encrypted) for block in new_blocks
+        )
+        self._valid_ids = self._valid_ids and valid_id and not has_unsigned_reasoning
 
     def has_reasoning(self, item_id: str) -> bool:
         """Whether the reply has the reasoning item with this id."""
@@ -75,6 +77,6 @@ def strip_ids(block: Block) -> Block:
         return block
     if isinstance(block, ToolCall) and block.native.intact and block.native.fragment.get("type") in CALL_TYPES:
         # Its output has the matching type, so the type is kept; only the id is removed.
-        unnamed = {key: value for key, value in block.native.fragment.items() if key != "id"}
-        return msgspec.structs.replace(block, native=Native(block.native.api, unnamed))
+        without_id = {key: value for key, value in block.native.fragment.items() if key != "id"}
+        return msgspec.structs.replace(block, native=Native(block.native.api, without_id))
     return _mark_not_intact(block)

@@ -125,8 +125,8 @@ def _memories(item: JsonObject) -> tuple[Block, ...] | None:
     results = _list_or_none(item.get("results"))
     if results is None:
         return None
-    found = [object_or_none((object_or_none(result) or {}).get("memory_item")) or {} for result in results]
-    return tuple(Text(content) for memory in found if isinstance(content := memory.get("content"), str))
+    memories = [object_or_none((object_or_none(result) or {}).get("memory_item")) or {} for result in results]
+    return tuple(Text(content) for memory in memories if isinstance(content := memory.get("content"), str))
 
 
 def _no_arguments(_item: JsonObject) -> Any:
@@ -218,7 +218,7 @@ def is_embedded(response: ToolResponse) -> bool:
 
 
 class OtherType(Struct, frozen=True):
-    """`side`: who made it; `none` for instructions to the API. `omit_reason`: why other APIs do not get it."""
+    """`side`: its speaker; `none` for instructions to the API. `omit_reason`: why other APIs do not get it."""
 
     side: Literal["ai", "human", "none"]
     text: Callable[[JsonObject], str] = lambda _item: ""
@@ -288,14 +288,14 @@ def parse_approval(item: JsonObject, context: ParseContext, *, valid_id: bool) -
     """An MCP approval request: it has no result; the approval response refers to its id."""
     approval_id = raw_id_or_none(item.get("id"))
     arguments, text = parse_arguments(item.get("arguments"))
-    whole = valid_id and approval_id is not None and context.is_valid_item(APPROVAL_REQUEST, item)
-    context.approval_ids.update([approval_id] if whole and approval_id is not None else [])
+    is_valid = valid_id and approval_id is not None and context.is_valid_item(APPROVAL_REQUEST, item)
+    context.approval_ids.update([approval_id] if is_valid and approval_id is not None else [])
     return ToolCall(
         _qualified_tool_name(item) or "",
         arguments,
         arguments_text=text,
         kind="hosted",
         origin=_approval_origin(approval_id, None, context),
-        native=context.native(item, whole),
+        native=context.native(item, is_valid),
         awaited=False,
     )

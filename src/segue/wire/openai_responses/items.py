@@ -95,8 +95,8 @@ def item_type(item: JsonObject) -> str:
     """The type of an item; messages and references may omit it."""
     kind = item_type_or_none(item)
     if kind is None:
-        seen = json_type_name(item.get("type"))
-        raise InputError(f"an item needs a `type` or a `role`; its type is {seen}", path="type")
+        found_type = json_type_name(item.get("type"))
+        raise InputError(f"an item needs a `type` or a `role`; its type is {found_type}", path="type")
     return kind
 
 
@@ -111,16 +111,16 @@ def item_type_or_none(item: JsonObject) -> str | None:
 
 def repeated_positions(items: Sequence[object]) -> frozenset[int]:
     """The positions of items that repeat an earlier one with the same id, whole or by reference (OAI-RESP-13)."""
-    known: dict[str, JsonObject] = {}
+    first_by_id: dict[str, JsonObject] = {}
     repeated: set[int] = set()
-    for place, item in enumerate(map(object_or_none, items)):
+    for position, item in enumerate(map(object_or_none, items)):
         item_id = raw_id_or_none(item.get("id")) if item is not None else None
         # The only id of a local shell output is the id of its call.
         if item is None or item_id is None or item.get("type") == "local_shell_call_output":
             continue
-        first = known.setdefault(item_id, item)
+        first = first_by_id.setdefault(item_id, item)
         if first is not item and (_is_same_item(first, item) or item_type_or_none(item) == "item_reference"):
-            repeated.add(place)
+            repeated.add(position)
     return frozenset(repeated)
 
 
@@ -134,7 +134,7 @@ def parse_items(
 ) -> list[Message]:
     """Parse items into messages. Items at `repeated` positions are duplicates."""
     messages: list[Message] = []
-    run = ReplyGroup(context)
+    group = ReplyGroup(context)
     for index, value in enumerate(items):
         try:
             item = require_object(value)
@@ -143,30 +143,30 @@ def parse_items(
             if index in repeated:
                 if side == "ai":
                     # OAI-RESP-08: repeated reasoning must belong to the same reply.
-                    run.add(
+                    group.add(
                         [parse_repeated(item, kind, context)],
-                        valid_id=kind != "reasoning" or run.has_reasoning(item["id"]),
+                        valid_id=kind != "reasoning" or group.has_reasoning(item["id"]),
                     )
                 else:
-                    messages += [*run.close(), Message("human", (parse_repeated(item, kind, context),))]
+                    messages += [*group.close(), Message("human", (parse_repeated(item, kind, context),))]
                 continue
             sound = context.accepts_id(kind, item) and (context.stored or kind != "item_reference")
             if side == "ai":
-                run.add(_parse_model_item(kind, item, context, valid_id=sound), sound)
+                group.add(_parse_model_item(kind, item, context, valid_id=sound), sound)
                 continue
-            messages += run.close()
+            messages += group.close()
             messages.append(_parse_input_item(kind, side, item, context, valid_id=sound))
         except InputError as error:
             raise error.with_prefix(f"{path}[{index}]") from None
-    return messages + run.close()
+    return messages + group.close()
 
 
 def parse_reply_items(items: Sequence[object], context: ParseContext) -> tuple[Block, ...]:
-    """The blocks of a reply; everything in it was made by the provider."""
+    """The blocks of a reply; all its calls with a result were run by the provider."""
     blocks: list[Block] = []
     for message in parse_items(items, context, "output"):
-        alone = [Opaque(str(message.native.fragment.get("type")), native=message.native)] if message.native else []
-        blocks += message.blocks or alone
+        fallback = [Opaque(str(message.native.fragment.get("type")), native=message.native)] if message.native else []
+        blocks += message.blocks or fallback
     answered = {block.origin.raw_id for block in blocks if isinstance(block, ToolResponse) and not block.hosted}
     return tuple(_mark_hosted(block, answered) for block in blocks)
 
@@ -273,16 +273,16 @@ def render_messages(messages: Sequence[Message], context: ResponsesContext) -> l
                 items += _render_text_message(message, "user", context)
             case "system":
                 items += _render_text_message(message, "developer", context)
-    mend = context.dialect.repair_item
-    if mend is not None:
-        items = [mend(item, item_type(item), context.report) for item in items]
+    repair_item = context.dialect.repair_item
+    if repair_item is not None:
+        items = [repair_item(item, item_type(item), context.report) for item in items]
     # OAI-RESP-14: `compaction_trigger` must be the last item.
-    late = [item for item in items[:-1] if item.get("type") == "compaction_trigger"]
-    if late:
+    misplaced = [item for item in items[:-1] if item.get("type") == "compaction_trigger"]
+    if misplaced:
         context.report.add(
             "dropped", "compaction_trigger dropped: only allowed as the last item", subject="compaction_trigger"
         )
-    return [item for item in items if not any(item is one for one in late)] if late else items
+    return [item for item in items if not any(item is dropped for dropped in misplaced)] if misplaced else items
 
 
 def _render_text_message(message: Message, role: str, context: ResponsesContext) -> list[JsonObject]:
@@ -297,10 +297,8 @@ def _render_text_message(message: Message, role: str, context: ResponsesContext)
     if native is not None and native.fragment.get("role") in _SPEAKERS:
         role = native.fragment["role"] if role != "user" else role
     rendered: JsonObject = {"role": role, "content": render_content(message.blocks, context)}
-    written = (
-        rendered if native is None else replace_modelled_fields(native.fragment, rendered, MESSAGE_KEYS - {"type"})
-    )
-    return [_report_dropped_id(written, native, context)]
+    item = rendered if native is None else replace_modelled_fields(native.fragment, rendered, MESSAGE_KEYS - {"type"})
+    return [_report_dropped_id(item, native, context)]
 
 
 def _is_message(fragment: Mapping[str, Any]) -> bool:
@@ -308,7 +306,7 @@ def _is_message(fragment: Mapping[str, Any]) -> bool:
 
 
 def _drop_repeated_id(item: JsonObject, context: ResponsesContext) -> JsonObject:
-    """The item without its id if that is invalid or was used before (OAI-RESP-13)."""
+    """Drop the item's id if it is invalid or was used before (OAI-RESP-13)."""
     kind, item_id = item_type_or_none(item) or "", item.get("id")
     if kind == "additional_tools" and item.get("role") != "developer":
         item = {**item, "role": "developer"}
@@ -321,11 +319,14 @@ def _drop_repeated_id(item: JsonObject, context: ResponsesContext) -> JsonObject
 
 
 def _report_dropped_id(item: JsonObject, native: Native | None, context: ResponsesContext) -> JsonObject:
-    """The item; a dropped id is reported."""
-    given = native.fragment.get("id") if native is not None else None
-    if given is not None and item.get("id") != given and item.get("type") != "local_shell_call_output":
+    """Report the item's id if it was dropped; returns the item."""
+    original_id = native.fragment.get("id") if native is not None else None
+    if original_id is not None and item.get("id") != original_id and item.get("type") != "local_shell_call_output":
         context.report.add(
-            "dropped", "item id dropped: it is invalid or used by another item", subject=str(given), fault="projection"
+            "dropped",
+            "item id dropped: it is invalid or used by another item",
+            subject=str(original_id),
+            fault="projection",
         )
     return item
 
@@ -349,14 +350,14 @@ def render_reply_items(blocks: Sequence[Block], context: ResponsesContext) -> li
         context.report.add("reasoning", "repeated reply sent without item ids and reasoning")
         blocks = [strip_ids(block) for block in blocks if not isinstance(block, Thinking)]
     items: list[JsonObject] = []
-    before: Block | None = None
+    previous: Block | None = None
     for block in blocks:
-        whole = join_parts(items[-1], before, block, context) if before is not None and items else None
-        if whole is not None:
-            items[-1] = whole
+        joined = join_parts(items[-1], previous, block, context) if previous is not None and items else None
+        if joined is not None:
+            items[-1] = joined
         else:
             items += _render_block(block, context)
-        before = block
+        previous = block
     context.used_item_ids.update(item["id"] for item in items if isinstance(item.get("id"), str))
     return items
 
@@ -368,32 +369,32 @@ def _own_item_id(block: Block, context: ResponsesContext) -> str | None:
 
 def _render_block(block: Block, context: ResponsesContext) -> list[JsonObject]:
     own_native = context.own_native(block.native)
-    own = cast("JsonObject", own_native.fragment) if own_native is not None and own_native.intact else None
+    original = cast("JsonObject", own_native.fragment) if own_native is not None and own_native.intact else None
     match block:
         case ToolCall(kind="hosted"):
             text = TEXTS.hosted_call.format(tool=block.name, arguments=encode_json_text(block.arguments))
-            return [own if own is not None else assistant_message(text)]
+            return [original if original is not None else assistant_message(text)]
         case ToolCall():
             return [_report_dropped_id(render_call(block, context), own_native, context)]
         case ToolResponse():
-            return [] if own is None or is_embedded(block) else [own]
+            return [] if original is None or is_embedded(block) else [original]
         case Thinking():
-            return [own if own is not None else render_reasoning(block, own_native)]
+            return [original if original is not None else render_reasoning(block, own_native)]
         case Text():
             return [
-                own
-                if own is not None
+                original
+                if original is not None
                 else _report_dropped_id(render_text(block, own_native, context), own_native, context)
             ]
-        case Opaque() if own is not None or (own_native is not None and is_reference(block)):
-            return _render_other(block, own, context)
+        case Opaque() if original is not None or (own_native is not None and is_reference(block)):
+            return _render_other(block, original, context)
         case _:
             return [assistant_message(str(render_part(block, context).get("text", "")))]
 
 
-def _render_other(block: Opaque, own: JsonObject | None, context: ResponsesContext) -> list[JsonObject]:
+def _render_other(block: Opaque, original: JsonObject | None, context: ResponsesContext) -> list[JsonObject]:
     # OAI-RESP-10, OAI-RESP-13
-    if own is None or (is_reference(block) and own["id"] in context.used_item_ids):
+    if original is None or (is_reference(block) and original["id"] in context.used_item_ids):
         context.report.add("dropped", "item_reference dropped: the item is not available", subject=block.text)
         return []
-    return [_drop_repeated_id(own, context)]
+    return [_drop_repeated_id(original, context)]

@@ -115,11 +115,13 @@ def _parse_reasoning(value: JsonObject | None, dialect: ResponsesDialect) -> Rea
         option = (value or {}).get(key)
         if option is not None and not isinstance(option, str):
             raise InputError(f"a string was expected, not {json_type_name(option)}", path=f"reasoning.{key}")
-    given = (value or {}).get("effort")
-    effort: Effort | None = next((known for known in _EFFORTS if known == given), None)
-    if given is not None and effort is None and not dialect.vendor_options:
+    raw_effort = (value or {}).get("effort")
+    effort: Effort | None = next((candidate for candidate in _EFFORTS if candidate == raw_effort), None)
+    if raw_effort is not None and effort is None and not dialect.vendor_options:
         # AZF-03: the list of efforts is closed there.
-        raise InputError(f"unknown effort {given!r}; expected one of {', '.join(_EFFORTS)}", path="reasoning.effort")
+        raise InputError(
+            f"unknown effort {raw_effort!r}; expected one of {', '.join(_EFFORTS)}", path="reasoning.effort"
+        )
     return None if effort is None else Reasoning(enabled=False if effort == "none" else None, effort=effort)
 
 
@@ -220,20 +222,20 @@ def _render_format(form: ResponseFormat) -> JsonObject:
         case "json":
             return {"type": "json_object"}
         case "schema":
-            written: JsonObject = {
+            rendered: JsonObject = {
                 "type": "json_schema",
                 "name": NameRule().project(form.name or "response"),
                 "schema": form.schema,
             }
-            return written if form.strict is None else {**written, "strict": form.strict}
+            return rendered if form.strict is None else {**rendered, "strict": form.strict}
 
 
 def project_allowed_tools(choice: JsonObject, project_name: Callable[[str], str]) -> JsonObject:
     """`allowed_tools` with projected tool names; the same object if they do not change."""
     entries = cast("list[object]", choice["tools"]) if isinstance(choice.get("tools"), list) else []
     projected = [_project_entry(entry, project_name) for entry in entries]
-    same = all(a is b for a, b in zip(projected, entries, strict=True))
-    return choice if same else {**choice, "tools": projected}
+    unchanged = all(a is b for a, b in zip(projected, entries, strict=True))
+    return choice if unchanged else {**choice, "tools": projected}
 
 
 def _project_entry(value: object, project_name: Callable[[str], str]) -> object:

@@ -61,7 +61,7 @@ def parse_parts(value: object, side: Side, path: str, dialect: ResponsesDialect 
 def parse_part(part: JsonObject, side: Side, dialect: ResponsesDialect) -> Block:
     kind = part.get("type")
     if not isinstance(kind, str):
-        raise InputError(f"a part needs a `type` of text, not {json_type_name(kind)}", path="type")
+        raise InputError(f"a part's `type` must be a string, not {json_type_name(kind)}", path="type")
     if kind in _TEXT_PART_TYPES:
         return Text(_parse_text(part, "text"), native=Native(dialect.name, part, kind == TEXT_TYPES[side]))
     if kind == "refusal":
@@ -86,9 +86,9 @@ def _parse_media(kind: str, part: JsonObject, dialect: ResponsesDialect) -> Medi
     match kind:
         case "input_image" | "image_url":
             # An object with the URL is the Chat Completions form.
-            inner = object_or_none(part.get("image_url"))
-            url = part.get("image_url") if inner is None else inner.get("url")
-            return parse_image_url(part, url, dialect, intact=kind == "input_image" and inner is None)
+            url_object = object_or_none(part.get("image_url"))
+            url = part.get("image_url") if url_object is None else url_object.get("url")
+            return parse_image_url(part, url, dialect, intact=kind == "input_image" and url_object is None)
         case "input_file":
             return _parse_file(part, dialect)
         case "input_audio":
@@ -119,10 +119,10 @@ def _parse_file(part: JsonObject, dialect: ResponsesDialect) -> Media | None:
     data, url, file_id = (string_or_none(part.get(key)) for key in ("file_data", "file_url", "file_id"))
     if data is None and url is None and file_id is None:
         return None
-    mime, inner = split_data_url(data) if data is not None else (None, None)
+    mime, decoded = split_data_url(data) if data is not None else (None, None)
     name = string_or_none(part.get("filename"))
     is_valid = _has_valid_sources(part, "file_data", "file_url", "file_id")
-    return Media("document", mime, inner or data, url, file_id, name, native=Native(dialect.name, part, is_valid))
+    return Media("document", mime, decoded or data, url, file_id, name, native=Native(dialect.name, part, is_valid))
 
 
 def _has_valid_sources(part: JsonObject, *keys: str) -> bool:
@@ -194,8 +194,8 @@ def _render_media(media: Media, context: ResponsesContext) -> JsonObject | None:
     if media.kind == "image":
         detail = (media.extra or {}).get("detail", "auto")
         if media.data is None and media.url is None:
-            held = {"type": "input_image", "detail": detail, "file_id": media.file_id}
-            return held if _is_provider_file(media, context) else None
+            part = {"type": "input_image", "detail": detail, "file_id": media.file_id}
+            return part if _is_provider_file(media, context) else None
         url = media.url if media.data is None else data_url(media.mime or "image/png", media.data)
         return {"type": "input_image", "detail": detail, "image_url": url}
     if media.kind != "document":

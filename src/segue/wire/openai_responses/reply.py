@@ -80,8 +80,8 @@ def parse_reply(body: Mapping[str, Any], dialect: ResponsesDialect) -> Reply:
 
 
 def _parse_timestamp(value: object) -> int | None:
-    moment = number_or_none(value)
-    return None if moment is None else int(moment)
+    timestamp = number_or_none(value)
+    return None if timestamp is None else int(timestamp)
 
 
 def _parse_raw_finish(body: Mapping[str, Any]) -> str | None:
@@ -94,21 +94,21 @@ def _parse_finish(body: Mapping[str, Any], blocks: Sequence[Block]) -> Finish:
     if status == "incomplete":
         reason = (object_or_none(body.get("incomplete_details")) or {}).get("reason")
         return _REASONS.get(reason, "length") if isinstance(reason, str) else "length"
-    called = any(isinstance(block, ToolCall) and block.kind != "hosted" for block in blocks)
-    return _STATUSES.get(status, "tool_calls" if called else "stop")
+    has_calls = any(isinstance(block, ToolCall) and block.kind != "hosted" for block in blocks)
+    return _STATUSES.get(status, "tool_calls" if has_calls else "stop")
 
 
 def _parse_usage(usage: JsonObject | None) -> Usage | None:
     if usage is None:
         return None
-    read = object_or_none(usage.get("input_tokens_details")) or {}
-    written = object_or_none(usage.get("output_tokens_details")) or {}
+    input_details = object_or_none(usage.get("input_tokens_details")) or {}
+    output_details = object_or_none(usage.get("output_tokens_details")) or {}
     return Usage(
         input=_token_count(usage, "input_tokens"),
         output=_token_count(usage, "output_tokens"),
-        cache_read=_token_count(read, "cached_tokens"),
-        cache_write=_token_count(read, "cache_write_tokens"),
-        reasoning=_token_count(written, "reasoning_tokens"),
+        cache_read=_token_count(input_details, "cached_tokens"),
+        cache_write=_token_count(input_details, "cache_write_tokens"),
+        reasoning=_token_count(output_details, "reasoning_tokens"),
     )
 
 
@@ -150,12 +150,12 @@ def render_reply(reply: Reply, render_context: RenderContext, dialect: Responses
 def _drop_broken_calls(reply: Reply, own_native: Native) -> JsonObject | None:
     """A broken response without the calls that are not in the reply; None if the remaining calls do not match."""
     call_ids = {call.raw_id for call in reply.calls}
-    given = cast("list[JsonObject]", own_native.fragment["output"])
+    items = cast("list[JsonObject]", own_native.fragment["output"])
     kept = [
-        item for item in given if item_type(item) not in _CALL_ITEM_TYPES or item.get("call_id") in (None, *call_ids)
+        item for item in items if item_type(item) not in _CALL_ITEM_TYPES or item.get("call_id") in (None, *call_ids)
     ]
-    same = sum(item_type(item) in _CALL_ITEM_TYPES for item in kept) == len(reply.calls)
-    return {**own_native.fragment, "output": kept} if same else None
+    matches_reply = sum(item_type(item) in _CALL_ITEM_TYPES for item in kept) == len(reply.calls)
+    return {**own_native.fragment, "output": kept} if matches_reply else None
 
 
 def derive_response_id(given: str | None, dialect: ResponsesDialect, *seed: str) -> str:
@@ -194,13 +194,14 @@ def render_ending(finish: Finish, cause: str | None = None) -> JsonObject:
 
 def _render_same_api(reply: Reply, fragment: Mapping[str, Any], context: ResponsesContext) -> JsonObject:
     """The original reply with projected call ids and names."""
-    given = cast("list[JsonObject]", fragment["output"])
+    original_items = cast("list[JsonObject]", fragment["output"])
     calls = iter(reply.calls)
     items = [
-        _project_item(item, next(calls), context) if item_type(item) in _CALL_ITEM_TYPES else item for item in given
+        _project_item(item, next(calls), context) if item_type(item) in _CALL_ITEM_TYPES else item
+        for item in original_items
     ]
-    same = all(a is b for a, b in zip(items, given, strict=True))
-    return cast("JsonObject", fragment) if same else {**fragment, "output": items}
+    unchanged = all(a is b for a, b in zip(items, original_items, strict=True))
+    return cast("JsonObject", fragment) if unchanged else {**fragment, "output": items}
 
 
 def _project_item(item: JsonObject, call: ToolCall, context: ResponsesContext) -> JsonObject:
@@ -245,7 +246,7 @@ def render_part(text: Text) -> JsonObject:
 
 
 def render_item(block: Block, suffix: str, state: str, context: ResponsesContext) -> list[JsonObject]:
-    """The items of a non-text block, with ids of this suffix; none if the API cannot show it."""
+    """The items of a non-text block, with ids of this suffix; none if the API cannot represent it."""
     is_own = context.own_native(block.native) is not None
     if isinstance(block, Thinking):
         summary = [{"type": "summary_text", "text": block.text}] if block.text else []
@@ -267,8 +268,8 @@ def render_item(block: Block, suffix: str, state: str, context: ResponsesContext
         )
     (item,) = render_reply_items([block], context)
     prefix = "ctc" if item["type"] == "custom_tool_call" else "fc"
-    named: JsonObject = {"id": f"{prefix}{suffix}", **item}
-    return [named if prefix == "ctc" else {**named, "status": state}]
+    with_id: JsonObject = {"id": f"{prefix}{suffix}", **item}
+    return [with_id if prefix == "ctc" else {**with_id, "status": state}]
 
 
 def _render_as_text(block: Block, context: ResponsesContext) -> Text:

@@ -64,8 +64,10 @@ def parse_request(body: Mapping[str, Any], dialect: ResponsesDialect) -> Request
     # OAI-RESP-10: earlier items may have been stored.
     stored = body.get("store") is not False or _previous_state(body, dialect) is not None
     repeated = repeated_positions(items)
-    once = [item for place, item in enumerate(items) if place not in repeated] if repeated else items
-    context = create_parse_context(once, model, dialect, names=namespaced_names_by_bare_name(declared), stored=stored)
+    unique_items = [item for position, item in enumerate(items) if position not in repeated] if repeated else items
+    context = create_parse_context(
+        unique_items, model, dialect, names=namespaced_names_by_bare_name(declared), stored=stored
+    )
     context.continues = context.has_references or _previous_state(body, dialect) is not None
     return Request(
         pair(parse_items(items, context, repeated=repeated)),
@@ -79,16 +81,16 @@ def parse_request(body: Mapping[str, Any], dialect: ResponsesDialect) -> Request
 
 
 def _input_items(body: Mapping[str, Any], dialect: ResponsesDialect) -> Sequence[object]:
-    given = body.get("input")
-    if isinstance(given, str):
-        return [{"role": "user", "content": given}]
-    if given is None:
+    value = body.get("input")
+    if isinstance(value, str):
+        return [{"role": "user", "content": value}]
+    if value is None:
         if _previous_state(body, dialect) is None and not isinstance(body.get("prompt"), dict):
             raise InputError("a string or a list of items was expected", path="input")
         return []
-    if not isinstance(given, list):
-        raise InputError(f"a string or a list of items was expected, not {json_type_name(given)}", path="input")
-    return cast("list[object]", given)
+    if not isinstance(value, list):
+        raise InputError(f"a string or a list of items was expected, not {json_type_name(value)}", path="input")
+    return cast("list[object]", value)
 
 
 def create_parse_context(
@@ -141,17 +143,19 @@ def _previous_state(body: Mapping[str, Any], dialect: ResponsesDialect) -> str |
     """The stored response or conversation that precedes the items of the body."""
     conversation = object_or_none(body.get("conversation"))
     previous = string_or_none(body.get("previous_response_id")) or ""
-    held = (previous if dialect.is_response_id(previous) else None) or string_or_none(body.get("conversation"))
-    if held or conversation is None:
-        return held or None
+    state = (previous if dialect.is_response_id(previous) else None) or string_or_none(body.get("conversation"))
+    if state or conversation is None:
+        return state or None
     return string_or_none(conversation.get("id")) or "a stored conversation"
 
 
 def _referenced_ids(items: Sequence[object]) -> list[str]:
     """Ids of referenced stored items that may be calls or outputs."""
     entries = [entry for entry in map(object_or_none, items) if entry is not None]
-    named = [entry.get("id") for entry in entries if item_type_or_none(entry) == "item_reference"]
-    return [name for name in named if isinstance(name, str) and name and not name.startswith(("msg", "rs"))]
+    ids = [entry.get("id") for entry in entries if item_type_or_none(entry) == "item_reference"]
+    return [
+        item_id for item_id in ids if isinstance(item_id, str) and item_id and not item_id.startswith(("msg", "rs"))
+    ]
 
 
 def _stored_state(body: Mapping[str, Any], items: Sequence[object], dialect: ResponsesDialect) -> str | None:
@@ -261,20 +265,20 @@ def _project_item_tools(items: list[JsonObject], tools: Sequence[Tool], context:
 
 
 def _project_item(item: JsonObject, context: ResponsesContext) -> JsonObject:
-    given = item.get("tools")
-    if item.get("type") not in DECLARING_TYPES or not isinstance(given, list):
+    tools = item.get("tools")
+    if item.get("type") not in DECLARING_TYPES or not isinstance(tools, list):
         return item
-    projected = project_tools(cast("list[Any]", given), context)
-    same = all(a is b for a, b in zip(projected, cast("list[Any]", given), strict=True))
-    return item if same else {**item, "tools": projected}
+    projected = project_tools(cast("list[Any]", tools), context)
+    unchanged = all(a is b for a, b in zip(projected, cast("list[Any]", tools), strict=True))
+    return item if unchanged else {**item, "tools": projected}
 
 
 def _replace_list(body: JsonObject, key: str, items: list[Any]) -> None:
-    """Replace a list only if one of its items is another object than before."""
-    given = cast("list[object]", body[key]) if isinstance(body.get(key), list) else None
-    if given is not None and len(given) == len(items) and all(a is b for a, b in zip(items, given, strict=True)):
+    """Replace a list only if its items are not the same objects."""
+    current = cast("list[object]", body[key]) if isinstance(body.get(key), list) else None
+    if current is not None and len(current) == len(items) and all(a is b for a, b in zip(items, current, strict=True)):
         return
-    if items or given is not None or key in body:
+    if items or current is not None or key in body:
         body[key] = items
 
 
@@ -284,20 +288,20 @@ def _merge_options(transcript: Transcript, original: Mapping[str, Any], context:
     custom = _custom_names(request.tools)
     options = transcript.options
     if transcript.model != request.model:
-        everything = declared | {tool.name for tool in request.tools}
-        options = fit_options(options, parse_model(transcript.model), everything, context)
-    before = render_options(request.options, str, custom, original)
-    after = render_options(
+        all_names = declared | {tool.name for tool in request.tools}
+        options = fit_options(options, parse_model(transcript.model), all_names, context)
+    original_options = render_options(request.options, str, custom, original)
+    new_options = render_options(
         options, lambda name: context.project_name(name) if name in declared else name, custom, original
     )
     if request.model is not None:
-        before["model"] = request.model
+        original_options["model"] = request.model
     if transcript.model is not None:
-        after["model"] = transcript.model
-    body = merge_changes(original, before, after)
+        new_options["model"] = transcript.model
+    body = merge_changes(original, original_options, new_options)
     for key in ("reasoning", "text"):
-        inner = object_or_none(original.get(key))
-        if inner is not None and before.get(key) != after.get(key):
-            kept = merge_changes(inner, before.get(key, {}), after.get(key, {}))
-            body = {**body, key: kept} if kept else {name: value for name, value in body.items() if name != key}
+        original_value = object_or_none(original.get(key))
+        if original_value is not None and original_options.get(key) != new_options.get(key):
+            merged = merge_changes(original_value, original_options.get(key, {}), new_options.get(key, {}))
+            body = {**body, key: merged} if merged else {name: value for name, value in body.items() if name != key}
     return body

@@ -83,8 +83,8 @@ _TYPES_WITHOUT_STATUS = frozenset(
 
 def has_required_fields(kind: str, item: JsonObject) -> bool:
     """Whether an item has the required fields of its type. Unknown types have none."""
-    needs = _REQUIRED_FIELDS.get(kind, {})
-    if not all(key in item and isinstance(item[key], forms) for key, forms in needs.items()):
+    required = _REQUIRED_FIELDS.get(kind, {})
+    if not all(key in item and isinstance(item[key], types) for key, types in required.items()):
         return False
     return _has_valid_output(kind, item.get("output")) and has_valid_status(kind, item)
 

@@ -26,7 +26,7 @@ _REFUSAL = TextKind("message", "content", "refusal", "refusal")
 _REASONING = TextKind("reasoning", "content", "reasoning_text")
 _SUMMARY = TextKind("reasoning", "summary", "summary_text", index_key="summary_index")
 _TEXT_KIND_BY_PART: dict[object, TextKind] = {
-    family.part_type: family for family in (_TEXT, _REFUSAL, _REASONING, _SUMMARY)
+    text_kind.part_type: text_kind for text_kind in (_TEXT, _REFUSAL, _REASONING, _SUMMARY)
 }
 _TEXT_KIND_BY_EVENT = {
     "output_text": _TEXT,
@@ -37,7 +37,7 @@ _TEXT_KIND_BY_EVENT = {
     "reasoning": _REASONING,
     "reasoning_summary": _SUMMARY,
 }
-_TEXT_KIND_BY_DELTA = {f"response.{name}.delta": family for name, family in _TEXT_KIND_BY_EVENT.items()}
+_TEXT_KIND_BY_DELTA = {f"response.{name}.delta": text_kind for name, text_kind in _TEXT_KIND_BY_EVENT.items()}
 _ITEM_TYPE_BY_EVENT = {
     "function_call_arguments": "function_call",
     "custom_tool_call_input": "custom_tool_call",
@@ -62,44 +62,46 @@ class ResponsesReader(PayloadReader):
 
     def _build_handlers(self) -> dict[str, Callable[[JsonObject], None]]:
         items = self._items
-        readers: dict[str, Callable[[JsonObject], None]] = {
+        handlers: dict[str, Callable[[JsonObject], None]] = {
             "response.output_item.added": items.on_item_added,
             "response.output_item.done": items.on_item_done,
             "response.output_text.annotation.added": partial(items.on_annotation, kind=_TEXT),
         }
-        for name, family in _TEXT_KIND_BY_EVENT.items():
-            readers[f"response.{name}.done"] = partial(items.on_text_done, kind=family)
-        for name, listed in (("content_part", "content"), ("reasoning_summary_part", "summary")):
+        for name, text_kind in _TEXT_KIND_BY_EVENT.items():
+            handlers[f"response.{name}.done"] = partial(items.on_text_done, kind=text_kind)
+        for name, list_key in (("content_part", "content"), ("reasoning_summary_part", "summary")):
             for state in ("added", "done"):
                 done = state == "done"
-                readers[f"response.{name}.{state}"] = partial(
-                    items.on_part, kinds=_TEXT_KIND_BY_PART, list_key=listed, done=done
+                handlers[f"response.{name}.{state}"] = partial(
+                    items.on_part, kinds=_TEXT_KIND_BY_PART, list_key=list_key, done=done
                 )
         for name, kind in _ITEM_TYPE_BY_EVENT.items():
-            readers[f"response.{name}.delta"] = partial(items.on_input_delta, kind=kind)
-            readers[f"response.{name}.done"] = partial(items.on_input_done, kind=kind, key=INPUT_KEYS.get(kind, "code"))
-        return readers
+            handlers[f"response.{name}.delta"] = partial(items.on_input_delta, kind=kind)
+            handlers[f"response.{name}.done"] = partial(
+                items.on_input_done, kind=kind, key=INPUT_KEYS.get(kind, "code")
+            )
+        return handlers
 
     def read(self, payload: JsonObject, name: str | None) -> None:
         kind = payload.get("type", name)
         if not isinstance(kind, str):
             self._read_response(payload, kind)
             return
-        family = _TEXT_KIND_BY_DELTA.get(kind)
-        reader = self._handlers.get(kind) if family is None else None
-        if not self.opened and (family or reader):
+        text_kind = _TEXT_KIND_BY_DELTA.get(kind)
+        handler = self._handlers.get(kind) if text_kind is None else None
+        if not self.opened and (text_kind or handler):
             self._open({})
-        if family is not None:
+        if text_kind is not None:
             if not self._ended:
-                self._items.on_text_delta(payload, family)
+                self._items.on_text_delta(payload, text_kind)
             return
         self._items.clear_current()
         if self.has_split_surrogates and not kind.endswith(".delta"):
             payload = to_plain_json(payload)
-        if reader is None:
+        if handler is None:
             self._read_response(payload, kind)
         elif not self._ended:
-            reader(payload)
+            handler(payload)
 
     def _read_response(self, payload: JsonObject, kind: object) -> None:
         """Events about the response as a whole."""
@@ -154,19 +156,19 @@ class ResponsesReader(PayloadReader):
         if not self._ended and not self.done:
             self._fail(ENDED_EARLY)
         status = self._response.get("status")
-        whole = self.error is None and status != "incomplete"
-        self._items.end_all(ended=whole)
+        is_complete = self.error is None and status != "incomplete"
+        self._items.end_all(ended=is_complete)
         if not self._ended:
-            self._response["status"] = "completed" if whole else "failed"
+            self._response["status"] = "completed" if is_complete else "failed"
         if self.error is not None and not self._response.get("error"):
             self._response["error"] = {"code": self.error.code or "server_error", "message": self.error.message}
         items = self._items.output()
-        body = {**self._response, "output": [_close_status(item.fragment, whole=whole) for item in items]}
+        body = {**self._response, "output": [_close_status(item.fragment, is_complete=is_complete) for item in items]}
         calls = [call for item in items for call in item.emitted_calls]
         return self.emit_finish(with_streamed_calls(parse_reply(body, dialect=self._dialect), calls))
 
 
-def _close_status(item: JsonObject, *, whole: bool) -> JsonObject:
+def _close_status(item: JsonObject, *, is_complete: bool) -> JsonObject:
     """The item with its final status: `in_progress` becomes `incomplete` if the reply is not complete."""
-    ongoing = item.get("status") == "in_progress" and not whole
+    ongoing = item.get("status") == "in_progress" and not is_complete
     return {**item, "status": "incomplete"} if ongoing else item

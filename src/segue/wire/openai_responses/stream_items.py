@@ -52,45 +52,45 @@ class ItemAssembler:
         if item is None:
             return
         index, item_id = payload.get("output_index"), item.get("id")
-        known = self._lookup.find_for_state(item, index)
-        if known.fragment and item_id is not None and known.fragment.get("id") not in (None, item_id):
+        existing = self._lookup.find_for_state(item, index)
+        if existing.fragment and item_id is not None and existing.fragment.get("id") not in (None, item_id):
             # The server gives all items this index.
-            known = self._lookup.create(known.kind, index, item_id)
-        if known.ended:
+            existing = self._lookup.create(existing.kind, index, item_id)
+        if existing.ended:
             return
-        known.fragment = {**known.fragment, **item}
-        if known.kind in _CALL_TYPES:
-            self._begin_call(known)
+        existing.fragment = {**existing.fragment, **item}
+        if existing.kind in _CALL_TYPES:
+            self._begin_call(existing)
 
     def on_text_delta(self, payload: JsonObject, kind: TextKind) -> None:
         text = payload.get("delta")
         if not isinstance(text, str):
             return
-        at = (payload.get("item_id"), payload.get("output_index"), payload.get(kind.index_key), kind.part_type)
-        if at == self._current_key and self._current is not None:
+        position = (payload.get("item_id"), payload.get("output_index"), payload.get(kind.index_key), kind.part_type)
+        if position == self._current_key and self._current is not None:
             item, part = self._current
             if not payload.get("logprobs"):
-                self._expect(text, partial(self._append_text, item, part))
+                self._set_delta_template(text, partial(self._append_text, item, part))
         else:
-            item = self._lookup.find_or_create(at[0], at[1], kind.item_type)
+            item = self._lookup.find_or_create(position[0], position[1], kind.item_type)
             if item.ended:
                 return
-            part = self._get_part(item, at[2], kind)
-            self._current_key, self._current = at, (item, part)
+            part = self._get_part(item, position[2], kind)
+            self._current_key, self._current = position, (item, part)
         logprobs = payload.get("logprobs")
         if logprobs and isinstance(logprobs, list):
-            given = cast("list[object]", logprobs)
-            given = cast("list[object]", to_plain_json(given)) if self._reader.has_split_surrogates else given
-            part.logprobs += given
-            self._append_text(item, part, text, {"logprobs": given})
+            values = cast("list[object]", logprobs)
+            values = cast("list[object]", to_plain_json(values)) if self._reader.has_split_surrogates else values
+            part.logprobs += values
+            self._append_text(item, part, text, {"logprobs": values})
         elif text:
             self._append_text(item, part, text)
 
     def clear_current(self) -> None:
-        """Forget the current text: the next event is not one of its deltas."""
+        """Clear the current text: the next event is not one of its deltas."""
         self._current = None
 
-    def _expect(self, text: str, emit: Callable[[str], object]) -> None:
+    def _set_delta_template(self, text: str, emit: Callable[[str], object]) -> None:
         self._reader.set_delta_template("delta", text, emit)
 
     def on_text_done(self, payload: JsonObject, kind: TextKind) -> None:
@@ -103,17 +103,17 @@ class ItemAssembler:
         """`content_part.added` and `.done`, and those of summaries."""
         fragment = object_or_none(payload.get("part")) or {}
         kind = fragment.get("type")
-        family = kinds.get(kind) if isinstance(kind, str) else None
-        if family is None or family.list_key != list_key:
+        text_kind = kinds.get(kind) if isinstance(kind, str) else None
+        if text_kind is None or text_kind.list_key != list_key:
             return
-        item = self._lookup.find_or_create(payload.get("item_id"), payload.get("output_index"), family.item_type)
+        item = self._lookup.find_or_create(payload.get("item_id"), payload.get("output_index"), text_kind.item_type)
         if item.ended:
             return
-        part = self._get_part(item, payload.get(family.index_key), family)
+        part = self._get_part(item, payload.get(text_kind.index_key), text_kind)
         part.fragment = {**part.fragment, **fragment}
         if done:
-            self._append_missing_text(item, part, fragment.get(family.text_key))
-        elif family.item_type == "message":
+            self._append_missing_text(item, part, fragment.get(text_kind.text_key))
+        elif text_kind.item_type == "message":
             self._begin_text(item, part)
 
     def on_annotation(self, payload: JsonObject, kind: TextKind) -> None:
@@ -138,7 +138,7 @@ class ItemAssembler:
         if not item.ended:
             self._append_input(item, arguments_to_text(text))
             if isinstance(text, str) and item.block_index is not None:
-                self._expect(text, partial(self._append_input, item))
+                self._set_delta_template(text, partial(self._append_input, item))
 
     def on_input_done(self, payload: JsonObject, kind: str, key: str) -> None:
         item = self._lookup.find_or_create(payload.get("item_id"), payload.get("output_index"), kind)
@@ -153,20 +153,20 @@ class ItemAssembler:
 
     def _begin_text(self, item: PartialItem, part: PartialPart) -> int:
         if part.block_index is None:
-            for other in item.parts.values():
-                if other.block_index is not None and not other.closed:
-                    self._close_part(item, other)
-            begun = Text("", refusal=part.kind.part_type == "refusal", native=self._native(item, type="message"))
-            part.block_index = self._reader.start(begun)
+            for other_part in item.parts.values():
+                if other_part.block_index is not None and not other_part.closed:
+                    self._close_part(item, other_part)
+            block = Text("", refusal=part.kind.part_type == "refusal", native=self._native(item, type="message"))
+            part.block_index = self._reader.start(block)
         return part.block_index
 
     def _append_text(self, item: PartialItem, part: PartialPart, text: str, extras: JsonObject | None = None) -> None:
         if part.closed:
             return
         if item.kind == "message":
-            place = part.block_index if part.block_index is not None else self._begin_text(item, part)
+            index = part.block_index if part.block_index is not None else self._begin_text(item, part)
             part.received.append(text)
-            self._reader.add_text(place, text, extras)
+            self._reader.add_text(index, text, extras)
             return
         first = not part.received
         part.received.append(text)
@@ -200,8 +200,8 @@ class ItemAssembler:
             return
         text = self._reader.finish_text(part.block_index)
         native = block.native
-        known = isinstance(block, Text)
-        self._reader.end(part.block_index, Text(text, part.kind.part_type == "refusal", native if known else None))
+        is_text = isinstance(block, Text)
+        self._reader.end(part.block_index, Text(text, part.kind.part_type == "refusal", native if is_text else None))
 
     def _begin_call(self, item: PartialItem) -> None:
         """Begin a call as soon as its name and id are known."""
@@ -234,11 +234,11 @@ class ItemAssembler:
     def _append_missing_input(self, item: PartialItem, text: object) -> None:
         if text is None:
             return
-        whole, emitted = arguments_to_text(text), item.input()
-        if len(whole) > len(emitted) and whole.startswith(emitted):
+        full_text, emitted = arguments_to_text(text), item.input()
+        if len(full_text) > len(emitted) and full_text.startswith(emitted):
             if not item.received_input:
                 item.fragment = {key: value for key, value in item.fragment.items() if key != "arguments"}
-            self._append_input(item, whole[len(emitted) :])
+            self._append_input(item, full_text[len(emitted) :])
 
     # ---------------------------------------------------------------------------------------------------------- ending
 
@@ -269,14 +269,16 @@ class ItemAssembler:
 
     def _merge_input(self, item: PartialItem, final_item: JsonObject) -> JsonObject:
         key = INPUT_KEYS[str(item.kind)]
-        given = final_item.get(key)
-        self._append_missing_input(item, given)
+        final_input = final_item.get(key)
+        self._append_missing_input(item, final_input)
         emitted = item.input()
-        if not emitted or given == emitted:
+        if not emitted or final_input == emitted:
             return final_item
         # The emitted arguments differ from the final ones.
-        same = item.kind != "custom_tool_call" and _parse_value(emitted) == _parse_value(arguments_to_text(given))
-        item.is_inconsistent = bool(given) and not same
+        is_equivalent = item.kind != "custom_tool_call" and _parse_value(emitted) == _parse_value(
+            arguments_to_text(final_input)
+        )
+        item.is_inconsistent = bool(final_input) and not is_equivalent
         return {**final_item, key: emitted}
 
     def _covers_emitted(self, item: PartialItem, final_item: JsonObject) -> bool:
@@ -287,29 +289,29 @@ class ItemAssembler:
         )
 
     def _merge_parts(self, item: PartialItem, final_item: JsonObject, list_key: str) -> JsonObject:
-        given = final_item.get(list_key)
-        parts = cast("list[object]", given) if isinstance(given, list) else []
-        emitted = {number: part for (at, number), part in item.parts.items() if at == list_key}
+        final_parts = final_item.get(list_key)
+        parts = cast("list[object]", final_parts) if isinstance(final_parts, list) else []
+        emitted = {number: part for (part_list, number), part in item.parts.items() if part_list == list_key}
         if not emitted:
             return final_item
         if max(emitted) >= len(parts):
             emitted = dict(enumerate(emitted[number] for number in sorted(emitted)))
-        if not parts and isinstance(given, str) and given:
-            self._append_missing_text(item, emitted[min(emitted)], given)
-        settled: list[object] = []
+        if not parts and isinstance(final_parts, str) and final_parts:
+            self._append_missing_text(item, emitted[min(emitted)], final_parts)
+        merged: list[object] = []
         item.parts = {key: part for key, part in item.parts.items() if key[0] != list_key}
         for number in sorted({*range(len(parts)), *emitted}):
             entry = object_or_none(parts[number]) if number < len(parts) else None
             part = emitted.get(number)
             if part is None:
-                settled.append(parts[number])
+                merged.append(parts[number])
                 continue
             part.fragment = {**part.fragment, **(entry or {})}
             self._append_missing_text(item, part, (entry or {}).get(part.kind.text_key))
-            same = entry is not None and entry.get(part.kind.text_key) == part.text()
-            item.parts[list_key, len(settled)] = part
-            settled.append(entry if same else part.build())
-        return {**final_item, list_key: settled} if settled else final_item
+            unchanged = entry is not None and entry.get(part.kind.text_key) == part.text()
+            item.parts[list_key, len(merged)] = part
+            merged.append(entry if unchanged else part.build())
+        return {**final_item, list_key: merged} if merged else final_item
 
     def end_all(self, *, ended: bool) -> None:
         """End all open items: the response is complete, or was cut off."""
@@ -365,8 +367,8 @@ class ItemAssembler:
     def _end_other(self, item: PartialItem, block: Block, *, cut: bool, ended: bool) -> None:
         if isinstance(block, ToolCall) and block.kind != "hosted":
             text = arguments_text(block) if item.block_index is None else self._reader.finish_text(item.block_index)
-            whole = block.kind != "custom" and item.kind in INPUT_KEYS and bool(object_or_none(block.arguments))
-            if item.is_inconsistent or (cut and not whole):
+            is_complete = block.kind != "custom" and item.kind in INPUT_KEYS and bool(object_or_none(block.arguments))
+            if item.is_inconsistent or (cut and not is_complete):
                 block = msgspec.structs.replace(block, arguments=None, arguments_text=text, broken=True)
         if isinstance(block, ToolCall) and item.call is not None and item.block_index is not None:
             block = msgspec.structs.replace(block, id=item.call.id, name=item.call.name)

@@ -26,55 +26,55 @@ class ItemLookup:
         self._by_index: dict[int, PartialItem] = {}
 
     def _find(self, item_id: object, index: object, kind: str | None) -> PartialItem | None:
-        known = self._by_id.get(item_id) if isinstance(item_id, str) else None
-        if known is not None and known.kind in (kind, None):
-            return known
-        place = integer_or_none(index)
-        if place is not None:
-            known = self._by_index.get(place)
-            return known if known is not None and not known.ended and known.kind in (kind, None) else None
+        found = self._by_id.get(item_id) if isinstance(item_id, str) else None
+        if found is not None and found.kind in (kind, None):
+            return found
+        position = integer_or_none(index)
+        if position is not None:
+            found = self._by_index.get(position)
+            return found if found is not None and not found.ended and found.kind in (kind, None) else None
         last = (item for item in reversed(self.items) if not item.ended and item.kind in (kind, None))
-        return next(last, None) if known is None else None
+        return next(last, None) if found is None else None
 
     def find_or_create(self, item_id: object, index: object, kind: str | None) -> PartialItem:
-        known = self._find(item_id, index, kind)
-        if known is None:
-            known = PartialItem(kind, integer_or_none(index))
-            self.items.append(known)
-            if known.index is not None:
-                self._by_index[known.index] = known
-        if known.kind is None:
-            known.kind = kind
-        if isinstance(item_id, str) and item_id and known.id_count < _MAX_IDS and item_id not in self._by_id:
-            self._by_id[item_id] = known
-            known.id_count += 1
-        return known
+        item = self._find(item_id, index, kind)
+        if item is None:
+            item = PartialItem(kind, integer_or_none(index))
+            self.items.append(item)
+            if item.index is not None:
+                self._by_index[item.index] = item
+        if item.kind is None:
+            item.kind = kind
+        if isinstance(item_id, str) and item_id and item.id_count < _MAX_IDS and item_id not in self._by_id:
+            self._by_id[item_id] = item
+            item.id_count += 1
+        return item
 
     def find_for_state(self, item: JsonObject, index: object) -> PartialItem:
-        """The item that `item` is a newer state of; created if there is none."""
+        """Find the partial item that `item` is a newer state of, or create it."""
         kind, item_id = item_type_or_none(item), item.get("id")
-        known = self._find(item_id, index, kind)
+        existing = self._find(item_id, index, kind)
         call_id = raw_id_or_none(item.get("call_id"))
-        if known is not None and call_id and raw_id_or_none(known.fragment.get("call_id")) not in (None, call_id):
+        if existing is not None and call_id and raw_id_or_none(existing.fragment.get("call_id")) not in (None, call_id):
             return self.create(kind, index, item_id)
-        known = self.find_or_create(item_id, index, kind)
+        existing = self.find_or_create(item_id, index, kind)
         if isinstance(item_id, str) and item_id:
-            self._by_id.setdefault(item_id, known)
-        return known
+            self._by_id.setdefault(item_id, existing)
+        return existing
 
     def create(self, kind: str | None, index: object, item_id: object) -> PartialItem:
-        place = integer_or_none(index)
-        if place is not None:
-            self._by_index.pop(place, None)
+        position = integer_or_none(index)
+        if position is not None:
+            self._by_index.pop(position, None)
         if isinstance(item_id, str):
             self._by_id.pop(item_id, None)
-        made = PartialItem(kind, place)
-        self.items.append(made)
-        if place is not None:
-            self._by_index[place] = made
+        item = PartialItem(kind, position)
+        self.items.append(item)
+        if position is not None:
+            self._by_index[position] = item
         if isinstance(item_id, str) and item_id:
-            self._by_id[item_id] = made
-        return made
+            self._by_id[item_id] = item
+        return item
 
     def match_output(self, output: Iterable[object]) -> Iterator[tuple[PartialItem, JsonObject]]:
         """Pair the final output items with the streamed ones; items that were not streamed are created."""
@@ -82,20 +82,30 @@ class ItemLookup:
         by_call = {call_id: item for item in emitted if (call_id := raw_id_or_none(item.fragment.get("call_id")))}
         by_index = {item.index: item for item in emitted if item.index is not None}
         unnumbered = iter([item for item in emitted if item.index is None])
-        taken: set[int] = set()
-        for index, made in enumerate(map(object_or_none, output)):
-            if made is None:
+        matched: set[int] = set()
+        for index, final_item in enumerate(map(object_or_none, output)):
+            if final_item is None:
                 continue
-            kind, item_id, call_id = item_type_or_none(made), made.get("id"), raw_id_or_none(made.get("call_id"))
-            known = [
+            kind, item_id, call_id = (
+                item_type_or_none(final_item),
+                final_item.get("id"),
+                raw_id_or_none(final_item.get("call_id")),
+            )
+            candidates = [
                 self._by_id.get(item_id) if isinstance(item_id, str) else None,
                 by_call.get(call_id) if call_id else None,
                 by_index.get(index),
             ]
-            alike = (one for one in (*known, next(unnumbered, None)) if one and one.kind in (kind, None))
-            item = next((one for one in alike if id(one) not in taken), None) or self.create(kind, index, item_id)
-            taken.add(id(item))
-            yield item, made
+            matching = (
+                candidate
+                for candidate in (*candidates, next(unnumbered, None))
+                if candidate and candidate.kind in (kind, None)
+            )
+            item = next((candidate for candidate in matching if id(candidate) not in matched), None) or self.create(
+                kind, index, item_id
+            )
+            matched.add(id(item))
+            yield item, final_item
 
     def in_order(self) -> list[PartialItem]:
         """All items by index, or as received if indexes are missing or repeated."""

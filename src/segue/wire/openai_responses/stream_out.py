@@ -83,13 +83,13 @@ class ResponsesRenderer(StreamRenderer):
             ):
                 chunks.append(self._render_delta(event))
                 continue
-            for one in self._order.reorder((event,)):
-                if not isinstance(one, (TextDelta, InputDelta, ThinkingDelta)):
-                    chunks += self._render_event(one)
-                elif one.index in self._writer.delta_templates:
-                    chunks.append(self._render_delta(one))
-                elif isinstance(one, ThinkingDelta):
-                    chunks += self._begin_thinking(one)
+            for ordered in self._order.reorder((event,)):
+                if not isinstance(ordered, (TextDelta, InputDelta, ThinkingDelta)):
+                    chunks += self._render_event(ordered)
+                elif ordered.index in self._writer.delta_templates:
+                    chunks.append(self._render_delta(ordered))
+                elif isinstance(ordered, ThinkingDelta):
+                    chunks += self._begin_thinking(ordered)
         return b"".join(chunks)
 
     def _render_event(
@@ -125,11 +125,13 @@ class ResponsesRenderer(StreamRenderer):
         native = self._wire_context.own_native(event.native)
         self._same_api = native is not None
         seed = (event.id or "", event.model or "", str(event.created or ""), str(self._message_count))
-        made = derive_response_id(event.id, self._dialect, *seed)
-        reply_id = event.id if self._same_api and event.id else made
-        around = render_envelope(reply_id, event.created, event.model or self.model)
-        kept: Mapping[str, Any] = native.fragment if native is not None else {}
-        yield self._writer.open({**around, **{key: value for key, value in kept.items() if key not in REPLY_KEYS}})
+        derived_id = derive_response_id(event.id, self._dialect, *seed)
+        reply_id = event.id if self._same_api and event.id else derived_id
+        envelope = render_envelope(reply_id, event.created, event.model or self.model)
+        native_fields: Mapping[str, Any] = native.fragment if native is not None else {}
+        yield self._writer.open(
+            {**envelope, **{key: value for key, value in native_fields.items() if key not in REPLY_KEYS}}
+        )
 
     def _render_finish(self, event: Finished) -> Iterator[bytes]:
         yield from self._close_message("incomplete" if render_status(event.finish) == "incomplete" else "completed")
@@ -147,8 +149,8 @@ class ResponsesRenderer(StreamRenderer):
             yield encode_sse(encode_json({**payload, "sequence_number": 0}), "error")
             return
         yield from self._close_message("incomplete")
-        inner = {"code": error.code or "server_error", "message": error.message}
-        yield self._writer.end({"status": "failed", "error": inner}, self._usage)
+        error_fields = {"code": error.code or "server_error", "message": error.message}
+        yield self._writer.end({"status": "failed", "error": error_fields}, self._usage)
 
     # ----------------------------------------------------------------------------------------------------------- items
 
@@ -173,11 +175,11 @@ class ResponsesRenderer(StreamRenderer):
         if isinstance(block, Text):
             yield from self._end_text(index, block)
         elif index in self._open_items:
-            begun = self._open_items.pop(index)
+            open_item = self._open_items.pop(index)
             if isinstance(block, ToolCall):
-                yield from self._end_call(begun, block, self._inputs.pop(index).text())
+                yield from self._end_call(open_item, block, self._inputs.pop(index).text())
             else:
-                yield from self._end_thinking(begun, block)
+                yield from self._end_thinking(open_item, block)
         elif isinstance(block, ToolCall) or self._same_api:
             yield from self._render_whole(index, block)
 
@@ -195,11 +197,11 @@ class ResponsesRenderer(StreamRenderer):
             message = OpenItem(item_id, {**fragment, **bare, "status": "in_progress", "content": []})
             yield self._writer.add_item(message)
             self._open_message = message
-        at = {"item_id": message.id, "output_index": message.index, "content_index": len(message.parts)}
+        position = {"item_id": message.id, "output_index": message.index, "content_index": len(message.parts)}
         name = "refusal" if block.refusal else "output_text"
         part = render_part(msgspec.structs.replace(block, text=""))
-        yield self._writer.event("content_part.added", **at, part=part)
-        self._writer.start_deltas(index, f"{name}.delta", at, b"" if block.refusal else b'"logprobs":[],')
+        yield self._writer.event("content_part.added", **position, part=part)
+        self._writer.start_deltas(index, f"{name}.delta", position, b"" if block.refusal else b'"logprobs":[],')
         self._open_items[index] = message
 
     def _end_text(self, index: int, block: Text) -> Iterator[bytes]:
@@ -207,18 +209,20 @@ class ResponsesRenderer(StreamRenderer):
             yield from self._begin_text(index, block)
             yield self._writer.delta(index, block.text)
         message = self._open_items.pop(index)
-        at = {"item_id": message.id, "output_index": message.index, "content_index": len(message.parts)}
+        position = {"item_id": message.id, "output_index": message.index, "content_index": len(message.parts)}
         part = self._render_part(block, message)
-        given = part.get("annotations")
-        for number, annotation in enumerate(cast("list[object]", given) if isinstance(given, list) else []):
+        annotations = part.get("annotations")
+        for number, annotation in enumerate(cast("list[object]", annotations) if isinstance(annotations, list) else []):
             yield self._writer.event(
-                "output_text.annotation.added", **at, annotation_index=number, annotation=annotation
+                "output_text.annotation.added", **position, annotation_index=number, annotation=annotation
             )
         if block.refusal:
-            yield self._writer.event("refusal.done", **at, refusal=block.text)
+            yield self._writer.event("refusal.done", **position, refusal=block.text)
         else:
-            yield self._writer.event("output_text.done", **at, text=block.text, logprobs=part.get("logprobs") or [])
-        yield self._writer.event("content_part.done", **at, part=part)
+            yield self._writer.event(
+                "output_text.done", **position, text=block.text, logprobs=part.get("logprobs") or []
+            )
+        yield self._writer.event("content_part.done", **position, part=part)
         message.parts.append(part)
 
     def _render_part(self, block: Text, message: OpenItem) -> JsonObject:
@@ -233,8 +237,8 @@ class ResponsesRenderer(StreamRenderer):
     def _close_message(self, state: str) -> Iterator[bytes]:
         message, self._open_message = self._open_message, None
         if message is not None:
-            given = message.fragment.get("status")
-            state = given if given not in (None, "in_progress") else state
+            final_status = message.fragment.get("status")
+            state = final_status if final_status not in (None, "in_progress") else state
             yield self._writer.end_item(
                 message, {**message.fragment, "id": message.id, "status": state, "content": message.parts}
             )
@@ -249,26 +253,30 @@ class ResponsesRenderer(StreamRenderer):
         native = self._wire_context.own_native(block.native)
         fragment: Mapping[str, Any] = native.fragment if native is not None else {}
         item_id = string_or_none(fragment.get("id")) or self._writer.derive_id("rs", event.index)
-        begun = self._open_items[event.index] = OpenItem(item_id, {"id": item_id, "type": "reasoning", "summary": []})
-        yield self._writer.add_item(begun)
-        part, text, _, numbered, kind = CONTENT_EVENTS if fragment.get("content") else SUMMARY_EVENTS
-        at = {"item_id": item_id, "output_index": begun.index, numbered: 0}
-        yield self._writer.event(f"{part}.added", **at, part={"type": kind, "text": ""})
-        self._writer.start_deltas(event.index, f"{text}.delta", at)
-        begun.fragment = {"content": True} if fragment.get("content") else {}
+        open_item = self._open_items[event.index] = OpenItem(
+            item_id, {"id": item_id, "type": "reasoning", "summary": []}
+        )
+        yield self._writer.add_item(open_item)
+        part, text, _, index_key, kind = CONTENT_EVENTS if fragment.get("content") else SUMMARY_EVENTS
+        position = {"item_id": item_id, "output_index": open_item.index, index_key: 0}
+        yield self._writer.event(f"{part}.added", **position, part={"type": kind, "text": ""})
+        self._writer.start_deltas(event.index, f"{text}.delta", position)
+        open_item.fragment = {"content": True} if fragment.get("content") else {}
         yield self._writer.delta(event.index, event.text)
 
-    def _end_thinking(self, begun: OpenItem, block: Thinking) -> Iterator[bytes]:
-        part, text, listed, numbered, kind = CONTENT_EVENTS if begun.fragment else SUMMARY_EVENTS
-        at = {"item_id": begun.id, "output_index": begun.index, numbered: 0}
+    def _end_thinking(self, open_item: OpenItem, block: Thinking) -> Iterator[bytes]:
+        part, text, list_key, index_key, kind = CONTENT_EVENTS if open_item.fragment else SUMMARY_EVENTS
+        position = {"item_id": open_item.id, "output_index": open_item.index, index_key: 0}
         content_part = {"type": kind, "text": block.text}
-        yield self._writer.event(f"{text}.done", **at, text=block.text)
-        yield self._writer.event(f"{part}.done", **at, part=content_part)
+        yield self._writer.event(f"{text}.done", **position, text=block.text)
+        yield self._writer.event(f"{part}.done", **position, part=content_part)
         native = self._wire_context.own_native(block.native)
-        made: JsonObject = dict(native.fragment) if native is not None else {"type": "reasoning", "summary": []}
+        item: JsonObject = dict(native.fragment) if native is not None else {"type": "reasoning", "summary": []}
         if native is None:
-            made[listed] = [content_part]
-        yield self._writer.end_item(begun, {"id": begun.id, **made, **({"id": begun.id} if native is not None else {})})
+            item[list_key] = [content_part]
+        yield self._writer.end_item(
+            open_item, {"id": open_item.id, **item, **({"id": open_item.id} if native is not None else {})}
+        )
 
     # ----------------------------------------------------------------------------------------------------------- calls
 
@@ -280,11 +288,11 @@ class ResponsesRenderer(StreamRenderer):
         item[key] = ""
         if item["type"] == "function_call":
             item["status"] = "in_progress"
-        begun = self._open_items[index] = OpenItem(item["id"], item)
-        yield self._writer.add_item(begun)
+        open_item = self._open_items[index] = OpenItem(item["id"], item)
+        yield self._writer.add_item(open_item)
         self._inputs[index] = TextBuffer()
-        at: JsonObject = {"item_id": item["id"], "output_index": begun.index}
-        self._writer.start_deltas(index, f"{name}.delta", at)
+        position: JsonObject = {"item_id": item["id"], "output_index": open_item.index}
+        self._writer.start_deltas(index, f"{name}.delta", position)
 
     def _with_item_id(self, item: JsonObject, call: ToolCall, index: int) -> JsonObject:
         native = self._wire_context.own_native(call.native)
@@ -295,23 +303,23 @@ class ResponsesRenderer(StreamRenderer):
             **{key: item[key] for key in item if key != "id"},
         }
 
-    def _end_call(self, begun: OpenItem, call: ToolCall, text: str) -> Iterator[bytes]:
-        name, key = INPUT_EVENTS[begun.fragment["type"]]
+    def _end_call(self, open_item: OpenItem, call: ToolCall, text: str) -> Iterator[bytes]:
+        name, key = INPUT_EVENTS[open_item.fragment["type"]]
         native = self._wire_context.own_native(call.native)
-        kept = dict(native.fragment) if native is not None else {}
-        item: JsonObject = {**kept, **begun.fragment, key: text}
+        native_fields = dict(native.fragment) if native is not None else {}
+        item: JsonObject = {**native_fields, **open_item.fragment, key: text}
         if item["type"] == "function_call":
             item["status"] = "incomplete" if call.broken else "completed"
-        yield self._writer.event(f"{name}.done", item_id=begun.id, output_index=begun.index, **{key: text})
-        yield self._writer.end_item(begun, item)
+        yield self._writer.event(f"{name}.done", item_id=open_item.id, output_index=open_item.index, **{key: text})
+        yield self._writer.end_item(open_item, item)
 
     # ------------------------------------------------------------------------------------------------------ whole items
 
     def _render_whole(self, index: int, block: Block) -> Iterator[bytes]:
         for item in render_block_items(block, self._writer.derive_id("", index), self._wire_context):
             yield from self._close_message("completed")
-            begun = OpenItem(string_or_none(item.get("id")) or "", clear_content(item))
-            yield self._writer.add_item(begun)
+            open_item = OpenItem(string_or_none(item.get("id")) or "", clear_content(item))
+            yield self._writer.add_item(open_item)
             for name, fields in replay_events(item):
-                yield self._writer.event(name, item_id=begun.id, output_index=begun.index, **fields)
-            yield self._writer.end_item(begun, item)
+                yield self._writer.event(name, item_id=open_item.id, output_index=open_item.index, **fields)
+            yield self._writer.end_item(open_item, item)

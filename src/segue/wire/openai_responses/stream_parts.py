@@ -45,15 +45,15 @@ class PartialPart:
 
     def build(self) -> JsonObject:
         """The part as it would be in a whole response."""
-        family = self.kind
-        received = self.text() or string_or_none(self.fragment.get(family.text_key)) or ""
-        bare: JsonObject = {"annotations": []} if family.part_type == "output_text" else {}
-        made: JsonObject = {"type": family.part_type, **bare, **self.fragment, family.text_key: received}
-        if self.annotations and not made.get("annotations"):
-            made["annotations"] = self.annotations
-        if self.logprobs and not made.get("logprobs"):
-            made["logprobs"] = self.logprobs
-        return made
+        kind = self.kind
+        received = self.text() or string_or_none(self.fragment.get(kind.text_key)) or ""
+        defaults: JsonObject = {"annotations": []} if kind.part_type == "output_text" else {}
+        part: JsonObject = {"type": kind.part_type, **defaults, **self.fragment, kind.text_key: received}
+        if self.annotations and not part.get("annotations"):
+            part["annotations"] = self.annotations
+        if self.logprobs and not part.get("logprobs"):
+            part["logprobs"] = self.logprobs
+        return part
 
 
 class PartialItem:
@@ -92,16 +92,16 @@ class PartialItem:
 
     def build(self) -> JsonObject:
         """The item as it would be in a whole response, as far as it was received."""
-        made: JsonObject = {**({"type": self.kind} if self.kind is not None else {}), **self.fragment}
+        item: JsonObject = {**({"type": self.kind} if self.kind is not None else {}), **self.fragment}
         if self.kind == "message":
-            made.setdefault("role", "assistant")
-        for listed in ("summary", "content"):
-            if received := [self.parts[key] for key in sorted(self.parts) if key[0] == listed]:
-                made[listed] = [part.build() for part in received]
+            item.setdefault("role", "assistant")
+        for list_key in ("summary", "content"):
+            if received := [self.parts[key] for key in sorted(self.parts) if key[0] == list_key]:
+                item[list_key] = [part.build() for part in received]
         if self.kind == "reasoning":
-            made.setdefault("summary", [])
+            item.setdefault("summary", [])
         if self.kind in INPUT_KEYS and self.received_input:
-            made[INPUT_KEYS[self.kind]] = self.input()
+            item[INPUT_KEYS[self.kind]] = self.input()
         if self.kind == "code_interpreter_call" and self.received_input:
-            made["code"] = self.input()
-        return made
+            item["code"] = self.input()
+        return item

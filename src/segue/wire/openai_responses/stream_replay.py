@@ -1,4 +1,4 @@
-"""Replays complete items as a stream: the empty item, and the events that fill it."""
+"""Replays complete items as a stream: the empty item, then the events with its content."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def is_complete_item(item: Mapping[str, Any]) -> bool:
         return bool(item.get(INPUT_EVENTS[kind][1]))
     if kind not in ("message", "reasoning"):
         return True
-    listed = [item.get(key) for key in ("content", "summary")]
-    parts = [part for given in listed if isinstance(given, list) for part in cast("list[object]", given)]
+    lists = [item.get(key) for key in ("content", "summary")]
+    parts = [part for entries in lists if isinstance(entries, list) for part in cast("list[object]", entries)]
     return any((object_or_none(part) or {}).get(key) for part in parts for key in ("text", "refusal"))
 
 
@@ -91,8 +91,8 @@ def replay_events(item: JsonObject) -> Iterator[ReplayEvent]:
             yield from _replay_parts(item, *CONTENT_EVENTS)
         case kind if kind in FUNCTION_TYPES:
             name, key = INPUT_EVENTS[kind]
-            given = item.get(key)
-            text = given if isinstance(given, str) else "" if given is None else encode_json_text(given)
+            value = item.get(key)
+            text = value if isinstance(value, str) else "" if value is None else encode_json_text(value)
             yield f"{name}.delta", {"delta": text}
             yield f"{name}.done", {key: text}
         case _:
@@ -100,16 +100,16 @@ def replay_events(item: JsonObject) -> Iterator[ReplayEvent]:
 
 
 def _replay_parts(
-    item: JsonObject, part: str, text: str, listed: str, numbered: str, kind: str
+    item: JsonObject, part: str, text: str, list_key: str, index_key: str, kind: str
 ) -> Iterator[ReplayEvent]:
-    given = item.get(listed)
-    for number, entry in enumerate(cast("list[object]", given) if isinstance(given, list) else []):
-        one = object_or_none(entry)
-        if one is None or one.get("type") != kind or not isinstance(one.get("text"), str):
+    entries = item.get(list_key)
+    for number, entry in enumerate(cast("list[object]", entries) if isinstance(entries, list) else []):
+        fragment = object_or_none(entry)
+        if fragment is None or fragment.get("type") != kind or not isinstance(fragment.get("text"), str):
             continue
-        place: JsonObject = {numbered: number}
-        beside: JsonObject = {"logprobs": []} if kind == "output_text" else {}
-        yield f"{part}.added", {**place, "part": {**one, "text": ""}}
-        yield f"{text}.delta", {**place, "delta": one["text"], **beside}
-        yield f"{text}.done", {**place, "text": one["text"], **beside}
-        yield f"{part}.done", {**place, "part": one}
+        index_field: JsonObject = {index_key: number}
+        logprobs: JsonObject = {"logprobs": []} if kind == "output_text" else {}
+        yield f"{part}.added", {**index_field, "part": {**fragment, "text": ""}}
+        yield f"{text}.delta", {**index_field, "delta": fragment["text"], **logprobs}
+        yield f"{text}.done", {**index_field, "text": fragment["text"], **logprobs}
+        yield f"{part}.done", {**index_field, "part": fragment}

@@ -74,10 +74,10 @@ class ResponseWriter:
 
     def delta(self, index: int, text: str, suffix: bytes | None = None) -> bytes:
         number, self._sequence = self._sequence, self._sequence + 1
-        head, behind = self.delta_templates[index]
+        head, trailing = self.delta_templates[index]
         return b'%b%b,%b"sequence_number":%d}\n\n' % (
             head,
             encode_json(text),
-            behind if suffix is None else suffix,
+            trailing if suffix is None else suffix,
             number,
         )

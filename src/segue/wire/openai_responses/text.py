@@ -57,10 +57,10 @@ def parse_assistant_message(item: JsonObject, context: ParseContext) -> list[Blo
     blocks: list[Block] = []
     for index, (part, block) in enumerate(zip(cast("list[object]", content), parts, strict=True)):
         if len(parts) == 1:
-            native, place = context.native(item, intact), None
+            native, position = context.native(item, intact), None
         else:
-            native, place = context.native({**item, "content": [part]}, intact), {"part": [index, len(parts)]}
-        blocks.append(msgspec.structs.replace(block, native=native, extra=place))
+            native, position = context.native({**item, "content": [part]}, intact), {"part": [index, len(parts)]}
+        blocks.append(msgspec.structs.replace(block, native=native, extra=position))
     return blocks
 
 
@@ -70,7 +70,7 @@ def is_valid_message(item: JsonObject) -> bool:
 
 
 def parse_reasoning(item: JsonObject, context: ParseContext) -> Thinking:
-    """The encrypted content is kept; the item id is the signature if the provider has stored the item."""
+    """Parse reasoning. Its item id becomes the signature if the provider may have stored the item."""
     texts = [
         text
         for key in ("summary", "content")
@@ -78,14 +78,14 @@ def parse_reasoning(item: JsonObject, context: ParseContext) -> Thinking:
         if (text := string_or_none((object_or_none(part) or {}).get("text")))
     ]
     item_id = raw_id_or_none(item.get("id"))
-    sealed = string_or_none(item.get("encrypted_content")) or None
+    encrypted = string_or_none(item.get("encrypted_content")) or None
     # OAI-RESP-10: reasoning in plain text is not looked up in the store.
     stored = context.stored or (isinstance(item.get("content"), list) and bool(item["content"]))
-    known = item_id is not None and stored and context.dialect.is_valid_id("reasoning", item_id)
+    is_stored = item_id is not None and stored and context.dialect.is_valid_id("reasoning", item_id)
     return Thinking(
         "\n\n".join(texts),
-        signature=item_id if known else None,
-        encrypted=sealed,
+        signature=item_id if is_stored else None,
+        encrypted=encrypted,
         origin=Origin(
             context.dialect.provider, context.model, item_id=item_id, identity="natural" if item_id else "absent"
         ),
@@ -120,10 +120,13 @@ def render_text(block: Text, own_native: Native | None, context: ResponsesContex
 def render_reasoning(block: Thinking, own_native: Native | None) -> JsonObject:
     summary = [{"type": "summary_text", "text": block.text}] if block.text else []
     if own_native is not None:
-        rest = {
+        fragment = {
             key: value for key, value in own_native.fragment.items() if key != "encrypted_content" or block.encrypted
         }
-        return {**rest, "summary": own_native.fragment["summary"] if isinstance(rest.get("summary"), list) else summary}
+        return {
+            **fragment,
+            "summary": own_native.fragment["summary"] if isinstance(fragment.get("summary"), list) else summary,
+        }
     rendered: JsonObject = {"type": "reasoning", "summary": summary, "encrypted_content": block.encrypted}
     return rendered if block.origin.item_id is None else {"id": block.origin.item_id, **rendered}
 
@@ -140,8 +143,13 @@ def _part_position(block: Block, context: ResponsesContext) -> tuple[int, int] |
 
 def join_parts(item: JsonObject, before: Block, block: Block, context: ResponsesContext) -> JsonObject | None:
     """The item with the part of `block` appended if both blocks were parts of it, else None."""
-    last, place = _part_position(before, context), _part_position(block, context)
-    if last is None or place is None or place != (last[0] + 1, last[1]) or block.native is None:
+    previous_position, position = _part_position(before, context), _part_position(block, context)
+    if (
+        previous_position is None
+        or position is None
+        or position != (previous_position[0] + 1, previous_position[1])
+        or block.native is None
+    ):
         return None
     fragment = block.native.fragment
     return {**item, "content": [*item["content"], *fragment["content"]]}

@@ -80,12 +80,12 @@ def parse_item_tools(items: Iterable[object], dialect: ResponsesDialect) -> Iter
 def namespaced_names_by_bare_name(tools: Sequence[Tool]) -> dict[str, str]:
     """Bare name to namespaced name, if no tool outside namespaces has it. OAI-RESP-18: the first one."""
     plain = {tool.name for tool in tools if NAMESPACE_SEPARATOR not in tool.name}
-    found: dict[str, str] = {}
+    joined_names: dict[str, str] = {}
     for tool in tools:
         namespace, bare = split_name(tool.name)
         if namespace is not None and bare not in plain:
-            found.setdefault(bare, tool.name)
-    return found
+            joined_names.setdefault(bare, tool.name)
+    return joined_names
 
 
 def _parse_entry(
@@ -96,12 +96,12 @@ def _parse_entry(
         raise InputError(f"a tool's type must be a string, not {json_type_name(kind)}", path="type")
     if kind == "namespace":
         name = _parse_name(entry)
-        held = require_list(entry.get("tools"), "tools")
+        entries = require_list(entry.get("tools"), "tools")
         if dialect.validate_tool is not None:
             dialect.validate_tool(entry)
-        for index, inner in enumerate(held):
+        for index, value in enumerate(entries):
             try:
-                yield from _parse_entry(require_object(inner), name, extra, dialect)
+                yield from _parse_entry(require_object(value), name, extra, dialect)
             except InputError as error:
                 raise error.with_prefix(f"tools[{index}]") from None
     elif kind not in _KINDS:
@@ -126,14 +126,14 @@ def _parse_client_tool(
     intact = nested is None and entry.get("type") == kind and (parameters is None or isinstance(parameters, dict))
     form = object_or_none(detail.get("format")) or {}
     grammar = object_or_none(form.get("grammar")) or form
-    bound = {key: grammar[key] for key in ("syntax", "definition") if key in grammar}
+    grammar_fields = {key: grammar[key] for key in ("syntax", "definition") if key in grammar}
     return Tool(
         name if namespace is None else join_name(namespace, name),
         string_or_none(detail.get("description")),
         object_or_none(detail.get("parameters")),
         kind="custom" if kind == "custom" else "function",
         strict=boolean_or_none(detail.get("strict")),
-        grammar=bound or None,
+        grammar=grammar_fields or None,
         native=Native(dialect.name, entry, intact),
         extra=extra,
     )
@@ -151,16 +151,16 @@ def _parse_name(entry: JsonObject) -> str:
 
 def render_tools(tools: Sequence[Tool], used: frozenset[str], context: ResponsesContext) -> list[JsonObject]:
     """Declarations, the original ones for this API's own tools. At the limit, `used` tools are kept first."""
-    fitting: list[Tool] = []
+    supported: list[Tool] = []
     for tool in tools:
-        own = context.own_native(tool.native) is not None
-        if own and tool.extra is not None and "declared_in" in tool.extra:
+        is_own = context.own_native(tool.native) is not None
+        if is_own and tool.extra is not None and "declared_in" in tool.extra:
             continue
-        if tool.kind == "hosted" and not own:
+        if tool.kind == "hosted" and not is_own:
             context.report.add("tools", undeclarable_message(tool), subject=tool.name)
         else:
-            fitting.append(tool)
-    return [_render_tool(tool, context) for tool in _limit_tools(fitting, used, context.report)]
+            supported.append(tool)
+    return [_render_tool(tool, context) for tool in _limit_tools(supported, used, context.report)]
 
 
 def _limit_tools(tools: Sequence[Tool], used: frozenset[str], report: Report) -> Sequence[Tool]:
@@ -221,11 +221,11 @@ def project_tools(entries: Sequence[Any], context: ResponsesContext, namespace: 
 def _project_tool(entry: JsonObject, context: ResponsesContext, namespace: str | None) -> JsonObject:
     kind = entry.get("type") or "function"
     if kind == "namespace" and isinstance(entry.get("tools"), list):
-        given = cast("list[Any]", entry["tools"])
-        inner = project_tools(given, context, _parse_name(entry))
+        entries = cast("list[Any]", entry["tools"])
+        projected = project_tools(entries, context, _parse_name(entry))
         name = NameRule().project(_parse_name(entry))
-        same = name == entry["name"] and all(a is b for a, b in zip(inner, given, strict=True))
-        return entry if same else {**entry, "name": name, "tools": inner}
+        unchanged = name == entry["name"] and all(a is b for a, b in zip(projected, entries, strict=True))
+        return entry if unchanged else {**entry, "name": name, "tools": projected}
     if kind not in _KINDS:
         return entry
     tool = _parse_client_tool(entry, kind, namespace, None, context.dialect)

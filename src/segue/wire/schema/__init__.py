@@ -175,8 +175,8 @@ def _ensure_object_root(document: Document, rules: SchemaRules, changes: SchemaC
     if len(objects) > 1:
         texts.append(f"one of: {' or '.join(describe_schema(branch, 1) for branch in objects[:6])}"[:600])
         changes.add("alternatives merged into one object", "")
-    outer = {key: node[key] for key in ("title", "description") if key in node}
-    return _replace_root(document, add_to_description({**merged, **outer}, texts), rules)
+    annotations = {key: node[key] for key in ("title", "description") if key in node}
+    return _replace_root(document, add_to_description({**merged, **annotations}, texts), rules)
 
 
 def _inline_root_reference(document: Document) -> Document:

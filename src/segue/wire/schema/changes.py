@@ -38,7 +38,9 @@ class SchemaChanges:
 
 
 class Location(Struct, frozen=True):
-    """A place in the schema: its path, its depth, and the definitions it was reached through."""
+    """A position in a schema. `level` is its depth, `objects` the number of enclosing objects, `trail` the definitions
+    that lead to it.
+    """
 
     path: str = ""
     level: int = 0

@@ -38,7 +38,7 @@ class ContainerRenderer:
 
     def add_object(self, node: Node, branch: Node, texts: list[str], location: Location) -> None:
         declared: dict[str, Schema] = branch.get("properties", {})
-        rest: Schema | None = branch.get("additionalProperties")
+        additional: Schema | None = branch.get("additionalProperties")
         rejected = [name for name in declared if not self._can_declare(name, location)]
         for name in rejected:
             texts.append(f"also takes {name}: {describe_schema(declared[name], 1)}")
@@ -54,8 +54,10 @@ class ContainerRenderer:
                 properties[name] = self._render_node(schema, location.child(name, objects=1))
         if "patternProperties" in branch:
             self._keywords.describe("patternProperties", branch["patternProperties"], texts, location)
-        opened = bool(rejected) or "patternProperties" in branch
-        required = self._required_keys(branch, properties, True if opened or rest is None else rest, texts, location)
+        is_open = bool(rejected) or "patternProperties" in branch
+        required = self._required_keys(
+            branch, properties, True if is_open or additional is None else additional, texts, location
+        )
         self.property_count += len(properties)
         if self._rules.all_required:
             required = self._require_all(properties, required, location)
@@ -64,7 +66,7 @@ class ContainerRenderer:
             node["properties"] = properties
         if required or self._rules.all_required:
             node["required"] = required
-        self._add_other_keys(node, rest, texts, location, opened=opened)
+        self._add_additional_properties(node, additional, texts, location, is_open=is_open)
 
     def _can_declare(self, name: str, location: Location) -> bool:
         pattern = self._rules.property_name_pattern
@@ -73,7 +75,7 @@ class ContainerRenderer:
         return pattern is None or re.fullmatch(pattern, name) is not None
 
     def _required_keys(
-        self, branch: Node, properties: Node, rest: Schema, texts: list[str], location: Location
+        self, branch: Node, properties: Node, additional: Schema, texts: list[str], location: Location
     ) -> list[str]:
         """The required properties. Where each has to be declared, undeclared ones get a declaration."""
         required: list[str] = branch.get("required", [])
@@ -86,7 +88,7 @@ class ContainerRenderer:
                 and self._can_declare(name, location)
                 and name not in branch.get("properties", {})
             ):
-                properties[name] = self._render_node(rest, location.child(name, objects=1))
+                properties[name] = self._render_node(additional, location.child(name, objects=1))
             if name in properties:
                 kept.append(name)
             else:
@@ -100,24 +102,28 @@ class ContainerRenderer:
                 properties[name] = add_null(properties[name])
         return list(properties)
 
-    def _add_other_keys(
-        self, node: Node, rest: Schema | None, texts: list[str], location: Location, *, opened: bool
+    def _add_additional_properties(
+        self, node: Node, additional: Schema | None, texts: list[str], location: Location, *, is_open: bool
     ) -> None:
         """Render the schema of undeclared keys."""
         if self._rules.closed_objects:
-            if opened or rest not in (None, False) or (rest is None and not node.get("properties") and location.path):
+            if (
+                is_open
+                or additional not in (None, False)
+                or (additional is None and not node.get("properties") and location.path)
+            ):
                 raise UnsupportedSchemaError("an object in the schema allows undeclared properties")
-            if rest is None:
+            if additional is None:
                 self._changes.add("undeclared properties forbidden", location.path)
             node["additionalProperties"] = False
-        elif rest is not None and opened:
-            self._keywords.describe("additionalProperties", rest, texts, location)
-        elif rest is not None and "additionalProperties" in self._keywords.accepted:
+        elif additional is not None and is_open:
+            self._keywords.describe("additionalProperties", additional, texts, location)
+        elif additional is not None and "additionalProperties" in self._keywords.accepted:
             node["additionalProperties"] = (
-                rest if isinstance(rest, bool) else self._render_node(rest, location.child("*"))
+                additional if isinstance(additional, bool) else self._render_node(additional, location.child("*"))
             )
-        elif rest not in (None, True, {}):
-            self._keywords.describe("additionalProperties", rest, texts, location)
+        elif additional not in (None, True, {}):
+            self._keywords.describe("additionalProperties", additional, texts, location)
 
     def add_array(self, node: Node, branch: Node, texts: list[str], location: Location) -> None:
         prefix: list[Schema] = branch.get("prefixItems", [])

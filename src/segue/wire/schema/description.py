@@ -21,8 +21,8 @@ def add_to_description(node: Node, texts: list[str]) -> Node:
     if not texts:
         return node
     joined = "; ".join(dict.fromkeys(texts))
-    before = node.get("description")
-    return {**node, "description": f"{before} ({joined})" if before else joined}
+    existing = node.get("description")
+    return {**node, "description": f"{existing} ({joined})" if existing else joined}
 
 
 def describe_keyword(keyword: str, value: Any) -> str:

@@ -49,8 +49,8 @@ def iter_references(schema: Schema) -> Iterator[str]:
     for key, value in schema.items():
         if key == "$ref":
             yield value
-        for inner in list_subschemas(key, value):
-            yield from iter_references(inner)
+        for subschema in list_subschemas(key, value):
+            yield from iter_references(subschema)
 
 
 def rename_definition(schema: Any, old: str, new: str) -> Any:
@@ -62,9 +62,9 @@ def rename_definition(schema: Any, old: str, new: str) -> Any:
         if key == "$ref":
             value = new if value == old else value
         elif key in SCHEMA_MAPS:
-            value = {name: rename_definition(inner, old, new) for name, inner in value.items()}
+            value = {name: rename_definition(subschema, old, new) for name, subschema in value.items()}
         elif key in SCHEMA_LISTS:
-            value = [rename_definition(inner, old, new) for inner in value]
+            value = [rename_definition(subschema, old, new) for subschema in value]
         elif key in SINGLE_SCHEMAS:
             value = rename_definition(value, old, new)
         copy[key] = value
@@ -80,10 +80,10 @@ def find_recursive(document: Document) -> set[str]:
             sources_of.setdefault(target, []).append(name)
     ended = [name for name, targets in targets_of.items() if not targets]
     for name in ended:  # grows during iteration
-        for before in sources_of.get(name, ()):
-            targets_of[before].discard(name)
-            if not targets_of[before]:
-                ended.append(before)
+        for source in sources_of.get(name, ()):
+            targets_of[source].discard(name)
+            if not targets_of[source]:
+                ended.append(source)
     return {name for name, targets in targets_of.items() if targets}
 
 
@@ -96,19 +96,19 @@ def find_dependents(document: Document, names: set[str]) -> frozenset[str]:
     queue = list(names)
     seen = set(names)
     for name in queue:  # grows during iteration
-        for before in sources_of.get(name, ()):
-            if before not in seen:
-                seen.add(before)
-                queue.append(before)
+        for source in sources_of.get(name, ()):
+            if source not in seen:
+                seen.add(source)
+                queue.append(source)
     return frozenset(seen)
 
 
 def list_subschemas(key: str, value: Any) -> list[Schema]:
     """The subschemas of a keyword, of any draft."""
     if key in _LEGACY_SCHEMA_MAPS and isinstance(value, dict):
-        return [inner for inner in cast("Node", value).values() if is_schema(inner)]
+        return [subschema for subschema in cast("Node", value).values() if is_schema(subschema)]
     if key in _LEGACY_SINGLE_SCHEMAS and is_schema(value):
         return [value]
     if (key in SCHEMA_LISTS or key == "items") and isinstance(value, list):
-        return [inner for inner in cast("list[Any]", value) if is_schema(inner)]
+        return [subschema for subschema in cast("list[Any]", value) if is_schema(subschema)]
     return []

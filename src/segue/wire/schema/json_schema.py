@@ -83,7 +83,7 @@ def json_type_of(value: object) -> str:
 
 
 def is_equal(one: object, other: object) -> bool:
-    """JSON's equality: 1 is 1.0, and true is not 1."""
+    """Whether two JSON values are equal: 1 equals 1.0, but not true."""
     if json_type_of(one) != json_type_of(other):
         return False
     if isinstance(one, dict):
@@ -97,8 +97,8 @@ def is_equal(one: object, other: object) -> bool:
 
 def unique_values(values: list[Any]) -> list[Any]:
     """The values without duplicates."""
-    kept: list[Any] = []
+    unique: list[Any] = []
     for value in values:
-        if not any(is_equal(value, other) for other in kept):
-            kept.append(value)
-    return kept
+        if not any(is_equal(value, other) for other in unique):
+            unique.append(value)
+    return unique

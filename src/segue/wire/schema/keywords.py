@@ -79,10 +79,10 @@ class KeywordRenderer:
         self, node: Node, key: str, value: float, types: list[str] | None, texts: list[str], location: Location
     ) -> None:
         low, strictly = key.endswith("inimum"), key.startswith("exclusive")
-        whole = types == ["integer"]
+        is_integer = types == ["integer"]
         if not strictly or key in self.accepted:
-            bound = (math.ceil(value) if low else math.floor(value)) if whole and not strictly else value
-        elif whole:
+            bound = (math.ceil(value) if low else math.floor(value)) if is_integer and not strictly else value
+        elif is_integer:
             bound = math.floor(value) + 1 if low else math.ceil(value) - 1
         else:
             bound = value

@@ -23,7 +23,7 @@ _NOT_IN_DRAFT_7 = ("minContains", "maxContains", "unevaluatedItems", "unevaluate
 def render_lenient(document: Document, rules: SchemaRules, changes: SchemaChanges) -> Node:
     """Render the document for a lenient target.
 
-    If a definition was widened, it is rendered again, so that no inverting keyword such as `not` refers to it.
+    If a definition was widened, the document is rendered again without inverting keywords (`not`) that refer to it.
     """
     attempt = SchemaChanges()
     renderer = _Renderer(document, rules, attempt, frozenset())
@@ -53,8 +53,8 @@ class _Renderer:
         defs: Node = {}
         for name in self._pending_defs:  # grows during iteration
             defs[name] = self._render_definition(name, f"$defs.{name}")
-        kept = self._used_definitions(root, defs)
-        return {**root, self._defs_key: kept} if kept else root
+        used_defs = self._used_definitions(root, defs)
+        return {**root, self._defs_key: used_defs} if used_defs else root
 
     def _used_definitions(self, root: Node, defs: Node) -> Node:
         """The definitions that are still referred to."""
@@ -62,9 +62,9 @@ class _Renderer:
         pointers = list(iter_references(root))
         seen = set(pointers)
         for pointer in pointers:  # grows during iteration
-            new = set(iter_references(defs.get(pointer.removeprefix(prefix), {}))) - seen
-            seen |= new
-            pointers += sorted(new)
+            new_pointers = set(iter_references(defs.get(pointer.removeprefix(prefix), {}))) - seen
+            seen |= new_pointers
+            pointers += sorted(new_pointers)
         return {name: node for name, node in defs.items() if f"{prefix}{name}" in seen}
 
     def _render_definition(self, name: str, path: str) -> Node:
@@ -81,14 +81,14 @@ class _Renderer:
         node: Node = {}
         texts: list[str] = []
         for key, value in schema.items():
-            before = self._changes.widened
+            widened_before_keyword = self._changes.widened
             location = f"{path}.{key}" if path else key
             node[key] = (
                 self._render_properties(value, texts, location)
                 if key == "properties"
                 else self._render_keyword(key, value, location)
             )
-            if key in _INVERTING and self._changes.widened > before:
+            if key in _INVERTING and self._changes.widened > widened_before_keyword:
                 node.pop(key)
         for key in schema.keys() & _INVERTING - node.keys():
             self._replace_inverting(node, key, schema, texts, path)
@@ -111,9 +111,9 @@ class _Renderer:
             self._changes.widened += value in self._widened_definitions
             return format_pointer(value, key=self._defs_key)
         if key in SCHEMA_MAPS:
-            return {name: self._render_node(inner, f"{path}.{name}") for name, inner in value.items()}
+            return {name: self._render_node(subschema, f"{path}.{name}") for name, subschema in value.items()}
         if key in SCHEMA_LISTS:
-            return [self._render_node(inner, f"{path}[{index}]") for index, inner in enumerate(value)]
+            return [self._render_node(subschema, f"{path}[{index}]") for index, subschema in enumerate(value)]
         if key in SINGLE_SCHEMAS:
             return value if isinstance(value, bool) and key in _BOOLEAN_ALLOWED else self._render_node(value, path)
         return value
@@ -147,14 +147,14 @@ class _Renderer:
     def _render_properties(self, properties: dict[str, Schema], texts: list[str], path: str) -> Node:
         """Property names that the target rejects move to the description."""
         pattern = self._rules.property_name_pattern
-        kept: Node = {}
-        for name, inner in properties.items():
+        rendered: Node = {}
+        for name, subschema in properties.items():
             if pattern is None or re.fullmatch(pattern, name):
-                kept[name] = self._render_node(inner, f"{path}.{name}")
+                rendered[name] = self._render_node(subschema, f"{path}.{name}")
             else:
-                texts.append(f"also takes {name}: {describe_schema(inner, 1)}")
+                texts.append(f"also takes {name}: {describe_schema(subschema, 1)}")
                 self._changes.add("a property name that the target rejects moved to the description", f"{path}.{name}")
-        return kept
+        return rendered
 
     def _convert_to_draft_7(self, node: Node, schema: Node, texts: list[str], path: str) -> None:
         if node.get("minContains") == 0:
@@ -167,8 +167,8 @@ class _Renderer:
                 node["additionalItems"] = node["items"]
             node["items"] = node.pop("prefixItems")
         dependencies: Node = {name: {"required": names} for name, names in node.pop("dependentRequired", {}).items()}
-        for name, inner in node.pop("dependentSchemas", {}).items():
-            dependencies[name] = {"allOf": [dependencies[name], inner]} if name in dependencies else inner
+        for name, subschema in node.pop("dependentSchemas", {}).items():
+            dependencies[name] = {"allOf": [dependencies[name], subschema]} if name in dependencies else subschema
         if dependencies:
             node["dependencies"] = dependencies
         if "$ref" in node and node.keys() - ANNOTATIONS - {"$ref"}:

@@ -1,4 +1,4 @@
-"""Merges schemas: «and» and «or» of nodes, so that a combination can become one node.
+"""Merges the members of `allOf`, `anyOf` and `oneOf` into one node.
 
 A merged node accepts every value that the combination accepted, and possibly more.
 """
@@ -42,15 +42,15 @@ class Merger:
             return [{}]
         if not schema.keys() & COMBINATORS:
             return [schema]
-        own = {key: value for key, value in schema.items() if key not in COMBINATORS}
+        node = {key: value for key, value in schema.items() if key not in COMBINATORS}
         for key in _UNEVALUATED:
-            if own.pop(key, True) is not True:
-                own = add_to_description(own, [describe_keyword(key, schema[key])])
+            if node.pop(key, True) is not True:
+                node = add_to_description(node, [describe_keyword(key, schema[key])])
                 self._changes.add(f"`{key}` moved to the description", path)
-        found = [own]
-        for alternatives, inner in self._conjuncts(schema, path, trail):
-            found = self._cross(found, alternatives, path, inner_first=inner)
-        return found
+        branches = [node]
+        for alternatives, has_priority in self._conjuncts(schema, path, trail):
+            branches = self._cross(branches, alternatives, path, has_priority=has_priority)
+        return branches
 
     def _conjuncts(self, schema: Node, path: str, trail: tuple[str, ...]) -> Iterator[tuple[list[Node], bool]]:
         """Each conjunct as its alternatives, and whether its annotations have priority."""
@@ -64,76 +64,79 @@ class Merger:
                 nested = [self.expand_branches(member, path, (*trail, "")) for member in schema[key]]
                 yield [branch for group in nested for branch in group], True
 
-    def _cross(self, found: list[Node], others: list[Node], path: str, *, inner_first: bool) -> list[Node]:
-        if len(found) * len(others) > _MAX_BRANCHES and len(others) > 1 and len(found) > 1:
+    def _cross(self, branches: list[Node], alternatives: list[Node], path: str, *, has_priority: bool) -> list[Node]:
+        if len(branches) * len(alternatives) > _MAX_BRANCHES and len(alternatives) > 1 and len(branches) > 1:
             self._changes.add("too many combinations: some moved to the description", path)
-            text = " or ".join(describe_schema(other, 1) for other in others[:4])
-            return [add_to_description(node, [text]) for node in found]
+            text = " or ".join(describe_schema(alternative, 1) for alternative in alternatives[:4])
+            return [add_to_description(node, [text]) for node in branches]
         crossed: list[Node] = []
-        for one in found:
-            for other in others:
-                both = self._intersect(one, other, path)
-                if both is not None:
-                    crossed.append({**both, **_annotations(other)} if inner_first else both)
+        for branch in branches:
+            for alternative in alternatives:
+                merged = self._intersect(branch, alternative, path)
+                if merged is not None:
+                    crossed.append({**merged, **_annotations(alternative)} if has_priority else merged)
         return unique_values(crossed)
 
     # -------------------------------------------------------------------------------------------------------- and
 
-    def _intersect(self, one: Node, other: Node, path: str) -> Node | None:
+    def _intersect(self, left: Node, right: Node, path: str) -> Node | None:
         """A node for the values that both accept; None if there are none."""
-        if not one or not other:
-            return one or other
-        types = _common_types(one, other)
-        values = _common_values(one, other)
+        if not left or not right:
+            return left or right
+        types = _common_types(left, right)
+        values = _common_values(left, right)
         if types == [] or values == []:
             return None
-        merged = {key: value for key, value in one.items() if key not in ("type", "enum", "const")}
+        merged = {key: value for key, value in left.items() if key not in ("type", "enum", "const")}
         if types is not None:
             merged = {"type": types if len(types) > 1 else types[0], **merged}
         if values is not None:
             merged |= {"enum": values}
-        for key, value in other.items():
+        for key, value in right.items():
             if key in ("type", "enum", "const") or key in _OBJECT_PARTS or key in _ARRAY_PARTS:
                 continue
             if key not in merged:
-                self._add_keyword(merged, key, value, one)
+                self._add_keyword(merged, key, value, left)
             elif not is_equal(merged[key], value):
                 self._combine_keyword(merged, key, value, path)
-        _merge_object_parts(merged, one, other)
-        _merge_array_parts(merged, one, other)
+        _merge_object_parts(merged, left, right)
+        _merge_array_parts(merged, left, right)
         return merged
 
-    def _add_keyword(self, merged: Node, key: str, value: Any, one: Node) -> None:
+    def _add_keyword(self, merged: Node, key: str, value: Any, left: Node) -> None:
         """Add a keyword of the other node; groups of keywords are added together or not at all."""
         for group in (_CONDITION, _CONTAINS):
-            if key in group and any(name in one for name in group):
+            if key in group and any(name in left for name in group):
                 return
         merged[key] = value
 
     def _combine_keyword(self, merged: Node, key: str, value: Any, path: str) -> None:
-        mine: Any = merged[key]
+        current: Any = merged[key]
         if key in ANNOTATIONS or key in _UNEVALUATED:
             return
         if key in _LOWER_BOUNDS:
-            merged[key] = max(mine, value)
+            merged[key] = max(current, value)
         elif key in _UPPER_BOUNDS:
-            merged[key] = min(mine, value)
+            merged[key] = min(current, value)
         elif key == "required":
-            merged[key] = [*mine, *(name for name in value if name not in mine)]
+            merged[key] = [*current, *(name for name in value if name not in current)]
         elif key == "uniqueItems":
             merged[key] = True
         elif key == "not":
-            merged[key] = {"anyOf": [mine, value]}
+            merged[key] = {"anyOf": [current, value]}
         elif key == "propertyNames":
-            merged[key] = _all_of(mine, value)
+            merged[key] = _all_of(current, value)
         elif key == "dependentSchemas":
-            merged[key] = {**mine, **{name: _all_of(mine.get(name, True), schema) for name, schema in value.items()}}
+            merged[key] = {
+                **current,
+                **{name: _all_of(current.get(name, True), schema) for name, schema in value.items()},
+            }
         elif key == "dependentRequired":
             merged[key] = {
-                **mine,
-                **{name: unique_values([*mine.get(name, []), *names]) for name, names in value.items()},
+                **current,
+                **{name: unique_values([*current.get(name, []), *names]) for name, names in value.items()},
             }
-        elif key == "multipleOf" and isinstance(mine, int) and isinstance(value, int) and value % mine == 0:
+        elif key == "multipleOf" and isinstance(current, int) and isinstance(value, int) and value % current == 0:
             merged[key] = value
         elif key in _NOT_COMBINABLE:
             self._changes.add(f"a second `{key}` moved to the description", path)
@@ -149,14 +152,14 @@ def _annotations(node: Node) -> Node:
     return {key: value for key, value in node.items() if key in ANNOTATIONS}
 
 
-def _common_types(one: Node, other: Node) -> list[str] | None:
-    mine, theirs = types_of(one), types_of(other)
-    if mine is None or theirs is None:
-        return mine if theirs is None else theirs
-    kept = [kind for kind in mine if kind in theirs or (kind == "integer" and "number" in theirs)]
-    if "number" in mine and "integer" in theirs and "number" not in theirs:
-        kept.append("integer")
-    return list(dict.fromkeys(kept))
+def _common_types(left: Node, right: Node) -> list[str] | None:
+    left_types, right_types = types_of(left), types_of(right)
+    if left_types is None or right_types is None:
+        return left_types if right_types is None else right_types
+    common = [kind for kind in left_types if kind in right_types or (kind == "integer" and "number" in right_types)]
+    if "number" in left_types and "integer" in right_types and "number" not in right_types:
+        common.append("integer")
+    return list(dict.fromkeys(common))
 
 
 def enum_values(node: Node) -> list[Any] | None:
@@ -167,60 +170,60 @@ def enum_values(node: Node) -> list[Any] | None:
     return lists[0] if lists else None
 
 
-def _common_values(one: Node, other: Node) -> list[Any] | None:
-    mine, theirs = enum_values(one), enum_values(other)
-    if mine is None or theirs is None:
-        return mine if theirs is None else theirs
-    return [value for value in mine if any(is_equal(value, other_value) for other_value in theirs)]
+def _common_values(left: Node, right: Node) -> list[Any] | None:
+    left_values, right_values = enum_values(left), enum_values(right)
+    if left_values is None or right_values is None:
+        return left_values if right_values is None else right_values
+    return [value for value in left_values if any(is_equal(value, right_value) for right_value in right_values)]
 
 
-def _all_of(one: Schema, other: Schema) -> Schema:
-    if one is False or other is False:
+def _all_of(left: Schema, right: Schema) -> Schema:
+    if left is False or right is False:
         return False
-    if one in (True, {}) or other in (True, {}) or is_equal(one, other):
-        return other if one in (True, {}) else one
-    return {"allOf": [one, other]}
+    if left in (True, {}) or right in (True, {}) or is_equal(left, right):
+        return right if left in (True, {}) else left
+    return {"allOf": [left, right]}
 
 
 def _property_schema(node: Node, key: str) -> Schema:
-    """The schema that a node certainly requires of a property."""
+    """The schema that every value of this property must match."""
     properties = cast("dict[str, Schema]", node.get("properties", {}))
     if key in properties:
         return properties[key]
     return True if "patternProperties" in node else node.get("additionalProperties", True)
 
 
-def _merge_object_parts(merged: Node, one: Node, other: Node) -> None:
-    if not _OBJECT_PARTS & other.keys():
+def _merge_object_parts(merged: Node, left: Node, right: Node) -> None:
+    if not _OBJECT_PARTS & right.keys():
         return
-    names = dict.fromkeys([*one.get("properties", ()), *other.get("properties", ())])
+    names = dict.fromkeys([*left.get("properties", ()), *right.get("properties", ())])
     if names:
         merged["properties"] = {
-            name: _all_of(_property_schema(one, name), _property_schema(other, name)) for name in names
+            name: _all_of(_property_schema(left, name), _property_schema(right, name)) for name in names
         }
-    patterns = dict(one.get("patternProperties", {}))
-    for pattern, schema in other.get("patternProperties", {}).items():
+    patterns = dict(left.get("patternProperties", {}))
+    for pattern, schema in right.get("patternProperties", {}).items():
         patterns[pattern] = _all_of(patterns.get(pattern, True), schema)
     if patterns:
         merged["patternProperties"] = patterns
-    if "additionalProperties" in other or "additionalProperties" in one:
-        rest = _all_of(one.get("additionalProperties", True), other.get("additionalProperties", True))
-        merged["additionalProperties"] = rest
+    if "additionalProperties" in right or "additionalProperties" in left:
+        additional = _all_of(left.get("additionalProperties", True), right.get("additionalProperties", True))
+        merged["additionalProperties"] = additional
 
 
-def _merge_array_parts(merged: Node, one: Node, other: Node) -> None:
-    if not _ARRAY_PARTS & other.keys():
+def _merge_array_parts(merged: Node, left: Node, right: Node) -> None:
+    if not _ARRAY_PARTS & right.keys():
         return
 
     def item(node: Node, index: int) -> Schema:
         prefix = cast("list[Schema]", node.get("prefixItems", []))
         return prefix[index] if index < len(prefix) else node.get("items", True)
 
-    longest = max(len(one.get("prefixItems", ())), len(other.get("prefixItems", ())))
+    longest = max(len(left.get("prefixItems", ())), len(right.get("prefixItems", ())))
     if longest:
-        merged["prefixItems"] = [_all_of(item(one, index), item(other, index)) for index in range(longest)]
-    if "items" in one or "items" in other:
-        merged["items"] = _all_of(one.get("items", True), other.get("items", True))
+        merged["prefixItems"] = [_all_of(item(left, index), item(right, index)) for index in range(longest)]
+    if "items" in left or "items" in right:
+        merged["items"] = _all_of(left.get("items", True), right.get("items", True))
 
 
 # ------------------------------------------------------------------------------------------------------------------ or
@@ -228,12 +231,12 @@ def _merge_array_parts(merged: Node, one: Node, other: Node) -> None:
 
 def merge_any(schemas: list[Schema]) -> Schema:
     """One schema for the values that any of these accepts."""
-    kept = cast("list[Schema]", unique_values([schema for schema in schemas if schema is not False]))
-    if not kept:
+    distinct = cast("list[Schema]", unique_values([schema for schema in schemas if schema is not False]))
+    if not distinct:
         return False
-    if any(schema in (True, {}) for schema in kept):
+    if any(schema in (True, {}) for schema in distinct):
         return True
-    nodes = [cast("Node", schema) for schema in kept]
+    nodes = [cast("Node", schema) for schema in distinct]
     if len(nodes) > 1 and all(node.keys() & {"enum", "const"} for node in nodes):
         plain = all(node.keys() <= {"enum", "const", "type", *ANNOTATIONS} for node in nodes)
         types = unique_values([node.get("type") for node in nodes])
@@ -241,7 +244,7 @@ def merge_any(schemas: list[Schema]) -> Schema:
             values = unique_values([value for node in nodes for value in enum_values(node) or []])
             kind = {} if types[0] is None else {"type": types[0]}
             return {**_annotations(nodes[0]), **kind, "enum": values}
-    return kept[0] if len(kept) == 1 else {"anyOf": kept}
+    return distinct[0] if len(distinct) == 1 else {"anyOf": distinct}
 
 
 def merge_objects(nodes: list[Node]) -> Node:
@@ -263,9 +266,9 @@ def merge_objects(nodes: list[Node]) -> Node:
         if all(key in node for node in nodes):
             merged[key] = choose(node[key] for node in nodes)
     patterned = "patternProperties" not in merged and any("patternProperties" in node for node in nodes)
-    rest = True if patterned else merge_any([node.get("additionalProperties", True) for node in nodes])
-    if rest is not True:
-        merged["additionalProperties"] = rest
+    additional = True if patterned else merge_any([node.get("additionalProperties", True) for node in nodes])
+    if additional is not True:
+        merged["additionalProperties"] = additional
     return merged
 
 
@@ -281,7 +284,7 @@ def _merge_property(nodes: list[Node], name: str) -> Schema:
     if joined is not True:
         return joined
     declared = [cast("Node", schema) for schema in unique_values(schemas) if isinstance(schema, dict) and schema]
-    outer = _annotations(declared[0]) if declared else {}
+    annotations = _annotations(declared[0]) if declared else {}
     bare = [{key: value for key, value in node.items() if key not in ANNOTATIONS} for node in declared]
     texts = [" or ".join(describe_schema(node, 1) for node in bare[:4])] if any(bare) else []
-    return add_to_description(outer, texts) or True
+    return add_to_description(annotations, texts) or True

@@ -23,8 +23,8 @@ def find_value_types(values: list[Any], types: list[str] | None) -> list[str]:
     """The types of these values; numbers are `integer` where the node's types do not include `number`."""
     types_of_values = list(dict.fromkeys(json_type_of(value) for value in values))
     numbers = [value for value in values if json_type_of(value) == "number"]
-    whole = all(isinstance(value, int) for value in numbers) if types is None else "number" not in types
-    return ["integer" if kind == "number" and whole else kind for kind in types_of_values]
+    are_integers = all(isinstance(value, int) for value in numbers) if types is None else "number" not in types
+    return ["integer" if kind == "number" and are_integers else kind for kind in types_of_values]
 
 
 def add_null(node: Node) -> Node:
@@ -54,7 +54,7 @@ def is_finite(node: Node, defs: Node, seen: set[str], depth: int) -> bool:
         return True
     if "object" in kinds:
         required = [node["properties"][name] for name in node.get("required", ()) if name in node.get("properties", {})]
-        if not required or any(is_finite(inner, defs, seen, depth + 1) for inner in required):
+        if not required or any(is_finite(property_schema, defs, seen, depth + 1) for property_schema in required):
             return True
     if any(is_finite(member, defs, seen, depth + 1) for member in node.get("anyOf", ())):
         return True

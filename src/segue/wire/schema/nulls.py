@@ -33,9 +33,9 @@ def _drop_nulls(value: Any, schema: Schema, document: Document, depth: int) -> A
         return value
     properties: dict[str, Schema] = node.get("properties", {})
     return {
-        key: _drop_nulls(inner, properties[key], document, depth + 1) if key in properties else inner
-        for key, inner in cast("dict[str, Any]", value).items()
-        if inner is not None
+        key: _drop_nulls(item_value, properties[key], document, depth + 1) if key in properties else item_value
+        for key, item_value in cast("dict[str, Any]", value).items()
+        if item_value is not None
         or key not in properties
         or key in node.get("required", ())
         or _accepts_null(properties[key], document)

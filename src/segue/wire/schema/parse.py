@@ -117,20 +117,22 @@ class _Parser:
         open_nodes: list[tuple[Node, str]] = [(raw, base)]
         while open_nodes:
             node, base = open_nodes.pop()
-            own = self._base_of(node, base)
-            if own != base:
-                self._resources.setdefault(own, node)
+            node_base = self._base_of(node, base)
+            if node_base != base:
+                self._resources.setdefault(node_base, node)
             plain, dynamic = node.get("$anchor"), node.get("$dynamicAnchor")
-            own_id = node.get(self._id_key)
-            if isinstance(own_id, str) and own_id.startswith("#") and len(own_id) > 1:
-                self._anchors.setdefault((own, own_id[1:]), node)
+            node_id = node.get(self._id_key)
+            if isinstance(node_id, str) and node_id.startswith("#") and len(node_id) > 1:
+                self._anchors.setdefault((node_base, node_id[1:]), node)
             for anchor in (plain, dynamic):
                 if isinstance(anchor, str):
-                    self._anchors.setdefault((own, anchor), node)
+                    self._anchors.setdefault((node_base, anchor), node)
             if isinstance(dynamic, str):
-                self._dynamic.setdefault(dynamic, []).append(_Location(node, own))
+                self._dynamic.setdefault(dynamic, []).append(_Location(node, node_base))
             for key, value in node.items():
-                open_nodes += [(inner, own) for inner in list_subschemas(key, value) if isinstance(inner, dict)]
+                open_nodes += [
+                    (subschema, node_base) for subschema in list_subschemas(key, value) if isinstance(subschema, dict)
+                ]
 
     def _resolve(self, key: str, ref: str, base: str) -> _Location | None:
         uri, fragment = urldefrag(ref)
@@ -254,11 +256,11 @@ class _Parser:
         if key in SCHEMA_MAPS:
             if self._check_valid(key, isinstance(value, dict), at):
                 ordered = _order_properties(value, at.raw.get("propertyOrdering") if key == "properties" else None)
-                node[key] = {name: self._parse_inner(inner, at, f".{name}") for name, inner in ordered}
+                node[key] = {name: self._parse_inner(subschema, at, f".{name}") for name, subschema in ordered}
         elif key in SCHEMA_LISTS:
             members = cast("list[Any]", value) if isinstance(value, list) else []
             if self._check_valid(key, bool(members), at):
-                node[key] = [self._parse_inner(inner, at, f"[{index}]") for index, inner in enumerate(members)]
+                node[key] = [self._parse_inner(subschema, at, f"[{index}]") for index, subschema in enumerate(members)]
         elif self._check_valid(key, is_schema(value), at):
             node[key] = self._parse_inner(value, at)
 
@@ -332,9 +334,9 @@ def _add_null(node: Node) -> Node:
         return node
     if not node.keys() - ANNOTATIONS:
         return node
-    outer = {key: value for key, value in node.items() if key in ANNOTATIONS}
-    inner = {key: value for key, value in node.items() if key not in ANNOTATIONS}
-    return {**outer, "anyOf": [inner, {"type": "null"}]}
+    annotations = {key: value for key, value in node.items() if key in ANNOTATIONS}
+    constraints = {key: value for key, value in node.items() if key not in ANNOTATIONS}
+    return {**annotations, "anyOf": [constraints, {"type": "null"}]}
 
 
 def _is_number(value: object) -> bool:

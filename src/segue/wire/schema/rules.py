@@ -55,7 +55,9 @@ class SchemaRules(Struct, frozen=True):
     """Whether `$ref` into `$defs` is accepted, or references must be inlined."""
     recursion: bool = True
     ref_siblings: frozenset[str] = frozenset()
+    """Keywords accepted next to `$ref`."""
     any_of_siblings: frozenset[str] = frozenset({"description", "title"})
+    """Keywords accepted next to `anyOf`."""
     exclusive_siblings: bool = False
     """Whether a sibling of `anyOf` may not occur in its members as well."""
     type_lists: Literal["free", "scalars", "bare", "none"] = "free"
@@ -71,14 +73,18 @@ class SchemaRules(Struct, frozen=True):
     property_name_pattern: str | None = None
     """What a key of `properties` must match."""
     slash_in_defs: bool = True
+    """Whether property names inside `$defs` may contain a slash."""
     items_required: bool = False
     required_must_be_declared: bool = False
+    """Whether every name in `required` must be a key of `properties`."""
     must_terminate: bool = False
     """Whether infinite recursion is rejected."""
     max_min_items: int | None = None
+    """The highest accepted `minItems`."""
     closed_objects: bool = False
     """Whether every object must have `additionalProperties: false`."""
     all_required: bool = False
+    """Whether every property must be required."""
     response_must_be_object: bool = True
     """Whether the schema of a response format must be an object, as that of parameters."""
     openapi: bool = False

@@ -83,58 +83,71 @@ class _Renderer:
         self.budget -= 1
         if isinstance(schema, bool):
             return self._render_any_value({}, [] if schema else ["no value fits here"])
-        outer = {key: value for key, value in schema.items() if key in ANNOTATIONS}
-        inner = {key: value for key, value in schema.items() if key not in ANNOTATIONS}
+        annotations = {key: value for key, value in schema.items() if key in ANNOTATIONS}
+        unannotated = {key: value for key, value in schema.items() if key not in ANNOTATIONS}
         if self.budget < 0 or location.level > _MAX_DEPTH or location.objects >= self._rules.max_object_depth:
             self._changes.add("too large or too deep: any value is accepted there", location.path)
-            return self._render_any_value(outer, [describe_schema(inner, 1)])
-        if inner.keys() == {"$ref"}:
-            return self._render_reference(inner["$ref"], outer, location)
-        if inner.keys() == {"allOf"} and len(inner["allOf"]) == 1 and isinstance(inner["allOf"][0], dict):
-            return self._render_node({**inner["allOf"][0], **outer}, location)
-        if inner.keys() in ({"anyOf"}, {"oneOf"}):
-            (key,) = inner
+            return self._render_any_value(annotations, [describe_schema(unannotated, 1)])
+        if unannotated.keys() == {"$ref"}:
+            return self._render_reference(unannotated["$ref"], annotations, location)
+        if (
+            unannotated.keys() == {"allOf"}
+            and len(unannotated["allOf"]) == 1
+            and isinstance(unannotated["allOf"][0], dict)
+        ):
+            return self._render_node({**unannotated["allOf"][0], **annotations}, location)
+        if unannotated.keys() in ({"anyOf"}, {"oneOf"}):
+            (key,) = unannotated
             if key == "oneOf":
                 self._changes.add("`oneOf` replaced by `anyOf`", location.path)
-            members = [member for member in cast("list[Schema]", inner[key]) if member is not False]
-            return self._render_any_of([self._render_node(member, location) for member in members], outer, location)
-        inlined = _inlined_definitions(inner)
-        endless = next((name for name in inlined if location.trail.count(name) > self._repeats), None)
-        if endless is not None:
-            return self._render_reference(endless, outer, location)
+            members = [member for member in cast("list[Schema]", unannotated[key]) if member is not False]
+            return self._render_any_of(
+                [self._render_node(member, location) for member in members], annotations, location
+            )
+        inlined = _inlined_definitions(unannotated)
+        repeated = next((name for name in inlined if location.trail.count(name) > self._repeats), None)
+        if repeated is not None:
+            return self._render_reference(repeated, annotations, location)
         location = replace(location, trail=(*location.trail, *inlined))
-        branches = self._merger.expand_branches(inner, location.path) if inner.keys() & COMBINATORS else [inner]
+        branches = (
+            self._merger.expand_branches(unannotated, location.path)
+            if unannotated.keys() & COMBINATORS
+            else [unannotated]
+        )
         return self._render_any_of(
-            [node for branch in branches for node in self._render_typed_nodes(branch, location)], outer, location
+            [node for branch in branches for node in self._render_typed_nodes(branch, location)], annotations, location
         )
 
-    def _render_reference(self, name: str, outer: Node, location: Location) -> Node:
+    def _render_reference(self, name: str, annotations: Node, location: Location) -> Node:
         rules, target = self._rules, self._document.find(name)
         is_deep = len(location.trail) > _MAX_TRAIL
         if rules.refs == "defs" and (rules.recursion or name not in self._recursive):
-            if not outer.keys() - rules.ref_siblings or name in self._recursive or is_deep:
+            if not annotations.keys() - rules.ref_siblings or name in self._recursive or is_deep:
                 if name != "#" and name not in self._seen_defs:
                     self._seen_defs.add(name)
                     self._pending_defs.append(name)
-                return {"$ref": format_pointer(name), **{key: outer[key] for key in rules.ref_siblings & outer.keys()}}
+                return {
+                    "$ref": format_pointer(name),
+                    **{key: annotations[key] for key in rules.ref_siblings & annotations.keys()},
+                }
         elif location.trail.count(name) > self._repeats or is_deep:
             self._changes.add("recursion cut off: any value is accepted there", location.path)
-            return self._render_any_value(outer, [f"{name if name != '#' else 'the whole'} again"])
+            return self._render_any_value(annotations, [f"{name if name != '#' else 'the whole'} again"])
         self._changes.add("references inlined", location.path, widens=False)
         location = replace(location, trail=(*location.trail, name))
-        return self._render_node(target if isinstance(target, bool) else {**target, **outer}, location)
+        return self._render_node(target if isinstance(target, bool) else {**target, **annotations}, location)
 
-    def _render_any_of(self, nodes: list[Node], outer: Node, location: Location) -> Node:
+    def _render_any_of(self, nodes: list[Node], annotations: Node, location: Location) -> Node:
         """One node for these alternatives, with the annotations of all."""
         flat: list[Node] = []
         for node in nodes:
             flat += node["anyOf"] if node.keys() == {"anyOf"} else [node]
         flat = self._use_nullable(unique_values(flat))
         if not flat:
-            return self._render_any_value(outer, ["no value fits here"])
+            return self._render_any_value(annotations, ["no value fits here"])
         if len(flat) == 1:
-            return self._add_annotations(flat[0], outer, location)
-        siblings = self._add_annotations({}, outer, location, several=True)
+            return self._add_annotations(flat[0], annotations, location)
+        siblings = self._add_annotations({}, annotations, location, several=True)
         if siblings.keys() - self._rules.any_of_siblings:
             text = siblings.get("description")
             return {"anyOf": [add_to_description(flat[0], [text] if text else []), *flat[1:]]}
@@ -144,28 +157,30 @@ class _Renderer:
 
     def _use_nullable(self, nodes: list[Node]) -> list[Node]:
         """OpenAPI has no type `null`; another alternative becomes `nullable` instead."""
-        others = [node for node in nodes if node != {"type": "NULL"}]
-        if not self._rules.openapi or len(others) == len(nodes) or not others:
+        non_null = [node for node in nodes if node != {"type": "NULL"}]
+        if not self._rules.openapi or len(non_null) == len(nodes) or not non_null:
             return nodes
-        return [{**others[0], "nullable": True}, *others[1:]]
+        return [{**non_null[0], "nullable": True}, *non_null[1:]]
 
-    def _add_annotations(self, node: Node, outer: Node, location: Location, *, several: bool = False) -> Node:
+    def _add_annotations(self, node: Node, annotations: Node, location: Location, *, several: bool = False) -> Node:
         """The node with a schema's annotations; unsupported ones move to the description."""
         texts = [] if "description" not in node else [node["description"]]
         kept: Node = {
-            key: outer[key] for key in ("title", "description") if key in outer and key in self._keywords.accepted
+            key: annotations[key]
+            for key in ("title", "description")
+            if key in annotations and key in self._keywords.accepted
         }
         several = several or (self._rules.type_lists == "bare" and len(types_of(node) or ()) > 1)
-        for key in [key for key in outer if key not in ("title", "description")]:
-            if key in self._keywords.accepted and not several and has_type(outer[key], types_of(node)):
-                kept[key] = outer[key]
-            elif text := describe_keyword(key, outer[key]):
+        for key in [key for key in annotations if key not in ("title", "description")]:
+            if key in self._keywords.accepted and not several and has_type(annotations[key], types_of(node)):
+                kept[key] = annotations[key]
+            elif text := describe_keyword(key, annotations[key]):
                 texts.append(text)
                 self._changes.add(f"`{key}` moved to the description", location.path, widens=False)
-        rest = {key: value for key, value in node.items() if key != "description"}
-        return add_to_description({**rest, **kept}, texts)
+        without_description = {key: value for key, value in node.items() if key != "description"}
+        return add_to_description({**without_description, **kept}, texts)
 
-    def _render_any_value(self, outer: Node, texts: list[str]) -> Node:
+    def _render_any_value(self, annotations: Node, texts: list[str]) -> Node:
         if self._rules.closed_objects:
             raise UnsupportedSchemaError("a part of the schema accepts any value")
         node: Node = {}
@@ -175,7 +190,7 @@ class _Renderer:
             simple = [{"type": kind.upper()} for kind in TYPES if kind not in ("array", "null")]
             node = {"anyOf": [{**simple[0], "nullable": True}, *simple[1:]]}
             node["anyOf"].append({"type": "ARRAY", "items": {"anyOf": [{**simple[0], "nullable": True}, *simple[1:]]}})
-        text = outer.get("description")
+        text = annotations.get("description")
         return self._describe_node(node, [*([text] if text else []), *texts])
 
     def _describe_node(self, node: Node, texts: list[str]) -> Node:
@@ -244,8 +259,8 @@ class _Renderer:
             elif key not in _HANDLED and applies_to(key, types):
                 self._keywords.add(node, key, branch[key], types, texts, location)
         self._keywords.drop_contradictions(node, texts, location)
-        outer = {key: value for key, value in branch.items() if key in ANNOTATIONS}
-        return self._add_annotations(add_to_description(node, texts), outer, location)
+        annotations = {key: value for key, value in branch.items() if key in ANNOTATIONS}
+        return self._add_annotations(add_to_description(node, texts), annotations, location)
 
 
 def _drop_repeated_siblings(members: list[Node], siblings: Node) -> tuple[list[Node], Node]:

@@ -44,26 +44,26 @@ class DeclaredTools:
     def parse_argument(self, name: str, key: str, text: str) -> Any:
         """Parse an argument written as plain text."""
         schema = self._schema(name)
-        found = object_or_none((object_or_none(schema.get("properties")) or {}).get(key))
-        return _parse_untyped(text) if found is None else _parse_as(_accepted_types(found, schema), text)
+        parameter = object_or_none((object_or_none(schema.get("properties")) or {}).get(key))
+        return _parse_untyped(text) if parameter is None else _parse_as(_accepted_types(parameter, schema), text)
 
     def parse_nested(self, name: str, key: str, value: NestedElements) -> Any:
         """Parse an argument written as nested elements with plain text inside."""
         schema = self._schema(name)
-        found = object_or_none((object_or_none(schema.get("properties")) or {}).get(key))
-        return _parse_nested(value, found, schema)
+        parameter = object_or_none((object_or_none(schema.get("properties")) or {}).get(key))
+        return _parse_nested(value, parameter, schema)
 
     def find_type_mismatches(self, name: str, arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
         """The arguments whose value has none of the declared types, each with those types."""
         schema = self._schema(name)
-        known = object_or_none(schema.get("properties")) or {}
-        found: list[tuple[str, str]] = []
+        properties = object_or_none(schema.get("properties")) or {}
+        mismatches: list[tuple[str, str]] = []
         for key, value in arguments.items():
-            one = object_or_none(known.get(key))
-            types = _ALL_TYPES if one is None else frozenset(map(str.lower, _accepted_types(one, schema)))
+            parameter = object_or_none(properties.get(key))
+            types = _ALL_TYPES if parameter is None else frozenset(map(str.lower, _accepted_types(parameter, schema)))
             if types <= _ALL_TYPES and not _has_type(value, types):
-                found.append((key, " or ".join(sorted(types))))
-        return found
+                mismatches.append((key, " or ".join(sorted(types))))
+        return mismatches
 
     def _schema(self, name: str) -> Mapping[str, Any]:
         return (self._schemas or {}).get(name) or {}
@@ -89,12 +89,15 @@ def _parse_nested(value: NestedElements, schema: Mapping[str, Any] | None, root:
         return _parse_untyped(value) if schema is None else _parse_as(types, value)
     schemas = [] if schema is None else [schema, *_subschemas(schema, root)]
     if "object" not in types or ("array" in types and all(key == "item" for key, _ in value)):
-        items = next((found for one in schemas if (found := object_or_none(one.get("items"))) is not None), None)
-        return [_parse_nested(inner, items, root) for _, inner in value]
-    known: dict[str, Any] = {}
-    for one in schemas:
-        known |= object_or_none(one.get("properties")) or {}
-    return {key: _parse_nested(inner, object_or_none(known.get(key)), root) for key, inner in value}
+        items = next(
+            (items_schema for option in schemas if (items_schema := object_or_none(option.get("items"))) is not None),
+            None,
+        )
+        return [_parse_nested(child, items, root) for _, child in value]
+    properties: dict[str, Any] = {}
+    for option in schemas:
+        properties |= object_or_none(option.get("properties")) or {}
+    return {key: _parse_nested(child, object_or_none(properties.get(key)), root) for key, child in value}
 
 
 # Some chat templates print these values as Python constants (TPL-03).
@@ -136,28 +139,28 @@ def _json_type(value: object) -> str:
 
 def _accepted_types(schema: Mapping[str, Any], root: Mapping[str, Any]) -> frozenset[str]:
     """The types that a schema accepts; all types if it names none."""
-    found: set[str] = set()
+    types: set[str] = set()
     seen: set[int] = set()
-    waiting = [schema]
-    while waiting:
-        one = waiting.pop()
-        if id(one) in seen:
+    pending = [schema]
+    while pending:
+        current = pending.pop()
+        if id(current) in seen:
             continue
-        seen.add(id(one))
-        kind, values = one.get("type"), one.get("enum")
+        seen.add(id(current))
+        kind, values = current.get("type"), current.get("enum")
         if isinstance(kind, str):
-            found.add(kind)
+            types.add(kind)
         elif isinstance(kind, list):
-            found.update(str(name) for name in cast("list[object]", kind))
-        elif "const" in one:
-            found.add(_json_type(one["const"]))
+            types.update(str(name) for name in cast("list[object]", kind))
+        elif "const" in current:
+            types.add(_json_type(current["const"]))
         elif isinstance(values, list):
-            found.update(_json_type(value) for value in cast("list[object]", values))
-        elif options := _subschemas(one, root):
-            waiting += options
+            types.update(_json_type(value) for value in cast("list[object]", values))
+        elif options := _subschemas(current, root):
+            pending += options
         else:
             return _ALL_TYPES
-    return frozenset(found) or _ALL_TYPES
+    return frozenset(types) or _ALL_TYPES
 
 
 def _subschemas(schema: Mapping[str, Any], root: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -169,8 +172,8 @@ def _subschemas(schema: Mapping[str, Any], root: Mapping[str, Any]) -> list[Mapp
             options += [object_or_none(option) or {} for option in cast("list[object]", listed)]
     name = schema.get("$ref")
     if isinstance(name, str) and name.startswith("#/"):
-        place: object = root
+        target: object = root
         for step in name[2:].split("/"):
-            place = (object_or_none(place) or {}).get(step.replace("~1", "/").replace("~0", "~"))
-        options.append(object_or_none(place) or {})
+            target = (object_or_none(target) or {}).get(step.replace("~1", "/").replace("~0", "~"))
+        options.append(object_or_none(target) or {})
     return options

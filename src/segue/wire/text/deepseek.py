@@ -1,7 +1,7 @@
 """`deepseek-text`: the formats of four generations of DeepSeek models (TPL-07, TPL-08), and variants of derived models.
 
-V3 and R1 put the name after a separator and the arguments into a code fence; V3.1 puts the name before it and the
-arguments unfenced; V3.2 and V4 write elements. Derived models write the special tokens with ASCII bars and underscores.
+V3 and R1 put the name after a separator and the arguments into a code fence; V3.1 puts the name before it and has
+no fence; V3.2 and V4 write elements. Derived models write the special tokens with ASCII bars and underscores.
 V3.1 is rendered: its JSON arguments can hold every value, while an element can't hold its own end tag, and older models
 understand it, since it is their layout without the fence.
 """
@@ -70,9 +70,9 @@ class _Call(TokenReader):
                 return [self.build_broken_call("no call after the opening token")]
             kind = yield from self.take_token(_BEGIN)
             start = self.checkpoint if kind else start
-        mark = yield from self.take_until_token(_TOKENS, _LONGEST_NAME)
+        next_kind = yield from self.take_until_token(_TOKENS, _LONGEST_NAME)
         # R1 omits the begin token of the first call in a section.
-        if not mark or (not kind and mark != "separator"):
+        if not next_kind or (not kind and next_kind != "separator"):
             self.rewind(start)
             return [self.build_broken_call("no call after the opening token")]
         name = self.text_since(start).strip()

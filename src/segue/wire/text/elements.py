@@ -1,6 +1,6 @@
 """Calls written as elements: one for the call, inside it one for each parameter with its value as content.
 
-Tokens inside a value do not count, but a parameter that begins inside another one means that the first is unterminated.
+Tokens inside a value are part of it. But if a parameter begins inside another one, the first one is unterminated.
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ class ElementFormat:
         return token_opener(self.opening, partial(_Call, self))
 
     def parse_attributes(self, tag: str) -> dict[str, str]:
-        return {found[1]: self._unescape(found[2] or found[3] or "") for found in _ATTRIBUTE.finditer(tag)}
+        return {
+            attribute[1]: self._unescape(attribute[2] or attribute[3] or "") for attribute in _ATTRIBUTE.finditer(tag)
+        }
 
     def parse_value(self, name: str, tag: Mapping[str, str], text: str, declared: DeclaredTools) -> Any:
         is_text = self._is_text(tag)
@@ -114,12 +116,12 @@ class _Call(TokenReader):
 
     def _take_parts(self) -> Reading[tuple[str, bool]]:
         """Consume the content of the call; return the reason if it is broken, and whether the next call begins here."""
-        marks = self._format.tokens
+        tokens = self._format.tokens
         while True:
             yield from self.skip_space()
-            mark = yield from self.peek_token(marks)
-            if mark == "parameter":
-                yield from self.take_token(marks)
+            kind = yield from self.peek_token(tokens)
+            if kind == "parameter":
+                yield from self.take_token(tokens)
                 tag = yield from self._take_tag()
                 if tag is None:
                     return "unterminated tag of a parameter", False
@@ -127,17 +129,17 @@ class _Call(TokenReader):
                 if value is None:
                     return "unterminated parameter", is_at_next
                 self._parameters.append((tag, value))
-            elif mark == "json":
-                yield from self.take_token(marks)
+            elif kind == "json":
+                yield from self.take_token(tokens)
                 if (yield from self._take_tag()) is None:
                     return "unterminated tag", False
                 self._json = yield from self.take_value()
                 if self._json is None:
                     return "unterminated arguments", False
                 yield from self.take_closers(self._format.json_end)
-            elif mark in ("call end", "section end"):
+            elif kind in ("call end", "section end"):
                 return "", False
-            elif not mark and self._is_empty and (yield from self.peek_char()) == "{":
+            elif not kind and self._is_empty and (yield from self.peek_char()) == "{":
                 self._json = yield from self.take_value()
                 if self._json is None:
                     return "unterminated arguments", False
@@ -149,7 +151,7 @@ class _Call(TokenReader):
         return not self._parameters and self._json is None
 
     def _can_end_here(self) -> bool:
-        """True if the text is over and only the end of the call is missing."""
+        """True if the text has ended and only the end of the call is missing."""
         nothing_left = self._offset == len(self._text) or self._format.tokens.can_begin(self._text, self._offset)
         return self.ended and nothing_left and not self._is_empty
 
@@ -164,27 +166,27 @@ class _Call(TokenReader):
 
     def _take_parameter_value(self) -> Reading[tuple[str | None, bool]]:
         """Consume a value and its end tag; without one return None and rewind to the last call that began inside."""
-        marks, start, last_call = self._format.around_value, self.checkpoint, None
-        while (mark := (yield from self.take_until_token(marks))) == "call":
+        tokens, start, last_call = self._format.around_value, self.checkpoint, None
+        while (kind := (yield from self.take_until_token(tokens))) == "call":
             last_call = self.checkpoint
-            yield from self.take_token(marks)
-        if mark == "parameter end":
+            yield from self.take_token(tokens)
+        if kind == "parameter end":
             value = self.text_since(start)
-            yield from self.take_token(marks)
+            yield from self.take_token(tokens)
             return value, False
         if last_call is not None:
             self.rewind(last_call)
         return None, last_call is not None
 
-    def _build_call(self, name: str, written: str) -> Segment:
+    def _build_call(self, name: str, raw_text: str) -> Segment:
         if self._json is not None:
-            return parse_call(name, self._json, written)
+            return parse_call(name, self._json, raw_text)
         if not name:
-            return BrokenCall(written, "no tool name")
+            return BrokenCall(raw_text, "no tool name")
         if any(self._format.key_attribute not in tag for tag, _ in self._parameters):
-            return BrokenCall(written, "parameter without a name")
+            return BrokenCall(raw_text, "parameter without a name")
         values = [self._format.parse_value(name, tag, text, self.declared) for tag, text in self._parameters]
         keys = [tag[self._format.key_attribute] for tag, _ in self._parameters]
         arguments = dict(zip(keys, values, strict=True))
-        twice = None if len(arguments) == len(keys) else Counter(keys).most_common(1)[0][0]
-        return FoundCall(name, arguments, raw_text=written, repeated_key=twice)
+        repeated = None if len(arguments) == len(keys) else Counter(keys).most_common(1)[0][0]
+        return FoundCall(name, arguments, raw_text=raw_text, repeated_key=repeated)

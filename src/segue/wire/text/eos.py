@@ -46,7 +46,7 @@ class EosFilter:
         return text
 
     def flush(self) -> str:
-        """Return the text held back, without EOS tokens; the text is over."""
+        """Return the text held back, without EOS tokens; the text has ended."""
         text, self._held = self._strip_leading_tokens(self._held), ""
         stop = self._find_eos(text, ended=True)
         self.dropped = self.dropped or stop < len(text)
@@ -56,16 +56,16 @@ class EosFilter:
         if not self._after_call or self._leading is None:
             return text
         self._after_call = False
-        found = self._leading.match(text)
-        self.dropped = self.dropped or found is not None
-        return text if found is None else text[found.end() :]
+        leading = self._leading.match(text)
+        self.dropped = self.dropped or leading is not None
+        return text if leading is None else text[leading.end() :]
 
     def _find_eos(self, text: str, *, ended: bool) -> int:
-        """The place of the EOS tokens at the end of the text; the last one may be incomplete."""
+        """The position of the EOS tokens at the end of the text; the last one may be incomplete."""
         stop = len(text) - (0 if ended else self._partial_token_length(text))
         while len(text) - stop < _MAX_HELD:
             bare = text[max(0, stop - _MAX_HELD) : stop].rstrip()
-            token = next((one for one in self._tokens if bare.endswith(one)), None)
+            token = next((candidate for candidate in self._tokens if bare.endswith(candidate)), None)
             # `<s>…</s>` is also HTML for struck-out text.
             if token is None or (token == "</s>" and self._has_s_tag):
                 break
@@ -75,8 +75,8 @@ class EosFilter:
     def _partial_token_length(self, text: str) -> int:
         longest = 0
         for token in self._tokens:
-            place = text.find(token[0], max(0, len(text) - len(token) + 1))
-            while place >= 0 and not token.startswith(text[place:]):
-                place = text.find(token[0], place + 1)
-            longest = max(longest, len(text) - place if place >= 0 else 0)
+            start = text.find(token[0], max(0, len(text) - len(token) + 1))
+            while start >= 0 and not token.startswith(text[start:]):
+                start = text.find(token[0], start + 1)
+            longest = max(longest, len(text) - start if start >= 0 else 0)
         return longest

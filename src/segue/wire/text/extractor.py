@@ -85,13 +85,13 @@ class ThinkTagSplitter:
         return _nonempty(Text, text)
 
     def _feed_inside(self, text: str, *, ended: bool) -> list[tuple[_Kind, str]]:
-        thought, tag, rest = text.partition(self._close)
+        thought, tag, text_after = text.partition(self._close)
         if tag:
             self._state = "after_tag"
-            return _nonempty(Thinking, thought) + self._feed_after_tag(rest)
-        kept = 0 if ended else _partial_tag_length(text, self._close)
-        self._held = text[len(text) - kept :]
-        return _nonempty(Thinking, text[: len(text) - kept])
+            return _nonempty(Thinking, thought) + self._feed_after_tag(text_after)
+        held_length = 0 if ended else _partial_tag_length(text, self._close)
+        self._held = text[len(text) - held_length :]
+        return _nonempty(Thinking, text[: len(text) - held_length])
 
     def _feed_after_tag(self, text: str) -> list[tuple[_Kind, str]]:
         """Drop the line breaks after the closing tag."""
@@ -207,16 +207,16 @@ class TextExtractor:
     # ------------------------------------------------------------------------------------------------------------- text
 
     def _feed_text(self, text: str, out: list[Event], *, ended: bool = False) -> None:
-        for kind, stretch in self._think.feed(text, ended=ended):
+        for kind, piece in self._think.feed(text, ended=ended):
             if kind is Thinking:
                 self._indexes_shifted = True
-                self._reasoning.append(stretch)
-                self._emit_delta(Thinking, stretch, out)
+                self._reasoning.append(piece)
+                self._emit_delta(Thinking, piece, out)
             elif self._format is None:
-                self._emit_delta(Text, stretch, out)
+                self._emit_delta(Text, piece, out)
             else:
                 self._scanner = self._scanner or CallScanner(self._format, self._declared)
-                self._emit_segments(self._scanner.feed(stretch), out)
+                self._emit_segments(self._scanner.feed(piece), out)
 
     def _end_text(self, out: list[Event]) -> None:
         self._feed_text("", out, ended=True)
@@ -257,8 +257,8 @@ class TextExtractor:
                 self._emit_call(segment, out)
             elif isinstance(segment, BrokenCall):
                 if not (segment.report_if_alone and (self._has_text or self._calls)):
-                    shown = segment.raw_text if len(segment.raw_text) <= 60 else f"{segment.raw_text[:60]}…"
-                    self._report.add("text", f"not a valid tool call ({segment.reason}), kept as text: {shown}")
+                    excerpt = segment.raw_text if len(segment.raw_text) <= 60 else f"{segment.raw_text[:60]}…"
+                    self._report.add("text", f"not a valid tool call ({segment.reason}), kept as text: {excerpt}")
                 self._emit_text(self._eos.feed(segment.raw_text), out)
             else:
                 self._emit_text(self._eos.feed(segment), out)
@@ -306,19 +306,19 @@ class TextExtractor:
         origin = Origin(provider, self._model, found.raw_id, identity="natural" if found.raw_id else "absent")
         index = self._calls
         while True:
-            made = canonical_tool_id(
+            call_id = canonical_tool_id(
                 provider=provider,
                 raw_id=found.raw_id,
                 tool_name=found.name,
                 turn_key=self._turn_key,
                 call_index=index,
             )
-            if made not in self._ids:
+            if call_id not in self._ids:
                 break
             index += 1
-        self._ids.add(made)
+        self._ids.add(call_id)
         self._calls += 1
-        return ToolCall(found.name, found.arguments, made, found.arguments_text, origin=origin)
+        return ToolCall(found.name, found.arguments, call_id, found.arguments_text, origin=origin)
 
     def _extract_from_reasoning(self, out: list[Event]) -> None:
         """Extract calls at the end of the reasoning if the reply has neither text nor calls."""

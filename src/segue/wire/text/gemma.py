@@ -41,12 +41,12 @@ class _Call(TokenReader):
     def read(self) -> Reading[list[Segment]]:
         yield from self.take_token(_CALL)
         start = self.checkpoint
-        mark = yield from self.take_until_token(_NAME_ENDS, _LONGEST_NAME)
-        if not mark:
+        kind = yield from self.take_until_token(_NAME_ENDS, _LONGEST_NAME)
+        if not kind:
             self.rewind(start)
             return [self.build_broken_call("no call after the opening token")]
         name = self.text_since(start).strip().removeprefix("call:")
-        if mark != "object":
+        if kind != "object":
             return (yield from self.take_broken_call("no arguments"))
         start = self.checkpoint
         if not (yield from self.take_balanced(_STRINGS)):
@@ -77,35 +77,37 @@ class _Code(TokenReader):
         is_closed = yield from self.take_until_token(_FENCE_END)
         text = self.text_since(start).strip()
         yield from self.take_token(_FENCE_END)
-        found = self._parse_calls(text)
-        if isinstance(found, str) or not is_closed:
-            return [self.build_broken_call(found if isinstance(found, str) else "unterminated code")]
-        return [replace(found[0], raw_text=self.flush_taken()), *found[1:]]
+        calls = self._parse_calls(text)
+        if isinstance(calls, str) or not is_closed:
+            return [self.build_broken_call(calls if isinstance(calls, str) else "unterminated code")]
+        return [replace(calls[0], raw_text=self.flush_taken()), *calls[1:]]
 
     def _parse_calls(self, text: str) -> list[FoundCall] | str:
         """The calls of the code as a whole, or line by line; or the reason why it is not only calls."""
-        found = parse_json_calls(convert_python_calls(_strip_print(text)))
-        if isinstance(found, str):
+        calls = parse_json_calls(convert_python_calls(_strip_print(text)))
+        if isinstance(calls, str):
             lines = [
                 parse_json_calls(convert_python_calls(_strip_print(line.strip())))
                 for line in text.splitlines()
                 if line.strip()
             ]
-            found = next((line for line in lines if isinstance(line, str)), "no call")
+            calls = next((line for line in lines if isinstance(line, str)), "no call")
             if all(isinstance(line, list) for line in lines) and lines:
-                found = [call for line in lines for call in line if isinstance(call, FoundCall)]
-        return found if isinstance(found, str) else [replace(one, name=self._strip_module(one.name)) for one in found]
+                calls = [line_call for line in lines for line_call in line if isinstance(line_call, FoundCall)]
+        return (
+            calls if isinstance(calls, str) else [replace(call, name=self._strip_module(call.name)) for call in calls]
+        )
 
     def _strip_module(self, name: str) -> str:
         """A name without its module."""
         last = name.rpartition(".")[2]
-        is_whole = self.declared.can_call(name) if self.declared.is_given else not name.startswith("default_api.")
-        return name if is_whole or (self.declared.is_given and not self.declared.can_call(last)) else last
+        is_tool_name = self.declared.can_call(name) if self.declared.is_given else not name.startswith("default_api.")
+        return name if is_tool_name or (self.declared.is_given and not self.declared.can_call(last)) else last
 
 
 def _strip_print(code: str) -> str:
-    found = _PRINT_CALL.fullmatch(code)
-    return code if found is None else found[1]
+    printed = _PRINT_CALL.fullmatch(code)
+    return code if printed is None else printed[1]
 
 
 def _render_tools(tools: Sequence[Tool]) -> str:
@@ -169,7 +171,7 @@ def _render_items(schema: Mapping[str, Any]) -> str:
 def _render_type(schema: Mapping[str, Any]) -> Any:
     kind = schema.get("type")
     if isinstance(kind, list):
-        return [str(one).upper() for one in cast("list[object]", kind)]
+        return [str(name).upper() for name in cast("list[object]", kind)]
     return str(kind or ("object" if "properties" in schema else "string")).upper()
 
 

@@ -30,24 +30,24 @@ _JSON_STRING = re.compile(r"\"(?:[^\"\\]|\\.)*+\"|'(?:[^'\\]|\\.)*+'", re.DOTALL
 def render_value(value: Any) -> str:
     """Render a value as the chat template prints it: sorted keys, and Python's `None`."""
     parts: list[str] = []
-    waiting: list[tuple[bool, Any]] = [(False, value)]
-    while waiting:
-        is_rendered, one = waiting.pop()
+    pending: list[tuple[bool, Any]] = [(False, value)]
+    while pending:
+        is_rendered, current = pending.pop()
         if is_rendered:
-            parts.append(one)
-        elif isinstance(one, Mapping):
-            items = cast("Mapping[str, Any]", one)
+            parts.append(current)
+        elif isinstance(current, Mapping):
+            items = cast("Mapping[str, Any]", current)
             parts.append("{")
-            waiting.append((True, "}"))
-            waiting += reversed(
+            pending.append((True, "}"))
+            pending += reversed(
                 [part for key in sort_keys(items) for part in _item_parts(f"{render_key(key)}:", items[key])][1:]
             )
-        elif isinstance(one, list | tuple):
+        elif isinstance(current, list | tuple):
             parts.append("[")
-            waiting.append((True, "]"))
-            waiting += reversed([part for item in cast("Sequence[Any]", one) for part in _item_parts("", item)][1:])
+            pending.append((True, "]"))
+            pending += reversed([part for item in cast("Sequence[Any]", current) for part in _item_parts("", item)][1:])
         else:
-            parts.append(_render_scalar(one))
+            parts.append(_render_scalar(current))
     return "".join(parts)
 
 
@@ -80,51 +80,51 @@ def convert_to_json(text: str) -> str:
     parts: list[str] = []
     inside: list[str] = []
     key_next = False
-    place = _skip(_SPACE, text, 0)
-    while place < len(text):
-        sign = text[place]
-        if sign in "{[,":
-            inside += sign.strip(",")
+    position = _skip(_SPACE, text, 0)
+    while position < len(text):
+        char = text[position]
+        if char in "{[,":
+            inside += char.strip(",")
             key_next = inside[-1:] == ["{"]
-            part, place = sign, place + 1
-        elif sign in "}]":
+            part, position = char, position + 1
+        elif char in "}]":
             del inside[-1:]
             key_next = False
-            part, place = sign, place + 1
+            part, position = char, position + 1
         elif key_next:
-            key, _, place = _parse_word(text, place, _KEY)
-            place = _skip(_SPACE, text, place)
-            if not text.startswith(":", place):
-                raise InvalidJsonError(f"colon expected at {place}")
-            part, place, key_next = f"{json.dumps(key)}:", place + 1, False
+            key, _, position = _parse_word(text, position, _KEY)
+            position = _skip(_SPACE, text, position)
+            if not text.startswith(":", position):
+                raise InvalidJsonError(f"colon expected at {position}")
+            part, position, key_next = f"{json.dumps(key)}:", position + 1, False
         else:
-            word, is_string, place = _parse_word(text, place, _BARE)
+            word, is_string, position = _parse_word(text, position, _BARE)
             part = json.dumps(word) if is_string else _convert_bare_word(word)
         parts.append(part)
-        place = _skip(_SPACE, text, place)
+        position = _skip(_SPACE, text, position)
     return "".join(parts)
 
 
-def _skip(pattern: re.Pattern[str], text: str, place: int) -> int:
-    found = pattern.match(text, place)
-    return place if found is None else found.end()
+def _skip(pattern: re.Pattern[str], text: str, position: int) -> int:
+    skipped = pattern.match(text, position)
+    return position if skipped is None else skipped.end()
 
 
-def _parse_word(text: str, place: int, bare: re.Pattern[str]) -> tuple[str, bool, int]:
-    """The string or bare word at this place, whether it is a string, and the place after it."""
+def _parse_word(text: str, position: int, bare: re.Pattern[str]) -> tuple[str, bool, int]:
+    """The string or bare word at this position, whether it is a string, and the position after it."""
     for quote in QUOTES:
-        if text.startswith(quote, place):
-            end = text.find(quote, place + len(quote))
+        if text.startswith(quote, position):
+            end = text.find(quote, position + len(quote))
             if end < 0:
                 raise InvalidJsonError("unterminated string")
-            return text[place + len(quote) : end], True, end + len(quote)
-    found = _JSON_STRING.match(text, place)
-    if found is not None:
-        return cast("str", parse_lenient(found[0])), True, found.end()
-    end = _skip(bare, text, place)
-    if end == place:
-        raise InvalidJsonError(f"key or value expected at {place}")
-    return text[place:end].strip(), False, end
+            return text[position + len(quote) : end], True, end + len(quote)
+    string = _JSON_STRING.match(text, position)
+    if string is not None:
+        return cast("str", parse_lenient(string[0])), True, string.end()
+    end = _skip(bare, text, position)
+    if end == position:
+        raise InvalidJsonError(f"key or value expected at {position}")
+    return text[position:end].strip(), False, end
 
 
 def _convert_bare_word(word: str) -> str:

@@ -37,27 +37,27 @@ def read_tagged_calls(reader: RegionReader, closing: str, tags: re.Pattern[str])
             return [*segments, reader.build_broken_call("no call after the tag", tags)]
         start = reader.checkpoint
         scan = JsonScanner("<")
-        whole = yield from reader.take_json(scan)
+        is_complete = yield from reader.take_json(scan)
         text = reader.text_since(start)
-        if not whole:
-            found = _repair_json(text) if (yield from reader.take_marker(closing)) else None
-            if found is None:
+        if not is_complete:
+            calls = _repair_json(text) if (yield from reader.take_marker(closing)) else None
+            if calls is None:
                 why = "invalid JSON" if scan.broken and not scan.stopped else "unterminated JSON"
                 return [*segments, reader.build_broken_call(why, tags)]
-            return [*segments, replace(found[0], raw_text=reader.flush_taken()), *found[1:]]
-        behind = yield from _take_closing(reader, closing)
-        found = parse_json_calls(text)
-        if isinstance(found, str):
-            return [*segments, reader.build_broken_call(found, tags)]
-        segments += [replace(found[0], raw_text=reader.flush_taken()), *found[1:]]
-        if behind != "{":
+            return [*segments, replace(calls[0], raw_text=reader.flush_taken()), *calls[1:]]
+        next_marker = yield from _take_closing(reader, closing)
+        calls = parse_json_calls(text)
+        if isinstance(calls, str):
+            return [*segments, reader.build_broken_call(calls, tags)]
+        segments += [replace(calls[0], raw_text=reader.flush_taken()), *calls[1:]]
+        if next_marker != "{":
             return segments
 
 
 def _repair_json(text: str) -> list[FoundCall] | None:
     """The calls of JSON without its last bracket, which small models forget before the tag."""
-    found = parse_json_calls(text + ("]" if text.startswith("[") else "}"))
-    return None if isinstance(found, str) else found
+    calls = parse_json_calls(text + ("]" if text.startswith("[") else "}"))
+    return None if isinstance(calls, str) else calls
 
 
 def _take_closing(reader: RegionReader, closing: str) -> Reading[str]:
@@ -67,16 +67,16 @@ def _take_closing(reader: RegionReader, closing: str) -> Reading[str]:
     """
     end = reader.checkpoint
     yield from reader.skip_space()
-    found = yield from reader.peek(closing, "{", "}")
-    if found == "}":
+    marker = yield from reader.peek(closing, "{", "}")
+    if marker == "}":
         reader.take(1)
         yield from reader.skip_space()
-        found = yield from reader.peek(closing)
-    if found == closing:
+        marker = yield from reader.peek(closing)
+    if marker == closing:
         reader.take(len(closing))
     else:
         reader.rewind(end)
-    return found
+    return marker
 
 
 def _render_tools(tools: Sequence[Tool]) -> str:

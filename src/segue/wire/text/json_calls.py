@@ -50,24 +50,24 @@ def parse_json_calls(text: str) -> list[FoundCall] | str:
         value = parse_lenient(text)
     except InvalidJsonError as error:
         return str(error)
-    listed = cast("list[object]", value) if isinstance(value, list) else [value]
-    found: list[FoundCall] = []
-    for item in listed:
+    items = cast("list[object]", value) if isinstance(value, list) else [value]
+    calls: list[FoundCall] = []
+    for item in items:
         call = _parse_call(object_or_none(item))
         if isinstance(call, str):
             return call
-        found.append(call)
-    if found and (twice := find_repeated_key(text, cast("object", value))) is not None:
-        place = next((at for at, call in enumerate(found) if twice in (object_or_none(call.arguments) or {})), 0)
-        found[place] = replace(found[place], repeated_key=twice)
-    return found or "no tool name"
+        calls.append(call)
+    if calls and (repeated := find_repeated_key(text, cast("object", value))) is not None:
+        index = next((at for at, call in enumerate(calls) if repeated in (object_or_none(call.arguments) or {})), 0)
+        calls[index] = replace(calls[index], repeated_key=repeated)
+    return calls or "no tool name"
 
 
 def _parse_call(value: JsonObject | None) -> FoundCall | str:
     if value is None:
         return "no tool name"
-    inner = object_or_none(value.get("function"))
-    function = value if inner is None else inner
+    function_object = object_or_none(value.get("function"))
+    function = value if function_object is None else function_object
     name = function.get("name", function.get("function"))
     if not isinstance(name, str) or not name:
         return "no tool name"

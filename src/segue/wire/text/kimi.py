@@ -79,9 +79,9 @@ def _parse_tool_name(raw_id: str, declared: DeclaredTools) -> str:
     before_colon = body.rpartition(":")[0]
     likely = numbered[1] if numbered is not None else before_colon if body != raw_id and before_colon else body
     if declared.is_given and not declared.can_call(likely):
-        for other in (body, before_colon, raw_id, likely.rpartition(".")[2]):
-            if declared.can_call(other):
-                return other
+        for candidate in (body, before_colon, raw_id, likely.rpartition(".")[2]):
+            if declared.can_call(candidate):
+                return candidate
     return likely
 
 
@@ -130,14 +130,14 @@ def _render_calls(calls: Sequence[ToolCall]) -> str:
     if not calls:
         return ""
     parts = [
-        f"{_BEGIN}{_render_id(one.name, one.id)}{_ARGUMENTS}{render_spaced_json(call_arguments(one))}{_END}"
-        for one in calls
+        f"{_BEGIN}{_render_id(call.name, call.id)}{_ARGUMENTS}{render_spaced_json(call_arguments(call))}{_END}"
+        for call in calls
     ]
     return f"{_SECTION}{''.join(parts)}{_SECTION_END}"
 
 
 def _render_results(results: Sequence[ResultText]) -> str:
-    return "\n\n".join(f"## Return of {_render_id(one.name, one.id)}\n{one.text}" for one in results)
+    return "\n\n".join(f"## Return of {_render_id(result.name, result.id)}\n{result.text}" for result in results)
 
 
 KIMI_TEXT = TextFormat(

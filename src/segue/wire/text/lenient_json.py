@@ -34,8 +34,8 @@ def parse_lenient(text: str) -> Any:
     data = text.encode("utf-8", "replace")
     if len(data) > MAX_DEPTH and estimate_depth(data) > MAX_DEPTH:
         raise InvalidJsonError("JSON nested too deeply")
-    for written in (text, _TOKEN.sub(_to_strict, text)):
-        value, exact = parse_argument_text(written)
+    for candidate in (text, _TOKEN.sub(_to_strict, text)):
+        value, exact = parse_argument_text(candidate)
         if exact is None:
             return value
     raise InvalidJsonError("invalid JSON")
@@ -47,32 +47,32 @@ def find_repeated_key(text: str, value: object) -> str | None:
     return find_duplicate_key(strict, value)
 
 
-def _to_strict(found: re.Match[str]) -> str:
-    match found.lastgroup:
+def _to_strict(token: re.Match[str]) -> str:
+    match token.lastgroup:
         case "comma":
             return ""
         case "key":
-            return f'"{found[0]}"'
+            return f'"{token[0]}"'
         case "word":
-            return _CONSTANTS.get(found[0], found[0])
+            return _CONSTANTS.get(token[0], token[0])
         case "bracket":
-            return "[" if found[0] == "(" else "]"
+            return "[" if token[0] == "(" else "]"
         case "unclosed":
-            return found[0]
+            return token[0]
         case _:
-            return '"' + _ESCAPE.sub(_to_strict_escape, found[0][1:-1]).translate(_CONTROL) + '"'
+            return '"' + _ESCAPE.sub(_to_strict_escape, token[0][1:-1]).translate(_CONTROL) + '"'
 
 
-def _to_strict_escape(found: re.Match[str]) -> str:
+def _to_strict_escape(escape: re.Match[str]) -> str:
     """Keep JSON's escapes; a backslash before another character becomes a literal backslash."""
-    if found[0] == '"':
+    if escape[0] == '"':
         return '\\"'
-    if code := found["hex"]:
+    if code := escape["hex"]:
         return f"\\u00{code}"
-    other = found["other"]
-    if other is None or other in '"\\/bfnrt':
-        return found[0]
-    return other if other in "'\n" else f"\\\\{other}"
+    char = escape["other"]
+    if char is None or char in '"\\/bfnrt':
+        return escape[0]
+    return char if char in "'\n" else f"\\\\{char}"
 
 
 _STRING_REST = {quote: re.compile(rf"[^{quote}\\]*+(?:\\.[^{quote}\\]*+)*+", re.DOTALL) for quote in "\"'"}
@@ -98,7 +98,7 @@ class JsonScanner:
         self._allowed_before = _BEFORE_CALL if calls else _BEFORE_JSON
         self._structure = _structure_pattern(self._stops + ("()" if calls else ""))
         self.broken = False
-        """True if `feed` returned the place of a character that is invalid there, not the end of the value."""
+        """True if `feed` returned the position of an invalid character, not the end of the value."""
         self.stopped = False
         """True if that character is one of `stops`."""
         self.string_at = 0
@@ -109,47 +109,47 @@ class JsonScanner:
         return self._depth > 0
 
     def feed(self, text: str, start: int = 0) -> int | None:
-        """The place after the end of the value, or None if it has not ended."""
-        place = start
-        seen, self._seen = self._seen, self._seen + len(text) - start
-        while place < len(text):
+        """The position after the end of the value, or None if it has not ended."""
+        position = start
+        seen_before, self._seen = self._seen, self._seen + len(text) - start
+        while position < len(text):
             if self._quote:
-                place = self._skip_string(text, place)
+                position = self._skip_string(text, position)
                 continue
-            found = self._structure.search(text, place)
-            between = text[place : None if found is None else found.start()].rstrip()
+            structural = self._structure.search(text, position)
+            between = text[position : None if structural is None else structural.start()].rstrip()
             self._last = between[-1] if between else self._last
-            if found is None:
+            if structural is None:
                 return None
-            place, sign = found.end(), found[0]
-            if self._is_misplaced(sign):
-                self.broken, self.stopped = True, sign in self._stops
-                return found.start()
-            self._last = sign
-            if sign in "\"'":
-                self._quote = sign
-                self.string_at = seen + found.start() - start
-            elif sign in self._opening:
+            position, char = structural.end(), structural[0]
+            if self._is_misplaced(char):
+                self.broken, self.stopped = True, char in self._stops
+                return structural.start()
+            self._last = char
+            if char in "\"'":
+                self._quote = char
+                self.string_at = seen_before + structural.start() - start
+            elif char in self._opening:
                 self._depth += 1
             else:
                 self._depth -= 1
                 if self._depth <= 0:
-                    return place
+                    return position
         return None
 
-    def _is_misplaced(self, sign: str) -> bool:
-        if sign in self._stops:
+    def _is_misplaced(self, char: str) -> bool:
+        if char in self._stops:
             return True
         if not self._depth:
-            return sign in "}])"
-        return self._last not in self._allowed_before.get(sign, self._last)
+            return char in "}])"
+        return self._last not in self._allowed_before.get(char, self._last)
 
-    def _skip_string(self, text: str, place: int) -> int:
+    def _skip_string(self, text: str, position: int) -> int:
         if self._escaped:
             self._escaped = False
-            place += 1
-        found = _STRING_REST[self._quote].match(text, place)
-        stop = found.end() if found is not None else place
+            position += 1
+        content = _STRING_REST[self._quote].match(text, position)
+        stop = content.end() if content is not None else position
         if stop < len(text) and text[stop] == self._quote:
             self._quote = ""
             return stop + 1
@@ -160,8 +160,8 @@ class JsonScanner:
 _structure_patterns: dict[str, re.Pattern[str]] = {}
 
 
-def _structure_pattern(more: str) -> re.Pattern[str]:
-    found = _structure_patterns.get(more)
-    if found is None:
-        found = _structure_patterns[more] = re.compile(rf"[{{}}\[\]\"'{re.escape(more)}]")
-    return found
+def _structure_pattern(extra_chars: str) -> re.Pattern[str]:
+    pattern = _structure_patterns.get(extra_chars)
+    if pattern is None:
+        pattern = _structure_patterns[extra_chars] = re.compile(rf"[{{}}\[\]\"'{re.escape(extra_chars)}]")
+    return pattern

@@ -58,17 +58,17 @@ class _CallReader(RegionReader):
             begun = len(self.text_since(0))
             start = self.checkpoint
             scan = yield from self._begin_call(tagged=tagged)
-            whole = scan is not None and (yield from self.take_json(scan))
+            is_complete = scan is not None and (yield from self.take_json(scan))
             text = self.text_since(start)
-            found = self._parse_calls(text, tagged=tagged) if whole else "unterminated call"
-            if found == _UNKNOWN_TOOL and not segments and (yield from self._is_last()):
+            calls = self._parse_calls(text, tagged=tagged) if is_complete else "unterminated call"
+            if calls == _UNKNOWN_TOOL and not segments and (yield from self._is_last()):
                 return [BrokenCall(self.flush_taken(), _UNKNOWN_TOOL, report_if_alone=True)]
-            if isinstance(found, str):
-                behind = begun + (0 if self.ended or scan is None else scan.string_at)
-                return [*segments, self._reject(found, behind + 1, text, tagged=tagged)]
-            more = yield from self.take_separator()
-            segments += [replace(found[0], raw_text=self.flush_taken()), *found[1:]]
-            if not more:
+            if isinstance(calls, str):
+                search_start = begun + (0 if self.ended or scan is None else scan.string_at)
+                return [*segments, self._reject(calls, search_start + 1, text, tagged=tagged)]
+            has_more = yield from self.take_separator()
+            segments += [replace(calls[0], raw_text=self.flush_taken()), *calls[1:]]
+            if not has_more:
                 return segments
 
     def _begin_call(self, *, tagged: bool) -> Reading[JsonScanner | None]:
@@ -91,25 +91,25 @@ class _CallReader(RegionReader):
 
     def _parse_calls(self, text: str, *, tagged: bool) -> list[FoundCall] | str:
         text = convert_python_calls(text) if text[1:].lstrip()[:1] not in ('"', "'", "{") else text
-        found = parse_json_calls(text)
-        if isinstance(found, str) or tagged:
-            return found
-        if not all(self.declared.can_call(call.name) for call in found):
+        calls = parse_json_calls(text)
+        if isinstance(calls, str) or tagged:
+            return calls
+        if not all(self.declared.can_call(call.name) for call in calls):
             return _UNKNOWN_TOOL
-        return found if self.declared.is_given or '"parameters"' in text or '"arguments"' in text else "no arguments"
+        return calls if self.declared.is_given or '"parameters"' in text or '"arguments"' in text else "no arguments"
 
-    def _reject(self, why: str, behind: int, text: str, *, tagged: bool) -> Segment:
+    def _reject(self, why: str, search_start: int, text: str, *, tagged: bool) -> Segment:
         """A broken call, or plain text.
 
         Without a tag it is a broken call only if it names a declared tool, or is certainly a list of calls.
         """
-        lost = self.build_broken_call(why, _NEXT_CALL, behind)
+        broken = self.build_broken_call(why, _NEXT_CALL, search_start)
         if self.declared.is_given:
-            named = _CALL_NAME.match(text)
-            missed = named is not None and self.declared.can_call(named[1] or named[2])
+            name_match = _CALL_NAME.match(text)
+            is_call = name_match is not None and self.declared.can_call(name_match[1] or name_match[2])
         else:
-            missed = _CALL_LIST.fullmatch(lost.raw_text) is not None
-        return lost if tagged or missed else lost.raw_text
+            is_call = _CALL_LIST.fullmatch(broken.raw_text) is not None
+        return broken if tagged or is_call else broken.raw_text
 
     def take_separator(self) -> Reading[bool]:
         """Consume the EOS tokens, or a separator before another object; return whether an object follows."""
@@ -119,18 +119,18 @@ class _CallReader(RegionReader):
         yield from self.skip_space()
         yield from self.take_marker(";", ",")
         yield from self.skip_space()
-        more = bool((yield from self.peek("{")))
-        if not more:
+        has_more = bool((yield from self.peek("{")))
+        if not has_more:
             self.rewind(end)
-        return more
+        return has_more
 
     def _is_last(self) -> Reading[bool]:
         end = self.checkpoint
         yield from self._take_eos()
         yield from self.skip_space()
-        nothing = yield from self.at_end()
+        is_at_end = yield from self.at_end()
         self.rewind(end)
-        return nothing
+        return is_at_end
 
     def _take_eos(self) -> Reading[bool]:
         """Consume the EOS tokens; return whether there are any."""
@@ -159,20 +159,24 @@ class _TaggedCalls(_CallReader):
             return (yield from self.read_calls(tagged=True))
         start = self.checkpoint
         name = yield from self.take_match(_IDENTIFIER)
-        own = name.endswith(".call") or (self.declared.is_given and self.declared.can_call(name))
-        if name and own and (yield from self.peek("(")):
+        is_tool = name.endswith(".call") or (self.declared.is_given and self.declared.can_call(name))
+        if name and is_tool and (yield from self.peek("(")):
             return (yield from self._read_python_call(name.removesuffix(".call")))
         return (yield from self._read_code(start))
 
     def _read_python_call(self, name: str) -> Reading[list[Segment]]:
         start = self.checkpoint
         scan = JsonScanner("<", calls=True)
-        whole = yield from self.take_json(scan)
-        found = parse_json_calls(convert_python_calls(name + self.text_since(start))) if whole else "unterminated call"
-        if isinstance(found, str):
-            return [self.build_broken_call(found, _NEXT_CALL)]
+        is_complete = yield from self.take_json(scan)
+        calls = (
+            parse_json_calls(convert_python_calls(name + self.text_since(start)))
+            if is_complete
+            else "unterminated call"
+        )
+        if isinstance(calls, str):
+            return [self.build_broken_call(calls, _NEXT_CALL)]
         yield from self._take_eos()
-        return [replace(found[0], raw_text=self.flush_taken())]
+        return [replace(calls[0], raw_text=self.flush_taken())]
 
     def _read_code(self, start: int) -> Reading[list[Segment]]:
         """Read code without a tool name, for the code interpreter. Without one the tag is plain text."""
@@ -192,25 +196,25 @@ class _TaggedCalls(_CallReader):
         if not (yield from self.peek("{")):
             return [self.build_broken_call("no arguments after the tag")]
         start = self.checkpoint
-        whole = yield from self.take_json(JsonScanner("<"))
+        is_complete = yield from self.take_json(JsonScanner("<"))
         text = self.text_since(start)
-        found = (
+        calls = (
             parse_json_calls(f'{{"name":{render_spaced_json(name)},"arguments":{text}}}')
-            if whole
+            if is_complete
             else "unterminated call"
         )
-        if isinstance(found, str):
+        if isinstance(calls, str):
             yield from self.take_marker(_FUNCTION_END)
-            return [self.build_broken_call(found, _NEXT_CALL)]
+            return [self.build_broken_call(calls, _NEXT_CALL)]
         end = self.checkpoint
         yield from self.skip_space()
         if not (yield from self.take_marker(_FUNCTION_END)):
             self.rewind(end)
         yield from self._take_eos()
-        return [replace(found[0], raw_text=self.flush_taken())]
+        return [replace(calls[0], raw_text=self.flush_taken())]
 
 
-def _match_untagged(_text: str, _place: int, at_line_start: bool, _ended: bool) -> Match:
+def _match_untagged(_text: str, _position: int, at_line_start: bool, _ended: bool) -> Match:
     return _UntaggedCalls if at_line_start else "no"
 
 

@@ -42,20 +42,20 @@ class _Call(RegionReader):
         start = self.checkpoint
         yield from self.take_match(_IN_TAG)
         yield from self.take_marker(">")
-        named = _NAME.fullmatch(self.text_since(start))
+        name_match = _NAME.fullmatch(self.text_since(start))
         inside = self.checkpoint
         end = yield from self.take_until(_END, max(map(len, _ENDS)))
         tree = _parse_elements(self.text_since(inside))
         if end == _INVOKE_END:
             self.take(len(end))
-        if named is None or end != _INVOKE_END or tree is None:
-            return [self.build_broken_call("no tool name" if named is None else "unterminated call")]
+        if name_match is None or end != _INVOKE_END or tree is None:
+            return [self.build_broken_call("no tool name" if name_match is None else "unterminated call")]
         yield from self._take_section_end()
-        name = html.unescape(named[1] or named[2] or "")
+        name = html.unescape(name_match[1] or name_match[2] or "")
         values = {key: self.declared.parse_nested(name, key, value) for key, value in tree}
-        twice = None if len(values) == len(tree) else Counter(key for key, _ in tree).most_common(1)[0][0]
+        repeated = None if len(values) == len(tree) else Counter(key for key, _ in tree).most_common(1)[0][0]
         return (
-            [FoundCall(name, values, raw_text=self.flush_taken(), repeated_key=twice)]
+            [FoundCall(name, values, raw_text=self.flush_taken(), repeated_key=repeated)]
             if name
             else [self.build_broken_call("no tool name")]
         )
@@ -69,15 +69,15 @@ class _Call(RegionReader):
 
 def _parse_elements(text: str) -> list[tuple[str, NestedElements]] | None:
     """The elements of a call, each with its text or its child elements; None if the tags are not balanced."""
-    before, *tags = text.split(MARKER)
+    leading_text, *tags = text.split(MARKER)
     inside: list[tuple[str, str, list[tuple[str, NestedElements]]]] = [("", "", [])]
-    if before.strip():
+    if leading_text.strip():
         return None
     for tag in tags:
-        found = _TAG.fullmatch(tag)
-        if found is None:
+        parsed_tag = _TAG.fullmatch(tag)
+        if parsed_tag is None:
             return None
-        closing, key, text_after = found.groups()
+        closing, key, text_after = parsed_tag.groups()
         if not closing:
             if len(inside) > _MAX_DEPTH:
                 return None

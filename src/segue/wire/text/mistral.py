@@ -41,17 +41,17 @@ class _Calls(TokenReader):
             if sign in ("[", "{"):
                 return (yield from self._read_objects(listed=sign == "["))
         start = self.checkpoint
-        mark = yield from self.take_until_token(_NAME_ENDS, _LONGEST_NAME)
-        if not mark:
+        kind = yield from self.take_until_token(_NAME_ENDS, _LONGEST_NAME)
+        if not kind:
             self.rewind(opened)
             return [self.build_broken_call("no call after the opening token")]
         name, raw_id = self.text_since(start), None
-        if mark == "id":
+        if kind == "id":
             yield from self.take_token(_SEPARATORS)
             start = self.checkpoint
-            mark = yield from self.take_until_token(_NAME_ENDS, _LONGEST_NAME)
+            kind = yield from self.take_until_token(_NAME_ENDS, _LONGEST_NAME)
             raw_id = self.text_since(start).strip() or None
-        if mark not in ("arguments", "object"):
+        if kind not in ("arguments", "object"):
             return [self.build_broken_call("no arguments")]
         yield from self.take_token(_SEPARATORS)
         text = yield from self.take_value()
@@ -90,17 +90,17 @@ class _Calls(TokenReader):
         return False
 
 
-def _parse_object(text: str, written: str) -> Segment:
+def _parse_object(text: str, raw_text: str) -> Segment:
     try:
         value = object_or_none(parse_lenient(text))
     except InvalidJsonError as error:
-        return BrokenCall(written, str(error))
+        return BrokenCall(raw_text, str(error))
     if value is None:
-        return BrokenCall(written, "no tool name")
+        return BrokenCall(raw_text, "no tool name")
     function = object_or_none(value.get("function")) or value
     name, raw_id = string_or_none(function.get("name")), string_or_none(value.get("id"))
     arguments = function.get("arguments", function.get("parameters", {}))
-    return build_call(name or "", arguments, written, raw_id, find_repeated_key(text, value))
+    return build_call(name or "", arguments, raw_text, raw_id, find_repeated_key(text, value))
 
 
 def _render_tools(tools: Sequence[Tool]) -> str:

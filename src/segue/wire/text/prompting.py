@@ -141,8 +141,8 @@ def _append_to_system(
         return system, (msgspec.structs.replace(first, blocks=(joined,), native=None), *messages[1:])
     if not system:
         return (Text(declared),), messages
-    *before, last = system
-    return (*before, edit_block(last, text="\n\n".join([last.text, declared]) if last.text else declared)), messages
+    *earlier, last = system
+    return (*earlier, edit_block(last, text="\n\n".join([last.text, declared]) if last.text else declared)), messages
 
 
 class _TextRenderer:
@@ -174,36 +174,38 @@ class _TextRenderer:
         yield from self._render_results(waiting, results)
 
     def _render_calls(self, message: Message, calls: Sequence[ToolCall]) -> Message:
-        kept = [block for block in message.blocks if isinstance(block, Thinking)]
-        before = join_texts(block.text for block in message.blocks if isinstance(block, Text))
+        thinking = [block for block in message.blocks if isinstance(block, Thinking)]
+        text_before = join_texts(block.text for block in message.blocks if isinstance(block, Text))
         rendered = self._format.render_calls([self._project_call(call) for call in calls])
-        text = Text(f"{before}\n{rendered}" if before else rendered)
-        return Message("ai", (*kept, text), turn_key=message.turn_key)
+        text = Text(f"{text_before}\n{rendered}" if text_before else rendered)
+        return Message("ai", (*thinking, text), turn_key=message.turn_key)
 
     def _render_results(self, waiting: Sequence[ToolCall], results: Sequence[Block]) -> Iterator[Message]:
         """The results of a reply and the text after them; calls in `waiting` are rendered one at a time."""
         # TPL-16: results are matched to calls by order alone.
-        order = {call_id: place for place, call_id in enumerate(self._calls)}
+        order = {call_id: index for index, call_id in enumerate(self._calls)}
         answered = [block for block in results if isinstance(block, ToolResponse)]
         answered.sort(key=lambda response: order.get(response.call_id, len(order)))
-        rest = tuple(block for block in results if not isinstance(block, ToolResponse))
+        other_blocks = tuple(block for block in results if not isinstance(block, ToolResponse))
         if self._format.one_call_per_reply:
             waiting_calls = {call.id: call for call in waiting}
-            for place, response in enumerate(answered):
+            for index, response in enumerate(answered):
                 if (call := waiting_calls.get(response.call_id)) is not None:
                     yield self._render_calls(Message("ai", ()), [call])
-                yield Message("human", self._join_results([response], rest if place == len(answered) - 1 else ()))
+                yield Message(
+                    "human", self._join_results([response], other_blocks if index == len(answered) - 1 else ())
+                )
         elif answered:
-            yield Message("human", self._join_results(answered, rest))
-        if rest and not answered:
-            yield Message("human", rest)
+            yield Message("human", self._join_results(answered, other_blocks))
+        if other_blocks and not answered:
+            yield Message("human", other_blocks)
 
-    def _join_results(self, responses: Sequence[ToolResponse], rest: Sequence[Block]) -> tuple[Block, ...]:
+    def _join_results(self, responses: Sequence[ToolResponse], other_blocks: Sequence[Block]) -> tuple[Block, ...]:
         """Results and the user's blocks after them; joined if all are text, since templates accept a single text."""
         results = self._render_responses(responses)
-        texts = [block.text for block in rest if isinstance(block, Text)]
-        if len(texts) < len(rest):
-            return (Text(results), *rest)
+        texts = [block.text for block in other_blocks if isinstance(block, Text)]
+        if len(texts) < len(other_blocks):
+            return (Text(results), *other_blocks)
         return (Text("\n\n".join([results, *filter(None, texts)])),)
 
     def _render_responses(self, responses: Sequence[ToolResponse]) -> str:

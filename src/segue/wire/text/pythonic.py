@@ -23,18 +23,18 @@ def convert_python_calls(text: str) -> str:
     opened: list[bool] = []
     inside = 0
 
-    def convert(found: re.Match[str]) -> str:
+    def convert(token: re.Match[str]) -> str:
         nonlocal inside
-        match found.lastgroup:
+        match token.lastgroup:
             case "call":
                 inside += 1
                 opened.append(True)
                 if inside > 1:
                     return "a call within a call"
-                return f'{{"name":"{found[0][:-1].rstrip()}","arguments":{{'
+                return f'{{"name":"{token[0][:-1].rstrip()}","arguments":{{'
             case "key":
-                return f'"{found[0][:-1].rstrip()}":'
-            case "bracket" if found[0] == "(":
+                return f'"{token[0][:-1].rstrip()}":'
+            case "bracket" if token[0] == "(":
                 opened.append(False)
                 return "["
             case "bracket" if opened and opened.pop():
@@ -43,6 +43,6 @@ def convert_python_calls(text: str) -> str:
             case "bracket":
                 return "]"
             case _:
-                return found[0]
+                return token[0]
 
     return _TOKEN.sub(convert, text)

@@ -1,4 +1,4 @@
-"""A region as a generator: it yields to request more text and returns the segments it found.
+"""`RegionReader`: a region as a generator, which yields when it needs more text and returns its segments.
 
 Consumed text is kept until `flush_taken`, so that no character is lost. Only short items (a tag, a name) wait for more
 text; everything else is consumed as it arrives, so that no text is examined repeatedly.
@@ -56,14 +56,14 @@ class RegionReader(ABC):
     # Methods that return a `Reading` may wait for more text; call them with `yield from`.
 
     def take(self, length: int) -> None:
-        """Consume so many characters of the buffered text."""
+        """Consume this many characters of the buffered text."""
         self._taken.append(self._text[self._offset : self._offset + length])
         self._offset += length
 
     def skip_space(self) -> Reading[None]:
         while True:
-            found = _SPACE.match(self._text, self._offset)
-            stop = found.end() if found is not None else self._offset
+            space = _SPACE.match(self._text, self._offset)
+            stop = space.end() if space is not None else self._offset
             self.take(stop - self._offset)
             if stop < len(self._text) or self.ended:
                 return
@@ -83,9 +83,9 @@ class RegionReader(ABC):
 
     def take_marker(self, *markers: str) -> Reading[str]:
         """Consume the next marker if it is one of these."""
-        found = yield from self.peek(*markers)
-        self.take(len(found))
-        return found
+        marker = yield from self.peek(*markers)
+        self.take(len(marker))
+        return marker
 
     def at_end(self) -> Reading[bool]:
         """True if there is no more text."""
@@ -101,8 +101,8 @@ class RegionReader(ABC):
     def take_match(self, pattern: re.Pattern[str], limit: int = 4096) -> Reading[str]:
         """Consume the longest match here; empty if it exceeds `limit`."""
         while True:
-            found = pattern.match(self._text, self._offset)
-            stop = found.end() if found is not None else self._offset
+            matched = pattern.match(self._text, self._offset)
+            stop = matched.end() if matched is not None else self._offset
             if stop - self._offset > limit:
                 return ""
             if stop < len(self._text) or self.ended:
@@ -114,10 +114,10 @@ class RegionReader(ABC):
     def take_until(self, pattern: re.Pattern[str], longest: int) -> Reading[str]:
         """Consume the text before the next match, which has at most `longest` characters, and return the match."""
         while True:
-            found = pattern.search(self._text, self._offset)
-            if found is not None:
-                self.take(found.start() - self._offset)
-                return found[0]
+            matched = pattern.search(self._text, self._offset)
+            if matched is not None:
+                self.take(matched.start() - self._offset)
+                return matched[0]
             self.take(max(0, len(self._text) - self._offset - (0 if self.ended else longest - 1)))
             if self.ended:
                 return ""
@@ -159,9 +159,9 @@ class RegionReader(ABC):
     def build_broken_call(self, reason: str, markers: re.Pattern[str] | None = None, start: int = 1) -> BrokenCall:
         """Return the consumed text as a broken call; unread it from the next of these markers on."""
         text = self.flush_taken()
-        found = None if markers is None else markers.search(text, start)
-        if found is not None:
-            self._text = text[found.start() :] + self._text[self._offset :]
+        next_marker = None if markers is None else markers.search(text, start)
+        if next_marker is not None:
+            self._text = text[next_marker.start() :] + self._text[self._offset :]
             self._offset = 0
-            text = text[: found.start()]
+            text = text[: next_marker.start()]
         return BrokenCall(text, reason)

@@ -42,14 +42,14 @@ def select_render_format(name: str, model: Model) -> TextFormat | None:
 
 def detect_format(text: str) -> TextFormat | None:
     """The format whose marker comes first in the text."""
-    places = [
-        (place, -len(marker), text_format)
+    matches = [
+        (position, -len(marker), text_format)
         for text_format in FORMATS
         for marker in text_format.markers
-        if (place := text.find(marker)) >= 0
+        if (position := text.find(marker)) >= 0
     ]
     if (tagged := _TAGGED_JSON.search(text)) is not None:
-        places.append((tagged.start(), -len(tagged[0]), LLAMA))
-    if places:
-        return min(places, key=lambda found: found[:2])[2]
+        matches.append((tagged.start(), -len(tagged[0]), LLAMA))
+    if matches:
+        return min(matches, key=lambda candidate: candidate[:2])[2]
     return LLAMA if _PYTHONIC.match(text) else None

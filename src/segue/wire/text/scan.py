@@ -24,12 +24,12 @@ _SLICE_SIZE = 4096
 
 @cache
 def _compile_candidates(openers: tuple[Opener, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Patterns for places where a call or a fence may begin, or a run of backticks continues; and for quoted text.
+    """Patterns for positions where a call or a fence may begin, or a run of backticks continues; and for quoted text.
 
     Each alternative begins with a literal character, so that `re` can search for it quickly.
     """
-    follows = {one: one.second_chars and rf"(?=[{re.escape(one.second_chars)}]|\Z)" for one in openers}
-    calls = [re.escape(sign) + follows[one] for one in openers for sign in one.first_chars]
+    follows = {opener: opener.second_chars and rf"(?=[{re.escape(opener.second_chars)}]|\Z)" for opener in openers}
+    calls = [re.escape(sign) + follows[opener] for opener in openers for sign in opener.first_chars]
     runs = [rf"{sign}(?<!{sign * 2})(?={sign * (_MIN_FENCE - 1)}|{sign}*+\Z)" for sign in _FENCE_RUN]
     return re.compile("|".join([*calls, *runs])), re.compile("|".join([*calls, *_FENCE_RUN]))
 
@@ -57,19 +57,19 @@ class CallScanner:
     def feed(self, text: str) -> list[Segment]:
         if len(text) <= _SLICE_SIZE:
             return self._scan(text, ended=False)
-        return _merge_text([segment for one in _split_slices(text) for segment in self._scan(one, ended=False)])
+        return _merge_text([segment for piece in _split_slices(text) for segment in self._scan(piece, ended=False)])
 
     def close(self) -> list[Segment]:
         """Return the text held back. An unterminated call counts only if nothing but its end is missing."""
         segments = self._scan("", ended=True)
-        anew = 0
+        rescans = 0
         while self._region is not None:
             closed = self._region.close()
             self._region = None
             self._end_region(closed.segments)
             segments += closed.segments
-            anew += 1
-            if anew < _MAX_RESCANS:
+            rescans += 1
+            if rescans < _MAX_RESCANS:
                 segments += self._scan(closed.rest, ended=True)
             elif closed.rest:
                 segments.append(BrokenCall(closed.rest, "too many unterminated calls before it"))
@@ -96,46 +96,46 @@ class CallScanner:
     def _scan_text(self, text: str, segments: list[Segment], *, ended: bool) -> str:
         """Pass on text before a call; then open a region and return its text."""
         self._rest = ""
-        place = self._skip_run(text, 0) if self._run[1] else 0
+        position = self._skip_run(text, 0) if self._run[1] else 0
         blank_from = 0
-        while (found := self._next_candidate(text, place)) is not None:
-            place = found.start()
-            self._track_line(text, blank_from, place)
-            blank_from = place
-            before = text[place - 1] if place else self._last_char
-            is_run = text[place] in _FENCE_RUN
+        while (candidate := self._next_candidate(text, position)) is not None:
+            position = candidate.start()
+            self._track_line(text, blank_from, position)
+            blank_from = position
+            previous_char = text[position - 1] if position else self._last_char
+            is_run = text[position] in _FENCE_RUN
             match = "no" if self._fence[1] or self._in_backticks or (is_run and not self._line_is_blank) else None
-            match = match or self._match(text, place, ended=ended)
+            match = match or self._match(text, position, ended=ended)
             if is_run and match == "no":
-                place = self._skip_run(text, place)
+                position = self._skip_run(text, position)
                 self._line_is_blank = self._in_backticks = False
-                blank_from = place
+                blank_from = position
                 continue
             if match == "perhaps":
                 break
-            if match != "no" and before == "`":
+            if match != "no" and previous_char == "`":
                 self._in_backticks = True
             elif match != "no":
-                self._emit_text(text[:place], segments)
+                self._emit_text(text[:position], segments)
                 self._region = match(self._declared)
-                return text[place:]
-            place += 1
+                return text[position:]
+            position += 1
         else:
-            place = len(text)
-        self._track_line(text, blank_from, place)
-        self._emit_text(text[:place], segments)
-        self._rest = text[place:]
+            position = len(text)
+        self._track_line(text, blank_from, position)
+        self._emit_text(text[:position], segments)
+        self._rest = text[position:]
         return ""
 
-    def _next_candidate(self, text: str, place: int) -> re.Match[str] | None:
-        return (self._quoted_candidate if self._in_backticks else self._candidate).search(text, place)
+    def _next_candidate(self, text: str, position: int) -> re.Match[str] | None:
+        return (self._quoted_candidate if self._in_backticks else self._candidate).search(text, position)
 
-    def _match(self, text: str, place: int, *, ended: bool) -> Match:
+    def _match(self, text: str, position: int, *, ended: bool) -> Match:
         verdict: Match = "no"
         for opener in self._openers:
-            if text[place] not in opener.first_chars:
+            if text[position] not in opener.first_chars:
                 continue
-            match = opener.match(text, place, self._line_is_blank, ended)
+            match = opener.match(text, position, self._line_is_blank, ended)
             if match == "perhaps":
                 verdict = match
             elif match != "no":
@@ -143,22 +143,22 @@ class CallScanner:
         return verdict
 
     def _track_line(self, text: str, start: int, stop: int) -> None:
-        """Track the start of the line and the quoting from one place to another."""
+        """Track the start of the line and the quoting from one position to another."""
         line = text.rfind("\n", start, stop) + 1
         self._line_is_blank = (bool(line) or self._line_is_blank) and not text[line or start : stop].strip()
         if self._in_backticks:
-            before = text[start - 1] if start else self._last_char
-            self._in_backticks = "\n\n" not in before + text[start:stop]
+            previous_char = text[start - 1] if start else self._last_char
+            self._in_backticks = "\n\n" not in previous_char + text[start:stop]
 
-    def _skip_run(self, text: str, place: int) -> int:
-        """The place after a run of backticks or tildes. A complete run may open or close a fence."""
+    def _skip_run(self, text: str, position: int) -> int:
+        """The position after a run of backticks or tildes. A complete run may open or close a fence."""
         if not self._run[1]:
-            self._run = (text[place], 0)
+            self._run = (text[position], 0)
             self._run_opens = self._line_is_blank
         sign, length = self._run
-        found = _FENCE_RUN[sign].match(text, place)
-        stop = found.end() if found is not None else place
-        length += stop - place
+        run = _FENCE_RUN[sign].match(text, position)
+        stop = run.end() if run is not None else position
+        length += stop - position
         if stop == len(text):
             self._run = (sign, length)
             return stop
@@ -170,8 +170,8 @@ class CallScanner:
         self._run = _NO_RUN
         return stop
 
-    def _end_region(self, found: list[Segment]) -> None:
-        last = found[-1] if found else ""
+    def _end_region(self, segments: list[Segment]) -> None:
+        last = segments[-1] if segments else ""
         if isinstance(last, FoundCall):
             self._last_char, self._line_is_blank = " ", False
             return

@@ -1,6 +1,6 @@
 """Parsing of text between special tokens. Tokens have a kind, and each kind may have several variants.
 
-A token inside a string, or inside a value with an end token of its own, does not count.
+A token inside a string, or inside a value with an end token of its own, is ignored.
 """
 
 from __future__ import annotations
@@ -28,11 +28,13 @@ class TokenSet:
     """Special tokens by kind. The patterns are compiled on first use, since most formats are never used."""
 
     def __init__(self, kinds: Mapping[str, str | Iterable[str]]) -> None:
-        self._tokens_by_kind = {kind: (one,) if isinstance(one, str) else tuple(one) for kind, one in kinds.items()}
+        self._tokens_by_kind = {
+            kind: (variants,) if isinstance(variants, str) else tuple(variants) for kind, variants in kinds.items()
+        }
         self._kinds = {token: kind for kind, tokens in self._tokens_by_kind.items() for token in tokens}
         self.max_length = max(map(len, self._kinds), default=1)
         self.first_chars, self.second_chars = (
-            "".join({one[place] for one in self._kinds if one[place:]}) for place in (0, 1)
+            "".join({token[index] for token in self._kinds if token[index:]}) for index in (0, 1)
         )
 
     @cached_property
@@ -49,7 +51,7 @@ class TokenSet:
 
     @cached_property
     def _prefixes(self) -> frozenset[str]:
-        return frozenset(one[:length] for one in self._kinds for length in range(1, len(one)))
+        return frozenset(token[:length] for token in self._kinds for length in range(1, len(token)))
 
     def kind(self, token: str) -> str:
         return self._kinds[token]
@@ -58,18 +60,18 @@ class TokenSet:
         return TokenSet({kind: self._tokens_by_kind.get(kind, ()) for kind in kinds})
 
     def without(self, kind: str) -> TokenSet:
-        return TokenSet({other: tokens for other, tokens in self._tokens_by_kind.items() if other != kind})
+        return TokenSet({name: tokens for name, tokens in self._tokens_by_kind.items() if name != kind})
 
     def with_tokens(self, more: Mapping[str, str]) -> TokenSet:
         return TokenSet({**self._tokens_by_kind, **more})
 
-    def can_begin(self, text: str, place: int = 0) -> bool:
+    def can_begin(self, text: str, position: int = 0) -> bool:
         """True if the text from here on is an incomplete token."""
-        return len(text) - place < self.max_length and text[place:] in self._prefixes
+        return len(text) - position < self.max_length and text[position:] in self._prefixes
 
-    def find_partial(self, text: str, place: int) -> int:
-        """The place of an incomplete token at the end of the text, else the end."""
-        for start in range(max(place, len(text) - self.max_length + 1), len(text)):
+    def find_partial(self, text: str, position: int) -> int:
+        """The position of an incomplete token at the end of the text, else the end of the text."""
+        for start in range(max(position, len(text) - self.max_length + 1), len(text)):
             if text[start:] in self._prefixes:
                 return start
         return len(text)
@@ -86,30 +88,30 @@ class TokenReader(RegionReader):
         """The kind of the next token, or an empty string."""
         while not self.ended and (self._offset == len(self._text) or tokens.can_begin(self._text, self._offset)):
             yield
-        found = tokens.pattern.match(self._text, self._offset)
-        return "" if found is None else tokens.kind(found[0])
+        matched = tokens.pattern.match(self._text, self._offset)
+        return "" if matched is None else tokens.kind(matched[0])
 
     def take_token(self, tokens: TokenSet) -> Reading[str]:
         """Consume the next token if it is one of these, and return its kind."""
         kind = yield from self.peek_token(tokens)
-        found = tokens.pattern.match(self._text, self._offset)
-        self.take(0 if found is None else found.end() - self._offset)
+        matched = tokens.pattern.match(self._text, self._offset)
+        self.take(0 if matched is None else matched.end() - self._offset)
         return kind
 
     def take_until_token(self, tokens: TokenSet, within: int | None = None) -> Reading[str]:
         """Consume the text before the next token and return its kind; empty if none comes `within` the limit."""
-        left = within
+        remaining = within
         while True:
-            found = self._search(tokens.pattern, tokens, self._offset)
-            stop = self._complete_end(tokens, self._offset) if found is None else found.start()
+            matched = self._search(tokens.pattern, tokens, self._offset)
+            stop = self._complete_end(tokens, self._offset) if matched is None else matched.start()
             length = stop - self._offset
-            if left is not None and length > left:
-                self.take(left)
+            if remaining is not None and length > remaining:
+                self.take(remaining)
                 return ""
-            left = None if left is None else left - length
+            remaining = None if remaining is None else remaining - length
             self.take(length)
-            if found is not None:
-                return tokens.kind(found[0])
+            if matched is not None:
+                return tokens.kind(matched[0])
             if self.ended:
                 return ""
             yield
@@ -119,32 +121,32 @@ class TokenReader(RegionReader):
 
         `strings` maps kinds of tokens that begin a string to the tokens that end it.
         """
-        depth, place = 0, self._offset
+        depth, position = 0, self._offset
         while True:
-            found = self._search(self.tokens.structure_pattern, self.tokens, place)
-            if found is None:
-                self.take(self._complete_end(self.tokens, place) - self._offset)
+            matched = self._search(self.tokens.structure_pattern, self.tokens, position)
+            if matched is None:
+                self.take(self._complete_end(self.tokens, position) - self._offset)
                 if self.ended:
                     return False
                 yield
-                place = self._offset
+                position = self._offset
                 continue
-            sign, start, place = found[0], found.start(), found.end()
-            ends = (strings or {}).get(self.tokens.kind(sign)) if found[1] else None
-            if found[1] and ends is None:
+            char, start, position = matched[0], matched.start(), matched.end()
+            ends = (strings or {}).get(self.tokens.kind(char)) if matched[1] else None
+            if matched[1] and ends is None:
                 self.take(start - self._offset)
                 return False
-            if ends is not None or sign in _STRINGS:
+            if ends is not None or char in _STRINGS:
                 if ends is None and not self._can_open_string(start):
                     continue
-                self.take(place - self._offset)
-                if not (yield from self._take_valid_string(sign if ends is None else ends)):
+                self.take(position - self._offset)
+                if not (yield from self._take_valid_string(char if ends is None else ends)):
                     return False
-                place = self._offset
+                position = self._offset
             else:
-                depth += 1 if sign in "{[" else -1
+                depth += 1 if char in "{[" else -1
                 if depth <= 0:
-                    self.take(place - self._offset)
+                    self.take(position - self._offset)
                     return True
 
     def _take_valid_string(self, ends: str | TokenSet) -> Reading[bool]:
@@ -154,24 +156,26 @@ class TokenReader(RegionReader):
         """
         start = self.checkpoint
         if isinstance(ends, str):
-            is_whole = yield from self.take_string(ends)
+            is_complete = yield from self.take_string(ends)
         else:
-            is_whole = bool((yield from self.take_until_token(ends)) and (yield from self.take_token(ends)))
-        if is_whole:
+            is_complete = bool((yield from self.take_until_token(ends)) and (yield from self.take_token(ends)))
+        if is_complete:
             yield from self.skip_space()
-            is_whole = (yield from self.peek_char()) in _AFTER_STRING or bool((yield from self.peek_token(self.tokens)))
-        if not is_whole:
+            is_complete = (yield from self.peek_char()) in _AFTER_STRING or bool(
+                (yield from self.peek_token(self.tokens))
+            )
+        if not is_complete:
             begun = self.opening.pattern.search(self.text_since(start))
             if begun is not None:
                 self.rewind(start)
                 self.take(begun.start())
-        return is_whole
+        return is_complete
 
     def take_string(self, quote: str) -> Reading[bool]:
         """Consume a string after its first quote; return whether it is terminated."""
         while True:
-            found = _STRINGS[quote].match(self._text, self._offset)
-            self.take(0 if found is None else found.end() - self._offset)
+            content = _STRINGS[quote].match(self._text, self._offset)
+            self.take(0 if content is None else content.end() - self._offset)
             if self._text.startswith(quote, self._offset):
                 self.take(1)
                 return True
@@ -189,23 +193,23 @@ class TokenReader(RegionReader):
         start = self.checkpoint
         if (yield from self.peek_token(self.tokens)):
             return ""
-        sign = yield from self.peek_char()
-        if sign in ("{", "["):
-            is_whole = yield from self.take_balanced()
-        elif sign in _STRINGS:
+        char = yield from self.peek_char()
+        if char in ("{", "["):
+            is_complete = yield from self.take_balanced()
+        elif char in _STRINGS:
             self.take(1)
-            is_whole = yield from self._take_valid_string(sign)
+            is_complete = yield from self._take_valid_string(char)
         else:
-            is_whole = bool((yield from self.take_until_token(self.tokens)))
-        return self.text_since(start) if is_whole else None
+            is_complete = bool((yield from self.take_until_token(self.tokens)))
+        return self.text_since(start) if is_complete else None
 
     def take_closers(self, *stages: TokenSet) -> Reading[None]:
         """Consume the tokens that close a call, as far as they are present."""
         for stage in stages:
-            before = self.checkpoint
+            start = self.checkpoint
             yield from self.skip_space()
             if not (yield from self.take_token(stage)):
-                self.rewind(before)
+                self.rewind(start)
 
     def take_broken_call(self, reason: str) -> Reading[list[Segment]]:
         """Return the text up to the next token as a broken call, with that token if it closes the call."""
@@ -213,33 +217,33 @@ class TokenReader(RegionReader):
         yield from self.take_token(self.closing)
         return [self.build_broken_call(reason)]
 
-    def _search(self, pattern: re.Pattern[str], tokens: TokenSet, place: int) -> re.Match[str] | None:
+    def _search(self, pattern: re.Pattern[str], tokens: TokenSet, position: int) -> re.Match[str] | None:
         """The next match, unless the text may end inside a token there."""
-        found = pattern.search(self._text, place)
-        if found is None or self.ended or found.start() <= len(self._text) - tokens.max_length:
-            return found
-        return found if found.start() < tokens.find_partial(self._text, place) else None
+        matched = pattern.search(self._text, position)
+        if matched is None or self.ended or matched.start() <= len(self._text) - tokens.max_length:
+            return matched
+        return matched if matched.start() < tokens.find_partial(self._text, position) else None
 
-    def _complete_end(self, tokens: TokenSet, place: int) -> int:
-        return len(self._text) if self.ended else tokens.find_partial(self._text, place)
+    def _complete_end(self, tokens: TokenSet, position: int) -> int:
+        return len(self._text) if self.ended else tokens.find_partial(self._text, position)
 
-    def _can_open_string(self, place: int) -> bool:
+    def _can_open_string(self, position: int) -> bool:
         """True if a string may begin at this quote, judged by the character before it."""
-        while place and self._text[place - 1].isspace():
-            place -= 1
-        if place:
-            return self._text[place - 1] in _BEFORE_STRING
-        before = next((text for text in reversed(self._taken) if not text.isspace() and text), "")
-        return before.rstrip()[-1:] in _BEFORE_STRING
+        while position and self._text[position - 1].isspace():
+            position -= 1
+        if position:
+            return self._text[position - 1] in _BEFORE_STRING
+        preceding = next((text for text in reversed(self._taken) if not text.isspace() and text), "")
+        return preceding.rstrip()[-1:] in _BEFORE_STRING
 
 
 def token_opener(tokens: TokenSet, region: Callable[[DeclaredTools], Region]) -> Opener:
     """An opener for a region that begins with any of these tokens."""
 
-    def match(text: str, place: int, _at_line_start: bool, ended: bool) -> Match:
-        if not ended and tokens.can_begin(text, place):
+    def match(text: str, position: int, _at_line_start: bool, ended: bool) -> Match:
+        if not ended and tokens.can_begin(text, position):
             return "perhaps"
-        return "no" if tokens.pattern.match(text, place) is None else region
+        return "no" if tokens.pattern.match(text, position) is None else region
 
     return Opener(tokens.first_chars, match, tokens.second_chars)
 
@@ -263,12 +267,12 @@ def build_call(
         return BrokenCall(raw_text, "no tool name")
     if isinstance(arguments, str):
         try:
-            inner = parse_lenient(arguments.strip())
+            decoded = parse_lenient(arguments.strip())
         except InvalidJsonError:
-            inner = None
-        if not isinstance(inner, dict):
+            decoded = None
+        if not isinstance(decoded, dict):
             return FoundCall(name, None, arguments, raw_id, raw_text)
-        parsed = cast("JsonObject", inner)
+        parsed = cast("JsonObject", decoded)
         repeated_key = repeated_key or find_repeated_key(arguments, parsed)
         arguments = parsed
     return FoundCall(

@@ -1,8 +1,8 @@
 """A text tool format: one frozen value that parses tool calls from a model's text and renders them as text.
 
-Parsing uses openers and regions. An opener matches a place in the text where a call may begin; its region consumes the
-text from there until it is decided: calls, a broken call that stays in the text, or plain text. A region examines each
-character a bounded number of times.
+Parsing uses openers and regions. An opener matches a position in the text where a call may begin; its region consumes
+the text from there until it is known to be calls, a broken call that stays in the text, or plain text. A region
+examines each character a bounded number of times.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ Match: TypeAlias = Literal["no", "perhaps"] | Callable[[DeclaredTools], Region]
 class Opener(Struct, frozen=True):
     """`first_chars` are the characters it may begin with, `second_chars` those that may follow (empty: any).
 
-    `match(text, place, at_line_start, ended)` tests one place. Leading blanks still count as the start of a line.
+    `match(text, position, at_line_start, ended)` tests one position. Leading blanks still count as the start of a line.
     """
 
     first_chars: str
@@ -97,26 +97,26 @@ class Opener(Struct, frozen=True):
 def literal_opener(marker: str, region: Callable[[DeclaredTools], Region]) -> Opener:
     """An opener that is one fixed string."""
 
-    def match(text: str, place: int, _at_line_start: bool, ended: bool) -> Match:
-        if text.startswith(marker, place):
+    def match(text: str, position: int, _at_line_start: bool, ended: bool) -> Match:
+        if text.startswith(marker, position):
             return region
-        short = len(text) - place < len(marker) and not ended
-        return "perhaps" if short and marker.startswith(text[place:]) else "no"
+        short = len(text) - position < len(marker) and not ended
+        return "perhaps" if short and marker.startswith(text[position:]) else "no"
 
     return Opener(marker[0], match, marker[1:2])
 
 
 def literals_opener(markers: Sequence[str], region: Callable[[DeclaredTools], Region]) -> Opener:
     """An opener that is one of several strings of two or more characters with the same first character."""
-    whole = re.compile("|".join(map(re.escape, markers)))
+    pattern = re.compile("|".join(map(re.escape, markers)))
     longest = max(map(len, markers))
 
-    def match(text: str, place: int, _at_line_start: bool, ended: bool) -> Match:
-        if whole.match(text, place) is not None:
+    def match(text: str, position: int, _at_line_start: bool, ended: bool) -> Match:
+        if pattern.match(text, position) is not None:
             return region
-        if ended or len(text) - place >= longest:
+        if ended or len(text) - position >= longest:
             return "no"
-        return "perhaps" if any(marker.startswith(text[place:]) for marker in markers) else "no"
+        return "perhaps" if any(marker.startswith(text[position:]) for marker in markers) else "no"
 
     return Opener(markers[0][0], match, "".join({marker[1] for marker in markers}))
 

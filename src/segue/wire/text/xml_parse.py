@@ -78,7 +78,7 @@ _NO_END = "unterminated call"
 
 
 def unescape_value(value: str) -> str:
-    return ESCAPABLE_TAG.sub(lambda found: f"<{found[1][1:]}", value) if "<\\" in value else value
+    return ESCAPABLE_TAG.sub(lambda tag: f"<{tag[1][1:]}", value) if "<\\" in value else value
 
 
 class _Calls(RegionReader):
@@ -107,9 +107,9 @@ class _Calls(RegionReader):
                 call = (yield from self._read_call(_ARG_KEY_TAGS, name)) if name else "no call after the tag"
             if isinstance(call, str):
                 return [*segments, self.build_broken_call(call, _NEXT_CALL if self.ended else None, begun)]
-            more = yield from self._take_closing(wrapper)
+            has_more = yield from self._take_closing(wrapper)
             segments.append(FoundCall(*call, raw_text=self.flush_taken(), repeated_key=self._repeated_key))
-            if not more:
+            if not has_more:
                 return segments
 
     def _take_closing(self, wrapper: str) -> Reading[bool]:
@@ -117,9 +117,9 @@ class _Calls(RegionReader):
         end = self.checkpoint
         yield from self.skip_space()
         if not (yield from self.take_marker(*_CLOSERS)):
-            more = bool(wrapper) and bool((yield from self.peek(*_HEADS)))
+            has_more = bool(wrapper) and bool((yield from self.peek(*_HEADS)))
             self.rewind(end)
-            return more
+            return has_more
         return False
 
     def _read_named_call(self, tag_set: _TagSet) -> Reading[tuple[str, Any] | str]:
@@ -132,10 +132,10 @@ class _Calls(RegionReader):
         self._repeated_key = None
         while True:
             yield from self.skip_space()
-            found = yield from self.peek(tag_set.parameter, tag_set.end, *_CLOSERS)
-            if found != tag_set.parameter:
+            next_tag = yield from self.peek(tag_set.parameter, tag_set.end, *_CLOSERS)
+            if next_tag != tag_set.parameter:
                 break
-            self.take(len(found))
+            self.take(len(next_tag))
             key = yield from self._read_name(tag_set)
             if key is None or not (yield from self._take_value_tag(tag_set)):
                 return _NO_END if self.ended else "parameter without a name"
@@ -146,15 +146,15 @@ class _Calls(RegionReader):
                 value = value.removeprefix("\n").removesuffix("\n")
             self._repeated_key = key if key in arguments else self._repeated_key
             arguments[key] = self.declared.parse_argument(name, key, unescape_value(value))
-        if not found:
+        if not next_tag:
             if not arguments or not (yield from self.at_end()):
                 return _NO_END
             # An unterminated call may be cut off between two parameters. One missing tag is accepted.
-            whole = self.declared.has_required(name, arguments)
-            if not (tag_set is _ARG_KEY_TAGS if whole is None else whole):
+            has_required = self.declared.has_required(name, arguments)
+            if not (tag_set is _ARG_KEY_TAGS if has_required is None else has_required):
                 return _NO_END
-        elif found == tag_set.end and tag_set is not _ARG_KEY_TAGS:
-            self.take(len(found))
+        elif next_tag == tag_set.end and tag_set is not _ARG_KEY_TAGS:
+            self.take(len(next_tag))
         return name, arguments
 
     def _read_name(self, tag_set: _TagSet) -> Reading[str | None]:
@@ -165,8 +165,8 @@ class _Calls(RegionReader):
             return None
         if tag_set.name_style != "attribute":
             return _unquote(text.strip())
-        found = _ATTRIBUTE.fullmatch(text)
-        return html.unescape(text.strip() if found is None else found[1] or found[2] or "")
+        attribute = _ATTRIBUTE.fullmatch(text)
+        return html.unescape(text.strip() if attribute is None else attribute[1] or attribute[2] or "")
 
     def _take_value_tag(self, tag_set: _TagSet) -> Reading[bool]:
         if not tag_set.value:
@@ -180,37 +180,37 @@ class _Calls(RegionReader):
         start, closed = self.checkpoint, -1
         values = calls = 0
         while token := (yield from self.take_until(_VALUE_PATTERNS[tag_set.head], max(map(len, tag_set.value_tags)))):
-            here = self.checkpoint
+            tag_start = self.checkpoint
             self.take(len(token))
             if token == opening:
                 key = "" if tag_set.value else (yield from self._read_name(tag_set))
                 if key and not values and not calls and self.declared.has_parameter(name, key):
-                    return self._end_value(start, here, closed)
+                    return self._end_value(start, tag_start, closed)
                 values += key is not None
             elif token == head:
                 calls += 1
             elif token == closing and values:
-                values, closed = values - 1, here
+                values, closed = values - 1, tag_start
             elif token == closing:
                 yield from self.skip_space()
-                behind = yield from self.peek(tag_set.parameter, tag_set.end, *_CLOSERS)
-                if behind or (yield from self.at_end()):
-                    return "".join(self._taken[start:here])
+                next_tag = yield from self.peek(tag_set.parameter, tag_set.end, *_CLOSERS)
+                if next_tag or (yield from self.at_end()):
+                    return "".join(self._taken[start:tag_start])
             elif calls:
                 calls -= 1
             else:
                 yield from self.skip_space()
                 wrapped = bool((yield from self.peek(*_CLOSERS))) if tag_set is not _ARG_KEY_TAGS else False
                 if wrapped or (yield from self.at_end()):
-                    return self._end_value(start, here, closed)
+                    return self._end_value(start, tag_start, closed)
         return None
 
-    def _end_value(self, start: int, here: int, closed: int) -> str:
+    def _end_value(self, start: int, end: int, closed: int) -> str:
         """End the value here, or at a closing tag right before that was attributed to a tag inside the value."""
-        self.rewind(here)
+        self.rewind(end)
         if closed >= 0 and not self.text_since(closed + 1).strip():
-            here = closed
-        return "".join(self._taken[start:here])
+            end = closed
+        return "".join(self._taken[start:end])
 
 
 def _unquote(name: str) -> str:

@@ -54,12 +54,12 @@ def _qwen_call(call: ToolCall) -> str:
     return f"<function={_render_name(call.name)}>\n{''.join(parts)}</function>"
 
 
-def _render_elements(fields: Mapping[str, Any], known: tuple[str, ...]) -> list[str]:
+def _render_elements(fields: Mapping[str, Any], skipped: tuple[str, ...]) -> list[str]:
     """Each key as a tag, except the known ones."""
     return [
         f"<{key}>{value if isinstance(value, str) else render_spaced_json(value)}</{key}>"
         for key, value in fields.items()
-        if key not in known
+        if key not in skipped
     ]
 
 

@@ -1,7 +1,7 @@
 """Converts vendor-defined tools of a request to the target API, and calls to them in replies back.
 
 A hosted tool that the target also has is declared as the target's, with the options that both have; a client-run tool
-becomes a function; any other is reported. Functions win where a target does not accept both.
+becomes a function; any other is reported. Functions have priority where a target does not accept both.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class _ToolConverter:
             # Deferred tools need a tool search.
             supported_options = {key: value for key, value in options.items() if has_tool_search or key != "deferred"}
             members = target.render_options(supported_options) or {}
-            tool, more = build_declaration(self._api, target.declared_type or "", members)
+            tool, extra_fields = build_declaration(self._api, target.declared_type or "", members)
             if tool is not None and (
                 tool.name in self._names or any(tool.native == other.native for other in self._tools)
             ):
@@ -146,7 +146,7 @@ class _ToolConverter:
             if tool is not None:
                 self._tools.append(tool)
                 self._new_names[declaration.tool.name] = tool.name
-            body_fields = merge_body_fields(body_fields, more)
+            body_fields = merge_body_fields(body_fields, extra_fields)
         tools = self._keep_deferred() if has_tool_search else self._tools
         options = self._map_tool_choice()
         allowed = options.tool_choice.allowed if options.tool_choice is not None else None
@@ -203,11 +203,13 @@ class _ToolConverter:
             return options
         allowed = choice.allowed and tuple(self._new_names.get(name, name) for name in choice.allowed)
         # Other targets can only force functions; the caller's name is the one to report.
-        own = {
+        hosted_names = {
             name for _, declaration, _ in self._hosted for name in [declaration.tool.name] if self._api != "anthropic"
         }
         name = (
-            choice.name if choice.name is None or choice.name in own else self._new_names.get(choice.name, choice.name)
+            choice.name
+            if choice.name is None or choice.name in hosted_names
+            else self._new_names.get(choice.name, choice.name)
         )
         return msgspec.structs.replace(options, tool_choice=ToolChoice(choice.mode, name, allowed))
 

@@ -74,7 +74,14 @@ def tool_declarations(request: Request, tool: Tool) -> list[Declaration]:
         case "anthropic":
             members = {key: value for key, value in entry.items() if key != "type"}
             name = members.get("mcp_server_name")
-            server = next((one for one in _mcp_servers(request) if name is not None and one.get("name") == name), None)
+            server = next(
+                (
+                    candidate
+                    for candidate in _mcp_servers(request)
+                    if name is not None and candidate.get("name") == name
+                ),
+                None,
+            )
             return [
                 Declaration(native.api, str(entry.get("type")), members | ({"server": server} if server else {}), tool)
             ]
@@ -89,7 +96,7 @@ def tool_declarations(request: Request, tool: Tool) -> list[Declaration]:
 def _gemini_declarations(entry: JsonObject, tool: Tool) -> Iterator[Declaration]:
     for key, value in entry.items():
         head, *tail = key.split("_")
-        name = head + "".join(word.capitalize() for word in tail)
+        name = head + "".join(part.capitalize() for part in tail)
         if isinstance(value, list):
             for server in cast("list[Any]", value):
                 yield Declaration("gemini", name, {"server": server}, tool)
@@ -131,8 +138,8 @@ def build_declaration(api: str, kind: str, members: JsonObject) -> tuple[Tool | 
     if field is not None:
         return None, {kind: members if field.options_key is None else True}
     if api == "gemini":
-        inner = [members["server"]] if "server" in members else members
-        return Tool(kind, kind="hosted", native=Native(api, {kind: inner})), {}
+        content = [members["server"]] if "server" in members else members
+        return Tool(kind, kind="hosted", native=Native(api, {kind: content})), {}
     entry = {"type": kind, **{key: value for key, value in members.items() if key != "server"}}
     name = string_or_none(entry.get("name") or entry.get("mcp_server_name") or entry.get("server_label"))
     tool = Tool(name or kind, kind="hosted", native=Native(api, entry))

@@ -116,8 +116,8 @@ class HostedTool(Struct, frozen=True):
         ):
             return None
         heads = {path.partition(".")[0] for path in self.option_paths.values()} | {"name", *self.fixed_members}
-        rest = {key: value for key, value in members.items() if key not in heads}
-        return {name: value for name, value in (parsed | rest).items() if value not in (None, [], {}, False)}
+        other_members = {key: value for key, value in members.items() if key not in heads}
+        return {name: value for name, value in (parsed | other_members).items() if value not in (None, [], {}, False)}
 
     def render_options(self, options: ToolOptions) -> JsonObject | None:
         if self.renderer is not None:
@@ -196,7 +196,7 @@ def _render_search_options(options: ToolOptions) -> JsonObject:
 
 _DOMAINS = {"allowed_domains": "allowed_domains", "blocked_domains": "blocked_domains"}
 
-_OWN_ROWS: tuple[HostedTool, ...] = (
+_BASE_ROWS: tuple[HostedTool, ...] = (
     HostedTool(
         "anthropic",
         "web_search",
@@ -293,8 +293,8 @@ _OWN_ROWS: tuple[HostedTool, ...] = (
     HostedTool("openai-responses", "image_generation", "image_generation", "image_generation"),
 )
 # Foundry declares them like OpenAI, except tool search, which it is not known to accept.
-_FOUNDRY_ROWS = [row for row in _OWN_ROWS if row.api == "openai-responses" and row.kind != "tool_search"]
-ROWS = (*_OWN_ROWS, *(msgspec.structs.replace(row, api="azure-foundry") for row in _FOUNDRY_ROWS))
+_FOUNDRY_ROWS = [row for row in _BASE_ROWS if row.api == "openai-responses" and row.kind != "tool_search"]
+ROWS = (*_BASE_ROWS, *(msgspec.structs.replace(row, api="azure-foundry") for row in _FOUNDRY_ROWS))
 
 
 def find_source_row(api: str, kind: str, members: JsonObject) -> HostedTool | None:
