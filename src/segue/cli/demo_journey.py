@@ -99,19 +99,19 @@ def list_stops() -> list[tuple[str, str]]:
 
 def run_steps(*, naive: bool = False) -> Iterator[Step]:
     """Run the demo, one request at a time. With `naive`, only the field names of the history are converted."""
-    stops = list_stops()
+    targets = list_stops()
     with ExitStack() as running:
-        emulators = {api: running.enter_context(_start_emulator(api, stops)) for api, _ in dict(stops).items()}
-        yield from _DemoRun(emulators, naive=naive).run(stops)
+        emulators = {api: running.enter_context(_start_emulator(api, targets)) for api, _ in dict(targets).items()}
+        yield from _DemoRun(emulators, naive=naive).run(targets)
 
 
-def _start_emulator(api: str, stops: Sequence[tuple[str, str]]) -> Emulator:
-    scripts = [_script_of(stop) for (name, _), stop in zip(stops, STOPS, strict=True) if name == api]
+def _start_emulator(api: str, targets: Sequence[tuple[str, str]]) -> Emulator:
+    scripts = [_script_of(scripted) for (name, _), scripted in zip(targets, STOPS, strict=True) if name == api]
     return start(api, script="\n---\n".join(scripts))
 
 
-def _script_of(stop: Stop) -> str:
-    return stop.script.strip("\n")
+def _script_of(scripted: Stop) -> str:
+    return scripted.script.strip("\n")
 
 
 class _DemoRun:
@@ -126,13 +126,13 @@ class _DemoRun:
         self._calls: dict[str, Call] = {}
         self._message_counts: dict[str, int] = {}
 
-    def run(self, stops: Sequence[tuple[str, str]]) -> Iterator[Step]:
-        for number, ((api, model), stop) in enumerate(zip(stops, STOPS, strict=True), 1):
+    def run(self, targets: Sequence[tuple[str, str]]) -> Iterator[Step]:
+        for number, ((api, model), scripted) in enumerate(zip(targets, STOPS, strict=True), 1):
             reasoning = {"enabled": True, "effort": "low"} if api in _THINKING else None
             self._chat.options = {"max_tokens": 4096, "reasoning": reasoning}
-            yield self._run_step(number, api, model, stop)
+            yield self._run_step(number, api, model, scripted)
 
-    def _run_step(self, number: int, api: str, model: str, stop: Stop) -> Step:
+    def _run_step(self, number: int, api: str, model: str, scripted: Stop) -> Step:
         emulator = self._emulators[api]
         rendered = self._chat.render(cast("Api", api), model)
         shown, response = self._send(emulator, model, rendered.body)
@@ -140,12 +140,12 @@ class _DemoRun:
         carried = {call_id: self._calls[call_id] for call_id, _ in rendered.report.emitted_calls}
         remapped = sum(carried[call_id].wire_id != wire_id for call_id, wire_id in rendered.report.emitted_calls)
         thought, calls = (
-            self._add_reply(segue.assemble(response.data, cast("Api", api)), stop)
+            self._add_reply(segue.assemble(response.data, cast("Api", api)), scripted)
             if response.status == 200
             else (False, [])
         )
-        if stop.user:
-            self._chat.add_user(stop.user)
+        if scripted.user:
+            self._chat.add_user(scripted.user)
         before, self._message_counts[api] = self._message_counts.get(api, 0), record.messages
         broken = [v.rule for v in shown.violations if v.severity == "reject" or v.rule == "KIM-01"]
         cancelled = sum(call.outcome == "cancelled" for call in carried.values())
@@ -172,7 +172,7 @@ class _DemoRun:
             thought=thought,
             reply_text=record.text,
             calls=calls,
-            user=stop.user or "",
+            user=scripted.user or "",
         )
 
     def _send(self, emulator: Emulator, model: str, rendered: dict[str, Any]) -> tuple[RecordedRequest, Response]:
@@ -192,12 +192,12 @@ class _DemoRun:
         response = post(emulator, rendered, model=model, stream=True)
         return shown or emulator.requests[-1], response
 
-    def _add_reply(self, reply: segue.Reply, stop: Stop) -> tuple[bool, list[Call]]:
+    def _add_reply(self, reply: segue.Reply, scripted: Stop) -> tuple[bool, list[Call]]:
         """Add the reply and run its tools; returns whether it has reasoning, and its calls."""
         added = self._chat.add_reply(reply)
         thought = any(isinstance(block, Thinking) for block in added.blocks)
         calls = [
-            self._run_call(call, cancelled=stop.interrupts and position == 0)
+            self._run_call(call, cancelled=scripted.interrupts and position == 0)
             for position, call in enumerate(added.calls)
         ]
         self._calls.update({call.canonical_id: call for call in calls})

@@ -156,7 +156,7 @@ class StoredConversation:
         self._record(lambda chat: chat.add_user(content), flush_results=True)
 
     def add_reply(self, reply: Any, *, source: Api | None = None) -> Reply:
-        """Stores a reply. If `mark_sent` did not record its request, that is recorded first."""
+        """Stores a reply, and that its request was sent unless `mark_sent` has recorded that."""
         is_recorded = self.state.seq == self._sent_seq
 
         def make_events(events: list[Event], added: Reply) -> Sequence[Event]:
