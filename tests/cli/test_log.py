@@ -16,9 +16,10 @@ import pytest
 from segue.canonical.blocks import Message, Text, Thinking
 from segue.canonical.request import Reply
 from segue.store import sqlite
+from segue.store.conversation import StoredConversation
 from segue.store.events import CallCompleted, MessageAdded, ReplyBroken, Rewound, Sent, UnknownEvent
 from tests.cli.process import SEGUE, environment, is_one_line_error, run
-from tests.cli.store_cli import StoreCli, create_conversations
+from tests.cli.store_cli import CALL_REPLY, FINAL_REPLY, StoreCli, create_conversations
 from tests.cli.terminal import run_in_terminal
 
 
@@ -127,6 +128,22 @@ def test_messages_are_shown_in_order(store_cli: StoreCli):
     shown_lines = [line for line in ended.lines if line and not line.startswith("·")]
     assert shown_lines == wanted
     assert "· sent to anthropic (claude-sonnet-4-5)" in ended.lines
+
+
+def test_each_request_is_shown_once(store_cli: StoreCli):
+    id = store_cli.add_conversation()
+    with store_cli.store() as store, StoredConversation(store, id) as stored:
+        for reply in (CALL_REPLY, FINAL_REPLY):
+            stored.render("anthropic", "claude-sonnet-4-5")
+            stored.mark_sent()
+            stored.add_reply(reply, source="anthropic")
+        # A request that is sent again is another request.
+        stored.mark_sent()
+        stored.mark_sent()
+        stored.render("kimi")
+        stored.add_reply(FINAL_REPLY, source="anthropic")
+    sent = [line for line in store_cli("log", "show", id).lines if "sent to" in line]
+    assert sent == [*["· sent to anthropic (claude-sonnet-4-5)"] * 6, "· sent to kimi"]
 
 
 def test_json_shows_the_events(store_cli: StoreCli):

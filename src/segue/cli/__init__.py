@@ -1,6 +1,6 @@
-"""The command line. One module per command: a new one is a module with a `command` and a row in `app.COMMANDS`.
+"""The command line: one module for each command, which defines it as `command` and is listed in `app.COMMANDS`.
 
-Results go to stdout, everything else to stderr. Slow imports are inside the commands.
+Results go to stdout, everything else to stderr. Slow modules are imported inside the functions that need them.
 """
 
 from __future__ import annotations

@@ -50,10 +50,10 @@ _COMPRESS_ABOVE, _COMPRESS_TO = 0.85, 0.6
 
 
 class Agent:
-    """A session and everything it needs, for the duration of `async with`.
+    """A session with its models, tools and store; an async context manager that opens and closes them.
 
     `model` is the first model of the route and `model_reason` how it was chosen; `is_emulated` means that no real
-    provider is used. `confirm_trust` asks the user about an untrusted project file; None where there is no terminal.
+    provider is used. `confirm_trust` prompts the user about an untrusted project file; None without a terminal.
     """
 
     def __init__(
@@ -119,9 +119,9 @@ class Agent:
         log = self._open_log()
         if isinstance(log, StoredConversation) and not self._options.models:
             self._resume_model(log)
-        self.session = self._session(log)
+        self.session = self._build_session(log)
 
-    def _session(self, log: ConversationLog) -> Session:
+    def _build_session(self, log: ConversationLog) -> Session:
         tools = self.providers.config.settings.tools
         default = Limits()
         limits = Limits(
@@ -264,7 +264,7 @@ class Agent:
         """Continue with another conversation on the same route."""
         self.route = self.session.route
         await self.session.close()
-        self.session = self._session(log)
+        self.session = self._build_session(log)
 
     def new_log(self) -> ConversationLog:
         """A new, empty conversation."""
@@ -304,7 +304,7 @@ class Agent:
     def _compress_if_full(self) -> None:
         strategy, contexts = (
             self.providers.config.settings.compress,
-            [it.context for it in self.session.route.endpoints],
+            [endpoint.context for endpoint in self.session.route.endpoints],
         )
         smallest = min((context for context in contexts if context is not None), default=None)
         if strategy is None or smallest is None or self.log.chat.tokens < _COMPRESS_ABOVE * smallest:

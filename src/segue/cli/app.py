@@ -1,4 +1,4 @@
-"""`segue COMMAND`: finds and runs a command, and maps every outcome to an exit code.
+"""`segue COMMAND`: runs a command and maps its outcome to an exit code.
 
 0 ok, 1 violations found or failed, 2 bad input or usage, 75 temporary failure, 130 interrupted, 141 closed pipe,
 143 terminated (129 where the terminal was closed), after resources are released.
@@ -62,7 +62,7 @@ COMMANDS: Mapping[str, str] = {
 
 @contextmanager
 def _exit_on_closed_pipe() -> Generator[None]:
-    """Exit with 141 on a closed pipe, before click turns it into exit code 1."""
+    """Exit with 141 on a closed pipe; click itself would exit with 1."""
     try:
         yield
     except BrokenPipeError:
@@ -79,8 +79,8 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        found: click.Command = import_module(f"segue.cli.{COMMANDS[cmd_name]}").command
-        return found
+        command: click.Command = import_module(f"segue.cli.{COMMANDS[cmd_name]}").command
+        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

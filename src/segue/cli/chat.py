@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 def command(ctx: click.Context, prompt: tuple[str, ...], *, as_json: bool, **flags: Any) -> None:
     """Chat with a model that uses tools. `segue` without arguments does the same.
 
-    The model can be changed at any time, even in the middle of a task: /model kimi/kimi-k2-0905-preview. /help lists
-    the commands. Calls that change something or leave the working folder need your permission. Ctrl-C cancels
-    the turn, a second Ctrl-C exits. Without a terminal, each line of stdin is a message.
+    /help lists the commands. /model PROVIDER/MODEL switches the model at any time, even in the middle of a task. Tool
+    calls that change something or access paths outside the working folder need your permission. Ctrl-C cancels the
+    turn, a second Ctrl-C exits. Without a terminal, each line of stdin is a message.
 
     \b
       segue chat -m anthropic/claude-sonnet-5

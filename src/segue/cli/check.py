@@ -27,8 +27,8 @@ def command(
 ) -> None:
     """Check a request body (FILE or stdin) against the API's rules.
 
-    Prints one line for each violation. reject: the provider answers with an error. risk: it accepts the body, but may
-    misbehave. Exit code 0: the body would be accepted; 1: it would be rejected.
+    Prints one line for each violation, with its severity: reject (the provider returns an error) or risk (worse
+    replies, or an error on some deployments). Exit code 0: the body would be accepted; 1: it would be rejected.
 
     \b
       segue check --api anthropic < body.json

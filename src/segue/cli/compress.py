@@ -46,8 +46,8 @@ def command(
     """Compress a stored conversation to a token budget. The original stays in the store.
 
     Strategies: truncate-results shortens tool results, drop-oldest drops the oldest exchanges, middle-out replaces
-    the middle by a summary, dense shortens tool results that are repeated, superseded or stale to one line. A
-    tool call is never separated from its result, and every API accepts the compressed conversation.
+    the middle of the conversation with a summary, dense shortens repeated, superseded and stale tool results to one
+    line each. A tool call is never separated from its result, and every API accepts the compressed conversation.
 
     Exit code 1: the budget could not be reached; the conversation is compressed as far as possible.
 

@@ -2,7 +2,7 @@
 
 The project file is the nearest one above the working directory and may come from someone else. Settings that could
 run a program, allow a tool, send a key elsewhere or move the store are ignored until the user trusts that exact file;
-its `store` can be a file but never a server. Lists in `[tools]` are merged, so that no file removes another's denials.
+its `store` can be a file but never a server. Lists in `[tools]` are merged: no file removes a deny rule of another.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Config:
         """The error with the name of the file that contains the table."""
         table, _, rest = error.path.partition(".")
         name = rest.partition(".")[0]
-        file = next((it.path for it in self.files if name in getattr(it.settings, table, ())), None)
+        file = next((source.path for source in self.files if name in getattr(source.settings, table, ())), None)
         return BadInputError(f"{file}: {error}" if file else str(error))
 
     @property
@@ -85,9 +85,13 @@ class Config:
 
 
 def load(*, trusting: bool = False, confirm: ConfirmTrust | None = None) -> Config:
-    """Load and merge all settings. `trusting` trusts the project file for this run; `confirm` asks and stores it."""
+    """Load and merge all settings.
+
+    `trusting` trusts the project file for this run. `confirm` is called for an untrusted project file; if it returns
+    True, the file is trusted from then on.
+    """
     sources = tuple(load_file(file, trusting=trusting, confirm=confirm) for file, _ in _existing_files())
-    layers = [from_variables(os.environ), *(each.settings for each in sources)]
+    layers = [from_variables(os.environ), *(source.settings for source in sources)]
     merged = layers[0]
     for lower in layers[1:]:
         merged = _merge_settings(merged, lower)
@@ -170,7 +174,7 @@ def _existing_files() -> Iterator[tuple[Path, bool]]:
 
 
 def load_file(file: Path, *, trusting: bool = False, confirm: ConfirmTrust | None = None) -> ConfigFile:
-    """Load one file without its ignored settings."""
+    """Load one file; restricted settings of an untrusted project file are left out."""
     project = file.name == _PROJECT_FILE
     data = read(file)
     settings = parse(file, data)

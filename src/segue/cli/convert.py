@@ -21,9 +21,12 @@ if TYPE_CHECKING:
 # Policy → its values (the default first) and its help text.
 POLICIES: dict[str, tuple[tuple[str, ...], str]] = {
     "ids": (("auto", "canonical", "native"), "Tool call ids: the provider's own where possible, or canonical ones."),
-    "reasoning": (("native", "text", "none"), "Reasoning: only the target provider's own, all as text, or none."),
-    "hosted": (("pair", "text", "drop"), "Calls of hosted tools: as call and result, as text, or dropped."),
-    "pending": (("complete", "keep"), "Tool calls without a result at the end: add one, or keep them open."),
+    "reasoning": (("native", "text", "none"), "Reasoning: send only the target provider's own, all as text, or none."),
+    "hosted": (("pair", "text", "drop"), "Calls of hosted tools: send them as call and result, as text, or drop them."),
+    "pending": (
+        ("complete", "keep"),
+        "Tool calls at the end that have no result: add a synthetic one, or keep them pending.",
+    ),
     "orphans": (("text", "drop"), "Tool results without a call: send them as text, or drop them."),
 }
 
@@ -43,7 +46,7 @@ def _policy_options(function: Callable[..., Any]) -> Callable[..., Any]:
 @options.profile_option
 @options.tool_format_option
 @_policy_options
-@click.option("--report", metavar="FILE", help="Write the report as JSON to this file; - is stderr.")
+@click.option("--report", metavar="FILE", help="Write the report as JSON to this file, or to stderr with -.")
 @click.option("-v", "--verbose", is_flag=True, help="Print a summary of the findings even if stderr is not a terminal.")
 @options.file_argument
 def command(file: str, *, as_json: bool, report: str | None, verbose: bool, **arguments: Any) -> None:

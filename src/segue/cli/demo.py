@@ -20,8 +20,8 @@ _DEFAULT_PACE = 0.1
 
 
 @options.command("demo")
-@click.option("--plain", is_flag=True, help="No colours.")
-@click.option("--naive", is_flag=True, help="Only the first half: without segue.")
+@click.option("--plain", is_flag=True, help="Print without colours.")
+@click.option("--naive", is_flag=True, help="Run only the first half, without segue.")
 @click.option(
     "--pace",
     type=click.FloatRange(0, 5),
@@ -46,10 +46,11 @@ def command(
     picture: Path | None,
     as_json: bool,
 ) -> None:
-    """Send one agent's task through every supported API and back: without segue, then with it.
+    """Send an agent's task through every API, without and with segue.
 
-    Each request goes to an emulated provider on this machine, which refuses what the real one refuses. Exit code 1 if
-    a request was refused with segue, or with --naive.
+    One conversation with tools changes the provider at every request: first with only the field names converted, then
+    converted by segue. The providers are emulated on this machine and refuse what the real ones refuse. Exit code 1: a
+    request was refused in the second half, or, with --naive, in the first.
     """
     from segue.cli import demo_journey
 

@@ -1,6 +1,6 @@
-"""The demo's journey: one conversation that changes the provider at every request, all emulated on loopback.
+"""Runs the demo: one conversation that changes the provider at every request, on providers emulated on loopback.
 
-Every request goes over HTTP to a strict emulator, which validates it and answers from its script; tools run here.
+Every request goes over HTTP to a strict emulator, which validates it and replies from a script; tools run here.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Step(msgspec.Struct, frozen=True):
 
 
 class Totals(msgspec.Struct, frozen=True):
-    """Totals of the journey; `results` and the like are summed over all requests."""
+    """Totals of a run, summed over its requests."""
 
     requests: int
     refused: int
@@ -98,23 +98,25 @@ def list_stops() -> list[tuple[str, str]]:
 
 
 def run_steps(*, naive: bool = False) -> Iterator[Step]:
-    """Run the journey, one request at a time. `naive` sends the history unconverted and records what breaks."""
-    stops = list_stops()
+    """Run the demo, one request at a time. With `naive`, only the field names of the history are converted."""
+    targets = list_stops()
     with ExitStack() as running:
-        emulators = {api: running.enter_context(_start_emulator(api, stops)) for api, _ in dict(stops).items()}
-        yield from _Journey(emulators, naive=naive).run(stops)
+        emulators = {api: running.enter_context(_start_emulator(api, targets)) for api, _ in dict(targets).items()}
+        yield from _DemoRun(emulators, naive=naive).run(targets)
 
 
-def _start_emulator(api: str, stops: Sequence[tuple[str, str]]) -> Emulator:
-    scripts = [_script_of(stop) for (name, _), stop in zip(stops, STOPS, strict=True) if name == api]
+def _start_emulator(api: str, targets: Sequence[tuple[str, str]]) -> Emulator:
+    scripts = [_script_of(scripted) for (name, _), scripted in zip(targets, STOPS, strict=True) if name == api]
     return start(api, script="\n---\n".join(scripts))
 
 
-def _script_of(stop: Stop) -> str:
-    return stop.script.strip("\n")
+def _script_of(scripted: Stop) -> str:
+    return scripted.script.strip("\n")
 
 
-class _Journey:
+class _DemoRun:
+    """The state of one run: the conversation, its tools and its calls so far."""
+
     def __init__(self, emulators: dict[str, Emulator], *, naive: bool) -> None:
         self._emulators = emulators
         self._naive = naive
@@ -124,26 +126,28 @@ class _Journey:
         self._calls: dict[str, Call] = {}
         self._message_counts: dict[str, int] = {}
 
-    def run(self, stops: Sequence[tuple[str, str]]) -> Iterator[Step]:
-        for number, ((api, model), stop) in enumerate(zip(stops, STOPS, strict=True), 1):
+    def run(self, targets: Sequence[tuple[str, str]]) -> Iterator[Step]:
+        for number, ((api, model), scripted) in enumerate(zip(targets, STOPS, strict=True), 1):
             reasoning = {"enabled": True, "effort": "low"} if api in _THINKING else None
             self._chat.options = {"max_tokens": 4096, "reasoning": reasoning}
-            yield self._run_step(number, api, model, stop)
+            yield self._run_step(number, api, model, scripted)
 
-    def _run_step(self, number: int, api: str, model: str, stop: Stop) -> Step:
+    def _run_step(self, number: int, api: str, model: str, scripted: Stop) -> Step:
         emulator = self._emulators[api]
         rendered = self._chat.render(cast("Api", api), model)
-        judged, sent = self._send(emulator, model, rendered.body)
+        shown, response = self._send(emulator, model, rendered.body)
         record = emulator.requests[-1]
         carried = {call_id: self._calls[call_id] for call_id, _ in rendered.report.emitted_calls}
         remapped = sum(carried[call_id].wire_id != wire_id for call_id, wire_id in rendered.report.emitted_calls)
         thought, calls = (
-            self._add_reply(segue.assemble(sent.data, cast("Api", api)), stop) if sent.status == 200 else (False, [])
+            self._add_reply(segue.assemble(response.data, cast("Api", api)), scripted)
+            if response.status == 200
+            else (False, [])
         )
-        if stop.user:
-            self._chat.add_user(stop.user)
+        if scripted.user:
+            self._chat.add_user(scripted.user)
         before, self._message_counts[api] = self._message_counts.get(api, 0), record.messages
-        broken = [v.rule for v in judged.violations if v.severity == "reject" or v.rule == "KIM-01"]
+        broken = [v.rule for v in shown.violations if v.severity == "reject" or v.rule == "KIM-01"]
         cancelled = sum(call.outcome == "cancelled" for call in carried.values())
         return Step(
             number=number,
@@ -155,38 +159,45 @@ class _Journey:
             results=len(carried) - cancelled if self._naive else len(rendered.report.emitted_results),
             synthetic=0 if self._naive else cancelled,
             remapped=0 if self._naive else remapped,
-            findings=[] if self._naive else [Finding(each.kind, each.message) for each in rendered.report.findings],
+            findings=[]
+            if self._naive
+            else [Finding(finding.kind, finding.message) for finding in rendered.report.findings],
             kept=0 if self._naive else min(record.kept, before),
             before=0 if self._naive else before,
-            verdict="accepted" if judged.accepted else "confused" if judged.confused else "refused",
-            status=judged.status,
-            error=judged.refused or (judged.text if judged.confused else ""),
-            rules=list(dict.fromkeys([*filter(None, [judged.rule]), *broken])),
-            rescued=not judged.accepted and record.accepted,
+            verdict="accepted" if shown.accepted else "confused" if shown.confused else "refused",
+            status=shown.status,
+            error=shown.refused or (shown.text if shown.confused else ""),
+            rules=list(dict.fromkeys([*filter(None, [shown.rule]), *broken])),
+            rescued=not shown.accepted and record.accepted,
             thought=thought,
             reply_text=record.text,
             calls=calls,
-            user=stop.user or "",
+            user=scripted.user or "",
         )
 
     def _send(self, emulator: Emulator, model: str, rendered: dict[str, Any]) -> tuple[RecordedRequest, Response]:
-        """Send the request. In naive mode a rejected copy is recorded and segue's request is sent instead."""
-        if self._naive:
-            sent = post(emulator, copy_history(self._chat.messages, emulator.api, rendered), model=model, stream=True)
-            judged = emulator.requests[-1]
-            if judged.accepted:
-                return judged, sent
-        else:
-            judged = None
-        sent = post(emulator, rendered, model=model, stream=True)
-        return judged or emulator.requests[-1], sent
+        """Send the request; returns the record to show and the response to continue with.
 
-    def _add_reply(self, reply: segue.Reply, stop: Stop) -> tuple[bool, list[Call]]:
+        In naive mode the copied history is sent first; if it is rejected, the run continues with segue's request.
+        """
+        if self._naive:
+            response = post(
+                emulator, copy_history(self._chat.messages, emulator.api, rendered), model=model, stream=True
+            )
+            shown = emulator.requests[-1]
+            if shown.accepted:
+                return shown, response
+        else:
+            shown = None
+        response = post(emulator, rendered, model=model, stream=True)
+        return shown or emulator.requests[-1], response
+
+    def _add_reply(self, reply: segue.Reply, scripted: Stop) -> tuple[bool, list[Call]]:
         """Add the reply and run its tools; returns whether it has reasoning, and its calls."""
         added = self._chat.add_reply(reply)
         thought = any(isinstance(block, Thinking) for block in added.blocks)
         calls = [
-            self._run_call(call, cancelled=stop.interrupts and position == 0)
+            self._run_call(call, cancelled=scripted.interrupts and position == 0)
             for position, call in enumerate(added.calls)
         ]
         self._calls.update({call.canonical_id: call for call in calls})
@@ -204,14 +215,14 @@ class _Journey:
         return Call(call.name, call.id, call.raw_id or "", outcome, result)
 
 
-def sum_steps(journey: Sequence[Step]) -> Totals:
+def sum_steps(steps: Sequence[Step]) -> Totals:
     return Totals(
-        requests=len(journey),
-        refused=sum(step.verdict != "accepted" for step in journey),
-        calls=sum(len(step.calls) for step in journey),
-        results=sum(step.results for step in journey),
-        synthetic=sum(step.synthetic for step in journey),
-        remapped=sum(step.remapped for step in journey),
-        kept=sum(step.kept for step in journey),
-        before=sum(step.before for step in journey),
+        requests=len(steps),
+        refused=sum(step.verdict != "accepted" for step in steps),
+        calls=sum(len(step.calls) for step in steps),
+        results=sum(step.results for step in steps),
+        synthetic=sum(step.synthetic for step in steps),
+        remapped=sum(step.remapped for step in steps),
+        kept=sum(step.kept for step in steps),
+        before=sum(step.before for step in steps),
     )

@@ -21,7 +21,7 @@ def copy_history(messages: Sequence[Message], api: str, rendered: Json) -> Json:
 
 
 def _copied_blocks(message: Message) -> list[Block]:
-    """The blocks such a program would have: no results for cancelled calls."""
+    """The blocks without the results of cancelled calls, which a program that only renames fields would not have."""
     return [block for block in message.blocks if not (isinstance(block, ToolResponse) and block.outcome)]
 
 

@@ -40,7 +40,7 @@ class Exchange(NamedTuple):
 
 
 def run_exchanges() -> tuple[Exchange, Exchange]:
-    """Begin a task with Kimi and send its next request to Anthropic: copied, then converted by segue."""
+    """Start a task with Kimi and send its next request to Anthropic twice: copied, then converted by segue."""
     models = dict(list_stops())
     chat = segue.Conversation(system=SYSTEM, tools=TOOLS)
     chat.add_user(_QUESTION)
@@ -103,7 +103,7 @@ def _format_exchange(
 
 def _highlight(text: str, style: str, *, whole: bool) -> Text:
     """The text with its ids, or all of it, in this style; long ids are cut."""
-    short = _ID.sub(lambda found: found[0] if len(found[0]) <= _MAX_ID else f"{found[0][:_CUT_ID]}…", text)
+    short = _ID.sub(lambda match: match[0] if len(match[0]) <= _MAX_ID else f"{match[0][:_CUT_ID]}…", text)
     line = Text(short, style if whole else "")
     line.highlight_regex(_ID, style)
     return line

@@ -1,4 +1,4 @@
-"""The five tools of the demo, on an in-memory repository. The tracker fails at first, one file is unreadable."""
+"""The five tools of the demo, on a repository in memory. The first issue search fails, and one file is unreadable."""
 
 from __future__ import annotations
 

@@ -48,20 +48,20 @@ def render_opening() -> RenderableType:
     )
 
 
-def render_half(journey: Sequence[Step], *, naive: bool) -> list[RenderableType]:
+def render_half(steps: Sequence[Step], *, naive: bool) -> list[RenderableType]:
     """The heading of a half, then its requests; without segue, repeated refusals are one line."""
-    return _render_naive(journey) if naive else _render_segue(journey)
+    return _render_naive(steps) if naive else _render_segue(steps)
 
 
-def render_changes(journey: Sequence[Step]) -> RenderableType:
+def render_changes(steps: Sequence[Step]) -> RenderableType:
     """What segue changed in these requests, grouped."""
-    totals = sum_steps(journey)
-    cancelled = sum(call.outcome == "cancelled" for step in journey for call in step.calls)
+    totals = sum_steps(steps)
+    cancelled = sum(call.outcome == "cancelled" for step in steps for call in step.calls)
     results = f"{totals.calls} tool calls, each with exactly one result; {cancelled} cancelled call was given one"
     rows = [
         ("results", results),
         ("ids", f"call ids rewritten {totals.remapped} times to the format of the next provider"),
-        *_group_findings(journey),
+        *_group_findings(steps),
         ("cache", f"{totals.kept} of {totals.before} messages sent before were sent unchanged: prompt caches hit"),
     ]
     lines = (_line(Text.assemble((f"{name:<{_NAME_WIDTH}}", "cyan"), text)) for name, text in rows)
@@ -77,13 +77,13 @@ def render_ending(*, naive: bool) -> RenderableType:
 # -------------------------------------------------------------------------------------------------------------- halves
 
 
-def _render_naive(journey: Sequence[Step]) -> list[RenderableType]:
+def _render_naive(steps: Sequence[Step]) -> list[RenderableType]:
     rows: dict[tuple[str, str, int, str], list[Step]] = {}
-    for step in journey:
+    for step in steps:
         rows.setdefault((step.api, step.verdict, step.status, step.error), []).append(step)
     return [
-        Group(_half_heading("Without segue, only the field names converted", journey)),
-        *(_line(_naive_row(steps)) for steps in rows.values()),
+        Group(_half_heading("Without segue, only the field names converted", steps)),
+        *(_line(_naive_row(row)) for row in rows.values()),
     ]
 
 
@@ -95,14 +95,14 @@ def _naive_row(steps: Sequence[Step]) -> Text:
     return _row(numbers, step, Text.assemble((f"{step.status} ", "bold red"), (_flat(step.error), "red")))
 
 
-def _render_segue(journey: Sequence[Step]) -> list[RenderableType]:
+def _render_segue(steps: Sequence[Step]) -> list[RenderableType]:
     def header(wide: bool) -> Text:
         indent = " " * (_NUMBER_WIDTH + _API_WIDTH + 5)
         return Text.assemble(indent, _segue_cells("sends", "id of the first call", wide=wide), "the model")
 
     return [
-        Group(_half_heading("With segue, the same task", journey), _line(header, "dim")),
-        *map(_segue_row, journey),
+        Group(_half_heading("With segue, the same task", steps), _line(header, "dim")),
+        *map(_segue_row, steps),
     ]
 
 
@@ -134,8 +134,8 @@ def _row(numbers: str, step: Step, text: Text) -> Text:
     return Text.assemble(head, mark, " ", (f"{step.api:<{_API_WIDTH}}  ", "bold"), text)
 
 
-def _half_heading(title: str, journey: Sequence[Step]) -> RenderableType:
-    totals = sum_steps(journey)
+def _half_heading(title: str, steps: Sequence[Step]) -> RenderableType:
+    totals = sum_steps(steps)
     count = (f"{totals.refused} of {totals.requests} requests refused", "bold red" if totals.refused else "bold green")
 
     def content(width: int) -> Iterable[RenderableType]:
@@ -176,17 +176,17 @@ def _format_calls(calls: Sequence[Call]) -> str:
     return ", ".join(name if count == 1 else f"{name} ×{count}" for name, count in counts.items())
 
 
-def _group_findings(journey: Sequence[Step]) -> Iterator[tuple[str, str]]:
+def _group_findings(steps: Sequence[Step]) -> Iterator[tuple[str, str]]:
     """Kind and text of each finding, with the number of requests that have it."""
     counts: Counter[tuple[str, str]] = Counter()
-    for step in journey:
-        counts.update(list(dict.fromkeys((found.kind, _generalize(found)) for found in step.findings)))
+    for step in steps:
+        counts.update(list(dict.fromkeys((finding.kind, _generalize(finding)) for finding in step.findings)))
     for (kind, text), count in counts.items():
         yield kind, f"{count}× {text}"
 
 
-def _generalize(found: Finding) -> str:
+def _generalize(finding: Finding) -> str:
     """The message of a finding without the names of models."""
-    if _DROPPED_REASONING.fullmatch(found.message):
+    if _DROPPED_REASONING.fullmatch(finding.message):
         return "reasoning of other providers dropped: only its own provider accepts it"
-    return found.message
+    return finding.message

@@ -37,9 +37,9 @@ def command(
 ) -> None:
     """Show the request after a turn and the cause of each finding.
 
-    TURN is a turn key or a number from 1; 0 is before the first reply; the default is now. Layers: canonical state
-    (what happened), rendering (what this target accepts), projection (how its API encodes it). Exit code 1: the
-    provider would reject the body.
+    TURN is a turn key or a number: 1 is the first turn, 0 the state before it; the default is the latest state. Each
+    finding is listed under the layer that caused it: canonical state (what happened), rendering (what this target
+    accepts), projection (how its API encodes it). Exit code 1: the provider would reject the body.
 
     \b
       segue diag 1nfm

@@ -14,14 +14,14 @@ _STYLES: dict[str, dict[str, Any]] = {"ok": {"fg": "green"}, "note": {"dim": Tru
 
 
 @options.command("doctor")
-@click.option("--online", is_flag=True, help="Ask each provider whose key is set whether it accepts the key.")
+@click.option("--online", is_flag=True, help="Verify the keys that are set with a request to each provider.")
 @click.option("--trust", "trusting", is_flag=True, help="Trust the project's .segue.toml for this run.")
 @click.pass_context
 def command(ctx: click.Context, *, online: bool, trusting: bool, as_json: bool) -> None:
     """Check configuration, store, keys, MCP servers and terminal.
 
-    Nothing is sent and no program is started, except with --online: it asks each provider whose key is set for its
-    list of models. Keys are never shown. Exit code 1: a problem was found, marked with !!.
+    Nothing is sent and no program is started, except with --online, which requests the list of models from each
+    provider whose key is set. Keys are never shown. Exit code 1: a problem was found, marked with !!.
     """
     from segue.cli.doctor_checks import DoctorChecks
 

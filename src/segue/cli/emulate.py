@@ -20,7 +20,7 @@ class _Port(click.IntRange):
 
 @options.command("emulate", json_help="Print JSON lines; requests go to stdout.")
 @click.argument("api", type=options.API)
-@click.option("--port", type=_Port(0, 65535), default=0, metavar="N", help="The port (default: any free one).")
+@click.option("--port", type=_Port(0, 65535), default=0, metavar="N", help="Port (default: any free one).")
 @click.option("--script", type=click.Path(path_type=Path), metavar="FILE", help="Script with the model's replies.")
 @click.option("--strict/--lenient", default=True, help="Lenient: answer every request, only report violations.")
 @options.profile_option
@@ -43,11 +43,11 @@ def command(
     seed: int,
     as_json: bool,
 ) -> None:
-    """Emulate the provider of API on 127.0.0.1, until interrupted.
+    """Emulate the provider of an API on 127.0.0.1 until interrupted.
 
     It accepts what the real provider accepts, rejects the rest with the provider's status and error text, and answers
-    like a model that uses the declared tools. The first line on stdout is the address; then each request is a line on
-    stderr, with --json on stdout.
+    like a model that uses the declared tools. It prints its address to stdout, then one line for each request to stderr
+    (with --json to stdout).
 
     Faults: rate-limit, server-error, overloaded, slow-start, stall, reset, reset-in-stream, cut-arguments,
     repeated-ids, missing-ids, double-finish, wrong-type. A bare name applies to every request, NAME=0.2 to one in

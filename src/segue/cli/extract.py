@@ -10,13 +10,13 @@ from segue.cli import options, streams
 
 @options.command("extract")
 @click.option("--format", "form", default="auto", show_default=True, metavar="F", help="The text tool format, or auto.")
-@click.option("--tools", metavar="FILE", help="Tool declarations (of any API), used to type the arguments.")
+@click.option("--tools", metavar="FILE", help="Tool declarations of any API, which give the types of the arguments.")
 @options.file_argument
 def command(file: str, *, form: TextFormat, tools: str | None, as_json: bool) -> None:
     """Extract tool calls from a model's text (FILE or stdin).
 
-    Prints one JSON object: the format, the remaining text, the reasoning at its start, the calls. A call that can't
-    be parsed stays in the text and is reported on stderr.
+    Prints one JSON object: the format, the remaining text, the reasoning at the start of the text, and the calls. A
+    call that can't be parsed stays in the text and is reported on stderr.
 
     \b
       echo '<tool_call>{"name": "f", "arguments": {}}</tool_call>' | segue extract
@@ -36,16 +36,16 @@ def command(file: str, *, form: TextFormat, tools: str | None, as_json: bool) ->
         declared = None if tools is None else parse_json(streams.read(tools, expected="a list of tool declarations"))[0]
     except segue.InputError as error:
         raise segue.InputError(f"{tools}: {error}") from None
-    found = segue.extract(text, form, tools=declared)
+    extracted = segue.extract(text, form, tools=declared)
     calls = [
         {"id": call.id, "raw_id": call.raw_id, "name": call.name, "arguments": call.arguments}
         | ({} if call.arguments_text is None else {"arguments_text": call.arguments_text})
-        for call in found.calls
+        for call in extracted.calls
     ]
-    fields = {"format": found.format, "text": found.text, "thinking": found.thinking, "calls": calls}
+    fields = {"format": extracted.format, "text": extracted.text, "thinking": extracted.thinking, "calls": calls}
     if as_json:
-        streams.write(msgspec.json.encode({**fields, "report": found.report.to_dict()}), b"\n")
+        streams.write(msgspec.json.encode({**fields, "report": extracted.report.to_dict()}), b"\n")
         return
     streams.write(msgspec.json.format(msgspec.json.encode(fields), indent=2), b"\n")
-    for finding in found.report.findings:
+    for finding in extracted.report.findings:
         streams.print_message(finding.message)

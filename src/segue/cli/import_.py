@@ -60,7 +60,7 @@ def command(file: str, *, source: str | None, title: str | None, as_json: bool) 
 
 
 def _parse_input(data: bytes, source: str | None) -> tuple[Save, dict[str, Any]]:
-    """A function that stores the conversation, and facts about it: its kind, what is not imported, secrets."""
+    """Parse the input; returns a function that stores the conversation, and its kind, dropped entries and secrets."""
     from segue._conversation import Conversation
     from segue.cli.client_logs import ParsedLog, add_line_number, read_log
     from segue.cli.client_logs.times import message_times
@@ -99,7 +99,7 @@ def _save_conversation(
     store: ConversationStore,
     title: str | None,
 ) -> str:
-    """Store it; open calls stay open. The event with the model gets the time of the last message."""
+    """Store the conversation; pending calls stay pending. The model's event gets the time of the last message."""
     from segue.store.conversation import StoredConversation
     from segue.store.events import Switched
 

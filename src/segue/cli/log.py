@@ -48,7 +48,7 @@ def command() -> None:
 @options.command("list", group=command)
 @options.limit_option(_DEFAULT_LIST)
 @click.option(
-    "--before", metavar="ID", shell_complete=completers.ids, help="Continue the list after this conversation."
+    "--before", metavar="ID", shell_complete=completers.ids, help="List conversations updated before this one."
 )
 def list_command(*, limit: int, before: str | None, as_json: bool) -> None:
     """List conversations, most recently updated first."""
@@ -100,9 +100,8 @@ def _tail(store: ConversationStore, summary: Summary, count: int) -> list[Record
     """The last `count` messages and the events between them, read backwards page by page."""
     from segue.view.lines import is_message
 
-    found = list(store.tail(summary.id, count))
-    pages = [found]
-    while found and pages[-1][0].seq > 1 and sum(is_message(r.event) for page in pages for r in page) < count:
+    pages = [list(store.tail(summary.id, count))]
+    while pages[0] and pages[-1][0].seq > 1 and sum(is_message(r.event) for page in pages for r in page) < count:
         first = pages[-1][0].seq
         pages.append(list(store.events(summary.id, max(0, first - 1 - _PAGE), first - 1)))
     records = [record for page in reversed(pages) for record in page]
@@ -214,9 +213,9 @@ def path_command(*, as_json: bool) -> None:
 
 @options.command("delete", group=command)
 @click.argument("ids", metavar="ID…", nargs=-1, required=True, shell_complete=completers.ids)
-@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@click.option("--yes", is_flag=True, help="Delete without confirmation.")
 def delete_command(ids: tuple[str, ...], *, yes: bool, as_json: bool) -> None:
-    """Delete conversations permanently: all of these or none."""
+    """Delete conversations permanently. If an id is not found, none is deleted."""
     from segue.view.format import format_count, shorten
     from segue.view.sanitize import sanitize_line
 

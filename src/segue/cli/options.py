@@ -29,12 +29,12 @@ __all__ = [
 COUNT = click.IntRange(1, 1_000_000_000)
 file_argument = click.argument("file", default="-", metavar="[FILE]", shell_complete=completers.files)
 id_argument = click.argument("id", metavar="ID", shell_complete=completers.ids)
-model_option = click.option("--model", metavar="M", help="The model; rules depend on its version.")
+model_option = click.option("--model", metavar="M", help="The name of the model; some rules depend on it.")
 profile_option = click.option(
     "--profile",
     metavar="P",
     shell_complete=completers.profiles,
-    help="Server profile: an openai-chat server with rules of its own; see segue formats --profiles.",
+    help="The server, if it implements openai-chat with rules of its own; see segue formats --profiles.",
 )
 
 
@@ -42,7 +42,7 @@ tool_format_option = click.option(
     "--tool-format",
     metavar="F",
     shell_complete=completers.tool_formats,
-    help="Tool format, see segue formats (default: auto, chosen by API and model).",
+    help="Tool format; see segue formats (default: auto, by API and model).",
 )
 
 
@@ -66,11 +66,11 @@ _AGENT_OPTIONS = (
         shell_complete=completers.ids,
         help="Continue this conversation; the first characters of its id are enough.",
     ),
-    click.option("--fork", is_flag=True, help="Continue in a copy (with -c or -s)."),
+    click.option("--fork", is_flag=True, help="Continue in a copy of the conversation (with -c or -s)."),
     click.option("--system", metavar="TEXT", help="System prompt; @FILE reads it from a file."),
     tool_format_option,
-    click.option("--tools", metavar="A,B", help="Only these tools."),
-    click.option("--no-tools", is_flag=True, help="No tools."),
+    click.option("--tools", metavar="A,B", help="Use only these tools."),
+    click.option("--no-tools", is_flag=True, help="Use no tools."),
     click.option("--allow", multiple=True, metavar="RULE", help="Allow a tool: shell, or 'shell(git log *)'."),
     click.option(
         "--dangerously-allow-all",
@@ -78,7 +78,9 @@ _AGENT_OPTIONS = (
         is_flag=True,
         help="Allow every tool without asking; deny rules still apply.",
     ),
-    click.option("--steps", type=click.IntRange(min=1), metavar="N", help="Maximum number of requests (default 100)."),
+    click.option(
+        "--steps", type=click.IntRange(min=1), metavar="N", help="Maximum number of turns for a prompt (default 100)."
+    ),
     click.option("--trust", "trusting", is_flag=True, help="Trust the project's .segue.toml for this run."),
     click.option("--no-store", is_flag=True, help="Do not store the conversation."),
     click.option("--debug", is_flag=True, help="Check every request against the provider's rules before sending."),

@@ -1,4 +1,4 @@
-"""The known providers: segue's catalogue, the user's own, and which of them have a key."""
+"""The providers that the commands can use: segue's catalogue with the changes and additions of the configuration."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ class Providers:
     def key_variable_of(self, provider: Provider) -> str | None:
         """The environment variable that holds the provider's key, if one is set."""
         variables = (*provider.keys, *provider.bearer)
-        found = next((name for name in variables if os.environ.get(name, "").strip()), None)
-        if found is None and provider.signed and all(map(os.environ.get, _SIGNING_VARIABLES)):
+        variable = next((name for name in variables if os.environ.get(name, "").strip()), None)
+        if variable is None and provider.signed and all(map(os.environ.get, _SIGNING_VARIABLES)):
             return _SIGNING_VARIABLES[0]
-        return found
+        return variable
 
     @property
     def key_variables(self) -> tuple[str, ...]:

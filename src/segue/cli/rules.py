@@ -120,7 +120,7 @@ def _field(label: str, text: str, *, wrap: bool = True) -> Iterator[str]:
 
 
 def rule_values(entry: RulebookEntry) -> dict[str, Any]:
-    """A rule as plain JSON values: its fields, the APIs that `segue check` checks it for, or why none."""
+    """A rule as plain JSON values: its fields, and the APIs for which `segue check` checks it or the reason why not."""
     import msgspec
 
     checks, reason = _checks(entry.id)
@@ -128,21 +128,21 @@ def rule_values(entry: RulebookEntry) -> dict[str, Any]:
 
 
 def _checks(number: str) -> tuple[list[dict[str, Any]], str | None]:
-    """Where this rule is checked, by severity and models; the reason where no check exists."""
+    """The APIs for which this rule is checked, by severity and models; or the reason why it is not checked."""
     from segue import conformance
 
-    found: dict[tuple[str, str], list[str]] = {}
+    apis_by_check: dict[tuple[str, str], list[str]] = {}
     reason: str | None = None
     tables = [(api, None) for api in conformance.apis()]
     tables += [("openai-chat", profile) for profile in conformance.profile_names()]
     for api, profile in tables:
         for rule in conformance.rules(api, profile):
             if rule.number == number:
-                apis = found.setdefault((rule.severity, rule.applies_to.description), [])
+                apis = apis_by_check.setdefault((rule.severity, rule.applies_to.description), [])
                 if (name := profile or api) not in apis:
                     apis.append(name)
         reason = reason or conformance.not_checkable(api, profile).get(number)
-    checks = [{"apis": apis, "severity": key[0], "models": key[1]} for key, apis in found.items()]
+    checks = [{"apis": apis, "severity": key[0], "models": key[1]} for key, apis in apis_by_check.items()]
     if not checks and reason is None:
         reason = "it concerns a model's chat template, not an API's body"
     return checks, reason

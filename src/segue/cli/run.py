@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from segue.cli.reporters import Reporter
 
 
-@options.command("run", json_help="Print one JSON value at the end: text, model, conversation, usage, cost, outcome.")
+@options.command(
+    "run", json_help="Print one JSON value at the end: text, how (the outcome), model, conversation, usage, cost."
+)
 @click.argument("prompt", nargs=-1, metavar="[PROMPT]")
 @options.agent_options
 @click.option("--jsonl", is_flag=True, help="Print every event as a JSON line, as it happens.")

@@ -1,4 +1,4 @@
-"""Renders rich renderables to text, which `streams.write` prints."""
+"""Renders and prints rich renderables through `streams.write`."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ class ModelSettings(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ProviderSettings(Struct, frozen=True):
-    """A provider of the user, or changes to a known one. `model` is its default model."""
+    """A provider that the user adds, or changes to a known one. `model` is its default model."""
 
     title: NonEmptyText | None = None
     api: NonEmptyText | None = None
@@ -239,8 +239,8 @@ class _Reader:
         tables = {
             "providers": self._read_tables(values, "providers", ProviderSettings),
             "mcp": {
-                name: self._check_server(name, it)
-                for name, it in self._read_tables(values, "mcp", McpServerSettings).items()
+                name: self._check_server(name, server)
+                for name, server in self._read_tables(values, "mcp", McpServerSettings).items()
             },
             "prices": self._read_tables(values, "prices", Price),
             "tools": self._read_table(values.get("tools", {}), ToolSettings, "tools"),
@@ -254,7 +254,8 @@ class _Reader:
         if not isinstance(tables, dict):
             raise self._error(name, "expected a table")
         return {
-            key: self._read_table(it, kind, f"{name}.{key}") for key, it in cast("dict[str, object]", tables).items()
+            key: self._read_table(table, kind, f"{name}.{key}")
+            for key, table in cast("dict[str, object]", tables).items()
         }
 
     def _check_server(self, name: str, server: McpServerSettings) -> McpServerSettings:
@@ -266,14 +267,14 @@ class _Reader:
         if not isinstance(tables, list):
             raise self._error("rules", "expected a list of tables, [[rules]]")
         rules = [
-            self._read_table(it, RoutingRuleSettings, f"rules[{at}]")
-            for at, it in enumerate(cast("list[object]", tables))
+            self._read_table(table, RoutingRuleSettings, f"rules[{index}]")
+            for index, table in enumerate(cast("list[object]", tables))
         ]
-        for at, rule in enumerate(rules):
+        for index, rule in enumerate(rules):
             if (rule.model is not None) == bool(rule.models):
-                raise self._error(f"rules[{at}]", "expected either model or models")
+                raise self._error(f"rules[{index}]", "expected either model or models")
             if (rule.when == "long") != (rule.tokens is not None):
-                raise self._error(f"rules[{at}].tokens", 'required with when = "long", not allowed otherwise')
+                raise self._error(f"rules[{index}].tokens", 'required with when = "long", not allowed otherwise')
         return tuple(rules)
 
     def _read_table(self, value: object, kind: type[T], path: str) -> T:
@@ -283,8 +284,8 @@ class _Reader:
         try:
             return msgspec.convert(value, kind)
         except msgspec.ValidationError as error:
-            message, _, at = str(error).partition(" - at `$")
-            path += at.rstrip("`").replace("[...]", "")
+            message, _, location = str(error).partition(" - at `$")
+            path += location.rstrip("`").replace("[...]", "")
             raise self._error(path, _format_validation_error(message, path.rpartition(".")[2])) from None
 
     def _check_keys(self, keys: Iterable[str], kind: type[Struct], path: str) -> None:
@@ -301,7 +302,7 @@ class _Reader:
 
 def _format_validation_error(message: str, key: str) -> str:
     """Rewrite msgspec's message in terms of TOML."""
-    message = re.sub(r"`(\w+)(?: \| null)?`", lambda found: _TYPE_NAMES.get(found[1], found[1]), message)
+    message = re.sub(r"`(\w+)(?: \| null)?`", lambda match: _TYPE_NAMES.get(match[1], match[1]), message)
     message = message.replace("of length >= 1", "that is not empty").replace("Invalid enum value", "unknown value")
     message = message.replace("Object missing required field", "missing setting")
     known = f"; known values: {', '.join(_CHOICES[key])}" if message.startswith("unknown value") else ""

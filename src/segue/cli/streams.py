@@ -124,7 +124,7 @@ def write(*chunks: bytes | str) -> None:
 
 @contextlib.contextmanager
 def report_if_unwritten(what: str, *names: str) -> Generator[None]:
-    """While printing a result: if stdout fails, print to stderr that the action itself succeeded."""
+    """If the result can't be written to stdout, print to stderr that the action itself succeeded, and raise."""
     try:
         yield
     except BrokenPipeError:
@@ -135,7 +135,7 @@ def report_if_unwritten(what: str, *names: str) -> Generator[None]:
 
 
 def discard_stdout() -> None:
-    """Redirect stdout to the null device after a failed write, or Python would flush again at exit and complain."""
+    """Redirect stdout to the null device after a failed write; otherwise Python flushes again at exit and fails."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, sys.stdout.fileno())
@@ -149,7 +149,7 @@ def print_message(message: str) -> None:
 
 
 def format_for(text: str, stream: TextIO | None) -> str:
-    """A text on one line for a stream; for a terminal it is sanitized."""
+    """Put a text on one line; for a terminal it is sanitized too."""
     if not is_terminal(stream):
         return one_line(text)
     from segue.view.sanitize import sanitize_line
@@ -164,11 +164,11 @@ def replace_file(file: str, data: bytes, *, private: bool = False) -> None:
     """
     try:
         target = Path(os.path.realpath(file))
-        found = target.stat() if target.exists() else None
-        if found is None:
+        status = target.stat() if target.exists() else None
+        if status is None:
             _replace(target, data, 0o600 if private else 0o666 & ~_umask())
-        elif stat.S_ISREG(found.st_mode):
-            _replace(target, data, stat.S_IMODE(found.st_mode))
+        elif stat.S_ISREG(status.st_mode):
+            _replace(target, data, stat.S_IMODE(status.st_mode))
         else:
             target.write_bytes(data)
     except (OSError, ValueError) as error:
@@ -223,7 +223,7 @@ def format_os_error(error: OSError | ValueError) -> str:
 
 def one_line(text: str) -> str:
     """A text on one line: whitespace becomes single blanks, control characters are escaped."""
-    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", " ".join(text.split()))
+    return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", " ".join(text.split()))
 
 
 def has_working_folder() -> bool:

@@ -12,7 +12,7 @@ from segue.cli import completers, config, options, streams, trust_store
 
 @options.command("trust")
 @click.argument("file", required=False, metavar="[FILE]", shell_complete=completers.files)
-@click.option("--revoke", is_flag=True, help="Stop trusting it.")
+@click.option("--revoke", is_flag=True, help="Stop trusting the file.")
 def command(file: str | None, *, revoke: bool, as_json: bool) -> None:
     """Trust a project's configuration file as it is now.
 

@@ -65,14 +65,14 @@ def select_turn(records: Sequence[Record], turn: str | None) -> tuple[str, int, 
         return "now", len(records), len(turns)
     number = _find_number(turns, turn)
     if number:
-        found = turns[number - 1]
-        return f"after turn {number}{f' ({found.key})' if found.key else ''}", found.end, len(turns)
+        span = turns[number - 1]
+        return f"after turn {number}{f' ({span.key})' if span.key else ''}", span.end, len(turns)
     return "before the first turn", turns[0].start if turns else len(records), len(turns)
 
 
 def _find_number(turns: Sequence[TurnSpan], turn: str) -> int:
     """The number of a turn given as key, key prefix or number."""
-    keys = [found.key or "" for found in turns]
+    keys = [span.key or "" for span in turns]
     if turn and turn in keys:
         return keys.index(turn) + 1
     if turn.isdecimal() and len(turn) < 10 and int(turn) <= len(keys):

@@ -68,6 +68,8 @@ class StoredConversation:
         """Whether the pending calls were started by a process that has ended."""
         self._stale = False
         self._last_target: tuple[str, str | None] = "", None
+        self._sent_seq: int | None = None
+        """The number of events after `mark_sent`; None if another request was rendered since."""
         self._state = self._replay()
 
     @classmethod
@@ -133,7 +135,7 @@ class StoredConversation:
     def render(self, target: str, model: str | None = None, **policy: Any) -> Rendered:
         """Renders the request for the target. Nothing is written."""
         rendered = self.chat.render(cast("Api", target), model, **policy)
-        self._last_target = target, model
+        self._last_target, self._sent_seq = (target, model), None
         return rendered
 
     def dump(self) -> bytes:
@@ -154,7 +156,15 @@ class StoredConversation:
         self._record(lambda chat: chat.add_user(content), flush_results=True)
 
     def add_reply(self, reply: Any, *, source: Api | None = None) -> Reply:
-        return self._record(lambda chat: chat.add_reply(reply, source=source), _with_usage, flush_results=True)
+        """Stores a reply, and that its request was sent unless `mark_sent` has recorded that."""
+        is_recorded = self.state.seq == self._sent_seq
+
+        def make_events(events: list[Event], added: Reply) -> Sequence[Event]:
+            if is_recorded and isinstance(events[0], Sent):
+                events = events[1:]
+            return _with_usage(events, added)
+
+        return self._record(lambda chat: chat.add_reply(reply, source=source), make_events, flush_results=True)
 
     def add_result(self, call: ToolCall | str, content: object = None, *, error: bool = False) -> None:
         self._record(lambda chat: chat.add_result(call, content, error=error), ends=call)
@@ -213,6 +223,7 @@ class StoredConversation:
     def mark_sent(self) -> None:
         """Records that the last rendered request was sent: its results are final from now on."""
         self._record(lambda chat: chat.mark_sent(), flush_results=True)
+        self._sent_seq = self._state.seq
 
     def record_broken(self, reply: Reply) -> None:
         """Stores an incomplete reply as evidence; it does not enter the history."""
@@ -449,7 +460,7 @@ def _with_event(events: list[Event], event: Event | None) -> Sequence[Event]:
 
 def _with_usage(events: list[Event], reply: Reply) -> Sequence[Event]:
     """Adds usage and model to the last event, which is the reply."""
-    last = events[-1]
+    last = events[-1] if events else None
     if not isinstance(last, MessageAdded):
         return events
     return [*events[:-1], msgspec.structs.replace(last, usage=reply.usage, model=reply.model)]

@@ -105,21 +105,21 @@ class CallList:
 
 def _walk(call: _Call) -> Iterator[_Call]:
     yield call
-    for inner in call.children:
-        yield from _walk(inner)
+    for child in call.children:
+        yield from _walk(child)
 
 
 def _running_rows(call: _Call, width: int, now: float, depth: int = 1) -> Iterator[Row]:
     if call.state in ("running", "approval"):
         yield _call_row(call, width, now, depth)
-    for inner in call.children:
-        yield from _running_rows(inner, width, now, depth + 1)
+    for child in call.children:
+        yield from _running_rows(child, width, now, depth + 1)
 
 
 def _call_rows(call: _Call, width: int, now: float, depth: int = 1, *, full: bool = False) -> list[Row]:
     rows = [_call_row(call, width, now, depth), *_result_rows(call, width, depth, full=full)]
-    for inner in call.children:
-        rows += _call_rows(inner, width, now, depth + 1, full=full)
+    for child in call.children:
+        rows += _call_rows(child, width, now, depth + 1, full=full)
     return rows
 
 
@@ -170,7 +170,7 @@ def _result_rows(call: _Call, width: int, depth: int, *, full: bool) -> list[Row
 
 
 def _summarise_arguments(arguments: object) -> str:
-    """A summary for tools without one of their own: the first single-line argument."""
+    """A summary for tools that do not provide one: the first argument that is a single line."""
     if not isinstance(arguments, dict):
         return arguments if isinstance(arguments, str) else ""
     values: list[object] = list(arguments.values())  # pyright: ignore[reportUnknownArgumentType]

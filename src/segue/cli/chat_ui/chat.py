@@ -1,4 +1,4 @@
-"""The chat loop: input becomes commands and exchanges, one exchange at a time, until the user exits."""
+"""The chat: runs the user's input as commands and exchanges, one exchange at a time."""
 
 from __future__ import annotations
 
@@ -127,9 +127,7 @@ class Chat:
         fits = display_width(head) + display_width(reason) <= self.width
         self.print_rows([[*head, ("class:dim", reason)] if fits else head])
         if agent.is_emulated:
-            self.print_line(
-                "no real model is used: an emulated model answers, with the tools of this folder", "class:warn"
-            )
+            self.print_line("no real model is used: replies are emulated, tools run in this folder", "class:warn")
         self.print_conversation()
 
     def footer(self, width: int) -> Row:
@@ -261,7 +259,7 @@ class Chat:
         self._start_next()
 
     async def _report_errors(self, work: Coroutine[Any, Any, object]) -> None:
-        """Await something and print its error; the chat continues."""
+        """Await `work` and print its error, if any; the chat continues."""
         try:
             await work
         except click.ClickException as error:

@@ -1,4 +1,4 @@
-"""The table of chat commands, from which `/help`, completion and suggestions for typos are made."""
+"""The table of chat commands, used for `/help`, completion and suggestions for typos."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ TOOL_COMMANDS = (
 COMMANDS = (
     Command("tokens", "show the size of the conversation and the tokens used", _tokens),
     Command("cost", "show the cost by model", _cost),
-    Command("diag", "show what is sent, the findings, and whether it would be accepted", _diag, "[TURN]"),
+    Command("diag", "show the findings of a request and whether it would be accepted", _diag, "[TURN]"),
     Command("debug", "show or hide tool results and findings", _debug),
     Command("thinking", "show the last reasoning in full", _thinking),
 )

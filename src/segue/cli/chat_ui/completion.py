@@ -62,11 +62,11 @@ class ChatCompleter(Completer):
         folder, _, start = prefix.rpartition("/")
         place = self._chat.folder / (Path(f"{folder}/").expanduser() if folder or prefix[:1] == "/" else "")
         try:
-            found = sorted(os.scandir(place), key=lambda entry: (not entry.is_dir(), entry.name))
+            entries = sorted(os.scandir(place), key=lambda entry: (not entry.is_dir(), entry.name))
         except OSError:
             return
         shown = 0
-        for entry in found:
+        for entry in entries:
             hidden = entry.name.startswith(".") and not start.startswith(".")
             # Names with control characters are skipped.
             if hidden or not entry.name.lower().startswith(start.lower()) or not entry.name.isprintable():

@@ -1,4 +1,4 @@
-"""A session's events as rows. Finished rows go to `push` and never change; `live_rows` are those still changing."""
+"""Formats a session's events as rows. Finished rows are passed to `push` and never change; `live_rows` still do."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ class EventView:
             case TextDelta() | ReasoningDelta():
                 self._calls.set_last_line(event.task or "", event.text)
             case RequestSent():
-                self._calls.set_last_line(event.task or "", f"requests {event.provider}/{event.model}")
+                self._calls.set_last_line(event.task or "", f"request to {event.provider}/{event.model}")
             case RetryScheduled() | StreamBroken():
                 self._calls.set_last_line(event.task or "", event.why)
             case _:

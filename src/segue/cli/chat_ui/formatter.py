@@ -144,28 +144,28 @@ class MarkdownFormatter:
     def _parse_line_start(self, text: str) -> int:
         """Set style and indent from the start of a line; returns where its text starts."""
         self._style, self._indent = "", ""
-        if found := _HEADING.match(text):
+        if match := _HEADING.match(text):
             self._style = "class:head"
-        elif found := _QUOTE.match(text):
-            self._style, self._indent = "class:dim", found[1]
-        elif found := _LIST.match(text):
-            self._indent = " " * len(found[1])
+        elif match := _QUOTE.match(text):
+            self._style, self._indent = "class:dim", match[1]
+        elif match := _LIST.match(text):
+            self._indent = " " * len(match[1])
         else:
             return 0
-        return found.end()
+        return match.end()
 
     def _cells(self, text: str, start: int, *, whole: bool) -> tuple[list[_Cell], int | None]:
         """Each character with its enclosing mark. Closed marks are removed, unclosed ones shown for now."""
         cells: list[_Cell] = []
         open_mark, waiting, place = self._open_mark, None, start
         while place < len(text):
-            found = _MARKS.match(text, place)
-            if found is None or (open_mark.startswith("`") and found[0] != open_mark):
-                chunk = found[0] if found else text[place]
+            match = _MARKS.match(text, place)
+            if match is None or (open_mark.startswith("`") and match[0] != open_mark):
+                chunk = match[0] if match else text[place]
                 cells += (_Cell(char, open_mark, place + at) for at, char in enumerate(chunk))
                 place += len(chunk)
                 continue
-            mark = found[0]
+            mark = match[0]
             if open_mark == mark:
                 open_mark = ""
             elif not open_mark and _is_closed(text, place, mark):

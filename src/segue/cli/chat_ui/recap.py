@@ -1,4 +1,4 @@
-"""The last exchange of a conversation that is continued, as it looked in the chat."""
+"""Formats the last exchange of a conversation that is continued, as the chat showed it."""
 
 from __future__ import annotations
 

@@ -49,8 +49,8 @@ __all__ = ["TerminalUI"]
 
 _MIN_WIDTH, _MAX_WIDTH = 20, 110
 _RULE = "─" * _MIN_WIDTH
-"""The rule above the input is short: when a window is made narrower, a wrapped line would leave remains behind, because
-the number of wrapped rows is unknown."""
+"""The line above the input. It is short because a longer one wraps when the window is made narrower, and its wrapped
+rows could not be erased."""
 _REDRAW_SECONDS = 0.03
 _TICK_SECONDS = 0.5
 _MENU_HEIGHT = 6

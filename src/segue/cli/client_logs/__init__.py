@@ -27,13 +27,13 @@ _ENTRY = re.compile(r"\w+\[(\d+)\]")
 
 
 def read_log(data: bytes, source: str | None = None) -> ParsedLog | dict[str, Any]:
-    """The log in a file; for a segue export, its decoded JSON."""
+    """Parse a file; a segue export is returned as its decoded JSON."""
     lines, cut_off = _parse_lines(data)
-    found = _parse_log(data, lines, source, cut_off=cut_off is not None)
-    if cut_off is None or not isinstance(found, ParsedLog):
-        return found
-    dropped = {**found.dropped, f"line at the end that is cut off (line {cut_off})": 1}
-    return msgspec.structs.replace(found, dropped=dropped)
+    log = _parse_log(data, lines, source, cut_off=cut_off is not None)
+    if cut_off is None or not isinstance(log, ParsedLog):
+        return log
+    dropped = {**log.dropped, f"line at the end that is cut off (line {cut_off})": 1}
+    return msgspec.structs.replace(log, dropped=dropped)
 
 
 def _parse_log(
@@ -62,8 +62,8 @@ def _parse_log(
 
 def add_line_number(error: InputError, log: ParsedLog) -> InputError:
     """The error with the line number of the message it is about, where known."""
-    found = _ENTRY.match(error.path)
-    index = int(found[1]) if found else -1
+    match = _ENTRY.match(error.path)
+    index = int(match[1]) if match else -1
     if not 0 <= index < len(log.lines) or not log.lines[index]:
         return error
     return InputError(error.message, path=f"line {log.lines[index]}: {error.path}")
