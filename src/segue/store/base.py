@@ -1,10 +1,9 @@
-"""`ConversationStore`: the interface of a conversation store, for every database engine.
+"""`ConversationStore`: the interface that every storage engine implements, and the types that it returns.
 
 Invariants: events are only appended; an append is atomic, and on disk when it returns; the events of a conversation are
 numbered from 1 without gaps; times are in microseconds since 1970 UTC and never decrease within a conversation. The
-store sets them; the writer may give earlier times for imported events, later ones are clamped to now.
-
-Methods take only events and names, so HTTP headers and API keys cannot be stored.
+store sets the time of an event; for an imported event the caller can pass an earlier time. A time in the future is
+replaced by the current time. No method takes HTTP headers or API keys.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ def parse_time(text: object) -> int | None:
 
 
 class Record(Struct, frozen=True):
-    """An event as it is stored."""
+    """A stored event: its number in the conversation (`seq`), its time (`at`) and the event itself."""
 
     seq: int
     at: int
@@ -148,7 +147,7 @@ class ConversationStore(ABC):
 
     @abstractmethod
     def fork(self, conversation: str, seq: int) -> str:
-        """Copies the events up to `seq` to a new conversation, appends `Forked`, and returns the new id."""
+        """Copies the events up to and including `seq` to a new conversation, appends `Forked`, and returns its id."""
 
     @abstractmethod
     def delete(self, *conversations: str, owner: str | None = None) -> None:

@@ -1,8 +1,8 @@
 """The events of a stored conversation, and their JSON form.
 
-Invariants: an event holds conversation content only (no HTTP headers, no API keys, no clock). Unknown content is
-preserved: an event of an unknown kind is decoded as `Unknown`, unknown fields are kept in `extra`, and both are encoded
-again unchanged. The stored kind is the struct's tag, which never changes.
+Invariants: an event holds conversation content only, without HTTP headers, API keys and times. Unknown content is
+preserved: an event of an unknown kind is decoded as `UnknownEvent`, unknown fields are kept in `extra`, and both are
+encoded again unchanged. The stored kind is the struct's tag, which never changes.
 """
 
 from __future__ import annotations
@@ -100,14 +100,17 @@ class MessageAdded(Struct, frozen=True, gc=False, tag="said"):
 
 
 class CallCompleted(Struct, frozen=True, gc=False, tag="completed"):
-    """A tool call has its result, successful or not: a tool message that holds the response."""
+    """A tool call has a result, successful or not. `message` is the tool message with that result."""
 
     message: Message
     extra: Mapping[str, Any] | None = None
 
 
 class ResultRecorded(Struct, frozen=True, gc=False, tag="known"):
-    """A tool result, stored as soon as it is available; it enters the history with `ResultPublished`."""
+    """A tool result that is stored but not in the history yet; `ResultPublished` adds it to the history.
+
+    Results enter the history in call order, so a result may have to wait for those of earlier calls.
+    """
 
     message: Message
     extra: Mapping[str, Any] | None = None
@@ -121,14 +124,14 @@ class ResultPublished(Struct, frozen=True, gc=False, tag="published"):
 
 
 class CallCancelled(Struct, frozen=True, gc=False, tag="cancelled"):
-    """A tool call was cancelled or interrupted: a tool message with that outcome."""
+    """A tool call was cancelled or interrupted. `message` is the tool message with that outcome."""
 
     message: Message
     extra: Mapping[str, Any] | None = None
 
 
 class Sent(Struct, frozen=True, gc=False, tag="sent"):
-    """The history so far was sent to a model. `made_up` are the calls that were given synthetic results."""
+    """The history so far was sent to a model. `made_up` are the ids of the calls that got synthetic results."""
 
     target: str
     model: str | None = None
@@ -147,7 +150,7 @@ class Pin(Struct, frozen=True, gc=False):
 
     @classmethod
     def for_message(cls, messages: Sequence[Message], message: Message) -> Pin:
-        return cls(next(place for place, held in enumerate(messages) if held is message), message_digest(message))
+        return cls(next(place for place, other in enumerate(messages) if other is message), message_digest(message))
 
     def find(self, messages: Sequence[Message]) -> Message | None:
         """Finds the pinned message; None if it was created by a compression that was undone."""
@@ -157,10 +160,10 @@ class Pin(Struct, frozen=True, gc=False):
 
 
 class Restored(Struct, frozen=True, gc=False, tag="recalled"):
-    """State that the messages do not show: of a conversation that was imported, and its pins.
+    """State that can't be derived from the messages: of a conversation that already had messages, or a new pin.
 
-    `turns` is the number of live turns, `ledger` the interactions whose state the messages do not show, `tokens` an
-    encoded `TokenEstimator` of how providers count tokens.
+    `turns` is the number of turns that were not imported, `ledger` the interactions that can't be derived from the
+    messages, `tokens` an encoded `TokenEstimator`, `pins` the messages that were pinned.
     """
 
     turns: int = 0
@@ -178,9 +181,9 @@ class ReplyBroken(Struct, frozen=True, gc=False, tag="broke"):
 
 
 class CompressionApplied(Struct, frozen=True, gc=False, tag="compressed"):
-    """The history after a compression: ranges of the old messages (`kept`, start and stop) and `replaced` messages.
+    """The history was compressed. `kept` are ranges (start, stop) of the old messages, `replaced` are new messages.
 
-    A replaced message is stored with its index in the new list; the kept ones fill the other places in order.
+    A new message is stored with its index in the new history; the kept messages fill the other positions in order.
     """
 
     strategy: str

@@ -1,10 +1,10 @@
-"""The store operations that SQLite and PostgreSQL share.
+"""`SqlStore`: the store operations that SQLite and PostgreSQL share.
 
 SQL is written with `?` for values and `@` before table names; each engine translates that. An engine provides only its
 connections, transactions, clock, error translation and full-text index.
 
-A writer locks the conversation's row (in SQLite, the file) before it reads the last event number, until the commit: so
-a stale writer gets a `ConflictError`, and event numbers have no gaps.
+A writer locks the conversation's row (in SQLite, the file) before it reads the last event number, and holds the lock
+until the commit. So a writer with an outdated event number gets a `ConflictError`, and event numbers have no gaps.
 """
 
 from __future__ import annotations
@@ -56,6 +56,7 @@ class SqlStore(ConversationStore):
     """A store in an SQL database."""
 
     LOCK_CLAUSE: ClassVar[str] = ""
+    """SQL at the end of a SELECT that locks the row, if the engine needs it."""
 
     @abstractmethod
     def _write_session(self) -> AbstractContextManager[SqlSession]:
@@ -223,11 +224,11 @@ class SqlStore(ConversationStore):
     def delete(self, *conversations: str, owner: str | None = None) -> None:
         with self._write_session() as session:
             # Rows are locked in one order, so that two concurrent deletions can't deadlock.
-            found = [self._lock_row(session, conversation) for conversation in sorted(set(conversations))]
-            for number, summary in found:
+            locked = [self._lock_row(session, conversation) for conversation in sorted(set(conversations))]
+            for number, summary in locked:
                 if (held := self._current_lease(session, number, summary.id)) is not None and held.owner != owner:
                     raise LeaseError(summary.id, held.owner, format_time(held.since), format_time(held.expires))
-            numbers = [number for number, _ in found]
+            numbers = [number for number, _ in locked]
             self._remove_from_index(session, numbers)
             for number in numbers:
                 session.run("DELETE FROM @leases WHERE conversation = ?", number)
