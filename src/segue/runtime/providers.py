@@ -1,7 +1,7 @@
 """The catalogue of providers, with the user's configuration merged in, and `Endpoint`: one model of one provider.
 
-The catalogue is `providers.toml`, loaded on first use. API keys come from environment variables only; a file can name
-the variable, never hold the key.
+The catalogue is `providers.toml`, loaded on first use. API keys come from environment variables only: a configuration
+file can set the name of the variable, but not the key.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Provider(Struct, frozen=True):
         return (*self.keys, *self.bearer, *signing)
 
     def find_model(self, model: str) -> Model | None:
-        """The entry of a model, also for a name with a date or a prefix."""
+        """The catalogue entry of a model; the model name may have a date or a prefix."""
         exact = self.models.get(model)
         return exact or next((row for name, row in self.models.items() if is_same_model(name, model)), None)
 
@@ -85,8 +85,8 @@ class Provider(Struct, frozen=True):
 class Endpoint(Struct, frozen=True):
     """One model at one provider, with its credentials. The key is in no repr and can't be serialized.
 
-    `bearer` sends the key as a bearer token instead of in the API's own header. `variables` are those that the key can
-    come from. `signer` provides AWS credentials instead of a key.
+    `bearer` sends the key as a bearer token instead of in the API's own header. `variables` are the environment
+    variables that can hold the key. `signer` provides AWS credentials instead of a key.
     """
 
     provider: str
@@ -136,12 +136,12 @@ def _load_shipped() -> Mapping[str, Provider]:
     return shipped
 
 
-def _validate_settings(name: str, given: object) -> dict[str, Any]:
+def _validate_settings(name: str, settings: object) -> dict[str, Any]:
     """Validates a `[providers.NAME]` table."""
     where = f"providers.{name}"
-    if not isinstance(given, Mapping):
+    if not isinstance(settings, Mapping):
         raise InputError("expected a table", path=where)
-    row = dict(cast("Mapping[str, Any]", given))
+    row = dict(cast("Mapping[str, Any]", settings))
     if "/" in name or not name:
         raise InputError("a provider name must not be empty or contain a slash", path=where)
     for key, value in row.items():
@@ -152,8 +152,8 @@ def _validate_settings(name: str, given: object) -> dict[str, Any]:
         if key not in ("models", "headers", "key_variable"):
             require_string(value, f"{where}.{key}")
     if "api" in row:
-        found = find_row(row["api"], argument=f"{where}.api")
-        row = {**({"profile": found.profile} if found.profile else {}), **row, "api": found.name}
+        api_row = find_row(row["api"], argument=f"{where}.api")
+        row = {**({"profile": api_row.profile} if api_row.profile else {}), **row, "api": api_row.name}
     if (profile := row.get("profile")) is not None and profile not in SERVERS:
         raise InputError(
             f"{profile!r} is not a known profile; known are {', '.join(sorted(SERVERS))}", path=f"{where}.profile"
@@ -185,16 +185,16 @@ def _merge_settings(known: Provider | None, name: str, row: dict[str, Any]) -> P
     return msgspec.structs.replace(known, **changes)
 
 
-def _parse_names(given: object, path: str) -> tuple[str, ...]:
-    names = cast("list[object]", given) if isinstance(given, list) else [given]
+def _parse_names(value: object, path: str) -> tuple[str, ...]:
+    names = cast("list[object]", value) if isinstance(value, list) else [value]
     for name in names:
         require_string(name, path)
     return tuple(cast("list[str]", names))
 
 
-def _parse_headers(given: object, path: str) -> dict[str, str]:
+def _parse_headers(table: object, path: str) -> dict[str, str]:
     try:
-        headers = msgspec.convert(given, dict[str, str])
+        headers = msgspec.convert(table, dict[str, str])
     except msgspec.ValidationError as error:
         raise InputError(str(error).lower(), path=path) from None
     secret = next((name for name in headers if name.lower() in _KEY_HEADERS), None)
@@ -209,12 +209,12 @@ def _parse_headers(given: object, path: str) -> dict[str, str]:
     return {name.lower(): value for name, value in headers.items()}
 
 
-def _parse_models(given: object, path: str) -> dict[str, Model]:
+def _parse_models(value: object, path: str) -> dict[str, Model]:
     """Parses a list of model names, or a table with context and prices of each."""
-    if isinstance(given, list):
-        return dict.fromkeys(_parse_names(cast("list[object]", given), path), Model())
+    if isinstance(value, list):
+        return dict.fromkeys(_parse_names(cast("list[object]", value), path), Model())
     try:
-        return msgspec.convert(given, dict[str, Model])
+        return msgspec.convert(value, dict[str, Model])
     except msgspec.ValidationError as error:
         raise InputError(f"expected model names, or tables with context and prices: {error}", path=path) from None
 
@@ -270,13 +270,14 @@ def _split_name(name: str, known: Mapping[str, Provider]) -> tuple[Provider, str
         owner = _find_owner("openai-responses") if detected.model.family == "gpt" else None
     if owner is None:
         raise InputError(
-            f"can't tell the provider of {name!r}: write PROVIDER/{name}; known are {', '.join(known)}", path="model"
+            f"can't determine the provider of {name!r}: write PROVIDER/{name}; known are {', '.join(known)}",
+            path="model",
         )
     return known[owner], name
 
 
 def _find_owner(api: str) -> str | None:
-    """The provider for a model name without provider: the first with this API and without a profile."""
+    """The provider of models that are named without a provider: the first with this API and without a profile."""
     return next((name for name, row in _load_shipped().items() if (row.api, row.profile) == (api, None)), None)
 
 
@@ -292,7 +293,7 @@ def _make_endpoint(provider: Provider, model: str, environ: Environ) -> Endpoint
     signer = aws.find_credentials(environ) if provider.signed and key is None else None
     if key is None and not provider.variables and is_local(base_url):
         key = _PLACEHOLDER_KEY
-    found = provider.find_model(model)
+    entry = provider.find_model(model)
     from_environ = {header: environ[variable] for header, variable in provider.headers.items() if environ.get(variable)}
     return Endpoint(
         provider.name,
@@ -302,7 +303,7 @@ def _make_endpoint(provider: Provider, model: str, environ: Environ) -> Endpoint
         profile=provider.profile,
         tool_format=provider.tool_format,
         key=key,
-        context=found.context if found is not None else None,
+        context=entry.context if entry is not None else None,
         bearer=bearer,
         headers=tuple({**from_environ, **provider.fixed_headers}.items()),
         variables=provider.variables,

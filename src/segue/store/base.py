@@ -88,7 +88,7 @@ class Lease(Struct, frozen=True):
 
 
 class ConversationStore(ABC):
-    """Conversations as events. Thread-safe; a context manager that closes the store.
+    """A store of conversations, each a list of events. Thread-safe; a context manager that closes the store.
 
     Every method that takes a conversation raises a `StoreError` with the cause `missing` if it does not exist.
     """
@@ -102,7 +102,7 @@ class ConversationStore(ABC):
     def create(self, title: str | None = None, id: str | None = None, *, at: int | None = None) -> str:
         """Creates a conversation and returns its id. A title is stored as event 1.
 
-        `at` is the creation time, if earlier than now.
+        `at` is the creation time in microseconds since 1970, if earlier than now.
         """
 
     @abstractmethod
@@ -111,8 +111,8 @@ class ConversationStore(ABC):
     ) -> int:
         """Appends events after event `expected_seq` and returns the number of the last one.
 
-        `at` gives each event's time, if earlier than now; times never decrease. Raises `ConflictError` and writes
-        nothing if the last event is not `expected_seq`.
+        `at` is the time of each event in microseconds since 1970, if earlier than now; times never decrease. Raises
+        `ConflictError` and writes nothing if the number of the last event is not `expected_seq`.
         """
 
     @abstractmethod
@@ -132,7 +132,7 @@ class ConversationStore(ABC):
 
     @abstractmethod
     def list(self, limit: int = 50, before: Summary | None = None) -> Sequence[Summary]:
-        """Conversations, last updated first. `before` is the last summary of the previous page."""
+        """A page of conversations, last updated first. `before` is the last summary of the previous page."""
 
     @abstractmethod
     def find_id(self, prefix: str) -> str:

@@ -83,7 +83,7 @@ class StoredConversation:
     ) -> StoredConversation:
         """Stores a conversation with its messages so far, and acquires its lease.
 
-        `at` gives the time of each message, None where it is not known.
+        `at` is the time of each message in microseconds since 1970, None if unknown.
         """
         chat = chat if chat is not None else Conversation()
         events = _conversation_events(chat)
