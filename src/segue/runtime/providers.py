@@ -119,12 +119,14 @@ class Endpoint(Struct, frozen=True):
 
 def catalogue(config: Config | None = None) -> dict[str, Provider]:
     """All providers by name: the shipped ones, merged with the user's configuration."""
-    known = dict(_load_shipped())
+    providers = dict(_load_shipped())
     for name, settings in (config or {}).items():
         row = _validate_settings(name, settings)
-        owner = next((provider.name for provider in known.values() if name in (provider.name, *provider.aliases)), name)
-        known[owner] = _merge_settings(known.get(owner), owner, row)
-    return known
+        owner = next(
+            (provider.name for provider in providers.values() if name in (provider.name, *provider.aliases)), name
+        )
+        providers[owner] = _merge_settings(providers.get(owner), owner, row)
+    return providers
 
 
 @cache
@@ -161,12 +163,12 @@ def _validate_settings(name: str, settings: object) -> dict[str, Any]:
     return row
 
 
-def _merge_settings(known: Provider | None, name: str, row: dict[str, Any]) -> Provider:
+def _merge_settings(provider: Provider | None, name: str, row: dict[str, Any]) -> Provider:
     where = f"providers.{name}"
-    if known is None:
+    if provider is None:
         if not row.get("base_url"):
             raise InputError("a custom provider needs a base_url", path=where)
-        known = Provider(name, title=name, api=_CHAT)
+        provider = Provider(name, title=name, api=_CHAT)
     changes = {key: row[key] for key in ("title", "api", "profile", "base_url", "tool_format") if key in row}
     if "base_url" in row:
         # The configuration file takes precedence over environment variables.
@@ -178,11 +180,11 @@ def _merge_settings(known: Provider | None, name: str, row: dict[str, Any]) -> P
     if "model" in row:
         changes["default"] = row["model"]
     if "models" in row:
-        changes["models"] = {**known.models, **_parse_models(row["models"], f"{where}.models")}
-        changes.setdefault("default", known.default or next(iter(changes["models"]), ""))
+        changes["models"] = {**provider.models, **_parse_models(row["models"], f"{where}.models")}
+        changes.setdefault("default", provider.default or next(iter(changes["models"]), ""))
     if "headers" in row:
         changes["fixed_headers"] = _parse_headers(row["headers"], f"{where}.headers")
-    return msgspec.structs.replace(known, **changes)
+    return msgspec.structs.replace(provider, **changes)
 
 
 def _parse_names(value: object, path: str) -> tuple[str, ...]:
@@ -229,8 +231,8 @@ def resolve(name: str, environ: Environ, config: Config | None = None) -> Endpoi
     `[providers]` table of a configuration file.
     """
     require_string(name, "model")
-    known = catalogue(config)
-    provider, model = _split_name(name.strip(), known)
+    providers = catalogue(config)
+    provider, model = _split_name(name.strip(), providers)
     if not model:
         raise InputError(f"{provider.name} has no default model; write {provider.name}/MODEL", path="model")
     return _make_endpoint(provider, model, environ)
@@ -253,15 +255,15 @@ def first_available(environ: Environ, config: Config | None = None) -> Endpoint 
     return None
 
 
-def _split_name(name: str, known: Mapping[str, Provider]) -> tuple[Provider, str]:
+def _split_name(name: str, providers: Mapping[str, Provider]) -> tuple[Provider, str]:
     first, slash, rest = name.partition("/")
-    provider = _find_provider(first, known)
+    provider = _find_provider(first, providers)
     if provider is not None:
         return provider, rest if slash else provider.default
     if slash and not name.startswith(_ARN):
-        names = [alias for row in known.values() for alias in (row.name, *row.aliases)]
+        names = [alias for row in providers.values() for alias in (row.name, *row.aliases)]
         near = difflib.get_close_matches(first.lower(), names, 3, _MIN_SIMILARITY)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(known)}"
+        hint = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(providers)}"
         raise InputError(f"{first!r} is not a known provider; {hint}", path="model")
     detected = detect(name)
     owner = _find_owner(detected.target)
@@ -270,10 +272,10 @@ def _split_name(name: str, known: Mapping[str, Provider]) -> tuple[Provider, str
         owner = _find_owner("openai-responses") if detected.model.family == "gpt" else None
     if owner is None:
         raise InputError(
-            f"can't determine the provider of {name!r}: write PROVIDER/{name}; known are {', '.join(known)}",
+            f"can't determine the provider of {name!r}: write PROVIDER/{name}; known are {', '.join(providers)}",
             path="model",
         )
-    return known[owner], name
+    return providers[owner], name
 
 
 def _find_owner(api: str) -> str | None:
@@ -281,9 +283,9 @@ def _find_owner(api: str) -> str | None:
     return next((name for name, row in _load_shipped().items() if (row.api, row.profile) == (api, None)), None)
 
 
-def _find_provider(name: str, known: Mapping[str, Provider]) -> Provider | None:
+def _find_provider(name: str, providers: Mapping[str, Provider]) -> Provider | None:
     name = name.lower()
-    return known.get(name) or next((row for row in known.values() if name in row.aliases), None)
+    return providers.get(name) or next((row for row in providers.values() if name in row.aliases), None)
 
 
 def _make_endpoint(provider: Provider, model: str, environ: Environ) -> Endpoint:

@@ -119,18 +119,18 @@ class Toolbox:
 
     def only(self, names: Iterable[str]) -> Toolbox:
         """A toolbox with only these tools."""
-        kept = frozenset(names)
-        if missing := sorted(kept.difference(self.names)):
+        selected = frozenset(names)
+        if missing := sorted(selected.difference(self.names)):
             raise InputError(f"unknown tool {', '.join(missing)}; known tools: {', '.join(self.names)}", path="tools")
-        return self._derive(tuple(tool for tool in self._own_tools if tool.name in kept), kept)
+        return self._derive(tuple(tool for tool in self._own_tools if tool.name in selected), selected)
 
     def without(self, *names: str) -> Toolbox:
         """A toolbox with all tools except these."""
         return self.only(name for name in self.names if name not in names)
 
-    def _derive(self, tools: Sequence[Tool], kept: frozenset[str] | None) -> Toolbox:
+    def _derive(self, tools: Sequence[Tool], selected: frozenset[str] | None) -> Toolbox:
         other = Toolbox(tools, self.folder, self.permissions, sources=self._sources)
-        other._selected = kept
+        other._selected = selected
         other._known_names |= self._known_names
         other._tools = {}
         other._load()

@@ -343,37 +343,37 @@ def decode_event(data: bytes | str) -> Event:
     if kind not in _EVENT_TYPES:
         return UnknownEvent(kind, fields)
     struct = _EVENT_TYPES[kind]
-    known = {name: fields.pop(name) for name in struct.__struct_fields__ if name != "extra" and name in fields}
+    values = {name: fields.pop(name) for name in struct.__struct_fields__ if name != "extra" and name in fields}
     try:
-        return cast("Event", struct(**_decode_fields(struct, kind, known), extra=fields or None))
+        return cast("Event", struct(**_decode_fields(struct, kind, values), extra=fields or None))
     except (TypeError, ValueError) as error:
         raise InputError(f"not a stored event of the kind {kind!r}: {error}") from None
 
 
-def _decode_fields(struct: type[Struct], kind: str, known: dict[str, Any]) -> dict[str, Any]:
-    """Decodes the JSON values of an event's known fields."""
+def _decode_fields(struct: type[Struct], kind: str, values: dict[str, Any]) -> dict[str, Any]:
+    """Decodes the JSON values of an event's fields."""
     match kind:
         case "said" | "completed" | "known" | "cancelled":
-            known["message"] = decode_message(known.get("message"), "message")
-            if known.get("usage") is not None:
-                known["usage"] = msgspec.convert(known["usage"], warm_type(Usage))
-            return known
+            values["message"] = decode_message(values.get("message"), "message")
+            if values.get("usage") is not None:
+                values["usage"] = msgspec.convert(values["usage"], warm_type(Usage))
+            return values
         case "recalled":
-            entries = enumerate(known.pop("ledger", ()))
-            known["ledger"] = tuple(decode_interaction(entry, f"ledger[{at}]") for at, entry in entries)
-            known["pins"] = msgspec.convert(known.pop("pins", ()), tuple[Pin, ...])
-            return known
+            entries = enumerate(values.pop("ledger", ()))
+            values["ledger"] = tuple(decode_interaction(entry, f"ledger[{at}]") for at, entry in entries)
+            values["pins"] = msgspec.convert(values.pop("pins", ()), tuple[Pin, ...])
+            return values
         case "broke":
-            return {"reply": decode_reply(known.get("reply"), "reply")}
+            return {"reply": decode_reply(values.get("reply"), "reply")}
         case "opened":
-            beside = known.pop("beside", None)
-            request = decode_request(known)
+            beside = values.pop("beside", None)
+            request = decode_request(values)
             plain = {name: getattr(request, name) for name in ("system", "tools", "options", "model", "continues")}
             return {**plain, "native": request.native, "beside": beside}
         case "compressed":
-            replaced = enumerate(known.pop("replaced", ()))
-            known["replaced"] = tuple((at, decode_message(new, f"replaced[{i}][1]")) for i, (at, new) in replaced)
-            known["kept"] = msgspec.convert(known.pop("kept", ()), tuple[tuple[int, int], ...])
-            return known
+            replaced = enumerate(values.pop("replaced", ()))
+            values["replaced"] = tuple((at, decode_message(new, f"replaced[{i}][1]")) for i, (at, new) in replaced)
+            values["kept"] = msgspec.convert(values.pop("kept", ()), tuple[tuple[int, int], ...])
+            return values
         case _:
-            return {field: getattr(msgspec.convert(known, warm_type(struct)), field) for field in known}
+            return {field: getattr(msgspec.convert(values, warm_type(struct)), field) for field in values}

@@ -226,8 +226,8 @@ class SqlStore(ConversationStore):
             # Rows are locked in one order, so that two concurrent deletions can't deadlock.
             locked = [self._lock_row(session, conversation) for conversation in sorted(set(conversations))]
             for number, summary in locked:
-                if (held := self._current_lease(session, number, summary.id)) is not None and held.owner != owner:
-                    raise LeaseError(summary.id, held.owner, format_time(held.since), format_time(held.expires))
+                if (lease := self._current_lease(session, number, summary.id)) is not None and lease.owner != owner:
+                    raise LeaseError(summary.id, lease.owner, format_time(lease.since), format_time(lease.expires))
             numbers = [number for number, _ in locked]
             self._remove_from_index(session, numbers)
             for number in numbers:
@@ -369,8 +369,8 @@ class SqlStore(ConversationStore):
 
     def _current_lease(self, session: SqlSession, number: int, conversation: str) -> Lease | None:
         rows = session.run("SELECT owner, since, expires FROM @leases WHERE conversation = ?", number)
-        held = rows and rows[0][2] > self._now(session) and not has_ended(rows[0][0])
-        return Lease(conversation, *rows[0]) if held else None
+        is_held = rows and rows[0][2] > self._now(session) and not has_ended(rows[0][0])
+        return Lease(conversation, *rows[0]) if is_held else None
 
     # ------------------------------------------------------------------------------------------------------------- rows
 
