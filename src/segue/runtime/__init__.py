@@ -1,6 +1,6 @@
-"""The agent runtime: a scheduler for tool calls, a turn loop, and clients for all providers.
+"""The agent runtime: sessions, the scheduler for tool calls, routes, tools, and a client for all providers.
 
-This package exports the names that a program needs; each is imported on first use.
+The exported names are imported on first use.
 """
 
 from __future__ import annotations

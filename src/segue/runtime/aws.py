@@ -1,7 +1,7 @@
 """AWS authentication: Signature Version 4, and credentials from the environment and the AWS configuration files.
 
 `sign` is a pure function. Profiles with static keys are read here; credentials that have to be fetched (single sign-on,
-roles, credential processes) are left to botocore, if it is installed.
+roles, credential processes) are loaded by botocore, if it is installed.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class CredentialSource(Protocol):
 
 
 class BotocoreCredentials:
-    """Credentials that botocore found and refreshes."""
+    """Credentials that botocore loads and refreshes."""
 
     def __init__(self, credentials: Any) -> None:
         self._credentials = credentials

@@ -24,8 +24,8 @@ _SETTINGS = ("system", "tools", "options")
 class ConversationLog(Protocol):
     """The write interface to a conversation. `record_result` stores a result, `flush` adds it to the history.
 
-    `record_result` also adds it to the history if every earlier call of the turn has a result, together with later
-    results that waited for it; so results enter the history in call order, with one write for each call.
+    Results enter the history in call order. If all earlier calls of the turn have results, `record_result` adds the
+    result to the history itself, together with results of later calls that waited for it: one write for each call.
     """
 
     @property
@@ -104,11 +104,11 @@ class ConversationLog(Protocol):
         ...
 
     def renew_lease(self) -> None:
-        """Renews the exclusive right to write, if there is one."""
+        """Renews the lease, if there is one."""
         ...
 
     def close(self) -> None:
-        """Releases the conversation."""
+        """Releases the lease, if there is one."""
         ...
 
     def create_child(self, chat: Conversation, title: str) -> ConversationLog:

@@ -1,8 +1,8 @@
-"""The events of a session, from which user interfaces and `--json` output are made.
+"""The events of a session, for user interfaces and the output of `--jsonl`.
 
-An exchange is `ExchangeStarted`; for each turn `RequestSent`, the deltas of the reply, `ReplyReceived`, and for each
-call `CallQueued`, `CallStarted` and `CallEnded`; then `ExchangeEnded`. `task` is the call id that a subagent works for,
-None for the session itself. No event holds an API key.
+An exchange emits `ExchangeStarted`; for each turn `RequestSent`, the deltas of the reply, `ReplyReceived`, and for each
+call `CallQueued`, `CallStarted` and `CallEnded`; then `ExchangeEnded`. `task` is the id of the `task` call whose
+subagent emitted the event, None for the session itself. No event holds an API key.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Running one tool, and cancelling it.
+"""`Execution`: one running tool, which can be cancelled.
 
-A blocking tool runs in its own daemon thread, so that one that hangs neither blocks process exit nor occupies a shared
-pool. Other tools run as tasks. Exceptions of a tool are passed to the `on_end` callback on the loop's thread; they
-never propagate to the loop.
+A blocking tool runs in its own daemon thread, so that a tool that hangs neither blocks process exit nor occupies a
+shared pool. Other tools run as tasks. Exceptions of a tool are passed to the `on_end` callback on the loop's thread;
+they never propagate to the loop.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from segue.runtime.tooling import Arguments, Context, Tool
 __all__ = ["Execution", "OnEnd"]
 
 OnEnd: TypeAlias = Callable[[object, BaseException | None], None]
-"""Called once, on the loop's thread, when a tool has really ended: with its return value, or its exception."""
+"""Called once, on the loop's thread, when a tool returned or raised: with its return value, or its exception."""
 
 
 class Execution:

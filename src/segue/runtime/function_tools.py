@@ -1,7 +1,7 @@
 """Python functions as tools: by the decorator `tool`, or from installed packages by the entry points `segue.tools`.
 
 The signature becomes the schema, the docstring the description. A plain function runs in a thread, a coroutine on the
-loop. Each call needs approval, unless `asks=False` declares that the function has no side effects.
+loop. Each call needs approval, unless `needs_approval=False` declares that the function has no side effects.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _make_tool(
     async def run_async(arguments: Arguments, context: Context) -> Result:
         return _to_result(await cast("Awaitable[Any]", function(**bind(arguments, context))))
 
-    def question(arguments: Arguments, folder: Path) -> ApprovalRequest:
+    def approval_request(arguments: Arguments, folder: Path) -> ApprovalRequest:
         subject = msgspec.json.encode(arguments, order="sorted").decode()
         return ApprovalRequest(
             tool_name, subject, f"run {tool_name}", _format_arguments(arguments), needed=needs_approval
@@ -118,7 +118,7 @@ def _make_tool(
         run if blocking else run_async,
         blocking=blocking,
         timeout=timeout,
-        approval_request=question,
+        approval_request=approval_request,
         summarize=lambda arguments: ", ".join(str(value) for value in arguments.values())[:120],
         function=function,
         **more,
@@ -166,9 +166,9 @@ def _read_parameters(
 def _add_description(kind: Any, description: str | None) -> Any:
     """The type annotated with its description for the schema."""
     if get_origin(kind) is Annotated:
-        base, *marks = get_args(kind)
-        text = next((mark for mark in marks if isinstance(mark, str)), description)
-        metas = [mark for mark in marks if isinstance(mark, msgspec.Meta)]
+        base, *annotations = get_args(kind)
+        text = next((annotation for annotation in annotations if isinstance(annotation, str)), description)
+        metas = [annotation for annotation in annotations if isinstance(annotation, msgspec.Meta)]
         if any(meta.description for meta in metas):
             text = None
         for meta in [*metas, *([msgspec.Meta(description=text)] if text else [])]:

@@ -1,6 +1,7 @@
-"""The only module that uses the HTTP library (docs/decisions/0008-http-client.md): sends requests, streams responses.
+"""`HttpClient`: sends requests and streams responses. The only module that uses the HTTP library, aiohttp.
 
-Every connection failure is raised as `TransportError`. Timeouts are left to the caller, except the connect timeout.
+Every connection failure is raised as `TransportError`. Timeouts are set by the caller, except the connect timeout. The
+choice of the library is explained in docs/decisions/0008-http-client.md.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ __all__ = ["HttpClient", "HttpResponse", "TransportError", "TransportErrorKind"]
 
 TransportErrorKind = Literal[
     "connect",  # the connection could not be established
-    "late",  # the connection timed out
+    "timeout",  # the connection timed out
     "tls",  # TLS or the certificate failed
     "proxy",  # the proxy rejected the connection
     "lost",  # the connection broke
-    "garbled",  # the response is not valid HTTP
+    "invalid",  # the response is not valid HTTP
 ]
 # Smaller fragments of a body are joined, so that each write fills a packet.
 _CHUNK = 1 << 16
@@ -112,7 +113,7 @@ class HttpClient:
 
 
 def _request_headers(request: HttpRequest) -> dict[str, str]:
-    """The headers, without compression, so that a stream arrives unbuffered, and with the content length."""
+    """The headers with the content length, and without compression, so that a stream arrives unbuffered."""
     headers = {"accept-encoding": "identity", **request.headers}
     if request.body:
         headers["content-length"] = str(sum(map(len, request.body)))
@@ -166,7 +167,7 @@ def _to_transport_error(error: Exception) -> TransportError:
     for types, kind, describe in _error_table():
         if isinstance(error, types):
             return TransportError(kind, describe(error))
-    return TransportError("garbled", _shorten(str(error) or type(error).__name__))
+    return TransportError("invalid", _shorten(str(error) or type(error).__name__))
 
 
 @cache
@@ -178,7 +179,7 @@ def _error_table() -> Sequence[
 
     hint = "check HTTPS_PROXY"
     return (
-        (aiohttp.ServerTimeoutError, "late", lambda error: "the connection timed out"),
+        (aiohttp.ServerTimeoutError, "timeout", lambda error: "the connection timed out"),
         (
             aiohttp.ClientConnectorCertificateError,
             "tls",
@@ -202,7 +203,7 @@ def _error_table() -> Sequence[
             lambda error: f"can't connect to {error.host}:{error.port}: {_system_error_text(error.os_error)}",
         ),
         ((aiohttp.InvalidURL, ValueError), "connect", lambda error: "not a valid URL"),
-        (aiohttp.ClientResponseError, "garbled", lambda error: f"not a valid HTTP response: {_shorten(error.message)}"),
+        (aiohttp.ClientResponseError, "invalid", lambda error: f"not a valid HTTP response: {_shorten(error.message)}"),
         # Wrong chunked encoding, or a body that ended early: aiohttp distinguishes them by message only.
         (aiohttp.ClientPayloadError, "lost", lambda error: "the connection was closed before the end of the response"),
         (aiohttp.ServerDisconnectedError, "lost", lambda error: "the connection was closed without a response"),

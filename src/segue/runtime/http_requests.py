@@ -1,7 +1,7 @@
 """HTTP requests for each API: URL, headers, and the body in fragments. Pure functions: no network, no clock.
 
-Where the URL names the model, the body must not: the key is removed from the fragment that holds it, without parsing
-the others.
+If the URL contains the model, the key `model` is removed from the body: from the fragment that holds it, without
+parsing the others.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _BEDROCK_RUNTIME_HOST = "bedrock-runtime."
 
 
 class HttpRequest(NamedTuple):
-    """A request to be sent. `headers` hold the API key and are never displayed."""
+    """An HTTP request. Its `headers` hold the API key and are never displayed."""
 
     method: str
     url: str
@@ -130,16 +130,16 @@ def _user_agent() -> str:
     return f"segue/{metadata.version('segue')}"
 
 
-# -------------------------------------------------------------------------------------------- the model out of the body
+# ------------------------------------------------------------------------------------- removing the model from the body
 
 
 def _remove_key(body: list[bytes], key: bytes) -> list[bytes]:
     """Removes a top-level key from the body; it can be in the first or last fragment only."""
-    first = (
+    leading = (
         re.compile(rb'\{\s*"%b"\s*:\s*"(?:[^"\\]|\\.)*"\s*(,?)\s*' % key, re.DOTALL).match(body[0]) if body else None
     )
-    if first is not None:
-        return [b"{" + body[0][first.end() :], *body[1:]]
+    if leading is not None:
+        return [b"{" + body[0][leading.end() :], *body[1:]]
     pattern = re.compile(rb'"%b"\s*:' % key)
     if not body or not any(pattern.search(fragment) for fragment in {body[0], body[-1]}):
         return body

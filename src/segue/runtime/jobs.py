@@ -1,4 +1,4 @@
-"""`Job` and `Batch`: the scheduler's state for one tool call, and for the calls of one reply."""
+"""`Job` and `Batch`: the scheduler's state for one tool call, and for calls that run together."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ class ToolRegistry(Protocol):
 
 
 class Job:
-    """A tool call being run. `has_outcome` is set before its outcome is recorded, `has_ended` when its tool ends."""
+    """A tool call in a batch. `has_outcome` is set before its outcome is recorded, `has_ended` when its tool ends.
+
+    A cancelled or timed-out call has its outcome before its tool ends.
+    """
 
     def __init__(self, call: ToolCall, batch: Batch) -> None:
         self.call = call
@@ -60,7 +63,11 @@ class Job:
 
 
 class Batch:
-    """Calls that are run together. `late_results` arrived after their call's outcome, before the batch ended."""
+    """Calls that run together: those of one reply, or a single call (`is_single`).
+
+    `callers` are the jobs whose tools made this call. `late_results` arrived after the outcome of their call and before
+    the batch ended.
+    """
 
     def __init__(self, owner: object, calls: Sequence[ToolCall], *, is_single: bool) -> None:
         self.owner = owner

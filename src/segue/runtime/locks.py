@@ -1,11 +1,11 @@
 """Write locks on file paths: calls that write the same path run one after the other, in request order.
 
-A ticket requests all its paths at once and is granted when it is first in the queue of each. Tickets join queues only
-at the end, so there is no deadlock. An abandoned ticket keeps its place until its tool really ends; tickets behind it
-get a `StuckError` after a timeout.
+Each call has a ticket, which joins the queues of all its paths at once, at their ends, so that there is no deadlock. It
+is granted when it is first in each queue. The ticket of an abandoned call (cancelled or timed out) keeps its place
+until the tool has ended; tickets behind it get a `StuckError` after a timeout.
 
-A nested call (made by a running tool) does not wait for its callers, which wait for it, and goes before all waiting
-tickets, as these may wait for the same caller.
+A nested call (made by a running tool) does not wait for its callers, because they wait for it. Its ticket is put before
+all waiting tickets, because these may wait for the same caller.
 """
 
 from __future__ import annotations
@@ -80,33 +80,33 @@ class PathLocks:
         """Adds a ticket to the queue of each path. `callers` are the tickets of the enclosing calls."""
         ticket = Ticket(self, name, paths, tuple(callers))
         for path in ticket.paths:
-            row = self._queues.setdefault(path, [])
-            waiting = (place for place, other in enumerate(row) if not other.granted and not other.callers)
-            row.insert(next(waiting, len(row)) if ticket.callers else len(row), ticket)
+            queue = self._queues.setdefault(path, [])
+            waiting = (place for place, other in enumerate(queue) if not other.granted and not other.callers)
+            queue.insert(next(waiting, len(queue)) if ticket.callers else len(queue), ticket)
         self.update()
         return ticket
 
     def release(self, ticket: Ticket) -> None:
         for path in ticket.paths:
-            row = self._queues.get(path, [])
-            if ticket in row:
-                row.remove(ticket)
-            if not row:
+            queue = self._queues.get(path, [])
+            if ticket in queue:
+                queue.remove(ticket)
+            if not queue:
                 self._queues.pop(path, None)
         ticket.granted = False
         self.update()
 
     def update(self) -> None:
         """Grants the tickets that can be granted, and wakes all waiters."""
-        for ticket in dict.fromkeys(ticket for row in self._queues.values() for ticket in row):
+        for ticket in dict.fromkeys(ticket for queue in self._queues.values() for ticket in queue):
             ticket.granted = ticket.granted or not any(self._find_blockers(ticket, path) for path in ticket.paths)
             ticket.wake()
 
     def _find_blockers(self, ticket: Ticket, path: str) -> list[Ticket]:
         """The tickets before this one in the queue, except its callers."""
-        row = self._queues.get(path, [])
-        place = row.index(ticket) if ticket in row else 0
-        return [other for other in row[:place] if other not in ticket.callers]
+        queue = self._queues.get(path, [])
+        place = queue.index(ticket) if ticket in queue else 0
+        return [other for other in queue[:place] if other not in ticket.callers]
 
     def find_abandoned(self, ticket: Ticket) -> tuple[str, str] | None:
         """A path that an abandoned ticket before this one still locks, and the name of its tool, or None."""

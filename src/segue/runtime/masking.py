@@ -1,8 +1,8 @@
-"""Masks secrets in tool output.
+"""Masking of secrets in tool output.
 
-A shell has no API key in its environment, but can find one in a file or another process. So the values of secrets that
-are hidden from tools are replaced in everything a tool returns: exact matches only, not encoded or split ones. Short
-values and paths are not masked.
+A shell gets no API key in its environment, but can read one from a file or another process. So the values of the
+variables that are removed from its environment are replaced in everything that a tool returns. Only exact matches are
+replaced, not encoded or split values. Short values and paths are not masked.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SET_DUMPABLE = 4
 
 
 def find_hidden_secrets(environment: Callable[[], Mapping[str, str]] = child_environment) -> dict[str, str]:
-    """The secrets of this process that are not in the given environment: names by values."""
+    """The secrets of this process that are not in the given environment: value → variable name."""
     visible = environment()
     return {value: name for name, value in os.environ.items() if name not in visible and is_maskable(name, value)}
 
@@ -47,7 +47,7 @@ def hide_process() -> None:
 
 
 class SecretMask:
-    """Replaces secrets in tool output. `secrets` are names by values."""
+    """Replaces secrets in tool output. `secrets` maps each value to the name of its variable."""
 
     def __init__(self, secrets: Mapping[str, str]) -> None:
         # Longest first, as one value may contain another.

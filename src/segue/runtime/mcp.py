@@ -1,8 +1,8 @@
 """Tools of MCP servers (extra `mcp`), started as processes or reached by HTTP.
 
-A server's tool annotations are displayed but not trusted: every call needs approval unless a rule allows it. Each
-server has its own task, which alone opens and closes the connection; a server that ends is restarted by the next call,
-a limited number of times. Its process gets the same environment as a shell, without secrets.
+A server's tool annotations are displayed but not trusted: every call needs approval unless a rule allows it. The
+connection to a server is opened and closed by one task. A server that ends is restarted by the next call, a limited
+number of times. Its process gets the same environment as a shell, without secrets.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class McpServerConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """One server of the configuration: a `command` with `args`, or a `url`.
 
     `env` lists secret variables that the process may inherit, or sets variables (`NAME=value`). In `env` and `headers`,
-    `${NAME}` is replaced by that variable. `timeout` is for a call (default: the limit of all tools), `start` for
-    starting, in seconds.
+    `${NAME}` is replaced by the value of that variable. `timeout` is the time limit of a call in seconds (default: the
+    limit for all tools), `start` the time limit for starting the server.
     """
 
     command: str | None = None
@@ -90,7 +90,7 @@ def _substitute_variables(text: str, environ: Mapping[str, str], where: str) -> 
     for name in _VARIABLE.findall(text):
         if name not in environ:
             raise InputError(f"the variable {name} is not set", path=where)
-    return _VARIABLE.sub(lambda found: environ[found[1]], text)
+    return _VARIABLE.sub(lambda match: environ[match[1]], text)
 
 
 class McpServers:
@@ -129,7 +129,7 @@ class McpServers:
 
     @property
     def states(self) -> dict[str, str]:
-        """By server, the number of its tools or its error."""
+        """For each server, the number of its tools or its error."""
         return {
             connection.name: connection.problem or f"{len(connection.tools)} tools" for connection in self._connections
         }
@@ -345,7 +345,7 @@ class _ServerConnection:
         async def run(arguments: Arguments, context: Context) -> Result:
             return await self._call(raw, arguments, context)
 
-        def question(arguments: Arguments, folder: Path) -> ApprovalRequest:
+        def approval_request(arguments: Arguments, folder: Path) -> ApprovalRequest:
             subject = msgspec.json.encode(arguments, order="sorted").decode()
             lines = [f"{key}: {value}" for key, value in arguments.items()]
             return ApprovalRequest(
@@ -363,7 +363,7 @@ class _ServerConnection:
             blocking=False,
             timeout=(self._server.timeout or _CALL_TIMEOUT) + self._server.start + 10,
             timing="inside" if self._server.timeout is None else "own",
-            approval_request=question,
+            approval_request=approval_request,
             summarize=lambda arguments: ", ".join(str(value) for value in arguments.values())[:120],
         )
 
@@ -443,6 +443,6 @@ def _error_text(error: BaseException) -> str:
             return (str(error).strip() or type(error).__name__).partition("\n")[0][:500]
 
 
-# The SDK logs complaints about servers; without a handler, logging would print them to the terminal.
+# The SDK logs warnings about servers; without a handler, logging would print them to the terminal.
 for _name in ("mcp", "client"):
     logging.getLogger(_name).addHandler(logging.NullHandler())

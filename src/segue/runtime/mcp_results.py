@@ -1,4 +1,4 @@
-"""Conversion of MCP tool results to blocks."""
+"""Conversion of the results of MCP tools to a `Result`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Conversion of tool return values to results: JSON-compatible, and truncated to the call's share of the budget.
+"""Conversion of tool return values to results: JSON-compatible, and truncated to a character limit.
 
-The share is fixed before the calls run: a result is recorded when its tool ends, so it must not depend on the order or
-size of the others. A batch's budget is split evenly among its calls; an unused share is not redistributed.
+The limit on all results of a batch is split evenly among its calls before they run, because a result is recorded when
+its tool ends and must not depend on the order or size of the others. An unused share is not redistributed.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def make_output(value: object, allowance: int) -> Output:
     return Output(cast("dict[str, Any] | list[Any]", json_value), text, error)
 
 
-def _blocks_output(blocks: Sequence[Block], allowance: int, *, error: bool) -> Output:
+def _blocks_output(blocks: Sequence[Block], limit: int, *, error: bool) -> Output:
     """Keeps only block types that a result may hold, without provider data."""
     kept: list[Block] = []
     texts: list[str] = []
@@ -111,8 +111,8 @@ def _blocks_output(blocks: Sequence[Block], allowance: int, *, error: bool) -> O
             kept.append(_clean_media(block))
             texts.append(f"[{block.kind}]")
             continue
-        text, omitted = truncate(sanitize_text(_block_text(block)), allowance)
-        allowance -= len(text)
+        text, omitted = truncate(sanitize_text(_block_text(block)), limit)
+        limit -= len(text)
         total += omitted
         texts.append(text)
         kept.append(Code(text, sanitize_text(block.language)) if isinstance(block, Code) else Text(text))

@@ -1,7 +1,7 @@
-"""Untrusted patterns, matched in linear time.
+"""Regular expressions and globs from untrusted sources, matched in linear time.
 
-Python's `re` can run for ever on a pattern of ten characters, and blocks all other threads meanwhile. So patterns from
-models, files and rules are run by the regex engine of jsonschema-rs, which does not backtrack.
+Python's `re` can take exponential time on a short pattern, and blocks all other threads meanwhile. So patterns from
+models, files and rules are matched by the regex engine of jsonschema-rs, which does not backtrack.
 """
 
 from __future__ import annotations
@@ -113,5 +113,5 @@ def rule_pattern(glob: str, *, ignore_case: bool = False) -> Pattern:
 
 def _rule_to_regex(glob: str, *, any_: str, one: str) -> str:
     tokens = re.split(r"(\*\*/|\*+|\?)", glob)
-    known = {"?": one, "**/": f"(?:{any_}/)?"}
-    return "".join(known.get(token) or (any_ if token.startswith("*") else _escape(token)) for token in tokens)
+    wildcards = {"?": one, "**/": f"(?:{any_}/)?"}
+    return "".join(wildcards.get(token) or (any_ if token.startswith("*") else _escape(token)) for token in tokens)

@@ -1,10 +1,10 @@
-"""Permission rules, approvals given in this session, and the denial texts for the model.
+"""Permission rules, the approvals of this session, and the denial texts for the model.
 
 A rule is a tool name, or a tool name with a glob for the call's subject: `read_file`, `write_file(src/*)`,
 `shell(git status *)`, `fetch_url(https://docs.python.org/*)`, `github__*`. `*` matches any characters, `/` included.
 Paths are resolved paths, relative to the working folder if inside it.
 
-Precedence: deny rules, ask rules, «always» answers of this session, allow rules, then the tool's own approval request.
+Precedence: deny rules, «always» answers of this session, ask rules, allow rules, then the tool's own approval request.
 If approval is needed and there is no approver, the call is denied.
 
 - A glob for `shell` matches one simple command. Of `a && b`, `a | b` and the like each part has to be allowed; a
@@ -72,10 +72,10 @@ class PermissionRule(Struct, frozen=True):
 
 def parse_rule(text: str, *, folder: Path | None = None) -> PermissionRule:
     """Parses `tool` or `tool(glob)`. A path with `~` or inside the folder is converted to the form that tools use."""
-    found = _RULE.fullmatch(text.strip())
-    if found is None:
+    match = _RULE.fullmatch(text.strip())
+    if match is None:
         raise InputError(f"{text!r} is not a valid rule; expected a tool name, or name(glob)")
-    tool, pattern = found.groups()
+    tool, pattern = match.groups()
     if pattern is not None:
         if pattern.startswith("~/"):
             pattern = (Path.home() / pattern[2:]).as_posix()
@@ -108,19 +108,22 @@ class Permissions:
         self._always: set[tuple[str, str]] = set()
         self._ask_lock = asyncio.Lock()
 
-    def decide(self, question: ApprovalRequest) -> tuple[RuleAction, PermissionRule | None]:
-        """The action for an approval request, and the deciding rule; None if an answer or the tool itself decided."""
+    def decide(self, request: ApprovalRequest) -> tuple[RuleAction, PermissionRule | None]:
+        """The action for an approval request, and the rule that it comes from.
+
+        The rule is None if the action comes from an «always» answer or from the tool's own default.
+        """
         for action in ("deny", "ask"):
-            rule = self._find_rule(action, question)
-            if rule is not None and (action == "deny" or not self._is_always_allowed(question)):
+            rule = self._find_rule(action, request)
+            if rule is not None and (action == "deny" or not self._is_always_allowed(request)):
                 return action, rule
-        if not question.needed or self._is_always_allowed(question):
+        if not request.needed or self._is_always_allowed(request):
             return "allow", None
-        rule = self._find_allow_rule(question)
+        rule = self._find_allow_rule(request)
         return ("ask", None) if rule is None else ("allow", rule)
 
     def denies(self, tool: str, subject: str) -> bool:
-        """Whether a deny rule matches; searches skip such files."""
+        """Whether a deny rule matches this subject. `glob` and `grep` skip such files."""
         return any(
             rule.matches_tool(tool) and rule.matches_subject(subject, ignore_case=True) for rule in self._rules["deny"]
         )
@@ -135,52 +138,52 @@ class Permissions:
                 names = f"did you mean {' or '.join(near)}?" if near else f"known tools: {', '.join(sorted(known))}"
                 raise InputError(f"unknown tool in {action} rule {_quote(str(rule))}: {names}", path=f"{action}[{at}]")
 
-    async def check(self, question: ApprovalRequest, approve: Approver | None) -> str | None:
+    async def check(self, request: ApprovalRequest, approve: Approver | None) -> str | None:
         """Returns None if the call may run, else the denial text for the model."""
-        action, rule = self.decide(question)
+        action, rule = self.decide(request)
         if action == "ask" and approve is not None:
-            # One approval at a time; what was answered «always» meanwhile is not asked again.
+            # One approval at a time. An «always» answer given meanwhile may make this one unnecessary.
             async with self._ask_lock:
-                action, rule = self.decide(question)
+                action, rule = self.decide(request)
                 if action == "ask":
-                    return await self._ask(question, approve)
+                    return await self._ask(request, approve)
         match action:
             case "allow":
                 return None
             case "deny":
                 return f"denied: the rule {_quote(str(rule))} forbids this; find another way, or tell the user"
             case "ask":
-                return _format_denial(question, rule)
+                return _format_denial(request, rule)
 
-    async def _ask(self, question: ApprovalRequest, approve: Approver) -> str | None:
-        match await approve(question):
+    async def _ask(self, request: ApprovalRequest, approve: Approver) -> str | None:
+        match await approve(request):
             case "once":
                 return None
             case "always":
-                self._always.add((question.tool, question.subject))
+                self._always.add((request.tool, request.subject))
                 return None
             case Denial(reason):
                 return f"denied: the user said no to this: {reason}"
             case "no":
                 return "denied: the user said no to this; don't try it in another way, ask what to do instead"
 
-    def _is_always_allowed(self, question: ApprovalRequest) -> bool:
-        return (question.tool, question.subject) in self._always
+    def _is_always_allowed(self, request: ApprovalRequest) -> bool:
+        return (request.tool, request.subject) in self._always
 
-    def _find_rule(self, action: RuleAction, question: ApprovalRequest) -> PermissionRule | None:
-        subjects = (question.subject, *question.aliases, *question.parts)
+    def _find_rule(self, action: RuleAction, request: ApprovalRequest) -> PermissionRule | None:
+        subjects = (request.subject, *request.aliases, *request.parts)
         for rule in self._rules[action]:
-            if rule.matches_tool(question.tool) and any(
+            if rule.matches_tool(request.tool) and any(
                 rule.matches_subject(subject, ignore_case=True) for subject in subjects
             ):
                 return rule
         return None
 
-    def _find_allow_rule(self, question: ApprovalRequest) -> PermissionRule | None:
-        rules = [rule for rule in self._rules["allow"] if rule.matches_tool(question.tool)]
-        exact = next((rule for rule in rules if rule.pattern == question.subject), None)
+    def _find_allow_rule(self, request: ApprovalRequest) -> PermissionRule | None:
+        rules = [rule for rule in self._rules["allow"] if rule.matches_tool(request.tool)]
+        exact = next((rule for rule in rules if rule.pattern == request.subject), None)
         whole = next((rule for rule in rules if rule.pattern is None), None)
-        match question.allowed_by:
+        match request.allowed_by:
             case "name":
                 return exact
             case "tool":
@@ -188,10 +191,10 @@ class Permissions:
             case "pattern":
                 if exact or whole:
                     return exact or whole
-                parts = question.parts or (question.subject,)
+                parts = request.parts or (request.subject,)
                 matching = [
                     next((rule for rule in rules if rule.matches_subject(part) and rule.has_options(options)), None)
-                    for part, options in zip_longest(parts, question.risky_options, fillvalue=())
+                    for part, options in zip_longest(parts, request.risky_options, fillvalue=())
                     if isinstance(part, str)
                 ]
                 return matching[0] if all(matching) else None
@@ -211,29 +214,32 @@ def _quote(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def _format_denial(question: ApprovalRequest, rule: PermissionRule | None) -> str:
-    allowing = PermissionRule(question.tool, question.subject or None)
+def _format_denial(request: ApprovalRequest, rule: PermissionRule | None) -> str:
+    allowing = PermissionRule(request.tool, request.subject or None)
     remedy = (
         f"the rule {_quote(str(rule))} asks each time"
         if rule is not None
         else f"the rule allow = [{_quote(str(allowing))}] would allow it"
     )
-    return f"denied: {question.title} needs leave, and nobody is there to give it; {remedy}. Go on without, or stop"
+    return f"denied: {request.title} needs leave, and nobody is there to give it; {remedy}. Go on without, or stop"
 
 
 class Grants:
-    """Approvals that were given and not used yet. A call that turns out to do something else has none."""
+    """Approvals that were given and are not used yet.
+
+    A tool consumes the approval for what it is about to do. If that differs from what was approved, there is none.
+    """
 
     def __init__(self) -> None:
         self._remaining: Counter[tuple[str, str, str]] = Counter()
         self._lock = threading.Lock()
 
-    def add(self, question: ApprovalRequest) -> None:
+    def add(self, request: ApprovalRequest) -> None:
         with self._lock:
-            self._remaining[_grant_key(question)] += 1
+            self._remaining[_grant_key(request)] += 1
 
-    def consume(self, question: ApprovalRequest) -> bool:
-        key = _grant_key(question)
+    def consume(self, request: ApprovalRequest) -> bool:
+        key = _grant_key(request)
         with self._lock:
             if not self._remaining[key]:
                 del self._remaining[key]
@@ -242,5 +248,5 @@ class Grants:
             return True
 
 
-def _grant_key(question: ApprovalRequest) -> tuple[str, str, str]:
-    return question.tool, question.subject, question.allowed_by
+def _grant_key(request: ApprovalRequest) -> tuple[str, str, str]:
+    return request.tool, request.subject, request.allowed_by

@@ -1,6 +1,6 @@
-"""The cost of a reply: by configured prices, else by genai-prices if installed (extra `prices`).
+"""The cost of a reply: by configured prices, else by the package genai-prices if it is installed (extra `prices`).
 
-Prices are those of the installed version; nothing is fetched.
+The prices are part of the installed package; nothing is fetched.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """`ProviderClient`: sends requests to providers, retries them, and streams the replies.
 
 A request is retried at the same provider only before the first token of the reply: after a connection failure, a
-timeout, or a retryable error response. An error event in the stream before any content counts as before the first
-token. Later failures are raised from the stream and handled by the session.
+timeout, a retryable error response, or an error event in the stream before any content. Later failures are raised
+while the stream is read, and handled by the session.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ _DEFAULT_TIMEOUTS = Timeouts()
 class RetryPolicy(Struct, frozen=True):
     """The maximum number of attempts, and the delays between them: exponential backoff up to `max_delay`.
 
-    A provider's `retry-after` takes precedence; if it exceeds `max_retry_after`, the request fails at once. After
-    timeouts there are only `timeout_attempts` in all, as each took its whole time.
+    A provider's `retry-after` takes precedence; if it exceeds `max_retry_after`, the request fails at once. After a
+    timeout the maximum is `timeout_attempts`, because each attempt takes the whole timeout.
     """
 
     attempts: int = 4
@@ -84,7 +84,7 @@ _DEFAULT_RETRY_POLICY = RetryPolicy()
 
 
 class Stream:
-    """The bytes of a streamed reply. A failure raises `ProviderError`; call `aclose` in any case."""
+    """The bytes of a streamed reply. A failure raises `ProviderError`; always call `aclose` at the end."""
 
     def __init__(self, endpoint: Endpoint, response: HttpResponse, buffered: Sequence[bytes], idle: float) -> None:
         self._endpoint = endpoint
@@ -180,23 +180,23 @@ class ProviderClient:
         def retry_delay(error: Exception) -> bool | float:
             nonlocal failures
             failures += 1
-            wait = (
+            delay = (
                 self._retry_policy.delay_after(failures, error, self._random())
                 if isinstance(error, ProviderError)
                 else None
             )
-            if wait is None or not isinstance(error, ProviderError):
+            if delay is None or not isinstance(error, ProviderError):
                 return False
             on_retry(
                 RetryScheduled(
                     provider=endpoint.provider,
                     model=endpoint.model,
                     why=error.brief,
-                    seconds=wait,
+                    seconds=delay,
                     attempt=failures,
                 )
             )
-            return wait
+            return delay
 
         async for attempt in stamina.retry_context(on=retry_delay, attempts=self._retry_policy.attempts, timeout=None):
             with attempt:
@@ -305,7 +305,7 @@ async def _read_first_token(endpoint: Endpoint, response: HttpResponse) -> list[
 
 
 def _check_empty_stream(endpoint: Endpoint, parser: StreamParser) -> None:
-    """A stream that ended without content: raises its error, if it is not a valid empty reply."""
+    """Raises the error of a stream that ended without content, unless it is a valid empty reply."""
     try:
         reply = parser.close()
     except RemoteProtocolError as error:

@@ -1,4 +1,4 @@
-"""Maps provider failures to `ProviderError`: the cause, whether a retry can help, and a hint for the user.
+"""Conversion of provider failures to `ProviderError`: the cause, whether a retry can help, and a hint for the user.
 
 Classification is by HTTP status and by the providers' own error codes. The provider's message is included on one line,
 without API keys and control characters.
@@ -106,9 +106,9 @@ def timeout_error(endpoint: Endpoint, what: str, seconds: float) -> ProviderErro
 def connection_error(endpoint: Endpoint, error: TransportError) -> ProviderError:
     """A connection that failed before the reply started."""
     why = clean_provider_text(endpoint, str(error))
-    if error.kind == "late":
+    if error.kind == "timeout":
         return _make_error(endpoint, f"{endpoint.name} timed out: {why}", "timeout")
-    if error.kind == "garbled":
+    if error.kind == "invalid":
         return invalid_reply_error(endpoint, why)
     hint = "" if error.kind in ("tls", "proxy", "lost") else f"; check the base URL {endpoint.base_url}; {DOCTOR_HINT}"
     return _make_error(
@@ -289,10 +289,10 @@ def _parse_number(text: str | None) -> float | None:
 
 def _parse_date(text: str) -> datetime | None:
     try:
-        found = parsedate_to_datetime(text)
+        date = parsedate_to_datetime(text)
     except (ValueError, TypeError, IndexError):
         return None
-    return found.replace(tzinfo=UTC) if found.tzinfo is None else found
+    return date.replace(tzinfo=UTC) if date.tzinfo is None else date
 
 
 def _parse_retry_info(body: Mapping[str, Any] | None) -> float | None:

@@ -1,7 +1,7 @@
 """The catalogue of providers, with the user's configuration merged in, and `Endpoint`: one model of one provider.
 
-The catalogue is `providers.toml`, loaded on first use. API keys come from environment variables only; a file can name
-the variable, never hold the key.
+The catalogue is `providers.toml`, loaded on first use. API keys come from environment variables only: a configuration
+file can set the name of the variable, but not the key.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Provider(Struct, frozen=True):
         return (*self.keys, *self.bearer, *signing)
 
     def find_model(self, model: str) -> Model | None:
-        """The entry of a model, also for a name with a date or a prefix."""
+        """The catalogue entry of a model; the model name may have a date or a prefix."""
         exact = self.models.get(model)
         return exact or next((row for name, row in self.models.items() if is_same_model(name, model)), None)
 
@@ -85,8 +85,8 @@ class Provider(Struct, frozen=True):
 class Endpoint(Struct, frozen=True):
     """One model at one provider, with its credentials. The key is in no repr and can't be serialized.
 
-    `bearer` sends the key as a bearer token instead of in the API's own header. `variables` are those that the key can
-    come from. `signer` provides AWS credentials instead of a key.
+    `bearer` sends the key as a bearer token instead of in the API's own header. `variables` are the environment
+    variables that can hold the key. `signer` provides AWS credentials instead of a key.
     """
 
     provider: str
@@ -119,12 +119,14 @@ class Endpoint(Struct, frozen=True):
 
 def catalogue(config: Config | None = None) -> dict[str, Provider]:
     """All providers by name: the shipped ones, merged with the user's configuration."""
-    known = dict(_load_shipped())
+    providers = dict(_load_shipped())
     for name, settings in (config or {}).items():
         row = _validate_settings(name, settings)
-        owner = next((provider.name for provider in known.values() if name in (provider.name, *provider.aliases)), name)
-        known[owner] = _merge_settings(known.get(owner), owner, row)
-    return known
+        owner = next(
+            (provider.name for provider in providers.values() if name in (provider.name, *provider.aliases)), name
+        )
+        providers[owner] = _merge_settings(providers.get(owner), owner, row)
+    return providers
 
 
 @cache
@@ -136,12 +138,12 @@ def _load_shipped() -> Mapping[str, Provider]:
     return shipped
 
 
-def _validate_settings(name: str, given: object) -> dict[str, Any]:
+def _validate_settings(name: str, settings: object) -> dict[str, Any]:
     """Validates a `[providers.NAME]` table."""
     where = f"providers.{name}"
-    if not isinstance(given, Mapping):
+    if not isinstance(settings, Mapping):
         raise InputError("expected a table", path=where)
-    row = dict(cast("Mapping[str, Any]", given))
+    row = dict(cast("Mapping[str, Any]", settings))
     if "/" in name or not name:
         raise InputError("a provider name must not be empty or contain a slash", path=where)
     for key, value in row.items():
@@ -152,8 +154,8 @@ def _validate_settings(name: str, given: object) -> dict[str, Any]:
         if key not in ("models", "headers", "key_variable"):
             require_string(value, f"{where}.{key}")
     if "api" in row:
-        found = find_row(row["api"], argument=f"{where}.api")
-        row = {**({"profile": found.profile} if found.profile else {}), **row, "api": found.name}
+        api_row = find_row(row["api"], argument=f"{where}.api")
+        row = {**({"profile": api_row.profile} if api_row.profile else {}), **row, "api": api_row.name}
     if (profile := row.get("profile")) is not None and profile not in SERVERS:
         raise InputError(
             f"{profile!r} is not a known profile; known are {', '.join(sorted(SERVERS))}", path=f"{where}.profile"
@@ -161,12 +163,12 @@ def _validate_settings(name: str, given: object) -> dict[str, Any]:
     return row
 
 
-def _merge_settings(known: Provider | None, name: str, row: dict[str, Any]) -> Provider:
+def _merge_settings(provider: Provider | None, name: str, row: dict[str, Any]) -> Provider:
     where = f"providers.{name}"
-    if known is None:
+    if provider is None:
         if not row.get("base_url"):
             raise InputError("a custom provider needs a base_url", path=where)
-        known = Provider(name, title=name, api=_CHAT)
+        provider = Provider(name, title=name, api=_CHAT)
     changes = {key: row[key] for key in ("title", "api", "profile", "base_url", "tool_format") if key in row}
     if "base_url" in row:
         # The configuration file takes precedence over environment variables.
@@ -178,23 +180,23 @@ def _merge_settings(known: Provider | None, name: str, row: dict[str, Any]) -> P
     if "model" in row:
         changes["default"] = row["model"]
     if "models" in row:
-        changes["models"] = {**known.models, **_parse_models(row["models"], f"{where}.models")}
-        changes.setdefault("default", known.default or next(iter(changes["models"]), ""))
+        changes["models"] = {**provider.models, **_parse_models(row["models"], f"{where}.models")}
+        changes.setdefault("default", provider.default or next(iter(changes["models"]), ""))
     if "headers" in row:
         changes["fixed_headers"] = _parse_headers(row["headers"], f"{where}.headers")
-    return msgspec.structs.replace(known, **changes)
+    return msgspec.structs.replace(provider, **changes)
 
 
-def _parse_names(given: object, path: str) -> tuple[str, ...]:
-    names = cast("list[object]", given) if isinstance(given, list) else [given]
+def _parse_names(value: object, path: str) -> tuple[str, ...]:
+    names = cast("list[object]", value) if isinstance(value, list) else [value]
     for name in names:
         require_string(name, path)
     return tuple(cast("list[str]", names))
 
 
-def _parse_headers(given: object, path: str) -> dict[str, str]:
+def _parse_headers(table: object, path: str) -> dict[str, str]:
     try:
-        headers = msgspec.convert(given, dict[str, str])
+        headers = msgspec.convert(table, dict[str, str])
     except msgspec.ValidationError as error:
         raise InputError(str(error).lower(), path=path) from None
     secret = next((name for name in headers if name.lower() in _KEY_HEADERS), None)
@@ -209,12 +211,12 @@ def _parse_headers(given: object, path: str) -> dict[str, str]:
     return {name.lower(): value for name, value in headers.items()}
 
 
-def _parse_models(given: object, path: str) -> dict[str, Model]:
+def _parse_models(value: object, path: str) -> dict[str, Model]:
     """Parses a list of model names, or a table with context and prices of each."""
-    if isinstance(given, list):
-        return dict.fromkeys(_parse_names(cast("list[object]", given), path), Model())
+    if isinstance(value, list):
+        return dict.fromkeys(_parse_names(cast("list[object]", value), path), Model())
     try:
-        return msgspec.convert(given, dict[str, Model])
+        return msgspec.convert(value, dict[str, Model])
     except msgspec.ValidationError as error:
         raise InputError(f"expected model names, or tables with context and prices: {error}", path=path) from None
 
@@ -229,8 +231,8 @@ def resolve(name: str, environ: Environ, config: Config | None = None) -> Endpoi
     `[providers]` table of a configuration file.
     """
     require_string(name, "model")
-    known = catalogue(config)
-    provider, model = _split_name(name.strip(), known)
+    providers = catalogue(config)
+    provider, model = _split_name(name.strip(), providers)
     if not model:
         raise InputError(f"{provider.name} has no default model; write {provider.name}/MODEL", path="model")
     return _make_endpoint(provider, model, environ)
@@ -253,15 +255,15 @@ def first_available(environ: Environ, config: Config | None = None) -> Endpoint 
     return None
 
 
-def _split_name(name: str, known: Mapping[str, Provider]) -> tuple[Provider, str]:
+def _split_name(name: str, providers: Mapping[str, Provider]) -> tuple[Provider, str]:
     first, slash, rest = name.partition("/")
-    provider = _find_provider(first, known)
+    provider = _find_provider(first, providers)
     if provider is not None:
         return provider, rest if slash else provider.default
     if slash and not name.startswith(_ARN):
-        names = [alias for row in known.values() for alias in (row.name, *row.aliases)]
+        names = [alias for row in providers.values() for alias in (row.name, *row.aliases)]
         near = difflib.get_close_matches(first.lower(), names, 3, _MIN_SIMILARITY)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(known)}"
+        hint = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(providers)}"
         raise InputError(f"{first!r} is not a known provider; {hint}", path="model")
     detected = detect(name)
     owner = _find_owner(detected.target)
@@ -270,19 +272,20 @@ def _split_name(name: str, known: Mapping[str, Provider]) -> tuple[Provider, str
         owner = _find_owner("openai-responses") if detected.model.family == "gpt" else None
     if owner is None:
         raise InputError(
-            f"can't tell the provider of {name!r}: write PROVIDER/{name}; known are {', '.join(known)}", path="model"
+            f"can't determine the provider of {name!r}: write PROVIDER/{name}; known are {', '.join(providers)}",
+            path="model",
         )
-    return known[owner], name
+    return providers[owner], name
 
 
 def _find_owner(api: str) -> str | None:
-    """The provider for a model name without provider: the first with this API and without a profile."""
+    """The provider of models that are named without a provider: the first with this API and without a profile."""
     return next((name for name, row in _load_shipped().items() if (row.api, row.profile) == (api, None)), None)
 
 
-def _find_provider(name: str, known: Mapping[str, Provider]) -> Provider | None:
+def _find_provider(name: str, providers: Mapping[str, Provider]) -> Provider | None:
     name = name.lower()
-    return known.get(name) or next((row for row in known.values() if name in row.aliases), None)
+    return providers.get(name) or next((row for row in providers.values() if name in row.aliases), None)
 
 
 def _make_endpoint(provider: Provider, model: str, environ: Environ) -> Endpoint:
@@ -292,7 +295,7 @@ def _make_endpoint(provider: Provider, model: str, environ: Environ) -> Endpoint
     signer = aws.find_credentials(environ) if provider.signed and key is None else None
     if key is None and not provider.variables and is_local(base_url):
         key = _PLACEHOLDER_KEY
-    found = provider.find_model(model)
+    entry = provider.find_model(model)
     from_environ = {header: environ[variable] for header, variable in provider.headers.items() if environ.get(variable)}
     return Endpoint(
         provider.name,
@@ -302,7 +305,7 @@ def _make_endpoint(provider: Provider, model: str, environ: Environ) -> Endpoint
         profile=provider.profile,
         tool_format=provider.tool_format,
         key=key,
-        context=found.context if found is not None else None,
+        context=entry.context if entry is not None else None,
         bearer=bearer,
         headers=tuple({**from_environ, **provider.fixed_headers}.items()),
         variables=provider.variables,

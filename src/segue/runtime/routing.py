@@ -1,7 +1,7 @@
-"""Routes: which endpoint the next request goes to. Fixed, round-robin, failover, or by rules.
+"""Routes, which choose the endpoint of each request: fixed, round-robin, failover, or by rules.
 
-A session calls the route before each request and reports success or failure after it. A choice takes effect at the next
-request; a reply in flight is not affected.
+A session calls `choose` before each request, and `on_success` or `on_failure` after it. A choice takes effect at the
+next request; a reply in flight is not affected.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Clock: TypeAlias = Callable[[], float]
 
 
 class RouteContext:
-    """The facts that a route can decide by, computed on demand. `exchange` counts from 1."""
+    """The input for the choice of an endpoint, computed on demand. `exchange` counts from 1."""
 
     def __init__(self, chat: Conversation, exchange: int = 1) -> None:
         self.exchange = exchange
@@ -91,7 +91,7 @@ class Route(Protocol):
 
 
 class _RouteDefaults:
-    """Default behaviour of routes: no reaction to exchanges, failures and successes."""
+    """Default methods of routes, which ignore exchanges, failures and successes."""
 
     def __init__(self, endpoints: Sequence[Endpoint]) -> None:
         if not endpoints:
@@ -141,7 +141,7 @@ class RoundRobin(_RouteDefaults):
 
 
 class _CircuitBreaker:
-    """The health of one endpoint. After a failure it is paused, twice as long each time."""
+    """The failures of one endpoint. After each failure the endpoint is paused, twice as long each time."""
 
     def __init__(self) -> None:
         self.failures = 0
@@ -180,16 +180,16 @@ class Failover(_RouteDefaults):
         place = self.endpoints.index(endpoint)
         self._breakers[place].open(self._clock(), error)
         self._tried.add(place)
-        left = [other for other in range(len(self.endpoints)) if other not in self._tried]
-        if not left:
+        untried = [other for other in range(len(self.endpoints)) if other not in self._tried]
+        if not untried:
             # All endpoints failed: the request fails, and the next one starts with the endpoint whose pause ends first.
             self._current = min(range(len(self.endpoints)), key=lambda other: self._breakers[other].open_until)
             self._why, self._tried = "first to be available again", set()
             return False
         now = self._clock()
-        after = left[next((at for at, other in enumerate(left) if other > place), 0) :] + left
-        free = next((other for other in after if self._breakers[other].open_until <= now), None)
-        self._current = free if free is not None else min(left, key=lambda other: self._breakers[other].open_until)
+        in_order = untried[next((at for at, other in enumerate(untried) if other > place), 0) :] + untried
+        free = next((other for other in in_order if self._breakers[other].open_until <= now), None)
+        self._current = free if free is not None else min(untried, key=lambda other: self._breakers[other].open_until)
         self._why = f"{endpoint.name} {error.brief}"
         return True
 
@@ -202,7 +202,7 @@ class Failover(_RouteDefaults):
         self._current = place
 
     def for_subagent(self) -> Failover:
-        """A route of its own that shares the health of the endpoints."""
+        """A separate route that shares the circuit breakers of the endpoints."""
         route = Failover(self.endpoints, clock=self._clock)
         route._breakers, route._current = self._breakers, self._current
         return route

@@ -1,8 +1,8 @@
 """The path sandbox: resolving paths, checking access, and opening exactly what was resolved.
 
-Access is decided by the resolved path, with links and `..` followed, whether the file exists or not. Files are not
-opened by name again: `open_file` and `open_folder` descend the resolved path component by component without following
-links, so a change between check and use is an error, not an escape.
+Access depends on the resolved path, with links and `..` followed, whether the file exists or not. `open_file` and
+`open_folder` open the resolved path component by component without following links, so if a component was replaced by a
+link after the check, opening fails.
 """
 
 from __future__ import annotations
@@ -140,8 +140,8 @@ def make_approval_request(
 
 def check_access(context: Context, tool: str, place: ResolvedPath, *, change: bool = False) -> None:
     """Raises `ToolError` if the path now resolves to another file than the one that was approved."""
-    question = make_approval_request(tool, "", place, change=change)
-    if question.needed and not context.is_granted(question):
+    request = make_approval_request(tool, "", place, change=change)
+    if request.needed and not context.is_granted(request):
         raise ToolError(_CHANGED_ERROR.format(place.given))
 
 

@@ -5,17 +5,17 @@ parallel, at most `Limits.parallel` of them. A call is validated, approved, wait
 writes, then for a free slot, and runs; only running counts for its timeout.
 
 Every outcome (return value, exception, timeout, cancellation) goes through `_finish`, on the loop's thread and without
-awaiting; the first one counts. It is recorded in the conversation log before it is emitted, and the log publishes
-results in call order. Results are truncated to a share that is fixed before the call runs, so they depend neither on
-timing nor on other calls. A result that arrives after its call's outcome is late: it is recorded as evidence when the
-batch has ended.
+awaiting; only the first outcome of a call counts. It is recorded in the conversation log before its event is emitted,
+and the log adds results to the history in call order. Results are truncated to a limit that is fixed before the call
+runs, so they depend neither on timing nor on other calls. A result that arrives after the outcome of its call is late:
+it is recorded as evidence when the batch has ended.
 
-Abandoning a call frees its slot at once, but its file locks only when its tool really ends. No call is started twice,
-nor one that another process may have started. If the log can't be written, all tools of the batch are cancelled,
-nothing more of it is recorded, and the error is raised to the waiter.
+A call that is cancelled or times out frees its slot at once, but its file locks only when its tool has ended. A call is
+never started twice, nor if another process may have started it. If the log can't be written, all tools of the batch
+are cancelled, no further outcome is recorded, and `run_batch` or `run_one` raises the error.
 
 A tool may run a single call with `run_one`, outside of the queue and the limit, under its own file locks. It can't run
-a batch on its own scheduler: that would wait for the batch that the tool is part of.
+a batch on its own scheduler, because that batch would wait for the batch that the tool is part of.
 """
 
 from __future__ import annotations
@@ -62,9 +62,10 @@ _CANCELLED = Output(TEXTS.cancelled, TEXTS.cancelled, error=True)
 
 
 class Limits(Struct, frozen=True):
-    """Limits of a session. `output` is the total number of characters for the results of a batch.
+    """Limits of a session. `parallel` is the maximum number of calls that run at once.
 
-    `timeout` is the maximum time of a call in seconds; without it the tool's own timeout counts, or two minutes.
+    `output` is the maximum number of characters of all results of a batch.
+    `timeout` is the maximum time of a call in seconds; if None, the tool's own timeout applies, or two minutes.
     `steps` is the maximum number of turns in an exchange, `stream_retries` how often a broken reply is requested again.
     """
 
@@ -202,8 +203,10 @@ class Scheduler:
 
     def _start_batch(self, batch: Batch) -> None:
         batch.is_started = True
-        fair = self._limits.output // max(1, len(batch.jobs))
-        errors = {job: truncate(text, fair)[0] for job in batch.jobs if (text := self._validate_call(job)) is not None}
+        even_share = self._limits.output // max(1, len(batch.jobs))
+        errors = {
+            job: truncate(text, even_share)[0] for job in batch.jobs if (text := self._validate_call(job)) is not None
+        }
         running = [job for job in batch.jobs if job not in errors]
         share = split_budget(self._limits.output, len(running), errors.values())
         tickets = [job.ticket for job in batch.callers if job.ticket is not None]
@@ -238,7 +241,7 @@ class Scheduler:
         if batch.error is None:
             try:
                 self._log.flush(*(job.call for job in batch.jobs))
-            except Exception as error:  # noqa: BLE001 - raised to the waiter
+            except Exception as error:  # noqa: BLE001 - raised by `_wait_for_outcomes`
                 batch.error = error
         if batch in self._queue:
             self._queue.remove(batch)
@@ -263,16 +266,16 @@ class Scheduler:
             return format_error(error)
 
     def _timeout_for(self, tool: Tool) -> float:
-        usual, limit = tool.timeout, self._limits.timeout
+        timeout, limit = tool.timeout, self._limits.timeout
         if limit is None or tool.timing == "own":
-            return _DEFAULT_TIMEOUT if usual is None else usual
+            return _DEFAULT_TIMEOUT if timeout is None else timeout
         if tool.timing == "inside":
-            # The tool ends itself at the limit, and reports how far it came.
+            # The tool ends itself at the limit, and returns its output so far.
             return limit + _EXTRA_TIME
-        return limit if usual is None else min(usual, limit)
+        return limit if timeout is None else min(timeout, limit)
 
     async def _run_job(self, job: Job) -> None:
-        """Takes a call through approval, locks and slot to its start; stops as soon as the call has an outcome."""
+        """Waits for approval, file locks and a slot, then starts the tool; stops as soon as the call has an outcome."""
         tool, ticket = job.tool, job.ticket
         assert tool is not None
         assert ticket is not None
@@ -306,15 +309,15 @@ class Scheduler:
         if approver is None:
             return None
 
-        async def ask(question: ApprovalRequest) -> ApprovalDecision:
+        async def approve(request: ApprovalRequest) -> ApprovalDecision:
             async with job.batch.approval_lock:
                 if job.has_outcome:
                     return "no"
-                title, detail = question.title, question.detail
+                title, detail = request.title, request.detail
                 self._emit(job, ApprovalRequested(id=job.call.id, tool=job.call.name, title=title, detail=detail))
-                return await approver(question)
+                return await approver(request)
 
-        return ask
+        return approve
 
     def _start_tool(self, job: Job, tool: Tool) -> None:
         try:
@@ -322,7 +325,7 @@ class Scheduler:
                 raise StoreError(
                     f"the lease of the conversation was lost; {job.call.id} was not started", cause="leased"
                 )
-        except Exception as error:  # noqa: BLE001 - raised to the waiter
+        except Exception as error:  # noqa: BLE001 - raised by `_wait_for_outcomes`
             self._fail_batch(job.batch, error)
             return
         job.started_at = self._clock()
@@ -350,7 +353,7 @@ class Scheduler:
         self._finish(job, "timed-out", make_output(f"timed out after {job.timeout:g} seconds", job.output_limit))
 
     def _on_tool_end(self, job: Job, value: object, error: BaseException | None) -> None:
-        """The tool has really ended: this is its outcome, or a late result."""
+        """Called when the tool returned or raised: records the outcome of the call, or a late result."""
         job.has_ended = True
         if isinstance(error, asyncio.CancelledError):
             self._finish(job, "cancelled", _CANCELLED)
@@ -381,7 +384,7 @@ class Scheduler:
         self._stop_job(job)
         try:
             outcome, output = self._record_outcome(job, outcome, output)
-        except Exception as error:  # noqa: BLE001 - raised to the waiter
+        except Exception as error:  # noqa: BLE001 - raised by `_wait_for_outcomes`
             self._fail_batch(job.batch, error)
             return
         job.ended_event = CallEnded(
@@ -413,7 +416,7 @@ class Scheduler:
         return outcome, output
 
     def _stop_job(self, job: Job) -> None:
-        """Stops a call that has its outcome: frees its slot, and its file locks when its tool has really ended."""
+        """Stops a call that has its outcome: frees its slot, and its file locks when its tool has ended."""
         if job.timer is not None:
             job.timer.cancel()
         if job.has_slot:

@@ -1,4 +1,4 @@
-"""`Secret`: a text that is not shown by accident."""
+"""`Secret`: a text that can't be printed, logged or serialized by accident."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["Secret"]
 
 
 class Secret:
-    """Text that no print, log, dump or traceback shows. Only `reveal` returns it, for use in a header."""
+    """A text that does not appear in `str`, `repr`, formatting or pickles. `reveal` returns it, for use in a header."""
 
     __slots__ = ("_value",)
 

@@ -70,8 +70,9 @@ class _ExchangeCancelledError(Exception):
 class Session:
     """A running conversation. `on_event` gets all events; `approve` is called for calls that need approval.
 
-    `models` resolves model names for subagents; without it there are none. `task` is the call id that a subagent's
-    session works for. With `debug`, a request that the conformance checker rejects is not sent.
+    `models` resolves model names for subagents; if None, the tool `task` is not available. In a subagent's session,
+    `task` is the id of the call that started it. With `debug`, a request that the conformance checker rejects is not
+    sent.
     """
 
     def __init__(
@@ -205,7 +206,7 @@ class Session:
             self.log.close()
 
     def emit(self, event: Event) -> None:
-        """Passes an event to the listener; events of a subagent get its task."""
+        """Passes an event to the listener. In a subagent, `task` is set."""
         if self._task is not None and event.task is None:
             event = msgspec.structs.replace(event, task=self._task)
         self._on_event(event)
@@ -232,11 +233,13 @@ class Session:
                         raise
                     continue
                 broken += 1
-                again = broken <= self.limits.stream_retries
+                will_retry = broken <= self.limits.stream_retries
                 self.emit(
-                    StreamBroken(provider=endpoint.provider, model=endpoint.model, why=error.brief, will_retry=again)
+                    StreamBroken(
+                        provider=endpoint.provider, model=endpoint.model, why=error.brief, will_retry=will_retry
+                    )
                 )
-                if not again:
+                if not will_retry:
                     raise
 
     def _pick_endpoint(self) -> Endpoint:
@@ -378,7 +381,7 @@ class _ExchangeState:
 
 
 def _clear_broken(reply: Reply) -> Reply:
-    """Clears `broken` on incomplete calls, so that they are recorded; their result says that they were cut off."""
+    """Clears `broken` on incomplete calls, so that they are recorded and get a result with an error text."""
     blocks = (msgspec.structs.replace(b, broken=False) if isinstance(b, ToolCall) else b for b in reply.blocks)
     return msgspec.structs.replace(reply, blocks=tuple(blocks)) if any(c.broken for c in reply.calls) else reply
 

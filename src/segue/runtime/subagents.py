@@ -1,6 +1,7 @@
-"""Subagents: a call of the tool `task` runs its own `Session`, with its own history, scheduler and tools.
+"""Subagents: a call of the tool `task` runs a `Session` with its own history, scheduler and tools.
 
-Its events have the id of the `task` call, its answer is the result of that call, and cancelling the call cancels it.
+The events of a subagent have the id of the `task` call, its answer is the result of that call, and cancelling the call
+cancels it.
 """
 
 from __future__ import annotations
@@ -52,28 +53,28 @@ class Subagents:
         except InputError as error:
             raise ToolError(str(error)) from None
 
-    def _choose_route(self, order: TaskOrder, context: Context) -> Route:
-        if not order.model:
+    def _choose_route(self, task: TaskOrder, context: Context) -> Route:
+        if not task.model:
             return self._parent.route.for_subagent()
-        question = self.approval_request(order.model)
-        if question is not None and question.needed and not context.is_granted(question):
-            raise ToolError(f"{question.title} needs leave, and none was given")
-        return Fixed(self._find_endpoint(order.model), "named for the task")
+        request = self.approval_request(task.model)
+        if request is not None and request.needed and not context.is_granted(request):
+            raise ToolError(f"{request.title} needs leave, and none was given")
+        return Fixed(self._find_endpoint(task.model), "named for the task")
 
-    async def spawn(self, order: TaskOrder, context: Context) -> Result:
+    async def spawn(self, task: TaskOrder, context: Context) -> Result:
         """Runs a subagent and returns its answer."""
         from segue.runtime.session import Session
 
         parent = self._parent
         toolbox = parent.toolbox.without("task")
-        if order.tools is not None:
-            unknown = [name for name in order.tools if toolbox.find(name) is None]
+        if task.tools is not None:
+            unknown = [name for name in task.tools if toolbox.find(name) is None]
             if unknown:
                 known = ", ".join(tool.name for tool in toolbox.declarations)
                 raise ToolError(f"there is no tool {unknown[0]!r} for a task; there are {known}")
-            toolbox = toolbox.only(order.tools)
-        route = self._choose_route(order, context)
-        title = f"task: {order.description}"[:_MAX_TITLE]
+            toolbox = toolbox.only(task.tools)
+        route = self._choose_route(task, context)
+        title = f"task: {task.description}"[:_MAX_TITLE]
         child = Session(
             parent.log.create_child(Conversation(system=_SYSTEM), title),
             route,
@@ -86,7 +87,7 @@ class Subagents:
             task=context.call_id,
         )
         try:
-            ended = await child.ask(order.prompt)
+            ended = await child.ask(task.prompt)
         finally:
             parent.add_usage(child.usage)
             await child.close()

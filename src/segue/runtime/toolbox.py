@@ -29,8 +29,8 @@ _MAX_PROBLEM_LENGTH = 300
 class Toolbox:
     """Tools by name, for one working folder and one set of rules.
 
-    `sources` return tools that may change, those of MCP servers; a tool whose name is taken is dropped. `find` returns
-    a tool whose `run` checks approvals and masks secrets.
+    `sources` are functions that return the current tools of MCP servers; a tool whose name is already used is dropped.
+    The `run` of a tool that `find` returns checks approvals and masks secrets.
     """
 
     def __init__(
@@ -63,14 +63,14 @@ class Toolbox:
 
     def _load(self) -> dict[str, Tool]:
         """The current tools by name; rebuilt only if the sources return other tools."""
-        seen = (*self._own_tools, *(tool for source in self._sources for tool in source()))
-        if seen != self._loaded or not self._tools:
-            found: dict[str, Tool] = {}
-            for tool in seen:
-                if tool.name not in found and (self._selected is None or tool.name in self._selected):
-                    found[tool.name] = replace(tool, run=partial(self._run_masked, tool))
-            self._loaded, self._validators = seen, {}
-            self._tools = dict(sorted(found.items()))
+        tools = (*self._own_tools, *(tool for source in self._sources for tool in source()))
+        if tools != self._loaded or not self._tools:
+            by_name: dict[str, Tool] = {}
+            for tool in tools:
+                if tool.name not in by_name and (self._selected is None or tool.name in self._selected):
+                    by_name[tool.name] = replace(tool, run=partial(self._run_masked, tool))
+            self._loaded, self._validators = tools, {}
+            self._tools = dict(sorted(by_name.items()))
         return self._tools
 
     def _run_masked(self, tool: Tool, arguments: Arguments, context: Context) -> Any:
@@ -119,18 +119,18 @@ class Toolbox:
 
     def only(self, names: Iterable[str]) -> Toolbox:
         """A toolbox with only these tools."""
-        kept = frozenset(names)
-        if missing := sorted(kept.difference(self.names)):
+        selected = frozenset(names)
+        if missing := sorted(selected.difference(self.names)):
             raise InputError(f"unknown tool {', '.join(missing)}; known tools: {', '.join(self.names)}", path="tools")
-        return self._derive(tuple(tool for tool in self._own_tools if tool.name in kept), kept)
+        return self._derive(tuple(tool for tool in self._own_tools if tool.name in selected), selected)
 
     def without(self, *names: str) -> Toolbox:
         """A toolbox with all tools except these."""
         return self.only(name for name in self.names if name not in names)
 
-    def _derive(self, tools: Sequence[Tool], kept: frozenset[str] | None) -> Toolbox:
+    def _derive(self, tools: Sequence[Tool], selected: frozenset[str] | None) -> Toolbox:
         other = Toolbox(tools, self.folder, self.permissions, sources=self._sources)
-        other._selected = kept
+        other._selected = selected
         other._known_names |= self._known_names
         other._tools = {}
         other._load()
@@ -145,13 +145,13 @@ class Toolbox:
 
     def validate_arguments(self, tool: Tool, arguments: Arguments) -> str | None:
         """Validates the arguments against the schema; returns an error text for the model, or None."""
-        checker = self._validators.get(tool.name)
-        if checker is None:
-            checker = self._validators[tool.name] = _make_validator(tool.parameters)
-        if checker.is_valid(dict(arguments)):
+        validator = self._validators.get(tool.name)
+        if validator is None:
+            validator = self._validators[tool.name] = _make_validator(tool.parameters)
+        if validator.is_valid(dict(arguments)):
             return None
         lines: list[str] = []
-        for error in checker.iter_errors(dict(arguments)):
+        for error in validator.iter_errors(dict(arguments)):
             if len(lines) == _MAX_PROBLEMS:
                 lines.append("and more")
                 break
@@ -164,17 +164,17 @@ class Toolbox:
         previous, own = self._queue_approval()
         try:
             # In a thread: it reads files and looks up host names.
-            question = await asyncio.to_thread(tool.approval_request, arguments, self.folder)
-            question = question or ApprovalRequest(tool.name, "", tool.name, needed=False)
-            if approve is not None and self.permissions.decide(question)[0] == "ask":
+            request = await asyncio.to_thread(tool.approval_request, arguments, self.folder)
+            request = request or ApprovalRequest(tool.name, "", tool.name, needed=False)
+            if approve is not None and self.permissions.decide(request)[0] == "ask":
                 await asyncio.shield(previous)
-            denial = await self.permissions.check(question, approve)
+            denial = await self.permissions.check(request, approve)
         except ToolError as error:
             return str(error)
         finally:
             previous.add_done_callback(lambda _: own.done() or own.set_result(None))
-        if denial is None and question.needed:
-            self._grants.add(question)
+        if denial is None and request.needed:
+            self._grants.add(request)
         return denial
 
     def _queue_approval(self) -> tuple[asyncio.Future[None], asyncio.Future[None]]:

@@ -1,4 +1,4 @@
-"""`Tool`, the `Context` that a tool runs with, its `Result`, and `ApprovalRequest`."""
+"""The types that tools use: `Tool`, the `Context` of a call, its `Result`, and `ApprovalRequest`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Arguments: TypeAlias = Mapping[str, Any]
 
 
 class ToolError(Exception):
-    """An error whose message goes to the model. Other exceptions are reported with type and message."""
+    """An error of a tool. The model gets its message; of other exceptions it gets the type and the message."""
 
 
 class Result(Struct, frozen=True):
@@ -43,9 +43,9 @@ class ApprovalRequest(Struct, frozen=True):
 
     `title` is one line, `detail` what a person needs for the decision (a diff, the whole command). If not `needed`, the
     user is asked only if an ask rule matches. `aliases` are other names of the subject for deny and ask rules; each of
-    `parts` has to be allowed. `allowed_by` says which allow rules count: any whose `pattern` matches, only rules for
-    the whole `tool` or this exact subject, or only a rule with the exact subject (`name`). `risky_options` are, for
-    each part, options that wildcards do not match: the rule has to contain them.
+    `parts` has to be allowed. `allowed_by` restricts the allow rules: any whose `pattern` matches, only rules for the
+    whole `tool` or this exact subject, or only a rule with the exact subject (`name`). `risky_options` are, for each
+    part, options that wildcards do not match: the rule has to contain them.
     """
 
     tool: str
@@ -60,7 +60,7 @@ class ApprovalRequest(Struct, frozen=True):
 
 
 class Denial(Struct, frozen=True):
-    """A denial with a reason for the model."""
+    """A denial, with a reason that the model gets."""
 
     reason: str
 
@@ -72,17 +72,18 @@ Approver: TypeAlias = Callable[[ApprovalRequest], Awaitable[ApprovalDecision]]
 
 @dataclass
 class Context:
-    """The context of a call. `cancelled` is set when the call is cancelled or timed out; long-running tools check it.
+    """The context of a call. `progress` emits a line of progress to the user.
 
-    `is_granted` returns whether approval was given for what the tool is about to do, which may differ from the approval
-    request: a link can change in between. `time_limit` is the configured limit of a call in seconds, if any.
+    `cancelled` is set when the call is cancelled or timed out; long-running tools check it. `is_granted` returns
+    whether approval was given for what the tool is about to do, which may differ from the approval request: a link can
+    change in between. `time_limit` is the configured limit of a call in seconds, if any.
     """
 
     folder: Path
     call_id: str = ""
     progress: Callable[[str], None] = lambda text: None
     cancelled: threading.Event = field(default_factory=threading.Event)
-    is_granted: Callable[[ApprovalRequest], bool] = lambda question: True
+    is_granted: Callable[[ApprovalRequest], bool] = lambda request: True
     time_limit: float | None = None
 
 
@@ -105,14 +106,15 @@ def _no_summary(arguments: Arguments) -> str:
 class Tool:
     """A tool that the model may call.
 
-    `timeout` is the maximum time of a call in seconds. The user's limit is never exceeded, except by a tool whose
-    `timing` is `own`; a tool with `inside` ends itself after `Context.time_limit`, which may be more than `timeout`.
+    `timeout` is the maximum time of a call in seconds. `timing` is how the user's limit applies: `outside`, the smaller
+    of both counts; `inside`, the tool ends itself after `Context.time_limit`, which may be more than `timeout`; `own`,
+    only `timeout` counts.
 
     `blocking` tools run in a thread and are abandoned on cancellation; others are coroutines and are cancelled.
     `writes` returns the files that a call changes: calls that change the same file run in call order.
     `approval_request` returns None, or a request that is not `needed`, for a call that neither changes files nor leaves
-    the folder. `summarize` describes a call in a few words. `hidden_secrets` returns the secrets that are hidden from
-    the tool, names by values: they are masked in the output of all tools.
+    the folder. `summarize` describes a call in a few words. `hidden_secrets` returns the secrets that are removed
+    from the tool's environment (value → variable name); they are masked in the output of all tools.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Stored conversations, and opening their store: by file path, by `postgresql://` URL, or the user's default store."""
+"""Functions that open a conversation store: by file path, by `postgresql://` URL, or the user's default store."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ def resolve_file(where: str | Path) -> Path | None:
     if str(where).startswith(_SERVER_SCHEMES):
         return None
     if not str(where) or (isinstance(where, str) and _URL_SCHEME.match(where)):
-        what = f"{where!r}" if str(where) else "an empty string"
+        value = f"{where!r}" if str(where) else "an empty string"
         hint = f"; for a file of that name write ./{where}" if str(where) else ""
-        raise InputError(f"expected a file path or a postgresql:// URL, not {what}{hint}", path="store")
+        raise InputError(f"expected a file path or a postgresql:// URL, not {value}{hint}", path="store")
     try:
         return Path(where).expanduser().resolve()
     except (OSError, RuntimeError, ValueError) as error:
@@ -88,7 +88,7 @@ def default_location(configured: str | None = None) -> str:
 
 
 def __getattr__(name: str) -> object:
-    """Import `StoredConversation` on first use: listing conversations does not need the renderer."""
+    """Imports `StoredConversation` on first use: listing conversations does not need the renderer."""
     if name != "StoredConversation":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from segue.store.conversation import StoredConversation

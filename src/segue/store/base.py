@@ -1,10 +1,9 @@
-"""`ConversationStore`: the interface of a conversation store, for every database engine.
+"""`ConversationStore`: the interface that every storage engine implements, and the types that it returns.
 
 Invariants: events are only appended; an append is atomic, and on disk when it returns; the events of a conversation are
 numbered from 1 without gaps; times are in microseconds since 1970 UTC and never decrease within a conversation. The
-store sets them; the writer may give earlier times for imported events, later ones are clamped to now.
-
-Methods take only events and names, so HTTP headers and API keys cannot be stored.
+store sets the time of an event; for an imported event the caller can pass an earlier time. A time in the future is
+replaced by the current time. No method takes HTTP headers or API keys.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ def parse_time(text: object) -> int | None:
 
 
 class Record(Struct, frozen=True):
-    """An event as it is stored."""
+    """A stored event: its number in the conversation (`seq`), its time (`at`) and the event itself."""
 
     seq: int
     at: int
@@ -89,7 +88,7 @@ class Lease(Struct, frozen=True):
 
 
 class ConversationStore(ABC):
-    """Conversations as events. Thread-safe; a context manager that closes the store.
+    """A store of conversations, each a list of events. Thread-safe; a context manager that closes the store.
 
     Every method that takes a conversation raises a `StoreError` with the cause `missing` if it does not exist.
     """
@@ -103,7 +102,7 @@ class ConversationStore(ABC):
     def create(self, title: str | None = None, id: str | None = None, *, at: int | None = None) -> str:
         """Creates a conversation and returns its id. A title is stored as event 1.
 
-        `at` is the creation time, if earlier than now.
+        `at` is the creation time in microseconds since 1970, if earlier than now.
         """
 
     @abstractmethod
@@ -112,8 +111,8 @@ class ConversationStore(ABC):
     ) -> int:
         """Appends events after event `expected_seq` and returns the number of the last one.
 
-        `at` gives each event's time, if earlier than now; times never decrease. Raises `ConflictError` and writes
-        nothing if the last event is not `expected_seq`.
+        `at` is the time of each event in microseconds since 1970, if earlier than now; times never decrease. Raises
+        `ConflictError` and writes nothing if the number of the last event is not `expected_seq`.
         """
 
     @abstractmethod
@@ -133,7 +132,7 @@ class ConversationStore(ABC):
 
     @abstractmethod
     def list(self, limit: int = 50, before: Summary | None = None) -> Sequence[Summary]:
-        """Conversations, last updated first. `before` is the last summary of the previous page."""
+        """A page of conversations, last updated first. `before` is the last summary of the previous page."""
 
     @abstractmethod
     def find_id(self, prefix: str) -> str:
@@ -148,7 +147,7 @@ class ConversationStore(ABC):
 
     @abstractmethod
     def fork(self, conversation: str, seq: int) -> str:
-        """Copies the events up to `seq` to a new conversation, appends `Forked`, and returns the new id."""
+        """Copies the events up to and including `seq` to a new conversation, appends `Forked`, and returns its id."""
 
     @abstractmethod
     def delete(self, *conversations: str, owner: str | None = None) -> None:

@@ -1,7 +1,7 @@
-"""`StoredConversation`: a conversation whose every change is written to the store first.
+"""`StoredConversation`: a conversation that writes each change to a store before the change takes effect.
 
-Reading never writes. The first write acquires the lease, and records an outcome for calls that the previous process
-left open. After a failed write the in-memory conversation is discarded and replayed from the store.
+Reading does not write. The first write acquires the lease, and records an outcome for each call that a previous process
+left pending. After a failed write the conversation in memory is discarded and replayed from the store.
 """
 
 from __future__ import annotations
@@ -51,9 +51,10 @@ _SETTINGS = ("system", "tools", "options")
 
 
 class StoredConversation:
-    """A `Conversation` in a store, each change written before it takes effect. A context manager that releases it.
+    """A `Conversation` in a store: each change is written before it takes effect. A context manager that calls `close`.
 
-    `owner` names the process in the errors of others; `ttl` is the duration of the lease in seconds.
+    `owner` identifies this writer in the `LeaseError`s of other writers; by default it is a new name for this process.
+    `ttl` is the duration of the lease in seconds.
     """
 
     def __init__(
@@ -84,7 +85,7 @@ class StoredConversation:
     ) -> StoredConversation:
         """Stores a conversation with its messages so far, and acquires its lease.
 
-        `at` gives the time of each message, None where it is not known.
+        `at` is the time of each message in microseconds since 1970, None if unknown.
         """
         chat = chat if chat is not None else Conversation()
         events = _conversation_events(chat)
@@ -139,11 +140,11 @@ class StoredConversation:
         return rendered
 
     def dump(self) -> bytes:
-        """The current state for `Conversation.load`; the events are exported by `segue export`."""
+        """Encodes the current state for `Conversation.load`, without the events; `segue export` exports those."""
         return self.chat.dump()
 
     def reload(self) -> None:
-        """Replays the conversation, with events that other processes appended."""
+        """Reads the conversation from the store again, with the events that other processes appended."""
         self._stale = True
         _ = self.state
 
@@ -194,8 +195,11 @@ class StoredConversation:
         error: bool = False,
         outcome: Literal["cancelled"] | None = None,
     ) -> None:
-        """Stores the result of a call. It enters the history at once if all earlier calls of the turn have results,
-        together with later results that waited for it; otherwise when it is flushed."""
+        """Stores the result of a call.
+
+        If all earlier calls of the turn have results, it enters the history at once, together with stored results of
+        later calls that waited for it. Otherwise it enters the history when `flush` is called.
+        """
 
         def change(chat: Conversation) -> Event | None:
             message = chat.state.build_outcome(call, content, error=error, outcome=outcome)
@@ -215,10 +219,12 @@ class StoredConversation:
 
     def flush(self, *calls: ToolCall | str) -> None:
         """Adds the stored results of these calls to the history, in this order."""
-        known = self.state.recorded_results
-        call_ids = [call_id for call in calls if (call_id := self.chat.state.find_call(call).id) in known]
+        recorded = self.state.recorded_results
+        call_ids = dict.fromkeys(
+            call_id for call in calls if (call_id := self.chat.state.find_call(call).id) in recorded
+        )
         if call_ids:
-            self._record(lambda chat: chat.state.history.add(*(known[call_id] for call_id in dict.fromkeys(call_ids))))
+            self._record(lambda chat: chat.state.history.add(*(recorded[call_id] for call_id in call_ids)))
 
     def mark_sent(self) -> None:
         """Records that the last rendered request was sent: its results are final from now on."""
@@ -347,8 +353,8 @@ class StoredConversation:
         """Applies a change to the conversation and appends its events in one write.
 
         `make_events` gets the events of the messages that were added and the return value of `change`. `ends` is the
-        call whose result this is. `flush_results`: a new message or request follows, so stored results enter the
-        history first.
+        call that the change completes, if any. With `flush_results`, stored results enter the history before the
+        change, because a new message or request has to follow them.
         """
         chat = self.chat
         before, last_request = _memory_state(chat), chat.state.last_request
@@ -361,8 +367,8 @@ class StoredConversation:
         except BaseException as error:
             # A change that was not stored is discarded.
             chat.state.last_request = last_request
-            refused = isinstance(error, InputError | RemoteProtocolError)
-            self._stale = not refused or bool(journal) or _memory_state(chat) != before
+            is_bad_input = isinstance(error, InputError | RemoteProtocolError)
+            self._stale = not is_bad_input or bool(journal) or _memory_state(chat) != before
             chat.state.request = before[0]
             raise
         finally:
@@ -371,7 +377,7 @@ class StoredConversation:
         return done
 
     def _acquire_lease(self, chat: Conversation, ends: ToolCall | str | None, *, flush_results: bool) -> None:
-        """Acquires or renews the lease; on the first write, completes the calls that another process left open.
+        """Acquires or renews the lease; on the first write, completes the calls that another process left pending.
 
         Stored results of those calls enter the history; calls without one are recorded as interrupted.
         """
@@ -382,9 +388,9 @@ class StoredConversation:
             self._has_lease = self._calls_left_open = True
         if not self._calls_left_open and not (flush_results and self._state.recorded_results):
             return
-        ending = chat.state.find_call(ends).id if ends is not None else None
+        ending_id = chat.state.find_call(ends).id if ends is not None else None
         for call in chat.pending:
-            if call.id == ending:
+            if call.id == ending_id:
                 continue
             if call.id in self._state.recorded_results:
                 chat.state.history.add(self._state.recorded_results[call.id])
@@ -409,7 +415,7 @@ class StoredConversation:
         """The events for messages that entered the history; a result that is stored already is only published."""
         events: list[Event] = []
         for message in journal:
-            call_id = self._known_call_id(message)
+            call_id = self._recorded_call_id(message)
             last = events[-1] if events else None
             if message is None:
                 events.append(self._sent_event(synthetic_calls))
@@ -421,7 +427,7 @@ class StoredConversation:
                 events.append(ResultPublished((call_id,)))
         return events
 
-    def _known_call_id(self, message: Message | None) -> str | None:
+    def _recorded_call_id(self, message: Message | None) -> str | None:
         """The call id if this message is a stored result, else None."""
         responses = responses_of(message) if message is not None and message.speaker == "tool" else []
         call_id = responses[0].call_id if len(responses) == 1 else ""
@@ -467,7 +473,7 @@ def _with_usage(events: list[Event], reply: Reply) -> Sequence[Event]:
 
 
 def _conversation_events(chat: Conversation) -> list[Event]:
-    """The events of a whole conversation: settings, messages, and the state that these do not show."""
+    """The events of a whole conversation: settings, messages, and state that can't be derived from the messages."""
     history = chat.state.history
     events: list[Event] = [SettingsChanged.from_request(chat.state.request), *map(_message_event, history.messages)]
     if any(entry.sent for entry in history.ledger.values()):

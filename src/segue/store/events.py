@@ -1,8 +1,8 @@
 """The events of a stored conversation, and their JSON form.
 
-Invariants: an event holds conversation content only (no HTTP headers, no API keys, no clock). Unknown content is
-preserved: an event of an unknown kind is decoded as `Unknown`, unknown fields are kept in `extra`, and both are encoded
-again unchanged. The stored kind is the struct's tag, which never changes.
+Invariants: an event holds conversation content only, without HTTP headers, API keys and times. Unknown content is
+preserved: an event of an unknown kind is decoded as `UnknownEvent`, unknown fields are kept in `extra`, and both are
+encoded again unchanged. The stored kind is the struct's tag, which never changes.
 """
 
 from __future__ import annotations
@@ -100,14 +100,17 @@ class MessageAdded(Struct, frozen=True, gc=False, tag="said"):
 
 
 class CallCompleted(Struct, frozen=True, gc=False, tag="completed"):
-    """A tool call has its result, successful or not: a tool message that holds the response."""
+    """A tool call has a result, successful or not. `message` is the tool message with that result."""
 
     message: Message
     extra: Mapping[str, Any] | None = None
 
 
 class ResultRecorded(Struct, frozen=True, gc=False, tag="known"):
-    """A tool result, stored as soon as it is available; it enters the history with `ResultPublished`."""
+    """A tool result that is stored but not in the history yet; `ResultPublished` adds it to the history.
+
+    Results enter the history in call order, so a result may have to wait for those of earlier calls.
+    """
 
     message: Message
     extra: Mapping[str, Any] | None = None
@@ -121,14 +124,14 @@ class ResultPublished(Struct, frozen=True, gc=False, tag="published"):
 
 
 class CallCancelled(Struct, frozen=True, gc=False, tag="cancelled"):
-    """A tool call was cancelled or interrupted: a tool message with that outcome."""
+    """A tool call was cancelled or interrupted. `message` is the tool message with that outcome."""
 
     message: Message
     extra: Mapping[str, Any] | None = None
 
 
 class Sent(Struct, frozen=True, gc=False, tag="sent"):
-    """The history so far was sent to a model. `made_up` are the calls that were given synthetic results."""
+    """The history so far was sent to a model. `made_up` are the ids of the calls that got synthetic results."""
 
     target: str
     model: str | None = None
@@ -147,7 +150,7 @@ class Pin(Struct, frozen=True, gc=False):
 
     @classmethod
     def for_message(cls, messages: Sequence[Message], message: Message) -> Pin:
-        return cls(next(place for place, held in enumerate(messages) if held is message), message_digest(message))
+        return cls(next(place for place, other in enumerate(messages) if other is message), message_digest(message))
 
     def find(self, messages: Sequence[Message]) -> Message | None:
         """Finds the pinned message; None if it was created by a compression that was undone."""
@@ -157,10 +160,10 @@ class Pin(Struct, frozen=True, gc=False):
 
 
 class Restored(Struct, frozen=True, gc=False, tag="recalled"):
-    """State that the messages do not show: of a conversation that was imported, and its pins.
+    """State that can't be derived from the messages: of a conversation that already had messages, or a new pin.
 
-    `turns` is the number of live turns, `ledger` the interactions whose state the messages do not show, `tokens` an
-    encoded `TokenEstimator` of how providers count tokens.
+    `turns` is the number of turns that were not imported, `ledger` the interactions that can't be derived from the
+    messages, `tokens` an encoded `TokenEstimator`, `pins` the messages that were pinned.
     """
 
     turns: int = 0
@@ -178,9 +181,9 @@ class ReplyBroken(Struct, frozen=True, gc=False, tag="broke"):
 
 
 class CompressionApplied(Struct, frozen=True, gc=False, tag="compressed"):
-    """The history after a compression: ranges of the old messages (`kept`, start and stop) and `replaced` messages.
+    """The history was compressed. `kept` are ranges (start, stop) of the old messages, `replaced` are new messages.
 
-    A replaced message is stored with its index in the new list; the kept ones fill the other places in order.
+    A new message is stored with its index in the new history; the kept messages fill the other positions in order.
     """
 
     strategy: str
@@ -340,37 +343,37 @@ def decode_event(data: bytes | str) -> Event:
     if kind not in _EVENT_TYPES:
         return UnknownEvent(kind, fields)
     struct = _EVENT_TYPES[kind]
-    known = {name: fields.pop(name) for name in struct.__struct_fields__ if name != "extra" and name in fields}
+    values = {name: fields.pop(name) for name in struct.__struct_fields__ if name != "extra" and name in fields}
     try:
-        return cast("Event", struct(**_decode_fields(struct, kind, known), extra=fields or None))
+        return cast("Event", struct(**_decode_fields(struct, kind, values), extra=fields or None))
     except (TypeError, ValueError) as error:
         raise InputError(f"not a stored event of the kind {kind!r}: {error}") from None
 
 
-def _decode_fields(struct: type[Struct], kind: str, known: dict[str, Any]) -> dict[str, Any]:
-    """Decodes the JSON values of an event's known fields."""
+def _decode_fields(struct: type[Struct], kind: str, values: dict[str, Any]) -> dict[str, Any]:
+    """Decodes the JSON values of an event's fields."""
     match kind:
         case "said" | "completed" | "known" | "cancelled":
-            known["message"] = decode_message(known.get("message"), "message")
-            if known.get("usage") is not None:
-                known["usage"] = msgspec.convert(known["usage"], warm_type(Usage))
-            return known
+            values["message"] = decode_message(values.get("message"), "message")
+            if values.get("usage") is not None:
+                values["usage"] = msgspec.convert(values["usage"], warm_type(Usage))
+            return values
         case "recalled":
-            entries = enumerate(known.pop("ledger", ()))
-            known["ledger"] = tuple(decode_interaction(entry, f"ledger[{at}]") for at, entry in entries)
-            known["pins"] = msgspec.convert(known.pop("pins", ()), tuple[Pin, ...])
-            return known
+            entries = enumerate(values.pop("ledger", ()))
+            values["ledger"] = tuple(decode_interaction(entry, f"ledger[{at}]") for at, entry in entries)
+            values["pins"] = msgspec.convert(values.pop("pins", ()), tuple[Pin, ...])
+            return values
         case "broke":
-            return {"reply": decode_reply(known.get("reply"), "reply")}
+            return {"reply": decode_reply(values.get("reply"), "reply")}
         case "opened":
-            beside = known.pop("beside", None)
-            request = decode_request(known)
+            beside = values.pop("beside", None)
+            request = decode_request(values)
             plain = {name: getattr(request, name) for name in ("system", "tools", "options", "model", "continues")}
             return {**plain, "native": request.native, "beside": beside}
         case "compressed":
-            replaced = enumerate(known.pop("replaced", ()))
-            known["replaced"] = tuple((at, decode_message(new, f"replaced[{i}][1]")) for i, (at, new) in replaced)
-            known["kept"] = msgspec.convert(known.pop("kept", ()), tuple[tuple[int, int], ...])
-            return known
+            replaced = enumerate(values.pop("replaced", ()))
+            values["replaced"] = tuple((at, decode_message(new, f"replaced[{i}][1]")) for i, (at, new) in replaced)
+            values["kept"] = msgspec.convert(values.pop("kept", ()), tuple[tuple[int, int], ...])
+            return values
         case _:
-            return {field: getattr(msgspec.convert(known, warm_type(struct)), field) for field in known}
+            return {field: getattr(msgspec.convert(values, warm_type(struct)), field) for field in values}

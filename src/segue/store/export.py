@@ -1,6 +1,7 @@
 """Export and import of a conversation: all of its events in one JSON value.
 
-Event number 7 is the seventh of the list, so references by number stay valid. Each event has its time as `at`.
+The list of events is complete and in order, so that events that refer to another event by number stay valid. `at` is
+the time of an event.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class DecodedExport(Struct, frozen=True):
 
 
 def load_events(envelope: dict[str, Any]) -> DecodedExport:
-    """Decodes what `dump_events` wrote, also versions without times. `InputError` if the events can't be replayed."""
+    """Decodes an export, also one without times. `InputError` if the events can't be replayed."""
     if envelope.get("segue") != VERSION:
         version = envelope.get("segue")
         raise InputError(f"unknown export version {version!r}; this segue reads version {VERSION}", path="segue")
@@ -99,11 +100,11 @@ def save_events(
 
 def fill_times(at: Sequence[int | None], count: int) -> list[int] | None:
     """Returns `count` times; a missing time is that of the event before it. None if no time is given at all."""
-    known = next((time for time in at if time is not None), None)
-    if known is None:
+    current = next((time for time in at if time is not None), None)
+    if current is None:
         return None
     times: list[int] = []
     for time in (*at, *[None] * (count - len(at))):
-        known = time if time is not None else known
-        times.append(known)
+        current = time if time is not None else current
+        times.append(current)
     return times

@@ -1,7 +1,7 @@
-"""Lease owners: a name for this process, and whether the process of a given name still runs.
+"""Names of lease owners: a new name for this process, and whether the process with a given name has ended.
 
-The name is `host:pid:scope-start:random`. `scope` identifies the boot and the PID namespace, `start` the start time of
-the process: so a reused PID is another process, and a process in another container is never taken for ended.
+A name is `host:pid:scope-start:random`. `scope` identifies the boot and the PID namespace, so a process in another
+container never counts as ended; `start` is the start time of the process, so a reused PID counts as another process.
 """
 
 from __future__ import annotations

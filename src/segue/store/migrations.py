@@ -4,8 +4,8 @@ A released migration is never edited: a schema change adds a new one, and a data
 `tests/store/frozen`. The schema version is the number of the last migration. A database with a higher version is
 rejected, one with a lower version is migrated in a single transaction.
 
-The tables are the same in both engines, except the full-text index: `search` is FTS5 in SQLite, with the event's id ×
-4096 + the part number as key, and a `tsvector` with a GIN index in PostgreSQL.
+The tables are the same in both engines, except `search`, the full-text index. In SQLite it is an FTS5 table with the
+key event id × 4096 + part number; in PostgreSQL it has a `tsvector` column with a GIN index.
 """
 
 from __future__ import annotations

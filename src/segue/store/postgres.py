@@ -1,4 +1,4 @@
-"""The store on a PostgreSQL server, for use from several machines: the extra `postgres`.
+"""`PostgresStore`: a store on a PostgreSQL server, for use from several machines (extra `postgres`).
 
 All tables are in one schema of the database, `segue`. Connections come from a pool; times of leases and events come
 from the server's clock, so that all machines agree.
@@ -46,7 +46,10 @@ class _Connection:
 
 
 class PostgresStore(SqlStore):
-    """Conversations on a server. `clock` replaces the server's clock; `timeout` is the wait for a connection."""
+    """A store on a PostgreSQL server. `clock` returns microseconds since 1970 and replaces the server's clock.
+
+    `timeout` is the maximum wait in seconds for a connection, and for a lock.
+    """
 
     LOCK_CLAUSE = " FOR UPDATE"
 
@@ -87,8 +90,8 @@ class PostgresStore(SqlStore):
         return now
 
     def _allocate_event_ids(self, session: SqlSession, count: int) -> list[int]:
-        found = session.run("SELECT nextval(?) FROM generate_series(1, ?)", f"{self._schema}.event_ids", count)
-        return sorted(id for (id,) in found)
+        rows = session.run("SELECT nextval(?) FROM generate_series(1, ?)", f"{self._schema}.event_ids", count)
+        return sorted(id for (id,) in rows)
 
     def _add_to_index(self, session: SqlSession, parts: Sequence[tuple[int, int, str]]) -> None:
         session.many(
@@ -117,11 +120,11 @@ class PostgresStore(SqlStore):
     def _search_index(self, session: SqlSession, query: Query, limit: int) -> list[int]:
         # Tokens consist of letters and digits only, so nothing needs to be escaped.
         phrases = (" <-> ".join([*(f"'{word}'" for word in phrase[:-1]), f"'{phrase[-1]}':*"]) for phrase in query)
-        found = session.run(
+        rows = session.run(
             "SELECT DISTINCT event FROM @search WHERE words @@ ?::tsquery ORDER BY event DESC LIMIT ?",
             *(" & ".join(f"({phrase})" for phrase in phrases), limit),
         )
-        return [id for (id,) in found]
+        return [id for (id,) in rows]
 
     def close(self) -> None:
         self._pool.close()

@@ -96,7 +96,7 @@ def display_location(url: str) -> str:
 
 
 def add_url_defaults(url: str) -> str:
-    """Adds connection timeouts to the URL where it does not set them."""
+    """Adds timeouts and the application name to the URL, where it does not set them."""
     defaults = {"connect_timeout": 10, "keepalives_idle": 30, "tcp_user_timeout": 30_000, "application_name": "segue"}
     settings = _parse_url(url)
     return make_conninfo(url, **{name: value for name, value in defaults.items() if name not in settings})

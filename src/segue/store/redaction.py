@@ -1,8 +1,8 @@
 """Removal of credentials from events before they are stored.
 
 Request bodies may hold credentials outside of the messages: the token of an MCP server, also in its URL, or headers for
-a hosted tool. To continue a stored conversation the user supplies them again. The text of messages and tool results is
-never changed.
+a hosted tool. They are removed, and have to be supplied again when the stored conversation is continued. The text of
+messages and tool results is never changed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def redact_event(kind: str, event: dict[str, Any]) -> dict[str, Any]:
 
 
 def find_secret_fields(request: Request, messages: Iterable[Message]) -> list[str]:
-    """The names of the fields that are not stored, so that the user knows what to supply again."""
+    """The names of the fields that are not stored because they hold credentials."""
     removed: list[str] = []
     settings = {"tools": request.tools, "native": request.native, "options": request.options, "beside": request.extra}
     for name, value in settings.items():

@@ -1,4 +1,7 @@
-"""Replay of events into a conversation: the same ids, turn keys and rendered bytes in every process."""
+"""Replay: rebuilding a conversation from its events.
+
+Invariant: every process gets the same ids, turn keys and rendered bytes.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ _LIVE_TURN_KEY = re.compile(r"turn-([0-9]{1,18})")
 
 
 class ReplayState(Struct):
-    """A conversation rebuilt from its events, and what the events record besides the messages."""
+    """A conversation rebuilt from its events, and the state that the events record besides its messages."""
 
     chat: Conversation
     seq: int = 0
@@ -52,11 +55,12 @@ class ReplayState(Struct):
     compressions: list[int] = []
     """The event numbers of the compressions in effect, latest last."""
     undone: list[int] = []
+    """The event numbers of the compressions that were undone."""
     turn_ends: dict[str, int] = {}
     """The number of each turn's last event before the next turn started, rewound turns included."""
     newest_turn: str | None = None
     broken_replies: int = 0
-    """How many replies were incomplete."""
+    """The number of incomplete replies."""
     recorded_results: dict[str, Message] = {}
     """Stored results that are not in the history yet, by call id."""
 
@@ -136,14 +140,14 @@ def result_call_id(message: Message) -> str:
 
 
 def publishable_results(history: History, known: Mapping[str, Message], turn: str) -> list[Message]:
-    """The stored results of this turn that can enter the history in call order: those before the first open call."""
-    found: list[Message] = []
+    """The results of this turn that can enter the history in call order: those before the first call without one."""
+    results: list[Message] = []
     for call in history.open_calls(turn):
         if call.id in known:
-            found.append(known[call.id])
+            results.append(known[call.id])
         elif call.kind != "hosted" and not call.broken:
             break
-    return found
+    return results
 
 
 def _apply_event(event: Event, state: ReplayState) -> None:

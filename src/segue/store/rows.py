@@ -47,7 +47,10 @@ _OPENING_LENGTH = 120
 
 
 class PreparedEvent(Struct, frozen=True):
-    """An event encoded for writing, before the transaction starts, to keep the transaction short."""
+    """An event encoded for writing, with the `parts` of its text for the search index.
+
+    Events are encoded before the transaction starts, to keep the transaction short.
+    """
 
     event: Event
     kind: str

@@ -1,7 +1,7 @@
 """Full-text search: the searchable text of events, tokenization, queries and snippets.
 
-Both engines index the tokens made here, so that they find the same events. A query word matches every word that begins
-with it; a word that consists of several tokens (`read_file`, 東京) is searched as a phrase.
+Both engines index the tokens that this module produces, so that they find the same events. A query word matches every
+word that begins with it; a word that consists of several tokens (`read_file`, 東京) is searched as a phrase.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MAX_PARTS = 4_096
 MAX_WORD_LENGTH = 64
 _CONTEXT_LENGTH = 60
 _SNIPPET_LENGTH = 160
-"""Longest part of a match that a snippet shows."""
+"""The maximum length of a snippet from the start of the first match."""
 
 # Scripts without spaces: each character is a token. In other scripts a token includes its combining marks.
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -89,9 +89,9 @@ def _as_text(value: object) -> str:
 
 def _tokenize(text: str) -> Iterator[tuple[str, int, int]]:
     """Yields the folded tokens of a text with their start and stop positions."""
-    for found in (_ASCII_WORD if text.isascii() else _WORD).finditer(text):
-        if word := _fold(found[0]):
-            yield word, found.start(), found.end()
+    for match in (_ASCII_WORD if text.isascii() else _WORD).finditer(text):
+        if word := _fold(match[0]):
+            yield word, match.start(), match.end()
 
 
 def _fold(word: str) -> str:
@@ -130,10 +130,10 @@ def parse_query(text: str) -> list[tuple[str, ...]]:
 
 def make_snippet(text: str, query: Iterable[tuple[str, ...]]) -> Snippet:
     """The excerpt of the text around the first match, on one line."""
-    found = _find_matches(text, list(query))
-    if not found:
+    matches = _find_matches(text, list(query))
+    if not matches:
         return Snippet(_one_line(text[: 2 * _CONTEXT_LENGTH]) + ("…" if len(text) > 2 * _CONTEXT_LENGTH else ""))
-    first = found[0]
+    first = matches[0]
     start = max(0, first[0] - _CONTEXT_LENGTH)
     end = min(len(text), first[1] + _CONTEXT_LENGTH, first[0] + _SNIPPET_LENGTH)
     if start and (space := text.find(" ", start, first[0])) >= 0:
@@ -142,7 +142,7 @@ def make_snippet(text: str, query: Iterable[tuple[str, ...]]) -> Snippet:
         end = space
     head = "…" if start else ""
     shift = len(head) - start
-    marks = tuple((left + shift, min(right, end) + shift) for left, right in found if start <= left < end)
+    marks = tuple((left + shift, min(right, end) + shift) for left, right in matches if start <= left < end)
     return Snippet(head + _one_line(text[start:end]) + ("…" if end < len(text) else ""), marks)
 
 
@@ -155,13 +155,17 @@ def _find_matches(text: str, query: list[tuple[str, ...]]) -> list[tuple[int, in
     words = list(_tokenize(text))
     prefixes = tuple(phrase[0] for phrase in query if len(phrase) == 1)
     phrases = [phrase for phrase in query if len(phrase) > 1]
-    found: list[tuple[int, int]] = []
+    matches: list[tuple[int, int]] = []
     for at, (word, start, end) in enumerate(words):
         if prefixes and word.startswith(prefixes):
-            found.append((start, end))
+            matches.append((start, end))
             continue
         for phrase in phrases:
-            here = [other for other, _, _ in words[at : at + len(phrase)]]
-            if len(here) == len(phrase) and tuple(here[:-1]) == phrase[:-1] and here[-1].startswith(phrase[-1]):
-                found.append((start, words[at + len(phrase) - 1][2]))
-    return found
+            following = [other for other, _, _ in words[at : at + len(phrase)]]
+            if (
+                len(following) == len(phrase)
+                and tuple(following[:-1]) == phrase[:-1]
+                and following[-1].startswith(phrase[-1])
+            ):
+                matches.append((start, words[at + len(phrase) - 1][2]))
+    return matches

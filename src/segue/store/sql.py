@@ -1,10 +1,10 @@
-"""The store operations that SQLite and PostgreSQL share.
+"""`SqlStore`: the store operations that SQLite and PostgreSQL share.
 
 SQL is written with `?` for values and `@` before table names; each engine translates that. An engine provides only its
 connections, transactions, clock, error translation and full-text index.
 
-A writer locks the conversation's row (in SQLite, the file) before it reads the last event number, until the commit: so
-a stale writer gets a `ConflictError`, and event numbers have no gaps.
+A writer locks the conversation's row (in SQLite, the file) before it reads the last event number, and holds the lock
+until the commit. So a writer with an outdated event number gets a `ConflictError`, and event numbers have no gaps.
 """
 
 from __future__ import annotations
@@ -56,6 +56,7 @@ class SqlStore(ConversationStore):
     """A store in an SQL database."""
 
     LOCK_CLAUSE: ClassVar[str] = ""
+    """SQL at the end of a SELECT that locks the row, if the engine needs it."""
 
     @abstractmethod
     def _write_session(self) -> AbstractContextManager[SqlSession]:
@@ -223,11 +224,11 @@ class SqlStore(ConversationStore):
     def delete(self, *conversations: str, owner: str | None = None) -> None:
         with self._write_session() as session:
             # Rows are locked in one order, so that two concurrent deletions can't deadlock.
-            found = [self._lock_row(session, conversation) for conversation in sorted(set(conversations))]
-            for number, summary in found:
-                if (held := self._current_lease(session, number, summary.id)) is not None and held.owner != owner:
-                    raise LeaseError(summary.id, held.owner, format_time(held.since), format_time(held.expires))
-            numbers = [number for number, _ in found]
+            locked = [self._lock_row(session, conversation) for conversation in sorted(set(conversations))]
+            for number, summary in locked:
+                if (lease := self._current_lease(session, number, summary.id)) is not None and lease.owner != owner:
+                    raise LeaseError(summary.id, lease.owner, format_time(lease.since), format_time(lease.expires))
+            numbers = [number for number, _ in locked]
             self._remove_from_index(session, numbers)
             for number in numbers:
                 session.run("DELETE FROM @leases WHERE conversation = ?", number)
@@ -368,8 +369,8 @@ class SqlStore(ConversationStore):
 
     def _current_lease(self, session: SqlSession, number: int, conversation: str) -> Lease | None:
         rows = session.run("SELECT owner, since, expires FROM @leases WHERE conversation = ?", number)
-        held = rows and rows[0][2] > self._now(session) and not has_ended(rows[0][0])
-        return Lease(conversation, *rows[0]) if held else None
+        is_held = rows and rows[0][2] > self._now(session) and not has_ended(rows[0][0])
+        return Lease(conversation, *rows[0]) if is_held else None
 
     # ------------------------------------------------------------------------------------------------------------- rows
 

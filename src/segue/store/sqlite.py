@@ -1,4 +1,4 @@
-"""The store in one SQLite file: the default engine, with Python's `sqlite3`.
+"""`SqliteStore`: a store in one SQLite file, with Python's `sqlite3`. The default engine.
 
 The write-ahead log (WAL) allows reads during a write; with `synchronous = FULL` a commit is on disk when it returns.
 One connection behind a lock serves all threads of a process.
@@ -62,7 +62,9 @@ class _Connection:
 
 
 class SqliteStore(SqlStore):
-    """Conversations in one file. `clock` returns microseconds since 1970; `timeout` is how long to wait for a writer.
+    """A store in one SQLite file. `clock` returns microseconds since 1970.
+
+    `timeout` is the maximum wait in seconds while another process writes.
 
     A read-only file can be read; writing to it raises a `StoreError` with the cause `readonly`.
     """
@@ -130,10 +132,10 @@ class SqliteStore(SqlStore):
 
     def _read_inode(self) -> tuple[int, int] | None:
         try:
-            found = self.path.stat()
+            status = self.path.stat()
         except OSError:
             return None
-        return found.st_dev, found.st_ino
+        return status.st_dev, status.st_ino
 
     @contextmanager
     def _read_session(self) -> Generator[SqlSession]:
@@ -180,8 +182,8 @@ class SqliteStore(SqlStore):
         )
 
     def _remove_from_index(self, session: SqlSession, numbers: Sequence[int]) -> None:
-        places = ", ".join("?" * len(numbers))
-        ids = session.run(f"SELECT id FROM @events WHERE conversation IN ({places}) ORDER BY id", *numbers)
+        placeholders = ", ".join("?" * len(numbers))
+        ids = session.run(f"SELECT id FROM @events WHERE conversation IN ({placeholders}) ORDER BY id", *numbers)
         ranges: list[list[int]] = []
         for (id,) in ids:
             # Consecutive ids are deleted as one range: each lookup in FTS5 is slow.
@@ -203,11 +205,11 @@ class SqliteStore(SqlStore):
 
     def _search_index(self, session: SqlSession, query: Query, limit: int) -> list[int]:
         match = " AND ".join(f'"{" ".join(phrase)}"*' for phrase in query)
-        found = session.run(
+        rows = session.run(
             f"SELECT DISTINCT rowid / {MAX_PARTS} FROM @search WHERE search MATCH ? ORDER BY rowid DESC LIMIT ?",
             *(match, limit),
         )
-        return [id for (id,) in found]
+        return [id for (id,) in rows]
 
     def close(self) -> None:
         with self._lock:

@@ -1,8 +1,8 @@
 """Checks of an SQLite file before it is opened for writing, and translation of SQLite's errors.
 
 Invariant: a damaged file, or one that is not a segue store, is rejected without changing a byte. So the file is checked
-first without locks (`immutable`), then read-only, and only then opened. Only SQLite opens it: closing a file drops all
-locks that the process holds on it.
+first without locks (`immutable`), then read-only, and only then opened for writing. The file is opened through SQLite
+only, because closing any other handle would drop the locks that this process holds on it.
 """
 
 from __future__ import annotations
@@ -75,9 +75,9 @@ def is_readonly(path: Path) -> bool:
 
 def open_readonly(path: Path, timeout: float) -> sqlite3.Connection:
     """Opens the file for reading. If it has no WAL or journal, nothing is written to it and none is created."""
-    how = "mode=ro" if any(_sidecar(path, suffix).exists() for suffix in ("-wal", "-journal")) else _IMMUTABLE
+    mode = "mode=ro" if any(_sidecar(path, suffix).exists() for suffix in ("-wal", "-journal")) else _IMMUTABLE
     connection = sqlite3.connect(
-        f"{path.as_uri()}?{how}", uri=True, timeout=timeout, isolation_level=None, check_same_thread=False
+        f"{path.as_uri()}?{mode}", uri=True, timeout=timeout, isolation_level=None, check_same_thread=False
     )
     try:
         [version] = connection.execute("PRAGMA user_version").fetchone()
@@ -100,16 +100,16 @@ def prepare_file(path: Path) -> bool:
         try:
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         except FileExistsError:
-            found = path.stat()
+            status = path.stat()
         else:
             _sync_folder(path.parent)
             return True
-        if not stat.S_ISREG(found.st_mode):
-            what = "a folder" if stat.S_ISDIR(found.st_mode) else "not a regular file"
-            raise StoreError(f"{path} is {what}; a conversation store is a file", cause="foreign")
-        if found.st_size == 0:
+        if not stat.S_ISREG(status.st_mode):
+            kind = "a folder" if stat.S_ISDIR(status.st_mode) else "not a regular file"
+            raise StoreError(f"{path} is {kind}; a conversation store is a file", cause="foreign")
+        if status.st_size == 0:
             path.chmod(0o600)
-        return found.st_size == 0
+        return status.st_size == 0
 
 
 def _make_folder(folder: Path) -> None:
@@ -134,16 +134,19 @@ def _sync_folder(folder: Path) -> None:
 
 
 def check_file(path: Path, timeout: float) -> None:
-    """Raises `StoreError` if the file is not a store, damaged, or too new. A new store may have no tables."""
+    """Raises `StoreError` if the file is not a store, is damaged, or has a newer schema version.
+
+    A store that was just created may have no tables.
+    """
     where = str(path)
     with translate_errors(where):
         if not os.access(path, os.R_OK):
             raise StoreError(f"{where} can't be read: permission denied", cause="refused")
-        found = _read_application_id(path)
-        if found not in (APPLICATION_ID, None):
-            whose = f"application id {found:#x}" if found else "no application id"
+        application_id = _read_application_id(path)
+        if application_id not in (APPLICATION_ID, None):
+            owner = f"application id {application_id:#x}" if application_id else "no application id"
             raise StoreError(
-                f"{where} is an SQLite file of another program ({whose}); nothing was changed", cause="foreign"
+                f"{where} is an SQLite file of another program ({owner}); nothing was changed", cause="foreign"
             )
         if _sidecar(path, "-journal").exists():
             return  # Left by a process that was killed while it created the file: SQLite has to roll back first.
@@ -156,8 +159,8 @@ def check_file(path: Path, timeout: float) -> None:
             _check_database(path, "mode=ro", timeout)
 
 
-def _check_database(path: Path, how: str, timeout: float) -> None:
-    with closing(sqlite3.connect(f"{path.as_uri()}?{how}", uri=True, timeout=timeout)) as connection:
+def _check_database(path: Path, mode: str, timeout: float) -> None:
+    with closing(sqlite3.connect(f"{path.as_uri()}?{mode}", uri=True, timeout=timeout)) as connection:
         [version] = connection.execute("PRAGMA user_version").fetchone()
         pending_migrations(version, str(path))
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}

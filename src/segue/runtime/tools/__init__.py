@@ -26,19 +26,20 @@ def standard_tools(
     get: Fetcher = fetch_with_stdlib,
     spawn: Spawn | None = None,
 ) -> list[Tool]:
-    """All built-in tools; `task` only with `spawn`, which runs a subagent.
+    """All built-in tools. `task` is included only if `spawn` is given, the function that runs a subagent.
 
-    Searches skip files that `permissions` deny to `read_file`.
+    `glob` and `grep` skip files that `permissions` deny to `read_file`. `environment` returns the environment variables
+    of shell commands, `get` fetches a URL for `fetch_url`.
     """
 
-    def hidden(tool: str, path: str) -> bool:
+    def is_denied(tool: str, path: str) -> bool:
         return permissions is not None and any(permissions.denies(name, path) for name in ("read_file", tool))
 
     tools = [
         read_file(),
         list_dir(),
-        glob(partial(hidden, "glob")),
-        grep(partial(hidden, "grep")),
+        glob(partial(is_denied, "glob")),
+        grep(partial(is_denied, "grep")),
         write_file(),
         edit_file(),
         shell(environment),

@@ -1,8 +1,8 @@
-"""`fetch_url`: a web page as text.
+"""The tool `fetch_url`, which returns a web page as text.
 
-Approval is for one host. A redirect to another host is reported to the model, which may call again with a new approval.
-Local and private network addresses need a rule with the exact URL; wildcards do not allow them. The connection is made
-to the same IP address that was checked.
+An approval is valid for one host. A redirect to another host is reported to the model, which may call again with a new
+approval. Local and private network addresses need a rule with the exact URL; wildcards do not match them. The
+connection is made to the IP address that was checked.
 """
 
 from __future__ import annotations
@@ -103,10 +103,10 @@ def split_host(url: str) -> tuple[str, int]:
 def lookup_host(host: str, port: int) -> tuple[str, ...]:
     """The IP addresses of a host."""
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
         raise ToolError(f"there is no host {host}, or its name can't be looked up now") from None
-    return tuple(dict.fromkeys(str(entry[4][0]) for entry in found))
+    return tuple(dict.fromkeys(str(entry[4][0]) for entry in entries))
 
 
 def is_private(address: str) -> bool:
@@ -185,20 +185,20 @@ async def fetch_with_stdlib(target: FetchTarget) -> FetchedPage:
         connection.close()
 
 
-async def _run(arguments: Arguments, context: Context, get: Fetcher, look_up: HostLookup) -> Result:
+async def _run(arguments: Arguments, context: Context, fetcher: Fetcher, look_up: HostLookup) -> Result:
     url = normalize_url(arguments["url"])
     original, approved_by = url, ""
     for _ in range(_MAX_REDIRECTS + 1):
         addresses = await asyncio.to_thread(look_up, *split_host(url))
-        question = _approval_request(url, addresses)
+        request = _approval_request(url, addresses)
         # Approval was given for the first URL; a redirect on the same host must not need a stricter rule.
-        if not approved_by and not context.is_granted(question):
+        if not approved_by and not context.is_granted(request):
             raise ToolError(f"{url} leads to another place than when it was asked about; repeat the call")
-        if approved_by and question.allowed_by not in ("pattern", approved_by):
+        if approved_by and request.allowed_by not in ("pattern", approved_by):
             return _redirect_result(url)
-        approved_by = question.allowed_by
+        approved_by = request.allowed_by
         context.progress(f"fetching {url}")
-        page = await _fetch_page(get, FetchTarget(url, addresses, timeout=context.time_limit or _TIMEOUT))
+        page = await _fetch_page(fetcher, FetchTarget(url, addresses, timeout=context.time_limit or _TIMEOUT))
         target = page.headers.get("location")
         if page.status not in (301, 302, 303, 307, 308) or not target:
             return _page_result(url, page, raw=arguments.get("raw", False))
@@ -213,10 +213,10 @@ def _redirect_result(url: str) -> Result:
     return Result(f"the page is elsewhere now: {url}\nTo read it, call fetch_url with that address.")
 
 
-async def _fetch_page(get: Fetcher, target: FetchTarget) -> FetchedPage:
+async def _fetch_page(fetcher: Fetcher, target: FetchTarget) -> FetchedPage:
     try:
         async with asyncio.timeout(target.timeout + 5):
-            return await get(target)
+            return await fetcher(target)
     except TimeoutError:
         raise ToolError(f"{target.url} did not answer within {target.timeout:g} seconds") from None
     except ssl.SSLError as error:
@@ -255,8 +255,8 @@ def _decode_page(page: FetchedPage) -> str | None:
     if charset is not None:
         with suppress(LookupError, UnicodeError):
             return page.body.decode(charset[1], "replace")
-    found = decode(page.body)
-    return None if found is None else found.text
+    decoded = decode(page.body)
+    return None if decoded is None else decoded.text
 
 
 def _fetch_approval(arguments: Arguments, folder: Path, look_up: HostLookup) -> ApprovalRequest:
@@ -265,7 +265,7 @@ def _fetch_approval(arguments: Arguments, folder: Path, look_up: HostLookup) -> 
 
 
 def fetch_url(get: Fetcher = fetch_with_stdlib, *, look_up: HostLookup = lookup_host) -> Tool:
-    """`get` fetches one URL without following redirects, and should connect to the given IP addresses."""
+    """Makes the tool. `get` fetches one URL without following redirects, from one of the given IP addresses."""
 
     async def run(arguments: Arguments, context: Context) -> Result:
         return await _run(arguments, context, get, look_up)

@@ -1,4 +1,4 @@
-"""`read_file` and `list_dir`."""
+"""The tools `read_file` and `list_dir`."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ def _run_read(arguments: Arguments, context: Context) -> Result | str:
         lines.pop()
     if not lines:
         return f"{place.display} is empty"
-    start, most = arguments.get("start_line", 1), arguments.get("lines", _DEFAULT_LINES)
+    start, count = arguments.get("start_line", 1), arguments.get("lines", _DEFAULT_LINES)
     if start > len(lines):
         raise ToolError(f"{place.display} has {len(lines):,} lines; line {start:,} is behind its end")
-    part = lines[start - 1 : start - 1 + most]
+    part = lines[start - 1 : start - 1 + count]
     notes = [note for note in (decoded.note,) if note]
     if len(part) < len(lines):
         after = start + len(part)
@@ -71,13 +71,13 @@ def _format_lines(lines: list[str], start: int, arguments: Arguments, notes: lis
 
 def _read_large(place: ResolvedPath, size: int, arguments: Arguments, context: Context) -> str:
     """Reads a range of lines of a file that is too large to load."""
-    start, most = arguments.get("start_line", 1), arguments.get("lines", _DEFAULT_LINES)
+    start, count = arguments.get("start_line", 1), arguments.get("lines", _DEFAULT_LINES)
     lines: list[str] = []
     with os.fdopen(open_file(place), "rb") as file:
         if b"\0" in file.peek(8192)[:8192]:
             raise ToolError(f"{place.display} is not a text: {describe_binary(file.peek(64))}, {format_size(size)}")
         number = 1
-        while number < start + most and not context.cancelled.is_set():
+        while number < start + count and not context.cancelled.is_set():
             line = file.readline(_MAX_WIDTH * 8)
             if not line:
                 break
@@ -135,15 +135,15 @@ def read_file() -> Tool:
 def _describe_entry(handle: int, name: str) -> tuple[bool, str]:
     """Whether the entry is a folder, and its line in the listing."""
     try:
-        found = os.stat(name, dir_fd=handle, follow_symlinks=False)
-        if stat.S_ISLNK(found.st_mode):
+        status = os.stat(name, dir_fd=handle, follow_symlinks=False)
+        if stat.S_ISLNK(status.st_mode):
             return False, f"{name} -> {os.readlink(name, dir_fd=handle)}"
     except OSError:
         return False, f"{name} (can't be looked at)"
-    if stat.S_ISDIR(found.st_mode):
+    if stat.S_ISDIR(status.st_mode):
         return True, f"{name}/"
-    if stat.S_ISREG(found.st_mode):
-        return False, f"{name} ({format_size(found.st_size)})"
+    if stat.S_ISREG(status.st_mode):
+        return False, f"{name} ({format_size(status.st_size)})"
     return False, f"{name} (not a regular file)"
 
 

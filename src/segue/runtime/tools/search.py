@@ -1,4 +1,4 @@
-"""`glob` and `grep`: searching files by name and by content."""
+"""The tools `glob` and `grep`, which search files by name and by content."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _display_below(place: ResolvedPath, path: str) -> str:
 # ----------------------------------------------------------------------------------------------------------------- glob
 
 
-def _run_glob(arguments: Arguments, context: Context, hidden: IsHidden) -> str:
+def _run_glob(arguments: Arguments, context: Context, is_denied: IsHidden) -> str:
     place = resolve(arguments.get("path") or ".", context.folder)
     check_access(context, "glob", place)
     text: str = arguments["pattern"].removeprefix("./")
@@ -50,19 +50,19 @@ def _run_glob(arguments: Arguments, context: Context, hidden: IsHidden) -> str:
         raise ToolError("the pattern is relative to path; give the folder there and not in the pattern")
     pattern = path_pattern(text if "/" in text else f"**/{text}")
     limit = arguments.get("limit", _DEFAULT_FILES)
-    found: list[str] = []
-    everything = arguments.get("ignored", False)
-    for entry in walk(place, everything=everything, stop=context.cancelled.is_set):
-        if pattern.matches(entry.path) and not hidden(_display_below(place, entry.path)):
-            if len(found) == limit:
+    paths: list[str] = []
+    include_ignored = arguments.get("ignored", False)
+    for entry in walk(place, everything=include_ignored, stop=context.cancelled.is_set):
+        if pattern.matches(entry.path) and not is_denied(_display_below(place, entry.path)):
+            if len(paths) == limit:
                 return replace_surrogates(
-                    "\n".join([*found, f"[the first {limit:,}; there are more, so narrow the pattern]"])
+                    "\n".join([*paths, f"[the first {limit:,}; there are more, so narrow the pattern]"])
                 )
-            found.append(_display_below(place, entry.path) + ("/" if entry.is_folder else ""))
-    if not found:
-        ignored = "" if everything else " (files that git ignores were left out)"
+            paths.append(_display_below(place, entry.path) + ("/" if entry.is_folder else ""))
+    if not paths:
+        ignored = "" if include_ignored else " (files that git ignores were left out)"
         return f"nothing fits {text} in {place.display}{ignored}"
-    return replace_surrogates("\n".join(found))
+    return replace_surrogates("\n".join(paths))
 
 
 def glob(hidden: IsHidden = lambda path: False) -> Tool:
@@ -117,7 +117,7 @@ class _Search:
         self.remaining: int = arguments.get("limit", _DEFAULT_MATCHES)
         self.has_more = False
         self.skipped: Counter[str] = Counter()
-        self.found: list[str] = []
+        self.lines: list[str] = []
 
     def search_text(self, display_path: str, data: bytes) -> None:
         decoded = decode(data)
@@ -136,7 +136,7 @@ class _Search:
     def _add(self, line: str) -> None:
         if self.remaining:
             self.remaining -= 1
-            self.found.append(line)
+            self.lines.append(line)
         else:
             self.has_more = True
 
@@ -150,12 +150,12 @@ class _Search:
         last = -1
         for match in matches:
             start = max(match - self.context_lines, last + 1)
-            if self.context_lines and self.found and start > last + 1:
-                self.found.append("--")
+            if self.context_lines and self.lines and start > last + 1:
+                self.lines.append("--")
             end = min(match + self.context_lines + 1, len(lines))
             for at in range(start, end):
                 mark = ":" if at in chosen else "-"
-                self.found.append(f"{display_path}{mark}{at + 1}{mark}{_shorten(lines[at])}")
+                self.lines.append(f"{display_path}{mark}{at + 1}{mark}{_shorten(lines[at])}")
             last = max(last, end - 1)
 
 
@@ -171,21 +171,21 @@ def _read_content(entry: Entry) -> bytes | str:
     except OSError as error:
         return _LINK if error.errno == errno.ELOOP else _UNREADABLE
     with os.fdopen(handle, "rb") as file:
-        found = os.fstat(file.fileno())
-        if not stat.S_ISREG(found.st_mode):
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
             return _IRREGULAR
-        if found.st_size > _MAX_FILE_SIZE:
+        if status.st_size > _MAX_FILE_SIZE:
             return _TOO_LARGE
         return file.read(_MAX_FILE_SIZE)
 
 
-def _run_grep(arguments: Arguments, context: Context, hidden: IsHidden) -> str:
+def _run_grep(arguments: Arguments, context: Context, is_denied: IsHidden) -> str:
     place = resolve(arguments.get("path") or ".", context.folder)
     check_access(context, "grep", place)
     search = _Search(arguments)
     if place.path.is_dir():
-        _search_tree(search, place, arguments, context, hidden)
-    elif hidden(place.display):
+        _search_tree(search, place, arguments, context, is_denied)
+    elif is_denied(place.display):
         raise ToolError(f"a rule forbids to read {place.display}")
     else:
         with os.fdopen(open_file(place), "rb") as file:
@@ -194,13 +194,13 @@ def _run_grep(arguments: Arguments, context: Context, hidden: IsHidden) -> str:
     if search.has_more:
         notes.append("there are more matches; narrow the pattern or the path")
     notes += [f"{_format_file_count(count)} {why}" for why, count in search.skipped.items()]
-    if not search.found:
+    if not search.lines:
         notes.insert(0, f"nothing fits in {place.display}")
-    return replace_surrogates("\n".join([*search.found, *(f"[{note}]" for note in notes)]))
+    return replace_surrogates("\n".join([*search.lines, *(f"[{note}]" for note in notes)]))
 
 
 def _search_tree(
-    search: _Search, place: ResolvedPath, arguments: Arguments, context: Context, hidden: IsHidden
+    search: _Search, place: ResolvedPath, arguments: Arguments, context: Context, is_denied: IsHidden
 ) -> None:
     file_glob = arguments.get("glob")
     names = path_pattern(file_glob if "/" in file_glob else f"**/{file_glob}") if file_glob else None
@@ -210,7 +210,7 @@ def _search_tree(
         if context.cancelled.is_set() or search.has_more:
             return
         display_path = _display_below(place, entry.path)
-        if hidden(display_path):
+        if is_denied(display_path):
             search.skipped[_DENIED] += 1
             continue
         data = _read_content(entry)

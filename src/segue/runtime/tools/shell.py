@@ -1,4 +1,4 @@
-"""`shell`: runs a command in its own process group, which is ended as a whole."""
+"""The tool `shell`, which runs a command in its own process group and ends the whole group with it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _NONINTERACTIVE_ENV = {"PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT"
 
 
 class _OutputBuffer:
-    """The output of a command: its beginning and end, of limited size."""
+    """Buffers the beginning and the end of a command's output, each up to a limit."""
 
     def __init__(self, on_progress: Callable[[str], None]) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -211,7 +211,7 @@ def _approval_request(arguments: Arguments, folder: Path) -> ApprovalRequest:
 
 
 def shell(environment: Callable[[], Mapping[str, str]] = child_environment) -> Tool:
-    """`environment` returns the environment variables of a command."""
+    """Makes the tool. `environment` returns the environment variables of a command."""
 
     async def run(arguments: Arguments, context: Context) -> Result:
         return await _run(arguments, context, environment)

@@ -1,7 +1,7 @@
 """Parsing of shell commands for permission rules.
 
-Only simple commands can be matched by their text. The parser supports less than a shell, on purpose: if it is not sure,
-it returns no parts, and the command has to be approved as a whole.
+Only simple commands can be matched by a glob. The parser deliberately supports less syntax than a shell: for anything
+else it returns no parts, and the command has to be approved as a whole.
 """
 
 from __future__ import annotations
@@ -93,18 +93,18 @@ def split_simple_commands(text: str) -> tuple[str, ...] | None:
         part.append(letter)
         at += 1
     parts.append("".join(part))
-    found = tuple(command for command in (part.strip() for part in parts) if command)
-    if quote or not found or any(_first_token(command) in _RESERVED for command in found):
+    commands = tuple(command for command in (part.strip() for part in parts) if command)
+    if quote or not commands or any(_first_token(command) in _RESERVED for command in commands):
         return None
-    return found
+    return commands
 
 
 def _redirect_length(text: str, at: int, part: list[str]) -> int:
     """The length of a harmless redirection at this position, or 0."""
     if part and not part[-1].isspace() and text[at].isdigit():
         return 0
-    found = _HARMLESS.match(text, at)
-    return len(found[0]) if found else 0
+    match = _HARMLESS.match(text, at)
+    return len(match[0]) if match else 0
 
 
 def _is_in_word(text: str, at: int) -> bool:
@@ -134,15 +134,15 @@ def find_risky_options(command: str) -> tuple[str, ...]:
         return (command,)
     # Nothing is expanded within single quotes. With double quotes the single quotes can't be found this way.
     raw = command if '"' in command else _SINGLE_QUOTED.sub("''", command)
-    found = [word for word in raw.split() if _may_become_option(word)]
+    options = [word for word in raw.split() if _may_become_option(word)]
     program = words[0].rpartition("/")[2] if words else ""
     for word in words[1:]:
         name = word.partition("=")[0]
         if (word.startswith("--") and _is_risky_long(name[2:])) or (
             word.startswith("-") and not word.startswith("--") and _is_risky_short(program, name[1:])
         ):
-            found.append(name)
-    return tuple(found)
+            options.append(name)
+    return tuple(options)
 
 
 def _may_become_option(word: str) -> bool:
@@ -150,10 +150,8 @@ def _may_become_option(word: str) -> bool:
     bare = _VARIABLE.sub("$", word).lstrip("\"'\\")
     if "$" in bare and ("-" in bare or "{" in bare):
         return True
-    begins = bare[:1]
-    return (
-        (begins in ("{", "[") and "-" in bare) or (begins == "?" and len(bare) > 1) or (begins == "-" and "{" in bare)
-    )
+    first = bare[:1]
+    return (first in ("{", "[") and "-" in bare) or (first == "?" and len(bare) > 1) or (first == "-" and "{" in bare)
 
 
 def _is_risky_long(name: str) -> bool:
@@ -176,16 +174,16 @@ def _is_risky_short(program: str, name: str) -> bool:
 
 def find_commands(text: str) -> tuple[str, ...]:
     """Everything in a text that may be a command, in all forms a deny rule may use; false positives are accepted."""
-    found: dict[str, None] = {}
+    commands: dict[str, None] = {}
     for part in _SEPARATORS.split(text):
         words = part.split()
         with suppress(ValueError):
             words = shlex.split(part)
         while words:
-            found[" ".join(words)] = None
+            commands[" ".join(words)] = None
             base = words[0].rpartition("/")[2]
-            found[" ".join([base, *words[1:]])] = None
+            commands[" ".join([base, *words[1:]])] = None
             if not (base in _PREFIXES or words[0].startswith("-") or _ASSIGNMENT.fullmatch(words[0])):
                 break
             words = words[1:]
-    return tuple(found)
+    return tuple(commands)

@@ -1,4 +1,4 @@
-"""`task`: runs a subagent, whose answer is the result."""
+"""The tool `task`, which runs a subagent and returns its answer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TIMEOUT = 3600.0
 
 
 class TaskOrder(Struct, frozen=True):
-    """A task for a subagent. Default model: that of the session; default tools: all except `task`."""
+    """A task for a subagent. By default it uses the route of the session, and all tools except `task`."""
 
     description: str
     prompt: str
@@ -31,7 +31,7 @@ RequestApproval: TypeAlias = Callable[[str], ApprovalRequest | None]
 
 
 def task(spawn: Spawn, request_approval: RequestApproval = lambda model: None) -> Tool:
-    def question(arguments: Arguments, folder: Path) -> ApprovalRequest | None:
+    def approval_request(arguments: Arguments, folder: Path) -> ApprovalRequest | None:
         model = arguments.get("model")
         return None if model is None else request_approval(model)
 
@@ -74,7 +74,7 @@ def task(spawn: Spawn, request_approval: RequestApproval = lambda model: None) -
         blocking=False,
         timeout=_TIMEOUT,
         timing="own",
-        approval_request=question,
+        approval_request=approval_request,
         summarize=_summarize,
     )
 

@@ -1,7 +1,7 @@
-"""`todo`: the model's task list.
+"""The tool `todo`, the model's to-do list.
 
-Each call gives the whole list, and its result repeats it: there is no state besides the conversation, so a resumed
-conversation has its list.
+The arguments of a call are the whole list, and its result repeats the list. There is no other state, so a resumed
+conversation still has its list.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Item(Struct, frozen=True):
 
 def parse_list(result: str) -> tuple[Item, ...]:
     """Parses the list from the result of a call."""
-    found = (_LINE.fullmatch(line) for line in result.split("\n"))
-    return tuple(Item(line[2], _STATES[line[1]]) for line in found if line)
+    matches = (_LINE.fullmatch(line) for line in result.split("\n"))
+    return tuple(Item(match[2], _STATES[match[1]]) for match in matches if match)
 
 
 def _run(arguments: Arguments, context: Context) -> str:

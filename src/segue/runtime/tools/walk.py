@@ -1,4 +1,4 @@
-"""Walking a folder tree without leaving it: links are not followed, and files that git ignores are skipped."""
+"""`walk`: the files below a folder. Links are not followed, and files that git ignores are skipped."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _read_gitignore(handle: int, base: str) -> list[_IgnoreRule]:
         if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
             return []
         text = opened.read(_MAX_IGNORE_FILE).decode("utf-8", "replace")
-    found: list[_IgnoreRule] = []
+    rules: list[_IgnoreRule] = []
     for line in text.splitlines():
         line = line.rstrip()
         if not line or line.startswith("#"):
@@ -68,8 +68,8 @@ def _read_gitignore(handle: int, base: str) -> list[_IgnoreRule]:
         line = line.rstrip("/")
         glob = line.lstrip("/") if "/" in line else f"**/{line}"
         with suppress(ToolError):
-            found.append(_IgnoreRule(base, Pattern(glob_to_regex(glob)), folders, negated))
-    return found
+            rules.append(_IgnoreRule(base, Pattern(glob_to_regex(glob)), folders, negated))
+    return rules
 
 
 def _is_ignored(path: str, folder: bool, rules: list[_IgnoreRule]) -> bool:
@@ -80,7 +80,10 @@ def _is_ignored(path: str, folder: bool, rules: list[_IgnoreRule]) -> bool:
 def walk(
     place: ResolvedPath, *, everything: bool = False, stop: Callable[[], bool] = lambda: False
 ) -> Generator[Entry]:
-    """Yields everything below a folder, sorted by name. The handle of an entry is open until the next one."""
+    """Yields the files and folders below a folder, sorted by name; with `everything` also those that git ignores.
+
+    The handle of an entry is valid until the next entry. The walk ends when `stop` returns true.
+    """
     handle = open_folder(place)
     try:
         yield from _walk_folder(handle, everything, stop)
@@ -88,25 +91,25 @@ def walk(
         os.close(handle)
 
 
-def _walk_folder(top: int, everything: bool, stop: Callable[[], bool]) -> Iterator[Entry]:
+def _walk_folder(top: int, include_ignored: bool, is_cancelled: Callable[[], bool]) -> Iterator[Entry]:
     rules: dict[str, list[_IgnoreRule]] = {}
     # `fwalk` opens folders by handle, so a folder that is replaced by a link meanwhile is not entered.
     for root, folders, files, handle in os.fwalk(".", dir_fd=top):
-        if stop():
+        if is_cancelled():
             return
         base = root[2:]
         above = rules.get(str(PurePosixPath(base).parent) if "/" in base else "", []) if base else []
-        here = above if everything else above + _read_gitignore(handle, base)
+        here = above if include_ignored else above + _read_gitignore(handle, base)
         rules[base] = here
         folders.sort()
         kept: list[str] = []
         for name in folders:
             path = f"{base}/{name}" if base else name
-            if everything or not (name in _SKIPPED or _is_ignored(path, True, here)):
+            if include_ignored or not (name in _SKIPPED or _is_ignored(path, True, here)):
                 kept.append(name)
                 yield Entry(path, name, handle, True)
         folders[:] = kept
         for name in sorted(files):
             path = f"{base}/{name}" if base else name
-            if everything or not _is_ignored(path, False, here):
+            if include_ignored or not _is_ignored(path, False, here):
                 yield Entry(path, name, handle, False)

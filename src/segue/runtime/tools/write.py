@@ -1,4 +1,4 @@
-"""`write_file` and `edit_file`: files are replaced atomically."""
+"""The tools `write_file` and `edit_file`, which replace files atomically."""
 
 from __future__ import annotations
 
@@ -139,12 +139,12 @@ def _apply_edit(place: ResolvedPath, text: str, arguments: Arguments) -> tuple[s
 
 
 def _find_lines(text: str, part: str) -> list[int]:
-    found: list[int] = []
+    numbers: list[int] = []
     at = text.find(part)
-    while at >= 0 and len(found) < 50:
-        found.append(text.count("\n", 0, at) + 1)
+    while at >= 0 and len(numbers) < 50:
+        numbers.append(text.count("\n", 0, at) + 1)
         at = text.find(part, at + len(part))
-    return found
+    return numbers
 
 
 def _describe_near_miss(text: str, old: str) -> str:
@@ -198,7 +198,7 @@ def _edit_approval(arguments: Arguments, folder: Path) -> ApprovalRequest:
         [f"-{line}" for line in arguments["old_string"].splitlines()]
         + [f"+{line}" for line in arguments["new_string"].splitlines()]
     )
-    # The content of a file outside the folder is not read before approval, not even for the approval.
+    # A file outside the folder is not read before approval, not even to show the diff.
     if place.is_inside:
         try:
             before = _read_text(place).text
