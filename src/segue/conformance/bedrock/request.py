@@ -1,4 +1,4 @@
-"""A Converse body parsed for its rules: messages, blocks, merged turns, and mismatches with the service model.
+"""A Converse body parsed for its rules: messages, merged messages, blocks, mismatches with the service model.
 
 The type of a block is its only member (`toolUse`). Parsing never fails: malformed values are reported as problems.
 """
@@ -95,15 +95,15 @@ def _parse_messages(entries: object) -> Iterator[Message]:
         yield Message(index, text_or_empty(data.get("role")), content, blocks)
 
 
-def _merge_turns(messages: Sequence[Message]) -> list[Turn]:
-    turns: list[Turn] = []
+def _merge_messages(messages: Sequence[Message]) -> list[Turn]:
+    merged: list[Turn] = []
     for message in messages:
         if message.role == "system":
             continue
-        if not turns or turns[-1].role != message.role:
-            turns.append(Turn(message.role, []))
-        turns[-1].messages.append(message)
-    return turns
+        if not merged or merged[-1].role != message.role:
+            merged.append(Turn(message.role, []))
+        merged[-1].messages.append(message)
+    return merged
 
 
 # The rule that a mismatch breaks: BED-09 if there is no more specific one.
@@ -188,7 +188,7 @@ def parse_request(body: Mapping[str, object], model: Model) -> BedrockRequest:
     found: dict[str, list[Problem]] = {"BED-09": list(_check_open_objects(body, messages))}
     for mismatch in find_mismatches(REQUEST, body):
         found.setdefault(_rule_number(mismatch), []).append(Problem(mismatch.path, _format_message(mismatch)))
-    return BedrockRequest(body, model, messages, _merge_turns(messages), found)
+    return BedrockRequest(body, model, messages, _merge_messages(messages), found)
 
 
 def is_stored_prompt(body: Mapping[str, object], model: Model) -> bool:

@@ -19,7 +19,7 @@ _MEDIA = ("inline_data", "file_data")
 
 
 def _call_response_pairs(request: GeminiRequest) -> Iterator[tuple[Content, Content]]:
-    """Yields call turns with a response turn of the same number of parts directly after them."""
+    """Yields contents with calls and the next content, if that has as many responses."""
     for content, following in pairwise(request.turns):
         if content.calls and len(following.responses) == len(content.calls):
             yield content, following
@@ -43,7 +43,7 @@ def responses_counted(request: GeminiRequest) -> Iterator[Problem]:
 # GEM-02
 @table.rule("GEM-02")
 def calls_follow_user(request: GeminiRequest) -> Iterator[Problem]:
-    """A functionCall turn comes immediately after a user turn or a functionResponse turn."""
+    """A content with functionCall parts comes directly after a user content or one with functionResponse parts."""
     before: Content | None = None
     for content in request.contents:
         if content.calls and content.is_model:
@@ -59,8 +59,8 @@ def calls_follow_user(request: GeminiRequest) -> Iterator[Problem]:
 # GEM-03
 @table.rule("GEM-03")
 def responses_follow_calls(request: GeminiRequest) -> Iterator[Problem]:
-    """A functionResponse turn comes immediately after its functionCall turn."""
-    # The number of responses missing from a split response turn, which GEM-01 has reported.
+    """A content with functionResponse parts comes directly after the content with their functionCall parts."""
+    # The number of responses missing from a content whose responses are split; GEM-01 has reported it.
     missing = 0
     before: Content | None = None
     for content in request.turns:

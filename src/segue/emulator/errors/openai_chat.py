@@ -62,7 +62,7 @@ def _orphan_result_error(broken: BrokenRule) -> ApiError:
 
 
 def first_result_index(broken: BrokenRule) -> int:
-    """Returns the index of the first tool message of the round with the same id."""
+    """Returns the index of the first tool message of the turn with the same id."""
     first = index = message_index(broken)
     while index > 0:
         index -= 1
