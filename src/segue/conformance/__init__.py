@@ -1,7 +1,7 @@
 """The conformance checker: predicts from the rulebook whether a provider accepts a finished request body.
 
-It is independent of the code that renders bodies. Any JSON value gives a `Verdict` or an `InputError` in time linear in
-its size, and is never changed.
+It shares no code with the wires that render bodies. Any JSON value gives a `Verdict` or an `InputError`, in time linear
+in its size. The body is never changed.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ AnyRule = (
 
 
 def _load_rule_sets() -> Iterator[AnyRuleSet]:
-    """Yields `RULE_SET` of every module here that has one: those with the name of an API."""
-    for found in pkgutil.iter_modules(__path__):
-        module = import_module(f"{__name__}.{found.name}")
+    """Yields the `RULE_SET` of each module here that is named after an API."""
+    for entry in pkgutil.iter_modules(__path__):
+        module = import_module(f"{__name__}.{entry.name}")
         if hasattr(module, "RULE_SET"):
             yield module.RULE_SET
 
@@ -70,7 +70,7 @@ def apis() -> tuple[str, ...]:
 
 
 def profile_names() -> tuple[str, ...]:
-    """Returns the server profiles of `openai-chat`, sorted."""
+    """Returns the names of the server profiles of `openai-chat`, sorted."""
     return tuple(sorted(profiles.RULE_SETS))
 
 

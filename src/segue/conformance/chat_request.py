@@ -165,27 +165,27 @@ def _parse_calls(message: Message) -> list[Call]:
     entries = message.data.get("tool_calls")
     if message.role != "assistant" or not is_list(entries):
         return []
-    return [Call(message.index, at, entry if is_object(entry) else {}) for at, entry in enumerate(entries)]
+    return [Call(message.index, position, entry if is_object(entry) else {}) for position, entry in enumerate(entries)]
 
 
 class _OpenTurn:
     """A turn while it is parsed: unanswered ids, and system messages not yet known to be inside the turn."""
 
     def __init__(self, calls: list[Call]) -> None:
-        self.round = Turn(calls, [], [])
-        self.open_ids = self.round.call_ids()
+        self.turn = Turn(calls, [], [])
+        self.open_ids = self.turn.call_ids()
         self.pending: list[Message] = []
 
     def add(self, result: Result) -> None:
-        self.round.results.append(result)
-        self.round.system_messages.extend(self.pending)
+        self.turn.results.append(result)
+        self.turn.system_messages.extend(self.pending)
         self.pending.clear()
         if has_text(result.id):
             self.open_ids.discard(result.id)
 
 
-def _group_rounds(messages: Sequence[Message], calls: Mapping[int, list[Call]]) -> tuple[list[Turn], list[Result]]:
-    rounds: list[Turn] = []
+def _group_turns(messages: Sequence[Message], calls: Mapping[int, list[Call]]) -> tuple[list[Turn], list[Result]]:
+    turns: list[Turn] = []
     orphans: list[Result] = []
     open_turn: _OpenTurn | None = None
     for message in messages:
@@ -198,23 +198,23 @@ def _group_rounds(messages: Sequence[Message], calls: Mapping[int, list[Call]]) 
             open_turn.pending.append(message)
         elif message.index in calls:
             open_turn = _OpenTurn(calls[message.index])
-            rounds.append(open_turn.round)
+            turns.append(open_turn.turn)
         else:
             open_turn = None
-    return rounds, orphans
+    return turns, orphans
 
 
 def parse_request(body: Mapping[str, object], model: Model) -> ChatRequest:
     """Parses a body; raises `InputError` if it is not a Chat Completions request."""
     messages = [Message(*message) for message in iter_messages(body)]
-    calls = {message.index: found for message in messages if (found := _parse_calls(message))}
-    rounds, orphans = _group_rounds(messages, calls)
+    calls = {message.index: parsed for message in messages if (parsed := _parse_calls(message))}
+    turns, orphans = _group_turns(messages, calls)
     declared = body.get("tools")
     tools = [
         Tool(index, tool if is_object(tool) else {}) for index, tool in enumerate(declared if is_list(declared) else ())
     ]
-    every = [call for found in calls.values() for call in found]
-    return ChatRequest(body, model, messages, every, rounds, orphans, tools)
+    all_calls = [call for message_calls in calls.values() for call in message_calls]
+    return ChatRequest(body, model, messages, all_calls, turns, orphans, tools)
 
 
 def find_non_functions(request: ChatRequest) -> Iterator[tuple[str, object]]:

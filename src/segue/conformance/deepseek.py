@@ -1,8 +1,9 @@
 """The rules of DeepSeek (DS-*), and the Chat Completions rules that apply there too.
 
-Which reasoning must be sent back depends on model and mode: R1 rejects any, V3 thinking requires that of the current
-exchange, V4 that of every exchange with calls. A body without a model is checked as V4, the default, and its problems
-are risks. Every DS number is either a check here or a row of `NOT_CHECKABLE`.
+Which reasoning must be sent back depends on the model and on the thinking mode: R1 rejects all reasoning, V3 in
+thinking mode requires that of the current exchange, V4 that of every exchange with calls. A body without a model is
+checked as V4, the default, and its problems are risks. Every DS number is either a check here or a row of
+`NOT_CHECKABLE`.
 """
 
 from __future__ import annotations
@@ -77,14 +78,14 @@ def _is_thinking(request: ChatRequest) -> bool | None:
 
 def _exchanges(request: ChatRequest) -> Iterator[Sequence[Message]]:
     """Yields the assistant messages between one user message and the next."""
-    found: list[Message] = []
+    replies: list[Message] = []
     for message in request.messages:
         if message.role == "user":
-            yield found
-            found = []
+            yield replies
+            replies = []
         elif message.role == "assistant":
-            found.append(message)
-    yield found
+            replies.append(message)
+    yield replies
 
 
 def _lacks_reasoning(message: Message) -> bool:
@@ -111,7 +112,7 @@ def reasoning_in_current_exchange(request: ChatRequest) -> Iterator[Problem]:
 # DS-02
 @_table.rule("DS-02", applies_to=V4)
 def reasoning_passed_back(request: ChatRequest) -> Iterator[Problem]:
-    """With thinking on, assistant messages of an exchange with calls have reasoning_content; others should."""
+    """With thinking on, assistant messages have reasoning_content; without calls in the exchange this is a risk."""
     thinks = _is_thinking(request)
     if thinks is False:
         return

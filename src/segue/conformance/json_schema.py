@@ -1,7 +1,7 @@
 """Checks that a value is a draft 7 JSON Schema: each keyword has the type that the meta-schema requires.
 
-Only the first error is returned. Unknown keywords are valid. The walk is iterative, so that deep nesting costs nothing
-but memory.
+Only the first error is returned. Unknown keywords are valid. The search is not recursive, so that deeply nested schemas
+can't exceed the recursion limit.
 """
 
 from __future__ import annotations
@@ -131,27 +131,28 @@ def _walk_schemas(value: object) -> Iterator[_Located | str]:
             yield f"{_join_path(place)} is {type_name(part)}; a schema is expected"
             continue
         yield place, part
-        for found in _check_keywords(place, part):
-            if isinstance(found, str):
-                yield found
+        for error_or_subschema in _check_keywords(place, part):
+            if isinstance(error_or_subschema, str):
+                yield error_or_subschema
             else:
-                waiting.append(found)
+                waiting.append(error_or_subschema)
 
 
 def find_draft7_error(value: object) -> str | None:
     """Returns the first error, or `None` if the value is a draft 7 schema."""
-    return next((found for found in _walk_schemas(value) if isinstance(found, str)), None)
+    return next((entry for entry in _walk_schemas(value) if isinstance(entry, str)), None)
 
 
 def find_pattern_error(value: object) -> str | None:
     """Returns the first pattern that Python can't compile: Mistral's validator is written in Python."""
-    for found in _walk_schemas(value):
-        if isinstance(found, str) or not is_object(found[1]):
+    for entry in _walk_schemas(value):
+        if isinstance(entry, str) or not is_object(entry[1]):
             continue
-        named = found[1].get("patternProperties")
-        for pattern in (found[1].get("pattern"), *(named if is_object(named) else ())):
+        place, schema = entry[0], entry[1]
+        pattern_properties = schema.get("patternProperties")
+        for pattern in (schema.get("pattern"), *(pattern_properties if is_object(pattern_properties) else ())):
             if isinstance(pattern, str) and not _is_valid_pattern(pattern):
-                return f"{_join_path(found[0])} has the pattern {quote(pattern)}"
+                return f"{_join_path(place)} has the pattern {quote(pattern)}"
     return None
 
 

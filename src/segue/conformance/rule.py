@@ -128,8 +128,8 @@ class Verdict(msgspec.Struct, frozen=True):
         return f"<Verdict {self.api}: {'accepted' if self else 'rejected'}{f' ({numbers})' if numbers else ''}>"
 
     def __str__(self) -> str:
-        target = f"{self.api} ({self.model})" if self.model else self.api
-        head = f"{target}: {'accepted' if self else 'rejected'}, {len(self)} violation{'' if len(self) == 1 else 's'}"
+        checked = f"{self.api} ({self.model})" if self.model else self.api
+        head = f"{checked}: {'accepted' if self else 'rejected'}, {len(self)} violation{'' if len(self) == 1 else 's'}"
         return "\n".join([head, *(f"  {violation}" for violation in self.violations)])
 
     def to_dict(self) -> dict[str, object]:
@@ -146,7 +146,7 @@ _INDEX = re.compile(r"\[(\d+)\]")
 
 
 def _sort_key(violation: Violation) -> tuple[bool, list[int]]:
-    """Sorts violations outside messages, input or contents first, the others by index."""
+    """Sorts violations outside `messages`, `input` and `contents` first, the others by their indexes."""
     path = violation.path
     return path.startswith(("messages", "input", "contents")), [int(index) for index in _INDEX.findall(path)]
 
@@ -164,7 +164,9 @@ class RuleSet(msgspec.Struct, Generic[R], frozen=True):
         """Checks a body. Raises `InputError` if it is not a request of this API."""
         body_model = body.get(self.model_key)
         name = model or (body_model if isinstance(body_model, str) and body_model else None)
-        identified = parse_model(name)
-        request = self.parse(body, identified)
-        found = [v for rule in self.rules if rule.applies_to.matches(identified) for v in rule.find_violations(request)]
-        return Verdict(self.api, name, tuple(sorted(found, key=_sort_key)))
+        parsed = parse_model(name)
+        request = self.parse(body, parsed)
+        violations = [
+            v for rule in self.rules if rule.applies_to.matches(parsed) for v in rule.find_violations(request)
+        ]
+        return Verdict(self.api, name, tuple(sorted(violations, key=_sort_key)))

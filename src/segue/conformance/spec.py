@@ -1,7 +1,7 @@
-"""A vendor's JSON types as data (`Spec`), and the paths where a value does not match its spec.
+"""`Spec`, a small schema language for JSON values, and `find_mismatches`, which lists where a value differs from it.
 
-Each checker writes its API's schema with these functions and maps each mismatch to a rule and a message. The walk
-follows the spec, not the value: values whose spec is open are never entered, however deep they are.
+Each checker writes its API's schema as a `Spec` and maps each mismatch to a rule and a message. Values of the kind
+`any` are not searched, so that deep nesting there costs nothing.
 """
 
 from __future__ import annotations
@@ -39,11 +39,16 @@ __all__ = [
 ]
 
 ValueKind = Literal["string", "integer", "number", "boolean", "bytes", "list", "map", "object", "any"]
+# `none` and `several`: not exactly one member. `value`: not in `values`. `choice`: not a key of `variants`.
 MismatchKind = Literal["type", "missing", "unknown", "none", "several", "value", "short", "long", "pattern", "choice"]
 
 
 class Spec(msgspec.Struct, frozen=True, kw_only=True):
-    """The type of a value. `minimum` and `maximum` bound the length of strings and lists and the value of numbers."""
+    """The type of a value. `minimum` and `maximum` bound the length of strings and lists and the value of numbers.
+
+    `values` are the allowed strings. `items` is the spec of list entries and map values, `keys` that of map keys.
+    `members` are the members of an object by name; a `closed` object has no others.
+    """
 
     kind: ValueKind
     nullable: bool = False
@@ -180,9 +185,9 @@ def _closest_mismatches(spec: Spec, value: object, path: str) -> Iterator[Mismat
     nearest: list[Mismatch] | None = None
     for option in spec.any_of:
         if _has_kind(value, option.kind):
-            found = list(find_mismatches(option, value, path))
-            if nearest is None or len(found) < len(nearest):
-                nearest = found
+            mismatches = list(find_mismatches(option, value, path))
+            if nearest is None or len(mismatches) < len(nearest):
+                nearest = mismatches
     yield from [Mismatch(path, "type", spec, value)] if nearest is None else nearest
 
 

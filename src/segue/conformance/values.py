@@ -1,6 +1,6 @@
-"""Type tests for untrusted decoded JSON, and how to show a value in a message.
+"""Type checks for decoded JSON of unknown shape, and short descriptions of values for messages.
 
-Every function takes any value and none raises.
+Every function accepts any value, and none raises.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ def quote(value: object) -> str:
 
 
 def format_list(names: Iterable[str]) -> str:
-    """Returns the first names, quoted, and the number of the others."""
-    every = list(names)
-    shown = ", ".join(quote(name) for name in every[:_LONGEST_LIST])
-    rest = len(every) - _LONGEST_LIST
-    return f"{shown} and {rest} more" if rest > 0 else shown
+    """Returns the first five names, quoted, and the number of the others."""
+    all_names = list(names)
+    listed = ", ".join(quote(name) for name in all_names[:_LONGEST_LIST])
+    rest = len(all_names) - _LONGEST_LIST
+    return f"{listed} and {rest} more" if rest > 0 else listed

@@ -1,7 +1,7 @@
 """One emulated provider: handles an HTTP request and returns the provider's response.
 
-Steps of a request: route, key, JSON, conformance rules, signatures, model, and rendering in the API's format. A fault
-may be injected at any step.
+A request is handled in this order: route, key, injected faults, JSON, conformance rules, signatures, model, reply
+in the API's format.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from segue.wire.registry import SERVERS
 
 __all__ = ["App"]
 
-# APIs that send arguments as an object: always, and only in replies that are not streamed.
+# APIs that send arguments as an object: in every reply, or at least in replies that are not streamed.
 _OBJECT_ARGUMENTS = frozenset({"gemini"})
 _OBJECT_ARGUMENTS_UNSTREAMED = frozenset({"gemini", "anthropic", "bedrock"})
 _PREFIX_KEYS = ("system", "systemInstruction", "system_instruction", "instructions", "tools", "toolConfig")
@@ -72,7 +72,7 @@ class App:
         self._profile = profile
         self._strict = strict
         self._keys = keys
-        self._script_turns = list(script.turns) if script is not None else []
+        self._scripted_replies = list(script.turns) if script is not None else []
         self._faults = faults or FaultPlan()
         self._patience = patience
         self._on_request = on_request
@@ -125,18 +125,18 @@ class App:
         return IdGenerator(self.provider.seed, self.provider.api, request_digest, self._repeat_counts[request_digest])
 
     def _dispatch(self, http_request: HttpRequest, record: RecordedRequest, ids: IdGenerator) -> HttpResponse:
-        found = self.provider.find_route(http_request)
-        body = self._parse_body(http_request, found)
+        route_and_model = self.provider.find_route(http_request)
+        body = self._parse_body(http_request, route_and_model)
         if body is not None:
             record.body, record.model = body, str(body.get(self.provider.model_key) or "")
-        if found is None:
-            other = self._standard_errors.wrong_method if self.provider.has_path(http_request.path) else None
+        if route_and_model is None:
+            wrong_method = self._standard_errors.wrong_method if self.provider.has_path(http_request.path) else None
             return self._error_response(
-                (other or self._standard_errors.no_route)(http_request.method, http_request.path), record
+                (wrong_method or self._standard_errors.no_route)(http_request.method, http_request.path), record
             )
         if not http_request.is_complete:
             return self._error_response(self._standard_errors.too_large, record)
-        route, _ = found
+        route, _ = route_and_model
         key_error = self._check_key(http_request)
         if key_error is not None:
             return self._error_response(key_error, record)
@@ -166,18 +166,20 @@ class App:
             _AdmittedRequest(http_request, record, ids, account, route.operation, faults), body
         )
 
-    def _parse_body(self, http_request: HttpRequest, found: tuple[Route, str | None] | None) -> dict[str, Any] | None:
+    def _parse_body(
+        self, http_request: HttpRequest, route_and_model: tuple[Route, str | None] | None
+    ) -> dict[str, Any] | None:
         """Parses the body and adds the model from the path; `None` if it is not a JSON object."""
         try:
             body = dict(parse_json_object(http_request.body)[0])
         except InputError:
             return None
-        route, model = found or (None, None)
+        route, model = route_and_model or (None, None)
         if route is not None and route.operation == "count":
             body = dict(self.provider.body_to_count(body))
         return body if model is None else {**body, self.provider.model_key: model}
 
-    # --------------------------------------------------------------------------------------------------------- errors
+    # ----------------------------------------------------------------------------------------------------------- errors
 
     @property
     def _fault_errors(self) -> Mapping[Fault, ApiError]:
@@ -259,7 +261,7 @@ class App:
         own = tuple(provider.check_state(whole, admitted.http_request, admitted.account)) if verdict else ()
         return Verdict(api, verdict.model, (*own, *verdict.violations)), whole
 
-    # ------------------------------------------------------------------------------------------------------- the reply
+    # -------------------------------------------------------------------------------------------------------- the reply
 
     def _reply(
         self, admitted: _AdmittedRequest, verdict: Verdict, whole: Mapping[str, Any], request: Request
@@ -275,13 +277,13 @@ class App:
         context = RequestContext(
             whole, request, record.model or provider.wire.default_model, admitted.account, admitted.ids
         )
-        turn = self._next_turn(context, verdict, record)
+        steps = self._next_steps(context, verdict, record)
         if "cut-arguments" in faults:
-            turn = cut_arguments(turn)
+            steps = cut_arguments(steps)
         if "repeated-ids" in faults:
             first = replace(context, ids=IdGenerator("repeated"), request=Request(()))
-            turn = repeat_ids(turn, lambda tool: provider.call_ids(first, 0, tool)[0])
-        error_step = _leading_error(turn, first=record.streamed)
+            steps = repeat_ids(steps, lambda tool: provider.call_ids(first, 0, tool)[0])
+        error_step = _leading_error(steps, first=record.streamed)
         if error_step is not None:
             response = self._error_response(
                 self._scripted_error(error_step), record, retry_after=error_step.retry_after
@@ -291,7 +293,7 @@ class App:
             builder = ReplyBuilder(
                 provider,
                 context,
-                turn,
+                steps,
                 number=record.number,
                 prompt_tokens=read,
                 cached_tokens=cached,
@@ -308,16 +310,18 @@ class App:
                 )
             else:
                 response = whole_response(body, builder, faults, patience=self._patience)
-        response.delay = _leading_delay(turn, first=record.streamed) + (self._patience if "slow-start" in faults else 0)
+        response.delay = _leading_delay(steps, first=record.streamed) + (
+            self._patience if "slow-start" in faults else 0
+        )
         return response
 
-    def _next_turn(self, context: RequestContext, verdict: Verdict, record: RecordedRequest) -> ReplySteps:
+    def _next_steps(self, context: RequestContext, verdict: Verdict, record: RecordedRequest) -> ReplySteps:
         # KIM-01: the template prints ids unchanged, and ids of another format make the model garble its calls.
         if any(violation.rule == "KIM-01" for violation in verdict.violations):
             record.confused = True
             return (TextStep(_garbled_call_text(context.request)),)
-        if self._script_turns:
-            return fill_placeholders(self._script_turns.pop(0), context.request)
+        if self._scripted_replies:
+            return fill_placeholders(self._scripted_replies.pop(0), context.request)
         from segue.emulator.model import responder
 
         return responder.make_reply_steps(context.request, seed=self.provider.seed)
@@ -331,17 +335,17 @@ def _find_violations(body: Mapping[str, Any], api: str, profile: str | None) -> 
         return ()
 
 
-def _leading_error(turn: ReplySteps, *, first: bool) -> ErrorStep | None:
-    """Returns the scripted error that replaces the reply: any step, or with `first` (streams) only the first."""
-    steps = [step for step in turn if not isinstance(step, WaitStep)]
-    found = (step for step in (steps[:1] if first else steps) if isinstance(step, ErrorStep))
-    return next(found, None)
+def _leading_error(steps: ReplySteps, *, first: bool) -> ErrorStep | None:
+    """Returns the first scripted error, which replaces the reply; with `first` (streams) only one at the start."""
+    without_waits = [step for step in steps if not isinstance(step, WaitStep)]
+    candidates = without_waits[:1] if first else without_waits
+    return next((step for step in candidates if isinstance(step, ErrorStep)), None)
 
 
-def _leading_delay(turn: ReplySteps, *, first: bool) -> float:
+def _leading_delay(steps: ReplySteps, *, first: bool) -> float:
     """Returns the seconds before the response: all waits, or with `first` (streams) only the leading ones."""
     total = 0.0
-    for step in turn:
+    for step in steps:
         if isinstance(step, WaitStep):
             total += step.seconds
         elif first:

@@ -45,22 +45,22 @@ def build_request(
     key: str | None = _KEY,
     headers: Mapping[str, str] | None = None,
 ) -> PreparedRequest:
-    """Builds the HTTP request of an API. A model in the path is `model`, the body's, or the default one."""
+    """Builds the HTTP request of an API. A model in the path is `model`, else that of the body, else the default."""
     wire = WIRES[api]
     path = wire.base_path + ((stream and wire.stream_path) or wire.path)
     if not isinstance(body, bytes):
         body = dict(body)
         if "{model}" in path:
-            named = [body.pop(name, None) for name in ("modelId", "model")]
-            model = model or next((name for name in named if isinstance(name, str)), None)
+            body_models = [body.pop(key, None) for key in ("modelId", "model")]
+            model = model or next((name for name in body_models if isinstance(name, str)), None)
         else:
             body = {**body, **({"model": model} if model else {}), **({"stream": True} if stream else {})}
         body = msgspec.json.encode(body)
     path = path.replace("{model}", quote(model or wire.default_model, safe=""))
-    sent = {"content-type": "application/json", "anthropic-version": "2023-06-01", **(headers or {})}
-    if key is not None and "authorization" not in sent:
-        sent[wire.key_header] = key if wire.key_header != "authorization" else f"Bearer {key}"
-    return PreparedRequest(path, body, sent)
+    all_headers = {"content-type": "application/json", "anthropic-version": "2023-06-01", **(headers or {})}
+    if key is not None and "authorization" not in all_headers:
+        all_headers[wire.key_header] = key if wire.key_header != "authorization" else f"Bearer {key}"
+    return PreparedRequest(path, body, all_headers)
 
 
 def post(
@@ -73,12 +73,12 @@ def post(
     headers: Mapping[str, str] | None = None,
     timeout: float = 30.0,
 ) -> Response:
-    """Sends one request, built by `build_request`."""
-    path, data, sent_headers = build_request(emulator.api, body, model=model, stream=stream, key=key, headers=headers)
+    """Sends one request to an emulated provider and returns the response. By default the key is a placeholder."""
+    path, data, all_headers = build_request(emulator.api, body, model=model, stream=stream, key=key, headers=headers)
     url = urlsplit(emulator.url)
     connection = http.client.HTTPConnection(url.hostname or "", url.port, timeout=timeout)
     try:
-        connection.request("POST", path, data, dict(sent_headers))
+        connection.request("POST", path, data, dict(all_headers))
         response = connection.getresponse()
         return Response(
             response.status, {name.lower(): value for name, value in response.getheaders()}, response.read()

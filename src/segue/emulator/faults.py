@@ -1,4 +1,4 @@
-"""Injected faults: which request gets which fault (by seed), and how a fault changes a response."""
+"""Injected faults: which requests get one (by seed), and how it changes the response."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class _FaultRule(Struct, frozen=True):
 
 
 class FaultPlan:
-    """`rate-limit` applies to every request, `rate-limit=0.2` to one in five, `rate-limit@1,3` to two."""
+    """The faults to inject: `rate-limit` in every request, `rate-limit=0.2` in one of five, `rate-limit@1,3` in two."""
 
     def __init__(self, faults: Iterable[str] | Mapping[str, float] = (), seed: int = 0) -> None:
         if isinstance(faults, str):
@@ -69,13 +69,13 @@ class FaultPlan:
 
 def _parse_fault(text: str) -> _FaultRule:
     require_string(text, "fault")
-    found = _FAULT_SYNTAX.fullmatch(text)
-    name = _find_fault(found["name"] if found else text)
-    if found is None or name is None:
+    match = _FAULT_SYNTAX.fullmatch(text)
+    name = _find_fault(match["name"] if match else text)
+    if match is None or name is None:
         near = difflib.get_close_matches(text.lower().replace("_", "-"), FAULTS, 1)
         hint = f"; did you mean {near[0]}?" if near else ";"
         raise InputError(f"unknown fault {text!r}{hint} known faults: {', '.join(FAULTS)}", path="fault")
-    rate, numbers = found["rate"], found["numbers"]
+    rate, numbers = match["rate"], match["numbers"]
     if numbers is not None:
         if not _NUMBERS.fullmatch(numbers):
             expected = f"request numbers were expected, counted from 1, as in {name}@1,3"
@@ -88,9 +88,9 @@ def _find_fault(name: str) -> Fault | None:
     return next((fault for fault in FAULTS if fault == name), None)
 
 
-def _parse_rate(written: str, text: str) -> float:
+def _parse_rate(rate_text: str, text: str) -> float:
     try:
-        rate = float(written)
+        rate = float(rate_text)
     except ValueError:
         rate = -1.0
     if not 0 <= rate <= 1:
@@ -100,13 +100,13 @@ def _parse_rate(written: str, text: str) -> float:
 
 def cut_arguments(turn: ReplySteps) -> ReplySteps:
     """Returns the steps with the arguments of the last call cut off."""
-    places = [place for place, step in enumerate(turn) if isinstance(step, CallStep)]
-    if not places:
+    call_indexes = [index for index, step in enumerate(turn) if isinstance(step, CallStep)]
+    if not call_indexes:
         return turn
-    call = cast("CallStep", turn[places[-1]])
+    call = cast("CallStep", turn[call_indexes[-1]])
     text = call.text if call.text is not None else msgspec.json.encode(call.arguments or {}).decode()
     cut = CallStep(call.name, text=text[: len(text) * 2 // 3], id=call.id)
-    return (*turn[: places[-1]], cut, EndStep("length"))
+    return (*turn[: call_indexes[-1]], cut, EndStep("length"))
 
 
 def repeat_ids(turn: ReplySteps, make_id: Callable[[str], str | None]) -> ReplySteps:
@@ -139,19 +139,19 @@ def map_payloads(frames_data: bytes, change: Callable[[Any], Any]) -> bytes:
     """Applies a function to every payload of complete stream frames."""
     frames = FrameDecoder()
     binary = frames_data[:1] == b"\0"
-    written = b""
+    output = b""
     for name, payload in (*frames.feed(frames_data), *frames.close()):
         # Not all payloads are JSON: a stream may end with `[DONE]`.
         with suppress(msgspec.DecodeError):
             payload = msgspec.json.encode(change(msgspec.json.decode(payload)))
-        written += _event_message(name, payload) if binary else encode_sse(payload, name)
-    return written
+        output += _event_message(name, payload) if binary else encode_sse(payload, name)
+    return output
 
 
 def _event_message(name: str | None, payload: bytes) -> bytes:
     kind = "exception" if (name or "").startswith(EXCEPTION_PREFIX) else "event"
-    named = {f"{kind}_type": (name or "").removeprefix(EXCEPTION_PREFIX)}
-    return encode_aws_message(payload, **named, content_type="application/json", message_type=kind)
+    type_header = {f"{kind}_type": (name or "").removeprefix(EXCEPTION_PREFIX)}
+    return encode_aws_message(payload, **type_header, content_type="application/json", message_type=kind)
 
 
 def repeat_end(data: bytes) -> bytes:

@@ -15,7 +15,7 @@ HEX = digits + "abcdef"
 
 
 class IdGenerator:
-    """The ids of one reply: the same kind and index always give the same id."""
+    """Generates the ids of one reply; the same kind and index always give the same id."""
 
     def __init__(self, *parts: object) -> None:
         self._seed_text = "|".join(map(str, parts))

@@ -1,4 +1,4 @@
-"""Type-safe access to JSON values of unknown types."""
+"""Access to decoded JSON of unknown shape, with types that the type checker accepts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def list_or_empty(value: object) -> list[Any]:
 
 
 def objects_in(value: object) -> list[JsonObject]:
-    """Returns the entries of a list; entries that are not objects become empty ones, so that indexes stay."""
+    """Returns the entries of a list, with `{}` for those that are not objects, so that indexes do not change."""
     return [object_or_none(entry) or {} for entry in list_or_empty(value)]
 
 

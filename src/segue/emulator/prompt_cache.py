@@ -26,26 +26,26 @@ class PromptCache:
 
     def lookup_and_add(self, owner: tuple[str, str], head: Any, entries: Sequence[Any]) -> tuple[int, int, int]:
         """Returns the number of cached entries, of cached tokens, and of all tokens; adds the prompt to the cache."""
-        link = sha256(repr(owner).encode() + _encode(head)).digest()
-        count = known = 0
-        is_cached = link in self._seen
-        whole = cached = len(_encode(head)) // 4
-        cached = cached if is_cached else 0
-        self._add(link)
+        prefix_hash = sha256(repr(owner).encode() + _encode(head)).digest()
+        cached_entries = entry_tokens = 0
+        is_cached = prefix_hash in self._seen
+        total_tokens = len(_encode(head)) // 4
+        head_tokens = total_tokens if is_cached else 0
+        self._add(prefix_hash)
         for entry in entries:
             text = _encode(entry)
-            link = sha256(link + text).digest()
-            is_cached = is_cached and link in self._seen
-            whole += len(text) // 4
+            prefix_hash = sha256(prefix_hash + text).digest()
+            is_cached = is_cached and prefix_hash in self._seen
+            total_tokens += len(text) // 4
             if is_cached:
-                count += 1
-                known = whole
-            self._add(link)
-        return count, max(known, cached), max(whole, 1)
+                cached_entries += 1
+                entry_tokens = total_tokens
+            self._add(prefix_hash)
+        return cached_entries, max(entry_tokens, head_tokens), max(total_tokens, 1)
 
-    def _add(self, link: bytes) -> None:
-        self._seen.pop(link, None)
-        self._seen[link] = None
+    def _add(self, prefix_hash: bytes) -> None:
+        self._seen.pop(prefix_hash, None)
+        self._seen[prefix_hash] = None
         if len(self._seen) > _MAX_ENTRIES:
             del self._seen[next(iter(self._seen))]
 

@@ -69,15 +69,15 @@ class ReplyBuilder:
         self._parts: list[tuple[Step, int]] = []
         blocks: list[Block] = []
         for step in turn:
-            made = list(self._make_blocks(step))
-            self._parts.append((step, len(made)))
-            blocks += made
+            step_blocks = list(self._make_blocks(step))
+            self._parts.append((step, len(step_blocks)))
+            blocks += step_blocks
             if isinstance(step, ErrorStep | CutStep):
                 break
         reply_id = provider.reply_id(context.ids)
         usage, end = self._count_usage(blocks), self._find_end(blocks)
         # There is no clock: replies are a second apart.
-        bare = Reply(
+        reply = Reply(
             tuple(blocks),
             end.finish,
             usage,
@@ -86,7 +86,7 @@ class ReplyBuilder:
             stop_sequence=end.sequence,
             created=_FIRST_TIMESTAMP + number,
         )
-        self.reply = provider.complete_reply(self.context, bare)
+        self.reply = provider.complete_reply(self.context, reply)
         """The whole reply."""
 
     @property
@@ -134,7 +134,7 @@ class ReplyBuilder:
             self._prompt_tokens, thought + _count_tokens(blocks), cache_read=self._cached_tokens, reasoning=thought
         )
 
-    # ------------------------------------------------------------------------------------------------------ the blocks
+    # ------------------------------------------------------------------------------------------------------- the blocks
 
     def _make_blocks(self, step: Step) -> Iterator[Block]:
         match step:
@@ -149,9 +149,9 @@ class ReplyBuilder:
 
     def _make_call(self, step: CallStep) -> Iterator[Thinking | ToolCall]:
         index = self._next_index("calls")
-        signed = self._provider.make_call_signature(self.context, index)
-        if signed is not None:
-            yield signed
+        signature_block = self._provider.make_call_signature(self.context, index)
+        if signature_block is not None:
+            yield signature_block
         origin = self._provider.call_origin(self.context, index, step.name, step.id)
         call_id = canonical_tool_id(
             provider=origin.provider,
@@ -169,23 +169,23 @@ class ReplyBuilder:
         else:
             yield ToolCall(step.name, arguments, call_id, origin=origin)
 
-    def _next_index(self, what: str) -> int:
-        index = self._counts[what]
-        self._counts[what] = index + 1
+    def _next_index(self, kind: str) -> int:
+        index = self._counts[kind]
+        self._counts[kind] = index + 1
         return index
 
 
 def _is_complete(block: Block) -> bool:
-    """True if a block before a cut was complete: only a call with complete arguments."""
+    """True if the block before a cut is sent in full: a call with complete arguments."""
     return isinstance(block, ToolCall) and block.arguments_text is None
 
 
 def _count_tokens(blocks: Sequence[Block]) -> int:
     text = "".join(block.text for block in blocks if isinstance(block, Text))
-    called = "".join(
+    calls_text = "".join(
         f"{call.name}{call.arguments_text or call.arguments}" for call in blocks if isinstance(call, ToolCall)
     )
-    return estimate_tokens(text + called)
+    return estimate_tokens(text + calls_text)
 
 
 def _split_deltas(events: Sequence[Event]) -> Iterator[Event]:
@@ -197,8 +197,8 @@ def _split_deltas(events: Sequence[Event]) -> Iterator[Event]:
             case InputDelta():
                 text = event.text
                 yield from (
-                    InputDelta(event.index, text[at : at + _ARGUMENT_CHUNK])
-                    for at in range(0, len(text), _ARGUMENT_CHUNK)
+                    InputDelta(event.index, text[start : start + _ARGUMENT_CHUNK])
+                    for start in range(0, len(text), _ARGUMENT_CHUNK)
                 )
             case _:
                 yield event

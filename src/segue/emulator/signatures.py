@@ -71,22 +71,22 @@ class Signer:
         self, seed: int, api: str, *, prefix: str = "", alphabet: Literal["standard", "url"] = "standard"
     ) -> None:
         self._key = f"{seed}|{api}"
-        self._head = prefix
+        self._prefix = prefix
         self._url = alphabet == "url"
 
     def sign(self, signed_payload: SignaturePayload, account: str) -> str:
         payload = wire_json.encode(signed_payload)
         signed = self._mac(payload, account, signed_payload.model) + payload
         text = base64.urlsafe_b64encode(signed) if self._url else base64.b64encode(signed)
-        return self._head + text.decode("ascii")
+        return self._prefix + text.decode("ascii")
 
     def verify(self, text: object, account: str) -> SignaturePayload | None:
         """Returns the content of a signature; `None` if it is not from this provider and account."""
-        if not isinstance(text, str) or not text.startswith(self._head):
+        if not isinstance(text, str) or not text.startswith(self._prefix):
             return None
         try:
             decode = base64.urlsafe_b64decode if self._url else base64.b64decode
-            signed = decode(text[len(self._head) :].encode("ascii"))
+            signed = decode(text[len(self._prefix) :].encode("ascii"))
             signed_payload = wire_json.decode(signed[_MAC_LENGTH:], type=warm_type(SignaturePayload))
         except (ValueError, binascii.Error, DecodeError, ValidationError):
             return None

@@ -19,24 +19,24 @@ _SIGNED = re.compile(
 
 
 def find_access_key(http_request: HttpRequest) -> str | None:
-    found = _SIGNED.match(http_request.headers.get("authorization", ""))
-    return found["key"] if found else None
+    match = _SIGNED.match(http_request.headers.get("authorization", ""))
+    return match["key"] if match else None
 
 
 def is_signed_with(http_request: HttpRequest, key_id: str, secret: str) -> bool:
-    found = _SIGNED.match(http_request.headers.get("authorization", ""))
-    if found is None or found["key"] != key_id:
+    match = _SIGNED.match(http_request.headers.get("authorization", ""))
+    if match is None or match["key"] != key_id:
         return False
-    names = found["headers"].split(";")
+    names = match["headers"].split(";")
     headers = "".join(f"{name}:{' '.join(http_request.headers.get(name, '').split())}\n" for name in names)
     # The canonical request escapes the path a second time and sorts the query.
     path = quote(http_request.raw_path or "/", safe="/-_.~")
     query = "&".join(sorted(part for part in http_request.raw_query.split("&") if part))
     body = sha256(http_request.body).hexdigest()
-    canonical = "\n".join((http_request.method, path, query, headers, found["headers"], body))
+    canonical = "\n".join((http_request.method, path, query, headers, match["headers"], body))
     stamp = http_request.headers.get("x-amz-date", "")
-    string_to_sign = "\n".join(("AWS4-HMAC-SHA256", stamp, found["scope"], sha256(canonical.encode()).hexdigest()))
+    string_to_sign = "\n".join(("AWS4-HMAC-SHA256", stamp, match["scope"], sha256(canonical.encode()).hexdigest()))
     key = f"AWS4{secret}".encode()
-    for part in (found["day"], found["region"], found["service"], "aws4_request"):
+    for part in (match["day"], match["region"], match["service"], "aws4_request"):
         key = hmac.digest(key, part.encode(), "sha256")
-    return hmac.compare_digest(hmac.digest(key, string_to_sign.encode(), "sha256").hex(), found["signature"])
+    return hmac.compare_digest(hmac.digest(key, string_to_sign.encode(), "sha256").hex(), match["signature"])

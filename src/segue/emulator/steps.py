@@ -22,7 +22,7 @@ class ThinkStep(Struct, frozen=True, tag="think"):
 
 
 class CallStep(Struct, frozen=True, tag="call"):
-    """A tool call. `text` are arguments that are not JSON; `id` replaces the generated one."""
+    """A tool call. `text` is the arguments if they are not JSON; `id` replaces the generated id."""
 
     name: str
     arguments: Any = UNSET

@@ -16,7 +16,7 @@ __all__ = ["NOT_CHECKABLE", "RULE_SET"]
 NOT_CHECKABLE: Mapping[str, str] = {
     "ANT-06": "older wording of ANT-04 and ANT-05; reported under those numbers",
     "ANT-17": "permits empty, blank or absent content of a tool_result",
-    "ANT-21": "permits the same role twice; pairing is checked on merged turns",
+    "ANT-21": "permits the same role twice; consecutive messages of one role are merged before the checks",
     "ANT-28": "a body does not show the prefix that a thinking block was created with; ANT-26 checks the signature",
     "ANT-29": "a body does not show which model or account created a thinking block",
     "ANT-37": "about reply streams; a request body holds no deltas",

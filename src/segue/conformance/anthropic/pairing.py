@@ -1,6 +1,6 @@
 """Ids, calls and results of Anthropic bodies: ANT-01 to ANT-10.
 
-Pairing is checked on merged turns; a result pairs only with the assistant turn directly before its own.
+Consecutive messages of one role count as one. A result pairs only with a call in the message directly before it.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ table: RuleTable[AnthropicRequest] = RuleTable()
 
 _ID = re.compile(r"[a-zA-Z0-9_-]+")
 _SERVER_ID = re.compile(r"srvtoolu_[a-zA-Z0-9_]+")
-_NO_TURN = Turn("", [])
+_NO_MESSAGE = Turn("", [])
 
 
 def _with_neighbours(request: AnthropicRequest) -> Iterator[tuple[Turn, Turn, Turn]]:
-    """Yields each turn with the one before and the one after; `_NO_TURN` at the ends."""
-    turns = [_NO_TURN, *request.turns, _NO_TURN]
-    yield from zip(turns, turns[1:], turns[2:], strict=False)
+    """Yields each merged message with the one before and the one after; `_NO_MESSAGE` at the ends."""
+    messages = [_NO_MESSAGE, *request.turns, _NO_MESSAGE]
+    yield from zip(messages, messages[1:], messages[2:], strict=False)
 
 
-def _results(turn: Turn) -> list[Block]:
-    return [block for block in turn.blocks if block.type == "tool_result"]
+def _results(message: Turn) -> list[Block]:
+    return [block for block in message.blocks if block.type == "tool_result"]
 
 
 # ANT-01
@@ -69,14 +69,14 @@ def ids_unique(request: AnthropicRequest) -> Iterator[Problem]:
 @table.rule("ANT-04")
 def calls_have_results(request: AnthropicRequest) -> Iterator[Problem]:
     """Each tool_use is in an assistant message and has its tool_result in the next user message."""
-    for _, turn, following in _with_neighbours(request):
+    for _, message, following in _with_neighbours(request):
         answers = _results(following) if following.role == "user" else []
         answered = {block.tool_use_id for block in answers if has_text(block.tool_use_id)}
-        for block in turn.blocks:
+        for block in message.blocks:
             if block.type != "tool_use":
                 continue
-            if turn.role != "assistant":
-                yield Problem(block.path, f"the call {quote(block.id)} is in a {turn.role} message")
+            if message.role != "assistant":
+                yield Problem(block.path, f"the call {quote(block.id)} is in a {message.role} message")
             elif has_text(block.id) and block.id not in answered:
                 yield Problem(block.path, f"the next message has no tool_result for the call {quote(block.id)}")
 
@@ -85,12 +85,12 @@ def calls_have_results(request: AnthropicRequest) -> Iterator[Problem]:
 @table.rule("ANT-05")
 def results_first(request: AnthropicRequest) -> Iterator[Problem]:
     """In the user message after a call the tool_result blocks come first."""
-    for before, turn, _ in _with_neighbours(request):
-        if turn.role != "user" or before.role != "assistant":
+    for before, message, _ in _with_neighbours(request):
+        if message.role != "user" or before.role != "assistant":
             continue
         waiting = before.ids("tool_use")
         other = ""
-        for block in turn.blocks:
+        for block in message.blocks:
             if block.type != "tool_result":
                 other = other or block.path
             elif has_text(block.tool_use_id) and block.tool_use_id in waiting:
@@ -108,15 +108,15 @@ def results_match_calls(request: AnthropicRequest) -> Iterator[Problem]:
     """A tool_result is in a user message and has the id of a tool_use in the assistant message before."""
     mcp_ids = {block.id for block in request.blocks_of("mcp_tool_use") if has_text(block.id)}
     thread = request.body.get("thread")
-    for before, turn, _ in _with_neighbours(request):
+    for before, message, _ in _with_neighbours(request):
         # A continued thread: the provider stores the calls before its first message.
-        if turn is request.turns[0] and is_object(thread) and thread.get("type") == "continue":
+        if message is request.turns[0] and is_object(thread) and thread.get("type") == "continue":
             continue
         call_ids = before.ids("tool_use") if before.role == "assistant" else set[str]()
-        for block in _results(turn):
+        for block in _results(message):
             name = block.tool_use_id
-            if turn.role != "user":
-                yield Problem(block.path, f"the result of {quote(name)} is in a {turn.role} message")
+            if message.role != "user":
+                yield Problem(block.path, f"the result of {quote(name)} is in a {message.role} message")
             # ANT-10 covers results for calls of MCP tools.
             elif has_text(name) and name not in call_ids and name not in mcp_ids:
                 yield Problem(block.path, f"the message before has no tool_use with the id {quote(name)}")
@@ -126,9 +126,9 @@ def results_match_calls(request: AnthropicRequest) -> Iterator[Problem]:
 @table.rule("ANT-08")
 def one_result_per_call(request: AnthropicRequest) -> Iterator[Problem]:
     """A call has one tool_result."""
-    for turn in request.turns:
+    for message in request.turns:
         first: dict[str, str] = {}
-        for block in _results(turn):
+        for block in _results(message):
             name = block.tool_use_id
             if has_text(name) and first.setdefault(name, block.path) != block.path:
                 yield Problem(block.path, f"{quote(name)} already has a result in {first[name]}")
@@ -173,13 +173,13 @@ def _find_stray_results(request: AnthropicRequest, call: str, results: set[str] 
     if not any(block_type in request.blocks_by_type for block_type in results):
         return
     call_ids: set[str] = set()
-    for turn in request.turns:
-        if turn.has_user_content():
+    for message in request.turns:
+        if message.has_user_content():
             call_ids.clear()
-        for block in turn.blocks:
-            if block.type == call and turn.role == "assistant" and has_text(block.id):
+        for block in message.blocks:
+            if block.type == call and message.role == "assistant" and has_text(block.id):
                 call_ids.add(block.id)
             elif block.type in results:
                 name = block.tool_use_id
-                if turn.role != "assistant" or not has_text(name) or name not in call_ids:
+                if message.role != "assistant" or not has_text(name) or name not in call_ids:
                     yield block

@@ -1,7 +1,7 @@
-"""An Anthropic Messages body parsed for its rules: messages, blocks, and turns merged as the server merges them.
+"""An Anthropic Messages body parsed for its rules: messages, blocks, and messages merged as the server merges them.
 
-ANT-21: consecutive messages of one role are one turn, so pairing is checked on turns. String content counts as one
-text block. Block order inside a turn is the order of the body.
+ANT-21: consecutive messages of one role count as one message, so pairing is checked on merged messages. String content
+counts as one text block. Blocks keep the order of the body.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Message(msgspec.Struct, frozen=True, gc=False):
 
 
 class Turn(msgspec.Struct, frozen=True, gc=False):
-    """Consecutive messages of one role."""
+    """Consecutive messages of one role, which the server treats as one message."""
 
     role: str
     blocks: list[Block]
@@ -85,7 +85,7 @@ class Turn(msgspec.Struct, frozen=True, gc=False):
         return {block.id for block in self.blocks if block.type == block_type and has_text(block.id)}
 
     def has_user_content(self) -> bool:
-        """True for a user turn with more than tool results."""
+        """True for a user message with more than tool results."""
         return self.role == "user" and any(block.type != "tool_result" for block in self.blocks)
 
 
@@ -140,13 +140,13 @@ def _parse_blocks(path: str, role: str, content: object) -> list[Block]:
     ]
 
 
-def _merge_turns(messages: Sequence[Message]) -> list[Turn]:
-    turns: list[Turn] = []
+def _merge_messages(messages: Sequence[Message]) -> list[Turn]:
+    merged: list[Turn] = []
     for message in messages:
-        if not turns or turns[-1].role != message.role:
-            turns.append(Turn(message.role, []))
-        turns[-1].blocks.extend(message.blocks)
-    return turns
+        if not merged or merged[-1].role != message.role:
+            merged.append(Turn(message.role, []))
+        merged[-1].blocks.extend(message.blocks)
+    return merged
 
 
 def parse_request(body: Mapping[str, object], model: Model) -> AnthropicRequest:
@@ -164,4 +164,4 @@ def parse_request(body: Mapping[str, object], model: Model) -> AnthropicRequest:
         Tool(f"tools[{index}]", tool if is_object(tool) else {})
         for index, tool in enumerate(declared if is_list(declared) else ())
     ]
-    return AnthropicRequest(body, model, messages, _merge_turns(messages), blocks_by_type, tools)
+    return AnthropicRequest(body, model, messages, _merge_messages(messages), blocks_by_type, tools)

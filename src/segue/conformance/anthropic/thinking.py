@@ -32,14 +32,14 @@ OLDER = ModelFilter("4.5 and older", _supports_prefill)
 
 
 def _find_prefill(request: AnthropicRequest) -> Turn | None:
-    """Returns the assistant turn at the end of the body if it is a prefill.
+    """Returns the last message if it is a prefill: the start of an assistant message that the model continues.
 
-    It is not with unanswered calls (ANT-04), nor after a pause within the provider's own tools (ANT-39).
+    A message with unanswered calls is not one (ANT-04), nor one that ends within a server tool (ANT-39).
     """
-    turn = request.turns[-1] if request.turns else None
-    if turn is None or turn.role != "assistant" or any(block.type == "tool_use" for block in turn.blocks):
+    message = request.turns[-1] if request.turns else None
+    if message is None or message.role != "assistant" or any(block.type == "tool_use" for block in message.blocks):
         return None
-    return None if turn.blocks and turn.blocks[-1].type in _SERVER_SIDE else turn
+    return None if message.blocks and message.blocks[-1].type in _SERVER_SIDE else message
 
 
 # ANT-22
@@ -49,8 +49,8 @@ def no_prefill(request: AnthropicRequest) -> Iterator[Problem]:
 
     An unknown model is checked as the newest.
     """
-    ending = _find_prefill(request)
-    if ending is None:
+    prefill = _find_prefill(request)
+    if prefill is None:
         return
     older = _supports_prefill(request.model)
     if older and request.thinking_type not in _ON:
@@ -63,7 +63,7 @@ def no_prefill(request: AnthropicRequest) -> Iterator[Problem]:
         name = f"{quote(request.model.name)} has no version" if request.model.name else "no model given"
         why = f"{name}, checked as the newest, which does not support prefill"
     # ANT-16: an empty message at the end is known to be accepted.
-    severity: Severity = "reject" if ending.blocks else "risk"
+    severity: Severity = "reject" if prefill.blocks else "risk"
     where = request.messages[-1].path
     yield Problem(where, f"the last message has the role assistant; {why}, so it must have the role user", severity)
 
@@ -72,10 +72,10 @@ def no_prefill(request: AnthropicRequest) -> Iterator[Problem]:
 @table.rule("ANT-23", applies_to=OLDER)
 def prefill_without_trailing_space(request: AnthropicRequest) -> Iterator[Problem]:
     """A prefill does not end in white space."""
-    ending = _find_prefill(request)
-    if ending is None or not ending.blocks or request.thinking_type in _ON:
+    prefill = _find_prefill(request)
+    if prefill is None or not prefill.blocks or request.thinking_type in _ON:
         return
-    last = ending.blocks[-1]
+    last = prefill.blocks[-1]
     text = text_or_empty(last.data.get("text")) if last.type == "text" else ""
     if text != text.rstrip():
         yield Problem(last.path, "the last message has the role assistant (a prefill) and ends in white space")
@@ -87,18 +87,20 @@ def loop_starts_with_thinking(request: AnthropicRequest) -> Iterator[Problem]:
     """With thinking enabled, the first assistant message of the current tool loop starts with thinking."""
     if request.thinking_type != "enabled":
         return
-    opener: Turn | None = None
-    for turn in request.turns:
-        if turn.has_user_content():
-            opener = None
-        elif turn.role == "assistant" and opener is None:
-            opener = turn
-    if opener is None or not any(block.type == "tool_use" for block in opener.blocks):
+    first_reply: Turn | None = None
+    for message in request.turns:
+        if message.has_user_content():
+            first_reply = None
+        elif message.role == "assistant" and first_reply is None:
+            first_reply = message
+    if first_reply is None or not any(block.type == "tool_use" for block in first_reply.blocks):
         return
-    first = opener.blocks[0]
-    if first.type not in _THINKING:
-        seen = f"the current tool loop starts with {quote(first.type)}"
-        yield Problem(first.path, f"{seen}; with thinking enabled it must start with thinking or redacted_thinking")
+    first_block = first_reply.blocks[0]
+    if first_block.type not in _THINKING:
+        seen = f"the current tool loop starts with {quote(first_block.type)}"
+        yield Problem(
+            first_block.path, f"{seen}; with thinking enabled it must start with thinking or redacted_thinking"
+        )
 
 
 # ANT-25
@@ -144,8 +146,8 @@ def no_thinking_at_end(request: AnthropicRequest) -> Iterator[Problem]:
         yield Problem(block.path, f"a {block.type} block in the final message, and thinking is disabled", severity)
 
 
-def _thinking_blocks(turn: Turn) -> Iterator[Block]:
-    return (block for block in turn.blocks if block.type in _THINKING)
+def _thinking_blocks(message: Turn) -> Iterator[Block]:
+    return (block for block in message.blocks if block.type in _THINKING)
 
 
 # ANT-30

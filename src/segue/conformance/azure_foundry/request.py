@@ -9,7 +9,7 @@ import msgspec
 
 from segue.conformance.azure_foundry.body import BODY
 from segue.conformance.openai_responses.request import ResponsesRequest
-from segue.conformance.openai_responses.request import parse_request as read_responses
+from segue.conformance.openai_responses.request import parse_request as parse_responses_request
 from segue.conformance.rule import Problem
 from segue.conformance.spec import Mismatch, ValueKind, find_mismatches
 from segue.conformance.values import is_list, is_object
@@ -87,9 +87,9 @@ def _format_message(mismatch: Mismatch) -> str:
 
 def parse_request(body: Mapping[str, object], model: Model) -> FoundryRequest:
     """Parses a body; any object is accepted."""
-    found: dict[str, list[Problem]] = {}
+    problems: dict[str, list[Problem]] = {}
     rejected: set[str] = set()
     for mismatch in find_mismatches(BODY, body):
-        found.setdefault(_rule_number(mismatch), []).append(Problem(mismatch.path, _format_message(mismatch)))
+        problems.setdefault(_rule_number(mismatch), []).append(Problem(mismatch.path, _format_message(mismatch)))
         rejected.add(mismatch.path)
-    return FoundryRequest(read_responses(body, model), found, frozenset(rejected))
+    return FoundryRequest(parse_responses_request(body, model), problems, frozenset(rejected))

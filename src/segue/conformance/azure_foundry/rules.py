@@ -1,4 +1,4 @@
-"""The service's own rules: AZF-01 to AZF-11. `backend` has those of the model behind it."""
+"""The service's own rules: AZF-01 to AZF-11. The rules of the model behind the service are in `backend`."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def ids_valid(request: FoundryRequest) -> Iterator[Problem]:
     if has_text(previous) and _prefix(previous) != "caresp":
         yield Problem("previous_response_id", f"Malformed identifier. {quote(previous)} is not the id of a response.")
     for item in request.responses.items:
-        # It has the id of its call.
+        # The id of a local_shell_call_output is that of its call.
         if has_text(item.id) and item.type != "local_shell_call_output" and _prefix(item.id) not in PREFIXES:
             seen = f"Malformed identifier. {quote(item.id)} is not an id of this service; omit it if it is optional"
             yield Problem(f"{item.path}.id", seen, "risk")
@@ -122,8 +122,8 @@ def ids_valid(request: FoundryRequest) -> Iterator[Problem]:
 
 def _prefix(name: str) -> str:
     """Returns the prefix of an id in the service's own format, else `""`."""
-    found = _ID.fullmatch(name)
-    return found[1] if found else ""
+    match = _ID.fullmatch(name)
+    return match[1] if match else ""
 
 
 # AZF-08

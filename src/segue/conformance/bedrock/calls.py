@@ -1,7 +1,7 @@
 """Ids, names, calls and results of Converse bodies: BED-01 to BED-05, MIS-01, and ANT-01 and ANT-03 for Claude.
 
-A result pairs with a call of the assistant turn directly before its own. The results of hosted tools (`type` is
-`server_tool_use`) are in the assistant turn itself.
+Consecutive messages of one role count as one. A result pairs with a call in the assistant message directly before it.
+The results of hosted tools (`type` is `server_tool_use`) are in the assistant message itself.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ table: RuleTable[BedrockRequest] = RuleTable()
 
 _CLAUDE_ID = re.compile(r"[a-zA-Z0-9_-]+")
 _MISTRAL_ID = re.compile(r"[a-zA-Z0-9]{9}")
-_NO_TURN = Turn("", [])
+_NO_MESSAGE = Turn("", [])
 _MODEL_ERROR_PREFIX = "The model returned the following errors:"
 
 
@@ -91,14 +91,16 @@ def tools_declared(request: BedrockRequest) -> Iterator[Problem]:
 # BED-04
 @table.rule("BED-04")
 def calls_have_results(request: BedrockRequest) -> Iterator[Problem]:
-    """Each toolUse is in an assistant message and has its toolResult in the next user turn."""
-    turns = [*request.turns, _NO_TURN]
-    for turn, following in pairwise(turns):
+    """Each toolUse is in an assistant message and has its toolResult in the next user message."""
+    all_messages = [*request.turns, _NO_MESSAGE]
+    for merged, following in pairwise(all_messages):
         answered = {block.id for block in following.blocks_of("toolResult")} if following.role == "user" else set[str]()
-        last = turn.messages[-1].index if turn.messages else 0
-        for block in turn.calls():
-            if turn.role != "assistant":
-                yield Problem(block.path, f"toolUse blocks are not allowed in {turn.role} messages: {quote(block.id)}")
+        last = merged.messages[-1].index if merged.messages else 0
+        for block in merged.calls():
+            if merged.role != "assistant":
+                yield Problem(
+                    block.path, f"toolUse blocks are not allowed in {merged.role} messages: {quote(block.id)}"
+                )
             elif block.id and block.id not in answered:
                 place = f"messages.{last + 1}.content"
                 yield Problem(block.path, f"Expected toolResult blocks at {place} for the following Ids: {block.id}")
@@ -107,20 +109,20 @@ def calls_have_results(request: BedrockRequest) -> Iterator[Problem]:
 # BED-05
 @table.rule("BED-05")
 def results_match_calls(request: BedrockRequest) -> Iterator[Problem]:
-    """Each toolResult is in a user message and the only one for a toolUse of the assistant turn before."""
-    before = _NO_TURN
-    for turn in request.turns:
+    """Each toolResult is in a user message and the only one for a toolUse of the assistant message before."""
+    before = _NO_MESSAGE
+    for merged in request.turns:
         waiting = {block.id for block in before.calls()} if before.role == "assistant" else set[str]()
-        hosted_ids = {block.id for block in turn.blocks_of("toolUse") if not block.is_call}
-        for message in turn.messages:
+        hosted_ids = {block.id for block in merged.blocks_of("toolUse") if not block.is_call}
+        for message in merged.messages:
             place = f"messages.{message.index}.content"
             for block in message.blocks:
-                if block.type != "toolResult" or (turn.role == "assistant" and block.id in hosted_ids):
+                if block.type != "toolResult" or (merged.role == "assistant" and block.id in hosted_ids):
                     continue
-                if turn.role != "user":
-                    yield Problem(block.path, f"toolResult blocks are not allowed in {turn.role} messages: {place}")
+                if merged.role != "user":
+                    yield Problem(block.path, f"toolResult blocks are not allowed in {merged.role} messages: {place}")
                 elif block.id and block.id not in waiting:
                     reason = f"The number of toolResult blocks at {place} exceeds the number of toolUse blocks"
                     yield Problem(block.path, f"{reason} of previous turn: no open call has the id {quote(block.id)}.")
                 waiting.discard(block.id)
-        before = turn
+        before = merged

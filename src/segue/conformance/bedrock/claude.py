@@ -50,13 +50,13 @@ def _to_messages_block(block: Block, role: str) -> AnthropicBlock:
             reasoning = data["reasoningText"]
             signed = {"signature": reasoning["signature"]} if is_object(reasoning) and "signature" in reasoning else {}
             thinking = reasoning.get("text") if is_object(reasoning) else None
-            thought: Mapping[str, object] = {"thinking": thinking, **signed}
-            return AnthropicBlock(f"{path}.reasoningText", role, "thinking", thought)
+            thinking_data: Mapping[str, object] = {"thinking": thinking, **signed}
+            return AnthropicBlock(f"{path}.reasoningText", role, "thinking", thinking_data)
         case "reasoningContent" if "redactedContent" in data:
             redacted = data["redactedContent"]
             # An SDK holds raw bytes in memory; in the HTTP body they are text.
-            shown = "…" if isinstance(redacted, bytes | bytearray) and redacted else redacted
-            return AnthropicBlock(f"{path}.redactedContent", role, "redacted_thinking", {"data": shown})
+            data_text = "…" if isinstance(redacted, bytes | bytearray) and redacted else redacted
+            return AnthropicBlock(f"{path}.redactedContent", role, "redacted_thinking", {"data": data_text})
         case _:
             return AnthropicBlock(path, role, block.type or "block", {})
 
@@ -64,17 +64,19 @@ def _to_messages_block(block: Block, role: str) -> AnthropicBlock:
 def _to_messages_request(request: BedrockRequest) -> AnthropicRequest:
     """Converts the request to a Messages request with the paths of this body, without cache points."""
     messages: list[AnthropicMessage] = []
-    turns: list[AnthropicTurn] = []
-    kinds: dict[str, list[AnthropicBlock]] = {}
-    for turn in request.turns:
-        turns.append(AnthropicTurn(turn.role, []))
-        for message in turn.messages:
-            blocks = [_to_messages_block(block, turn.role) for block in message.blocks if block.type != "cachePoint"]
-            messages.append(AnthropicMessage(message.index, turn.role, {}, blocks))
-            turns[-1].blocks.extend(blocks)
+    merged_messages: list[AnthropicTurn] = []
+    blocks_by_type: dict[str, list[AnthropicBlock]] = {}
+    for merged in request.turns:
+        merged_messages.append(AnthropicTurn(merged.role, []))
+        for message in merged.messages:
+            blocks = [_to_messages_block(block, merged.role) for block in message.blocks if block.type != "cachePoint"]
+            messages.append(AnthropicMessage(message.index, merged.role, {}, blocks))
+            merged_messages[-1].blocks.extend(blocks)
             for block in blocks:
-                kinds.setdefault(block.type, []).append(block)
-    return AnthropicRequest(_to_messages_settings(request.body), request.model, messages, turns, kinds, ())
+                blocks_by_type.setdefault(block.type, []).append(block)
+    return AnthropicRequest(
+        _to_messages_settings(request.body), request.model, messages, merged_messages, blocks_by_type, ()
+    )
 
 
 def _to_messages_settings(body: Mapping[str, object]) -> dict[str, object]:
@@ -100,14 +102,14 @@ def _to_converse_path(path: str) -> str:
 
 def _adapt_rule(rule: Rule[AnthropicRequest]) -> Rule[BedrockRequest]:
     def check(request: BedrockRequest) -> Iterator[Problem]:
-        # What the service rejects by its own model never reaches Claude.
-        rejected = {finding.path for finding in request.problems.get("BED-11", ())}
-        for finding in rule.check(_to_messages_request(request)):
-            path = _to_converse_path(finding.path)
+        # Values that the service itself rejects never reach Claude.
+        rejected = {problem.path for problem in request.problems.get("BED-11", ())}
+        for problem in rule.check(_to_messages_request(request)):
+            path = _to_converse_path(problem.path)
             if path not in rejected:
-                yield Problem(path, f"{_MODEL_ERROR_PREFIX} {finding.message}", finding.severity)
+                yield Problem(path, f"{_MODEL_ERROR_PREFIX} {problem.message}", problem.severity)
 
-    def holds(model: Model) -> bool:
+    def applies(model: Model) -> bool:
         return is_claude(model) and rule.applies_to.matches(model)
 
     return Rule(
@@ -115,7 +117,7 @@ def _adapt_rule(rule: Rule[AnthropicRequest]) -> Rule[BedrockRequest]:
         rule.name,
         rule.description,
         rule.severity,
-        ModelFilter(f"Claude, {rule.applies_to.description}", holds),
+        ModelFilter(f"Claude, {rule.applies_to.description}", applies),
         check,
     )
 

@@ -22,8 +22,8 @@ _NOT_BESIDE_RESULTS = ("document", "video")
 @table.rule("BED-06")
 def messages_present(request: BedrockRequest) -> Iterator[Problem]:
     """There is a message, unless the model is a stored prompt, which has its own messages."""
-    given = request.body.get("messages", [])
-    if is_list(given) and not given and not is_stored_prompt(request.body, request.model):
+    messages = request.body.get("messages", [])
+    if is_list(messages) and not messages and not is_stored_prompt(request.body, request.model):
         yield Problem("messages", _START)
 
 
@@ -39,12 +39,12 @@ def user_first(request: BedrockRequest) -> Iterator[Problem]:
 # BED-07
 @table.rule("BED-07", applies_to=SEPARATE_RESULTS)
 def results_separate(request: BedrockRequest) -> Iterator[Problem]:
-    """A turn with results has no other blocks."""
-    for turn in request.turns:
-        if any(turn.blocks_of("toolResult")):
-            for message in turn.messages:
+    """A user message with results has no other blocks."""
+    for merged in request.turns:
+        if any(merged.blocks_of("toolResult")):
+            for message in merged.messages:
                 for block in message.blocks:
-                    if block.type not in ("toolResult", "cachePoint", "") and turn.role == "user":
+                    if block.type not in ("toolResult", "cachePoint", "") and merged.role == "user":
                         reason = "Conversation blocks and tool result blocks cannot be provided in the same turn."
                         yield Problem(block.path, f"messages.{message.index}.content: {reason}")
 
@@ -52,12 +52,12 @@ def results_separate(request: BedrockRequest) -> Iterator[Problem]:
 # BED-07
 @table.rule("BED-07", applies_to=CLAUDE)
 def no_documents_beside_results(request: BedrockRequest) -> Iterator[Problem]:
-    """Documents and videos are not in a turn with results, except inside the results."""
-    for turn in request.turns:
-        if turn.role == "user" and any(turn.blocks_of("toolResult")):
+    """Documents and videos are not in a message with results, except inside the results."""
+    for merged in request.turns:
+        if merged.role == "user" and any(merged.blocks_of("toolResult")):
             for block_type in _NOT_BESIDE_RESULTS:
-                for block in turn.blocks_of(block_type):
-                    yield Problem(block.path, f"a {block_type} block is in the same turn as tool result blocks")
+                for block in merged.blocks_of(block_type):
+                    yield Problem(block.path, f"a {block_type} block is in the same message as tool result blocks")
 
 
 # BED-08
@@ -143,10 +143,10 @@ def roles_alternate(request: BedrockRequest) -> Iterator[Problem]:
     # ANT-21: Claude's own API merges them.
     severity: Severity = "risk" if is_claude(request.model) else "reject"
     reason = "A conversation must alternate between user and assistant roles."
-    for turn in request.turns:
-        for _, message in pairwise(turn.messages):
-            if turn.role in ("user", "assistant"):
-                advice = f"Make sure the conversation alternates; {message.path} has the role {turn.role} again."
+    for merged in request.turns:
+        for _, message in pairwise(merged.messages):
+            if merged.role in ("user", "assistant"):
+                advice = f"Make sure the conversation alternates; {message.path} has the role {merged.role} again."
                 yield Problem(message.path, f"{reason} {advice}", severity)
 
 

@@ -1,4 +1,4 @@
-"""The models that a rule of Converse applies to. An unknown name has the rules that most families have."""
+"""Filters for rules of Converse that apply to some models only. Unknown models get the rules of most model families."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Converse body parsed for its rules: messages, blocks, merged turns, and mismatches with the service model.
+"""A Converse body parsed for its rules: messages, merged messages, blocks, mismatches with the service model.
 
 The type of a block is its only member (`toolUse`). Parsing never fails: malformed values are reported as problems.
 """
@@ -95,19 +95,19 @@ def _parse_messages(entries: object) -> Iterator[Message]:
         yield Message(index, text_or_empty(data.get("role")), content, blocks)
 
 
-def _merge_turns(messages: Sequence[Message]) -> list[Turn]:
-    turns: list[Turn] = []
+def _merge_messages(messages: Sequence[Message]) -> list[Turn]:
+    merged: list[Turn] = []
     for message in messages:
         if message.role == "system":
             continue
-        if not turns or turns[-1].role != message.role:
-            turns.append(Turn(message.role, []))
-        turns[-1].messages.append(message)
-    return turns
+        if not merged or merged[-1].role != message.role:
+            merged.append(Turn(message.role, []))
+        merged[-1].messages.append(message)
+    return merged
 
 
-# The rule that a mismatch breaks: BED-09 if there is no more specific one.
 def _rule_number(mismatch: Mismatch) -> str:
+    """Returns the rule that a mismatch breaks: BED-09 if there is no more specific one."""
     last = mismatch.path.rsplit(".", 1)[-1]
     if last == "toolUseId":
         return "BED-01"
@@ -135,16 +135,16 @@ def _service_path(path: str) -> str:
 
 def _format_message(mismatch: Mismatch) -> str:
     spec, path = mismatch.spec, mismatch.path
-    above = path[: -len(mismatch.key) - 1] or "input"
+    parent = path[: -len(mismatch.key) - 1] or "input"
     constraint = f"Value at '{_service_path(path)}' failed to satisfy constraint: Member must"
     match mismatch.kind:
         case "type":
             valid = _PYTHON_TYPES.get(spec.kind, spec.kind)
             return f"Invalid type for parameter {path}: {type_name(mismatch.value)}, valid types: {valid}"
         case "missing":
-            return f'Missing required parameter in {above}: "{mismatch.key}"'
+            return f'Missing required parameter in {parent}: "{mismatch.key}"'
         case "unknown" | "choice":
-            return f"Unknown parameter in {above}: {quote(mismatch.key)}, must be one of: {format_list(spec.members)}"
+            return f"Unknown parameter in {parent}: {quote(mismatch.key)}, must be one of: {format_list(spec.members)}"
         case "none":
             return f"Must set one of the following keys for tagged union structure {path}: {format_list(spec.members)}."
         case "several":
@@ -154,14 +154,14 @@ def _format_message(mismatch: Mismatch) -> str:
             return f"{constraint} satisfy enum value set: {format_list(spec.values)}"
         case "short" | "long":
             bound, side = (spec.minimum, "greater") if mismatch.kind == "short" else (spec.maximum, "less")
-            of_what = "value" if spec.kind in ("integer", "number") else "length"
-            return f"{constraint} have {of_what} {side} than or equal to {bound}"
+            quantity = "value" if spec.kind in ("integer", "number") else "length"
+            return f"{constraint} have {quantity} {side} than or equal to {bound}"
         case "pattern":
             return f"{constraint} satisfy regular expression pattern: {spec.pattern}"
 
 
 def _check_open_objects(body: Mapping[str, object], messages: Sequence[Message]) -> Iterator[Problem]:
-    """Reports values that the service model leaves open and the service requires to be objects."""
+    """Reports values that may be anything in the service model, but that the service requires to be objects."""
     places = [
         (f"{block.path}.input", block.data["input"])
         for message in messages
@@ -185,10 +185,10 @@ def _check_open_objects(body: Mapping[str, object], messages: Sequence[Message])
 def parse_request(body: Mapping[str, object], model: Model) -> BedrockRequest:
     """Parses a body; any object is accepted."""
     messages = list(_parse_messages(body.get("messages")))
-    found: dict[str, list[Problem]] = {"BED-09": list(_check_open_objects(body, messages))}
+    problems: dict[str, list[Problem]] = {"BED-09": list(_check_open_objects(body, messages))}
     for mismatch in find_mismatches(REQUEST, body):
-        found.setdefault(_rule_number(mismatch), []).append(Problem(mismatch.path, _format_message(mismatch)))
-    return BedrockRequest(body, model, messages, _merge_turns(messages), found)
+        problems.setdefault(_rule_number(mismatch), []).append(Problem(mismatch.path, _format_message(mismatch)))
+    return BedrockRequest(body, model, messages, _merge_messages(messages), problems)
 
 
 def is_stored_prompt(body: Mapping[str, object], model: Model) -> bool:

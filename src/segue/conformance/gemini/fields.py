@@ -76,7 +76,7 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
     message: _parse_fields(lines) for message, lines in re.findall(r"^(\w+):((?:.|\n )*)", _MESSAGES, re.MULTILINE)
 }
 
-# Fields that only Vertex or newer endpoints know; other endpoints report an unknown name.
+# Fields that only Vertex or newer endpoints have; other endpoints report an unknown name.
 OTHER_ENDPOINT_FIELDS = frozenset(
     {
         *(("request", "model_armor_config"), ("request", "output_config")),

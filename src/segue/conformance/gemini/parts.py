@@ -58,7 +58,7 @@ def one_data_member_per_part(request: GeminiRequest) -> Iterator[Problem]:
 # GEM-14
 @table.rule("GEM-14")
 def payload_fields_known(request: GeminiRequest) -> Iterator[Problem]:
-    """Every field is known to the API and has the right type: args is an object, there is no is_error."""
+    """The API has every field of the body, and each has the right type: args is an object, there is no is_error."""
     rest = {key: value for key, value in request.body.items() if to_snake(key) not in _DECLARATION_KEYS}
     yield from check_fields(rest, "request", "")
 
@@ -82,20 +82,20 @@ def server_side_by_generation(request: GeminiRequest) -> Iterator[Problem]:
 @table.rule("GEM-24", severity="risk")
 def server_side_echoed(request: GeminiRequest) -> Iterator[Problem]:
     """Parts of hosted tools are in model contents, and a response has the id of a call before it."""
-    seen: dict[str, set[str]] = {answer: set() for answer in _SERVER_SIDE.values()}
+    call_ids: dict[str, set[str]] = {response: set() for response in _SERVER_SIDE.values()}
     for part in request.parts():
         for member in part.members:
-            if member not in _SERVER_SIDE and member not in seen:
+            if member not in _SERVER_SIDE and member not in call_ids:
                 continue
             data = part.node.child(member)
-            known = data.text("id")
+            part_id = data.text("id")
             if part.role != "model":
                 yield Problem(part.path, f"{member} outside a model content; send it back where it was returned")
             if member in _SERVER_SIDE:
-                seen[_SERVER_SIDE[member]].add(known)
-            elif known and known not in seen[member]:
+                call_ids[_SERVER_SIDE[member]].add(part_id)
+            elif part_id and part_id not in call_ids[member]:
                 yield Problem(
-                    data.path_of("id"), f"no part before this one has the id {quote(known)}; unknown ids are rejected"
+                    data.path_of("id"), f"no part before this one has the id {quote(part_id)}; unknown ids are rejected"
                 )
 
 

@@ -1,7 +1,7 @@
 """A Gemini body parsed for its rules: contents, their parts, declarations, and the model's generation.
 
-A key may be camelCase or snake_case, and null means absent. A response turn is one content with functionResponse parts
-(GEM-01: not several). A model turn may be split into several consecutive contents: the vendor's own client appends
+A key may be camelCase or snake_case, and null means absent. Responses to the calls of one reply are in one content
+(GEM-01: not several). A reply may be split into several consecutive model contents: the vendor's own client appends
 streamed replies like this.
 """
 
@@ -156,7 +156,7 @@ def _parse_content(value: object, path: str) -> Content:
     return Content(content, role, parts, has_no_parts, calls, responses)
 
 
-def _merge_turns(contents: Sequence[Content]) -> Iterator[Content]:
+def _merge_model_contents(contents: Sequence[Content]) -> Iterator[Content]:
     for by_model, run in groupby(contents, key=lambda content: content.is_model and not content.responses):
         merged = list(run)
         if not by_model or len(merged) == 1:
@@ -183,4 +183,6 @@ def parse_request(body: Mapping[str, object], model: Model) -> GeminiRequest:
     system = _parse_content(instruction, request.path_of("system_instruction")) if is_object(instruction) else None
     tools = list(request.children("tools"))
     declarations = [declared for tool in tools for declared in tool.children("function_declarations")]
-    return GeminiRequest(body, request, model, contents, list(_merge_turns(contents)), system, tools, declarations)
+    return GeminiRequest(
+        body, request, model, contents, list(_merge_model_contents(contents)), system, tools, declarations
+    )

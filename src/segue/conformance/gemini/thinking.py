@@ -47,7 +47,7 @@ def _call_parts(content: Content) -> list[Part]:
 # GEM-15, GEM-16, GEM-20
 @table.rule("GEM-15", applies_to=NEWER)
 def first_call_signed(request: GeminiRequest) -> Iterator[Problem]:
-    """In the current turn the first functionCall of every model step carries its thoughtSignature."""
+    """In the current exchange the first functionCall of every model content has its thoughtSignature."""
     # Vertex documents that image models do not enforce it. Without a known model it may be an older one.
     severity: Severity = "risk" if "image" in request.model.name or not request.model.version else "reject"
     for content in _current_contents(request):

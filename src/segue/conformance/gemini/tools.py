@@ -35,9 +35,9 @@ def declarations_known(request: GeminiRequest) -> Iterator[Problem]:
 # GEM-23
 @table.rule("GEM-23")
 def names_valid(request: GeminiRequest) -> Iterator[Problem]:
-    """A function name starts with a letter or `_`, goes on with letters, digits and `_.:-`, and has 64 characters.
+    """A function name is a letter or `_`, then letters, digits and `_.:-`, at most 64 characters together.
 
-    The SDK documents 128. A replayed name must only be present.
+    The SDK documents 128. A replayed name only has to be present; an invalid one is a risk.
     """
     for declared in request.declarations:
         yield from _check_name(declared)

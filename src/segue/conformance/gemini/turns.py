@@ -19,7 +19,7 @@ _MEDIA = ("inline_data", "file_data")
 
 
 def _call_response_pairs(request: GeminiRequest) -> Iterator[tuple[Content, Content]]:
-    """Yields call turns with a response turn of the same number of parts directly after them."""
+    """Yields contents with calls and the next content, if that has as many responses."""
     for content, following in pairwise(request.turns):
         if content.calls and len(following.responses) == len(content.calls):
             yield content, following
@@ -33,17 +33,17 @@ def responses_counted(request: GeminiRequest) -> Iterator[Problem]:
         if not content.calls or (following is None and content.is_model):
             # GEM-05 and GEM-06 cover a model content at the end.
             continue
-        found = len(following.responses) if following else 0
-        if found != len(content.calls):
+        response_count = len(following.responses) if following else 0
+        if response_count != len(content.calls):
             reason = "the number of function response parts must be equal to the number of function call parts"
-            seen = f"{len(content.calls)} functionCall here and {found} functionResponse in the next content"
+            seen = f"{len(content.calls)} functionCall here and {response_count} functionResponse in the next content"
             yield Problem(content.path, f"{reason}: {seen}")
 
 
 # GEM-02
 @table.rule("GEM-02")
 def calls_follow_user(request: GeminiRequest) -> Iterator[Problem]:
-    """A functionCall turn comes immediately after a user turn or a functionResponse turn."""
+    """A content with functionCall parts comes directly after a user content or one with functionResponse parts."""
     before: Content | None = None
     for content in request.contents:
         if content.calls and content.is_model:
@@ -59,17 +59,17 @@ def calls_follow_user(request: GeminiRequest) -> Iterator[Problem]:
 # GEM-03
 @table.rule("GEM-03")
 def responses_follow_calls(request: GeminiRequest) -> Iterator[Problem]:
-    """A functionResponse turn comes immediately after its functionCall turn."""
-    # The number of responses missing from a split response turn, which GEM-01 has reported.
+    """A content with functionResponse parts comes directly after the content with their functionCall parts."""
+    # The number of responses missing from a content whose responses are split; GEM-01 has reported it.
     missing = 0
     before: Content | None = None
     for content in request.turns:
-        found = len(content.responses)
+        response_count = len(content.responses)
         if before is not None and before.calls:
-            missing = len(before.calls) - found if found else 0
-        elif found and missing >= found:
-            missing -= found
-        elif found and not (before is None and request.has_cached_content):
+            missing = len(before.calls) - response_count if response_count else 0
+        elif response_count and missing >= response_count:
+            missing -= response_count
+        elif response_count and not (before is None and request.has_cached_content):
             reason = "function response turn must come immediately after a function call turn"
             yield Problem(content.path, f"{reason}; none is directly before it")
             missing = 0
@@ -180,8 +180,8 @@ def ids_on_both(request: GeminiRequest) -> Iterator[Problem]:
     for content, following in _call_response_pairs(request):
         for call, response in zip(content.calls, following.responses, strict=True):
             if bool(call.text("id")) is not bool(response.text("id")):
-                one, other = ("functionCall", "response") if call.text("id") else ("functionResponse", "call")
-                yield Problem(response.path_of("id"), f"the {one} has an id and its {other} has none")
+                with_id, without_id = ("functionCall", "response") if call.text("id") else ("functionResponse", "call")
+                yield Problem(response.path_of("id"), f"the {with_id} has an id and its {without_id} has none")
 
 
 # GEM-12
@@ -190,9 +190,10 @@ def ids_equal(request: GeminiRequest) -> Iterator[Problem]:
     """If both have an id, the response has the id of the call at its position."""
     for content, following in _call_response_pairs(request):
         for call, response in zip(content.calls, following.responses, strict=True):
-            one, other = call.text("id"), response.text("id")
-            if one and other and one != other:
-                seen = f"functionResponse.id {quote(other)} does not match functionCall.id {quote(one)} at {call.path}"
+            call_id, response_id = call.text("id"), response.text("id")
+            if call_id and response_id and call_id != response_id:
+                ids = f"functionResponse.id {quote(response_id)} does not match functionCall.id {quote(call_id)}"
+                seen = f"{ids} at {call.path}"
                 yield Problem(response.path_of("id"), seen)
 
 

@@ -22,18 +22,18 @@ table: RuleTable[ChatRequest] = RuleTable()
 @table.rule("MIS-01")
 def ids_have_nine_characters(request: ChatRequest) -> Iterator[Problem]:
     """The id of a call or result is nine letters and digits; the API enforces it for every model."""
-    for path, found in _ids(request):
-        if has_text(found) and found != "null" and not _ID.fullmatch(found):
-            yield Problem(path, f"Tool call id was {quote(found)} but must be a-z, A-Z, 0-9, with a length of 9.")
+    for path, call_id in _ids(request):
+        if has_text(call_id) and call_id != "null" and not _ID.fullmatch(call_id):
+            yield Problem(path, f"Tool call id was {quote(call_id)} but must be a-z, A-Z, 0-9, with a length of 9.")
 
 
 # MIS-02
 @table.rule("MIS-02")
 def ids_present(request: ChatRequest) -> Iterator[Problem]:
     """A call and a result have an id other than the string null."""
-    for path, found in _ids(request):
-        if not has_text(found) or found == "null":
-            seen = quote(found) if has_text(found) else type_name(found)
+    for path, call_id in _ids(request):
+        if not has_text(call_id) or call_id == "null":
+            seen = quote(call_id) if has_text(call_id) else type_name(call_id)
             yield Problem(path, f"the id is {seen}; a non-empty string other than 'null' is expected")
 
 

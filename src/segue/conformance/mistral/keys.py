@@ -106,9 +106,9 @@ def tools_valid(request: ChatRequest) -> Iterator[Problem]:
             seen = type_name(parameters) if "parameters" in inner else "missing"
             yield Problem(f"{path}.parameters", f"parameters is {seen}; a JSON Schema object is expected")
             continue
-        fault, pattern = find_draft7_error(parameters), find_pattern_error(parameters)
-        if fault is not None:
-            yield Problem(f"{path}.parameters", f"Invalid tool schema: {fault}")
+        error, pattern = find_draft7_error(parameters), find_pattern_error(parameters)
+        if error is not None:
+            yield Problem(f"{path}.parameters", f"Invalid tool schema: {error}")
         elif pattern is not None:
             yield Problem(f"{path}.parameters", f"Invalid tool schema for some versions: {pattern}", "risk")
 

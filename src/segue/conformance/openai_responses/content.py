@@ -51,10 +51,10 @@ def _check_part(path: str, part_type: str, part: Mapping[str, object]) -> Iterat
             yield Problem(f"{path}.{key}", f"{key} of this {part_type} is {seen}; a string is expected")
         return
     sources = _SOURCES[part_type]
-    given = [key for key in sources if part.get(key) is not None]
-    if not given:
+    present = [key for key in sources if part.get(key) is not None]
+    if not present:
         yield Problem(path, f"this {part_type} has no source; one of {', '.join(sources)} is expected")
-    for key in given:
+    for key in present:
         if not isinstance(part[key], str):
             yield Problem(f"{path}.{key}", f"{key} is {type_name(part[key])}; a string is expected")
 
@@ -135,12 +135,12 @@ def _check_shell_output(item: Item) -> Iterator[Problem]:
 @table.rule("OAI-RESP-24")
 def input_present(request: ResponsesRequest) -> Iterator[Problem]:
     """input is a string or a list of items; it is optional with a prompt, conversation or earlier response."""
-    given = request.body.get("input")
-    if given is None:
+    value = request.body.get("input")
+    if value is None:
         if not request.is_continuation and not is_object(request.body.get("prompt")):
             yield Problem("input", "Missing required parameter: 'input'.")
-    elif not isinstance(given, str) and not is_list(given):
-        yield Problem("input", f"input is {type_name(given)}; a string or a list of items is expected")
+    elif not isinstance(value, str) and not is_list(value):
+        yield Problem("input", f"input is {type_name(value)}; a string or a list of items is expected")
     if has_text(request.body.get("previous_response_id")) and request.body.get("conversation") is not None:
         yield Problem("conversation", "conversation can't be used together with previous_response_id")
 
@@ -152,6 +152,6 @@ def system_text_in_instructions(request: ResponsesRequest) -> Iterator[Problem]:
     instructions = request.body.get("instructions")
     if instructions is not None and not isinstance(instructions, str):
         yield Problem("instructions", f"instructions is {type_name(instructions)}; a string is expected")
-    for key, now in _RENAMED_KEYS.items():
+    for key, new_key in _RENAMED_KEYS.items():
         if key in request.body:
-            yield Problem(key, f"Unsupported parameter: '{key}'. Use '{now}'.")
+            yield Problem(key, f"Unsupported parameter: '{key}'. Use '{new_key}'.")

@@ -44,13 +44,13 @@ def _items_with_call_id(request: ResponsesRequest, types: Mapping[str, str]) -> 
 
 def _types_by_call_id(request: ResponsesRequest, types: Mapping[str, str]) -> dict[str, set[str]]:
     """Maps each call_id to the types of the items with it."""
-    kinds: dict[str, set[str]] = {}
+    types_by_id: dict[str, set[str]] = {}
     for item, call_id in _items_with_call_id(request, types):
-        kinds.setdefault(call_id, set()).add(item.type)
+        types_by_id.setdefault(call_id, set()).add(item.type)
         # An output of the local shell may have the item id of its call.
         if item.type == "local_shell_call" and has_text(item.id):
-            kinds.setdefault(item.id, set()).add(item.type)
-    return kinds
+            types_by_id.setdefault(item.id, set()).add(item.type)
+    return types_by_id
 
 
 def _find_unanswered_calls(request: ResponsesRequest) -> Iterator[Item]:

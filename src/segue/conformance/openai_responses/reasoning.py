@@ -57,24 +57,24 @@ def reasoning_followed(request: ResponsesRequest) -> Iterator[Problem]:
             yield Problem(item.path, f"{seen} Another reasoning item follows.", "risk")
 
 
-def _split_turns(request: ResponsesRequest) -> Iterator[list[Item]]:
+def _split_exchanges(request: ResponsesRequest) -> Iterator[list[Item]]:
     """Splits the items at user, system and developer messages."""
-    turn: list[Item] = []
+    exchange: list[Item] = []
     for item in request.items:
         if item.type == "message" and not item.is_assistant:
-            yield turn
-            turn = []
+            yield exchange
+            exchange = []
         else:
-            turn.append(item)
-    yield turn
+            exchange.append(item)
+    yield exchange
 
 
 def _items_without_reasoning(request: ResponsesRequest) -> Iterator[Item]:
-    """Yields model items with an id and no reasoning before them in their turn."""
+    """Yields model items with an id and no reasoning before them in their exchange."""
     if not request.is_stored:
         return
-    for turn in _split_turns(request):
-        for item in turn:
+    for exchange in _split_exchanges(request):
+        for item in exchange:
             if item.is_reasoning:
                 break
             if has_text(item.id) and (item.is_assistant or item.type in _CALLS):

@@ -97,7 +97,9 @@ class ResponsesRequest(msgspec.Struct, frozen=True):
     items: Sequence[Item]
     tools: Sequence[Tool]
     searched_tools: Sequence[Tool]
+    """Tools in the outputs of tool searches."""
     refers_to_calls: bool
+    """True if an item reference may be to a stored call."""
 
     def items_of(self, *types: str) -> Iterator[Item]:
         """Yields the items of these types in the order of the body."""
@@ -137,12 +139,12 @@ def parse_request(body: Mapping[str, object], model: Model) -> ResponsesRequest:
         for index, entry in enumerate(entries if is_list(entries) else ())
     ]
     tools = list(_parse_tools(body))
-    found: list[Tool] = []
+    searched_tools: list[Tool] = []
     for item in items:
         if item.type == "additional_tools":
             tools += _parse_tools(item.data, item.path)
         elif item.type == "tool_search_output":
-            found += _parse_tools(item.data, item.path)
+            searched_tools += _parse_tools(item.data, item.path)
     names = (text_or_empty(item.id) for item in items if item.type == "item_reference")
     refers = any(not name.startswith(("msg", "rs")) for name in names)
-    return ResponsesRequest(body, model, items, tools, found, refers)
+    return ResponsesRequest(body, model, items, tools, searched_tools, refers)

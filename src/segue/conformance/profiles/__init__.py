@@ -1,8 +1,8 @@
 """Server profiles: servers of the Chat Completions API with rules of their own (COMP-*).
 
-A profile is the rule set of openai-chat without the checks that the server does not make, with a lower severity for
-those it ignores, and with its own checks. The modules here have them in `PROFILES`. Every COMP number is either a check
-of a profile or a row of `NOT_CHECKABLE`.
+A profile is the rule set of openai-chat with changes: checks that the server does not make are left out, others are
+only a risk, and the server's own checks are added. Each module here lists its profiles in `PROFILES`. Every COMP number
+is either a check of a profile or a row of `NOT_CHECKABLE`.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ NOT_CHECKABLE: Mapping[str, str] = {
 
 
 def _load_profiles() -> Iterator[Profile]:
-    for found in pkgutil.iter_modules(__path__):
-        yield from getattr(import_module(f"{__name__}.{found.name}"), "PROFILES", ())
+    for entry in pkgutil.iter_modules(__path__):
+        yield from getattr(import_module(f"{__name__}.{entry.name}"), "PROFILES", ())
 
 
 PROFILES: Mapping[str, Profile] = {profile.name: profile for profile in _load_profiles()}

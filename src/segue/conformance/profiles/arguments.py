@@ -1,4 +1,4 @@
-"""The check of the arguments of replayed calls that several server profiles share."""
+"""A check that several server profiles share: the arguments of replayed calls are valid JSON."""
 
 from __future__ import annotations
 

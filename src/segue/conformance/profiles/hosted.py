@@ -24,7 +24,7 @@ def _unknown_keys(request: ChatRequest, known: Keys) -> Iterator[tuple[Message, 
             yield from ((message, key) for key in message.data if key not in keys)
 
 
-# ---------------------------------------------------------------------------------------------------------------- groq
+# ----------------------------------------------------------------------------------------------------------------- groq
 
 _GROQ: RuleTable[ChatRequest] = RuleTable()
 _NAMED_KEYS = frozenset({"role", "content", "name"})
@@ -66,7 +66,7 @@ def groq_reasoning(request: ChatRequest) -> Iterator[Problem]:
             yield Problem(f"{message.path}.reasoning", reason, "risk" if reasons is None else None)
 
 
-# ------------------------------------------------------------------------------------------------------------ cerebras
+# ------------------------------------------------------------------------------------------------------------- cerebras
 
 _CEREBRAS: RuleTable[ChatRequest] = RuleTable()
 _CEREBRAS_KEYS: Keys = {
@@ -85,7 +85,7 @@ def cerebras_keys(request: ChatRequest) -> Iterator[Problem]:
         yield Problem(f"{message.path}.{key}", reason)
 
 
-# ----------------------------------------------------------------------------------------------------------------- xai
+# ------------------------------------------------------------------------------------------------------------------ xai
 
 _XAI: RuleTable[ChatRequest] = RuleTable()
 
@@ -93,7 +93,7 @@ _XAI: RuleTable[ChatRequest] = RuleTable()
 # COMP-05
 @_XAI.rule("COMP-05")
 def xai_content(request: ChatRequest) -> Iterator[Problem]:
-    """Every message has content, also with calls; an empty string is accepted."""
+    """Every message has content, even one with calls; an empty string is accepted."""
     for message in request.messages:
         content = message.content
         if content is None or (is_list(content) and not content):
@@ -102,7 +102,7 @@ def xai_content(request: ChatRequest) -> Iterator[Problem]:
             yield Problem(f"{message.path}.content", reason)
 
 
-# ------------------------------------------------------------------------------------------------------------- minimax
+# -------------------------------------------------------------------------------------------------------------- minimax
 
 _MINIMAX: RuleTable[ChatRequest] = RuleTable()
 
@@ -119,17 +119,17 @@ def _find_stray_results(request: ChatRequest) -> Iterator[tuple[str, str | None,
         known |= calls.get(message.index, set())
         result = strays.get(message.index)
         if result is not None:
-            found = text_or_empty(result.id) or None
-            yield result.path, found, found in known
+            result_id = text_or_empty(result.id) or None
+            yield result.path, result_id, result_id in known
 
 
 # COMP-07
 @_MINIMAX.rule("COMP-07")
 def minimax_orphans(request: ChatRequest) -> Iterator[Problem]:
     """A result has the id of an existing call."""
-    for path, found, known in _find_stray_results(request):
+    for path, result_id, known in _find_stray_results(request):
         if not known:
-            yield Problem(path, f"tool result's tool id({quote(found or '')}) not found (2013)")
+            yield Problem(path, f"tool result's tool id({quote(result_id or '')}) not found (2013)")
 
 
 # COMP-08
@@ -137,9 +137,9 @@ def minimax_orphans(request: ChatRequest) -> Iterator[Problem]:
 def minimax_order(request: ChatRequest) -> Iterator[Problem]:
     """Each call has one result directly after it, and no two calls of a message have the same id."""
     reason = "tool call result does not follow tool call (2013)"
-    for path, found, known in _find_stray_results(request):
+    for path, result_id, known in _find_stray_results(request):
         if known:
-            yield Problem(path, f"{reason}: the call {quote(found)} is further up")
+            yield Problem(path, f"{reason}: the call {quote(result_id)} is in an earlier turn")
     for turn in request.turns:
         for message in turn.system_messages:
             yield Problem(message.path, f"{reason}: a {message.role} message is between them")
@@ -180,7 +180,7 @@ def minimax_parameters(request: ChatRequest) -> Iterator[Problem]:
             yield Problem(f"{path}.parameters", "function parameters is empty (2013)", severity)
 
 
-# ---------------------------------------------------------------------------------------------------------------- z.ai
+# ----------------------------------------------------------------------------------------------------------------- z.ai
 
 _ZAI: RuleTable[ChatRequest] = RuleTable()
 
@@ -196,8 +196,8 @@ def zai_messages(request: ChatRequest) -> Iterator[Problem]:
         yield Problem(
             call.path, f"{reason}: the call {quote(call.id)} has no tool message with its result directly after it"
         )
-    for path, found, _ in _find_stray_results(request):
-        yield Problem(path, f"{reason}: the result of {quote(found)} has no call before it")
+    for path, result_id, _ in _find_stray_results(request):
+        yield Problem(path, f"{reason}: the result of {quote(result_id)} has no call before it")
     for turn in request.turns:
         for message in turn.system_messages:
             yield Problem(message.path, f"{reason}: a {message.role} message is between the results")
@@ -209,7 +209,7 @@ def zai_messages(request: ChatRequest) -> Iterator[Problem]:
             yield Problem(f"{call.path}.id", f"{reason}: {seen}")
 
 
-# ---------------------------------------------------------------------------------------------------------- openrouter
+# ----------------------------------------------------------------------------------------------------------- openrouter
 
 _OPENROUTER: RuleTable[ChatRequest] = RuleTable()
 GEMINI_3 = ModelFilter("Gemini 3 and newer", lambda model: model.family == "gemini" and model.at_least(3))
@@ -258,7 +258,7 @@ def openrouter_forced(request: ChatRequest) -> Iterator[Problem]:
         yield Problem("tool_choice", "reasoning is silently dropped with a forced tool_choice")
 
 
-# ----------------------------------------------------------------------------------------------------------- fireworks
+# ------------------------------------------------------------------------------------------------------------ fireworks
 
 _FIREWORKS: RuleTable[ChatRequest] = RuleTable()
 _FIREWORKS_KEYS: Keys = dict.fromkeys(

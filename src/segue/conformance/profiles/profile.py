@@ -22,7 +22,10 @@ __all__ = [
 
 
 class Profile(msgspec.Struct, frozen=True):
-    """`omitted` and `downgraded` name checks of openai-chat: not checked, and reported as a risk."""
+    """The rules of one server: its own rules, and those of openai-chat, chosen by the names of their checks.
+
+    Checks in `omitted` are left out, and problems of those in `downgraded` are reported as risks.
+    """
 
     name: str
     server: str

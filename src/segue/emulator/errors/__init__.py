@@ -46,7 +46,7 @@ def error_for_verdict(body: Mapping[str, Any], verdict: Verdict, *, profile: str
 
         rules = {**rules, **PROFILES.get(profile, {})}
     rule = first_broken_rule(verdict)
-    broken = (one for one in verdict.violations if one.severity == "reject" and one.rule == rule)
-    broken = BrokenRule(body, tuple(broken))
+    violations = (each for each in verdict.violations if each.severity == "reject" and each.rule == rule)
+    broken = BrokenRule(body, tuple(violations))
     build_error = rules.get(rule)
     return ApiError(400, broken.message) if build_error is None else build_error(broken)

@@ -41,16 +41,16 @@ _ON_TOOLS = "For instructions on how to use tools, see https://docs.anthropic.co
 _NO_TOOLS = "Requests which have `tool_use` or `tool_result` blocks in the conversation must define `tools`."
 
 
-# ------------------------------------------------------------------------------------------------------- what it reads
+# ------------------------------------------------------------------------------------------------ errors about the body
 
 
 def _field_error(wrong_type: str, otherwise: str | MessageBuilder) -> ErrorBuilder:
     """Builds an error at the field: missing, of a wrong type, or else this message."""
 
-    def word(broken: BrokenRule) -> ApiError:
+    def build(broken: BrokenRule) -> ApiError:
         return invalid_request(f"{schema_path(broken)}: {_field_message(broken, wrong_type, otherwise)}")
 
-    return word
+    return build
 
 
 def _field_message(broken: BrokenRule, wrong_type: str, otherwise: str | MessageBuilder) -> str:
@@ -185,7 +185,7 @@ def _fixed_error(message: str) -> ErrorBuilder:
     return lambda _: invalid_request(message)
 
 
-# ---------------------------------------------------------------------------------------------------------- threads
+# -------------------------------------------------------------------------------------------------------------- threads
 
 # Not in the rulebook: errors about threads. The code is in the error's details.
 THREAD_NOT_FOUND = "thread_not_found"
@@ -235,7 +235,7 @@ RULES: Mapping[str, ErrorBuilder] = {
 }
 
 
-# ------------------------------------------------------------------------------------------------- beside what it reads
+# -------------------------------------------------------------------------------------------- errors not about the body
 
 _RATE_LIMITED = (
     "This request would exceed your organization's rate limit of 30,000 input tokens per minute. For details, refer "

@@ -55,8 +55,8 @@ def _field_message(broken: BrokenRule, key: str) -> str:
 def _thinking_first_error(broken: BrokenRule) -> ApiError:
     """ANT-24"""
     place, _ = find_block(broken)
-    found = f"Expected `thinking` or `redacted_thinking`, but found `{_block_type(broken)}`."
-    return invalid_request(f"{place}.type: {found} {_MUST_START}")
+    problem = f"Expected `thinking` or `redacted_thinking`, but found `{_block_type(broken)}`."
+    return invalid_request(f"{place}.type: {problem} {_MUST_START}")
 
 
 def _thinking_changed_error(broken: BrokenRule) -> ApiError:
@@ -66,8 +66,8 @@ def _thinking_changed_error(broken: BrokenRule) -> ApiError:
         return invalid_request(message)
     place, _ = find_block(broken)
     if message_role(broken) != "assistant":
-        whose = place.rpartition(".")[0]
-        return invalid_request(f"{whose}: thinking blocks may only be in `assistant` messages")
+        message_path = place.rpartition(".")[0]
+        return invalid_request(f"{message_path}: thinking blocks may only be in `assistant` messages")
     return invalid_request(f"{place}: {_CHANGED}")
 
 
@@ -83,9 +83,9 @@ def _signature_error(broken: BrokenRule) -> ApiError:
 
 def _final_thinking_error(broken: BrokenRule) -> ApiError:
     """ANT-27"""
-    found = f"an `assistant` message in the final position cannot contain `{_block_type(broken)}`."
+    problem = f"an `assistant` message in the final position cannot contain `{_block_type(broken)}`."
     advice = "To use thinking blocks, enable `thinking` in your request."
-    return invalid_request(f"{find_block(broken)[0]}: When thinking is disabled, {found} {advice}")
+    return invalid_request(f"{find_block(broken)[0]}: When thinking is disabled, {problem} {advice}")
 
 
 def prefix_mismatch_error(path: str, differs: PrefixPart | None, *, beta: bool = False) -> ApiError:
@@ -105,7 +105,7 @@ def prefix_mismatch_error(path: str, differs: PrefixPart | None, *, beta: bool =
 
 def _prefix_error(broken: BrokenRule) -> ApiError:
     """ANT-28; the violation's message is the part of the prompt that differs, if it is a `PrefixPart`."""
-    different_part = next((word for word in get_args(PrefixPart) if word == broken.message), None)
+    different_part = next((part for part in get_args(PrefixPart) if part == broken.message), None)
     return prefix_mismatch_error(find_block(broken)[0], different_part)
 
 

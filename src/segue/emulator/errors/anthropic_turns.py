@@ -85,11 +85,11 @@ def _wrong_role_error(broken: BrokenRule, role: str) -> ApiError:
 def _missing_results_error(broken: BrokenRule, index: int, ids: Sequence[str]) -> ApiError:
     """ANT-04; ANT-40 if text follows the calls and another message comes after."""
     types = [_member(block, "type") for block in _list(broken.value_at("messages", index, "content"))]
-    behind = types[types.index("tool_use") :] if "tool_use" in types else []
-    if "text" in behind and len(_list(broken.value_at("messages"))) > index + 1:
+    types_after_call = types[types.index("tool_use") :] if "tool_use" in types else []
+    if "text" in types_after_call and len(_list(broken.value_at("messages"))) > index + 1:
         return _too_few_results_error(index + 1, len(ids))
-    found = "`tool_use` ids were found without `tool_result` blocks immediately after"
-    return invalid_request(f"messages.{index}: {found}: {', '.join(ids)}. {_PAIRED}")
+    problem = "`tool_use` ids were found without `tool_result` blocks immediately after"
+    return invalid_request(f"messages.{index}: {problem}: {', '.join(ids)}. {_PAIRED}")
 
 
 def _too_few_results_error(index: int, count: int) -> ApiError:
@@ -109,10 +109,10 @@ def _late_result_error(broken: BrokenRule) -> ApiError:
     """ANT-05: reported on the message with the calls."""
     index = _message_index(broken)
     ids = list(_ids(broken, index))
-    calling = index
-    while calling > 0 and broken.value_at("messages", calling, "role") != "assistant":
-        calling -= 1
-    return _missing_results_error(broken, calling, ids)
+    call_index = index
+    while call_index > 0 and broken.value_at("messages", call_index, "role") != "assistant":
+        call_index -= 1
+    return _missing_results_error(broken, call_index, ids)
 
 
 def _older_pairing_error(broken: BrokenRule) -> ApiError:
@@ -123,8 +123,8 @@ def _older_pairing_error(broken: BrokenRule) -> ApiError:
 def _orphan_result_error(broken: BrokenRule, call: str, where: str) -> ApiError:
     place, block = find_block(broken)
     kind, name = text_or_empty(_member(block, "type")), text_or_empty(_member(block, "tool_use_id"))
-    found = f"{place}: unexpected `tool_use_id` found in `{kind}` blocks: {name}."
-    return invalid_request(f"{found} Each `{kind}` block must have a corresponding `{call}` block {where}.")
+    problem = f"{place}: unexpected `tool_use_id` found in `{kind}` blocks: {name}."
+    return invalid_request(f"{problem} Each `{kind}` block must have a corresponding `{call}` block {where}.")
 
 
 def _result_error(broken: BrokenRule) -> ApiError:
@@ -137,14 +137,14 @@ def _result_error(broken: BrokenRule) -> ApiError:
 def _duplicate_result_error(broken: BrokenRule) -> ApiError:
     """ANT-08"""
     place, block = find_block(broken)
-    found = f"Found multiple `tool_result` blocks with id: {text_or_empty(_member(block, 'tool_use_id'))}"
-    return invalid_request(f"{place}: each tool_use must have a single result. {found}")
+    problem = f"Found multiple `tool_result` blocks with id: {text_or_empty(_member(block, 'tool_use_id'))}"
+    return invalid_request(f"{place}: each tool_use must have a single result. {problem}")
 
 
 def _server_tool_error(call: str) -> ErrorBuilder:
     """ANT-09, ANT-10"""
 
-    def word(broken: BrokenRule) -> ApiError:
+    def build(broken: BrokenRule) -> ApiError:
         kind = _member(find_block(broken)[1], "type")
         if kind == "tool_result":
             return _result_error(broken)
@@ -152,7 +152,7 @@ def _server_tool_error(call: str) -> ErrorBuilder:
             return _wrong_role_error(broken, "assistant")
         return _orphan_result_error(broken, call, "before it")
 
-    return word
+    return build
 
 
 def _duplicate_id_error(broken: BrokenRule) -> ApiError:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from msgspec.structs import replace as moved
+import msgspec
 
 from segue.conformance.rule import Violation
 from segue.conformance.values import is_list, is_object, text_or_empty
@@ -44,11 +44,11 @@ def _fixed_error(message: str) -> ErrorBuilder:
 def _service_model_error(otherwise: str | Callable[[BrokenRule], str]) -> ErrorBuilder:
     """Builds the service model's error for the body, else this message."""
 
-    def word(broken: BrokenRule) -> ApiError:
-        found = find_error(broken)
-        return found or validation_error(otherwise if isinstance(otherwise, str) else otherwise(broken))
+    def build(broken: BrokenRule) -> ApiError:
+        mismatch_error = find_error(broken)
+        return mismatch_error or validation_error(otherwise if isinstance(otherwise, str) else otherwise(broken))
 
-    return word
+    return build
 
 
 def _message_index(broken: BrokenRule) -> int:
@@ -67,12 +67,12 @@ def _other_message(broken: BrokenRule) -> str:
     return f"The format of the value at {place} is invalid. Provide a json object for the field and try again."
 
 
-# -------------------------------------------------------------------------------------------------- of the conversation
+# ----------------------------------------------------------------------------------------------------- the conversation
 
 
 def _wrong_role_error(broken: BrokenRule, what: str) -> ApiError:
-    who = _message_role(broken, _message_index(broken)).capitalize()
-    return validation_error(f"{who} messages cannot contain {what}. Please remove the {what} and try again.")
+    role = _message_role(broken, _message_index(broken)).capitalize()
+    return validation_error(f"{role} messages cannot contain {what}. Please remove the {what} and try again.")
 
 
 def _missing_results_error(broken: BrokenRule) -> ApiError:
@@ -80,18 +80,19 @@ def _missing_results_error(broken: BrokenRule) -> ApiError:
     index = _message_index(broken)
     if _message_role(broken, index) != "assistant":
         return _wrong_role_error(broken, "tool uses")
-    after = _next_turn(broken, index)
+    after = _next_role_index(broken, index)
     ids = [
         text_or_empty(single.value_at(*single.steps, "toolUseId"))
         for violation in broken.violations
-        if _next_turn(single := BrokenRule(broken.body, (violation,)), _message_index(single)) == after
+        if _next_role_index(single := BrokenRule(broken.body, (violation,)), _message_index(single)) == after
     ]
     return validation_error(
         f"Expected toolResult blocks at messages.{after}.content for the following Ids: {', '.join(ids)}"
     )
 
 
-def _next_turn(broken: BrokenRule, index: int) -> int:
+def _next_role_index(broken: BrokenRule, index: int) -> int:
+    """Returns the index of the next message with another role; system messages are skipped."""
     role = _message_role(broken, index)
     while broken.value_at("messages", index) is not None and _message_role(broken, index) in (role, "system"):
         index += 1
@@ -117,9 +118,9 @@ def _text_error(broken: BrokenRule) -> ApiError:
         above = place.removesuffix(".content")
         message = f"The content field in the {owner} object at {above} is empty."
         return validation_error(f"{message} Add a ContentBlock object to the content field and try again.")
-    found = find_error(broken)
-    if found:
-        return found
+    mismatch_error = find_error(broken)
+    if mismatch_error:
+        return mismatch_error
     family = parse_model(text_or_empty(broken.body.get("modelId")) or None).family
     if family not in ("", "claude"):
         message = f"The text field in the ContentBlock object at {place.removesuffix('.text')} is blank."
@@ -128,7 +129,7 @@ def _text_error(broken: BrokenRule) -> ApiError:
     return validation_error(f"messages: text content blocks must {must}")
 
 
-# ------------------------------------------------------------------------------------------------------- of the model
+# ------------------------------------------------------------------------------------------------------------ the model
 
 _MEMBERS = {
     "toolUse": {"toolUseId": "id"},
@@ -163,7 +164,7 @@ def _to_messages_path(violation: Violation) -> Violation:
     key = steps[-1] if len(steps) > 1 else ""
     names = _MEMBERS.get(steps[-2] if key else "", {})
     key = "data" if key == "redactedContent" else "" if key == "reasoningText" else names.get(key, key)
-    return moved(violation, path=f"{block}{dot}{at}{end}{f'.{key}' if key else ''}")
+    return msgspec.structs.replace(violation, path=f"{block}{dot}{at}{end}{f'.{key}' if key else ''}")
 
 
 def _to_messages_rule(broken: BrokenRule) -> BrokenRule:
@@ -185,8 +186,8 @@ def _to_messages_rule(broken: BrokenRule) -> BrokenRule:
 
 
 def _claude_error(number: str) -> ErrorBuilder:
-    word = anthropic.RULES[number]
-    return lambda broken: wrap_model_error(word(_to_messages_rule(broken)))
+    build_error = anthropic.RULES[number]
+    return lambda broken: wrap_model_error(build_error(_to_messages_rule(broken)))
 
 
 def _mistral_error(broken: BrokenRule) -> ApiError:
@@ -214,7 +215,7 @@ RULES: Mapping[str, ErrorBuilder] = {
 }
 
 
-# ------------------------------------------------------------------------------------------------- beside what it reads
+# -------------------------------------------------------------------------------------------- errors not about the body
 
 _INVALID_TOKEN = "The security token included in the request is invalid."
 _FAILED = "The system encountered an unexpected error during processing. Try your request again."

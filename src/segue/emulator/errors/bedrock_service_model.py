@@ -46,27 +46,27 @@ def validation_error(message: str, kind: str = "ValidationException") -> ApiErro
 
 def find_error(broken: BrokenRule) -> ApiError | None:
     """Returns the error for all mismatches in this body, `None` if there are none."""
-    found = list(spec.find_mismatches(REQUEST, broken.body))
-    for wrong in found:
-        if wrong.kind == "type" and wrong.value is not None:
-            return validation_error(_serialization_message(wrong), "SerializationException")
-    constraints = [message for wrong in found if (message := _constraint_message(wrong))]
+    mismatches = list(spec.find_mismatches(REQUEST, broken.body))
+    for mismatch in mismatches:
+        if mismatch.kind == "type" and mismatch.value is not None:
+            return validation_error(_serialization_message(mismatch), "SerializationException")
+    constraints = [message for mismatch in mismatches if (message := _constraint_message(mismatch))]
     if constraints:
         count = "1 validation error" if len(constraints) == 1 else f"{len(constraints)} validation errors"
         return validation_error(f"{count} detected: {'; '.join(constraints)}")
     return next(
         (
             validation_error(message)
-            for message in (*map(_content_message, found), *_check_open_objects(broken.body))
+            for message in (*map(_content_message, mismatches), *_check_open_objects(broken.body))
             if message
         ),
         None,
     )
 
 
-def _serialization_message(wrong: spec.Mismatch) -> str:
-    value, kind = wrong.value, wrong.spec.kind
-    element = wrong.path.endswith("]")
+def _serialization_message(mismatch: spec.Mismatch) -> str:
+    value, kind = mismatch.value, mismatch.spec.kind
+    element = mismatch.path.endswith("]")
     if kind in ("object", "map"):
         if is_list(value):
             return "Unrecognized collection type"
@@ -94,18 +94,18 @@ def _token_name(value: object) -> str:
     return "NUMBER_VALUE" if isinstance(value, int) else "DECIMAL_VALUE"
 
 
-def _constraint_message(wrong: spec.Mismatch) -> str:
-    must = _requirement(wrong)
-    if not must:
+def _constraint_message(mismatch: spec.Mismatch) -> str:
+    requirement = _requirement(mismatch)
+    if not requirement:
         return ""
-    place = _STEP.sub(lambda step: f".{int(step[1]) + 1}.member", wrong.path)
-    shown = "" if wrong.path.startswith(_UNSHOWN) else f" {_format_value(wrong)}"
-    return f"Value{shown} at '{place}' failed to satisfy constraint: Member must {must}"
+    place = _STEP.sub(lambda step: f".{int(step[1]) + 1}.member", mismatch.path)
+    shown = "" if mismatch.path.startswith(_UNSHOWN) else f" {_format_value(mismatch)}"
+    return f"Value{shown} at '{place}' failed to satisfy constraint: Member must {requirement}"
 
 
-def _requirement(wrong: spec.Mismatch) -> str:
-    bounds = wrong.spec
-    match wrong.kind:
+def _requirement(mismatch: spec.Mismatch) -> str:
+    bounds = mismatch.spec
+    match mismatch.kind:
         case "missing":
             return "not be null"
         case "type":
@@ -115,7 +115,7 @@ def _requirement(wrong: spec.Mismatch) -> str:
             return f"satisfy enum value set: [{', '.join(bounds.values)}]"
         case "short" | "long":
             what = "value" if bounds.kind in ("integer", "number") else "length"
-            side, bound = ("greater", bounds.minimum) if wrong.kind == "short" else ("less", bounds.maximum)
+            side, bound = ("greater", bounds.minimum) if mismatch.kind == "short" else ("less", bounds.maximum)
             return f"have {what} {side} than or equal to {bound}"
         case "pattern":
             return f"satisfy regular expression pattern: {bounds.pattern}"
@@ -123,29 +123,29 @@ def _requirement(wrong: spec.Mismatch) -> str:
             return ""
 
 
-def _format_value(wrong: spec.Mismatch) -> str:
-    value = wrong.value
-    if wrong.kind == "missing" or value is None:
+def _format_value(mismatch: spec.Mismatch) -> str:
+    value = mismatch.value
+    if mismatch.kind == "missing" or value is None:
         return "null"
-    if isinstance(value, int | float) and wrong.spec.kind == "number":
+    if isinstance(value, int | float) and mismatch.spec.kind == "number":
         return f"'{float(value)}'"
     return f"'{value if isinstance(value, str | int | float) else json.dumps(value, default=str)}'"
 
 
-def _content_message(wrong: spec.Mismatch) -> str:
+def _content_message(mismatch: spec.Mismatch) -> str:
     """Returns the text for missing or surplus members of a union or closed object."""
-    match wrong.kind:
+    match mismatch.kind:
         case "none":
-            return _one_key_message(wrong.path, wrong.spec.members, "one")
+            return _one_key_message(mismatch.path, mismatch.spec.members, "one")
         case "several":
-            return _one_key_message(wrong.path, wrong.spec.members, "only one")
-        case "unknown" if wrong.spec.exactly_one:
-            return _one_key_message(wrong.path.removesuffix(f".{wrong.key}"), wrong.spec.members, "one")
+            return _one_key_message(mismatch.path, mismatch.spec.members, "only one")
+        case "unknown" if mismatch.spec.exactly_one:
+            return _one_key_message(mismatch.path.removesuffix(f".{mismatch.key}"), mismatch.spec.members, "one")
         case "unknown":
-            above = wrong.path[: -len(wrong.key)].removesuffix(".")
+            above = mismatch.path[: -len(mismatch.key)].removesuffix(".")
             pointer = "/".join(["#", *_dotted(above).split(".")]) if above else "#"
-            found = f"{pointer}: extraneous key [{wrong.key}] is not permitted"
-            return f"Malformed input request: {found}, please reformat your input and try again."
+            problem = f"{pointer}: extraneous key [{mismatch.key}] is not permitted"
+            return f"Malformed input request: {problem}, please reformat your input and try again."
         case _:
             return ""
 
@@ -160,7 +160,7 @@ def _dotted(path: str) -> str:
 
 
 def _check_open_objects(body: Mapping[str, object]) -> Iterator[str]:
-    """Yields texts for values that the model leaves open and the service requires to be objects."""
+    """Yields texts for values that the model does not restrict and the service requires to be objects."""
     for path, value in _documents(body):
         if not is_object(value):
             message = f"The format of the value at {path} is invalid."

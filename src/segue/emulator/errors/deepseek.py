@@ -57,7 +57,7 @@ def _fixed_error(message: str) -> ErrorBuilder:
     return lambda _: _error(message)
 
 
-def _deserialize_error(broken: BrokenRule, what: str) -> ApiError:
+def _deserialize_error(broken: BrokenRule, problem: str) -> ApiError:
     """Builds an error of the JSON deserializer, at the end of the body."""
     first = broken.steps[0] if broken.steps else "messages"
     place = f"{first}[{message_index(broken)}]" if len(broken.steps) > 1 else str(first)
@@ -65,7 +65,7 @@ def _deserialize_error(broken: BrokenRule, what: str) -> ApiError:
         column = len(json.dumps(broken.body, separators=(",", ":"), ensure_ascii=False))
     except (TypeError, ValueError, RecursionError):
         column = 1
-    message = f"Failed to deserialize the JSON body into the target type: {place}: {what} at line 1 column {column}"
+    message = f"Failed to deserialize the JSON body into the target type: {place}: {problem} at line 1 column {column}"
     return _error(message)
 
 
@@ -75,15 +75,15 @@ def _type_error(broken: BrokenRule, expected: str = "a string") -> ApiError:
     return _deserialize_error(broken, f"invalid type: {_RUST_TYPES[type_name(broken.value)]}, expected {expected}")
 
 
-def _bounds_error(want: ValueSpec, expected: str = "a string") -> ErrorBuilder:
+def _bounds_error(spec: ValueSpec, expected: str = "a string") -> ErrorBuilder:
     """Builds OpenAI's text for lengths and patterns, and the deserializer's for types."""
 
-    def word(broken: BrokenRule) -> ApiError:
-        if is_missing(broken) or type_name(broken.value) != want.kind:
+    def build(broken: BrokenRule) -> ApiError:
+        if is_missing(broken) or type_name(broken.value) != spec.kind:
             return _type_error(broken, expected)
-        return replace(schema_error(broken, want), code=_CODE, param=None)
+        return replace(schema_error(broken, spec), code=_CODE, param=None)
 
-    return word
+    return build
 
 
 def _orphan_result_error(broken: BrokenRule) -> ApiError:

@@ -1,7 +1,7 @@
 """The error texts of Gemini generateContent.
 
-The JSON parser is first and lists every error; then the message is checked field by field
-(`* GenerateContentRequest.contents[1].parts: …`), also listing all; then the order of turns, in one sentence.
+The JSON parser runs first and lists all its errors. Then the fields are checked, also with all errors
+(`* GenerateContentRequest.contents[1].parts: …`). Then the order of contents is checked; its error is one sentence.
 """
 
 from __future__ import annotations
@@ -38,26 +38,26 @@ _INVALID = "Request contains an invalid argument."
 def _located_error(make_line: Callable[[BrokenRule, Location], str]) -> ErrorBuilder:
     """Builds the parser's lines if there are any; else the lines or the sentence of `make_line`."""
 
-    def word(broken: BrokenRule) -> ApiError:
+    def build(broken: BrokenRule) -> ApiError:
         singles = [BrokenRule(broken.body, (violation,)) for violation in broken.violations]
-        spots = [locate(single) for single in singles]
-        parsed = [(line, at) for at in spots if (line := parser_line(at))]
+        locations = [locate(single) for single in singles]
+        parsed = [(line, at) for at in locations if (line := parser_line(at))]
         if parsed:
             line, at = parsed[0]
             field = at.path if line.startswith("Invalid value") else at.above
             return invalid_argument("\n".join(line for line, _ in parsed), field or None)
-        made = [make_line(single, at) for single, at in zip(singles, spots, strict=True)]
-        lines = list(dict.fromkeys(line for line in made if line.startswith("* ")))
-        return invalid_argument("".join(f"{line}\n" for line in lines) if made[0].startswith("* ") else made[0])
+        texts = [make_line(single, at) for single, at in zip(singles, locations, strict=True)]
+        lines = list(dict.fromkeys(line for line in texts if line.startswith("* ")))
+        return invalid_argument("".join(f"{line}\n" for line in lines) if texts[0].startswith("* ") else texts[0])
 
-    return word
+    return build
 
 
 def _check_line(at: Location, message: str) -> str:
     return f"* GenerateContentRequest.{at.checked}: {message}"
 
 
-# ------------------------------------------------------------------------------------------------------------- of parts
+# ---------------------------------------------------------------------------------------------------------------- parts
 
 
 def _empty_parts_line(_: BrokenRule, at: Location) -> str:
@@ -71,9 +71,9 @@ def _data_member_error(broken: BrokenRule) -> ApiError:
     """GEM-10"""
     at = locate(broken)
     part: Mapping[str, object] = at.value if is_object(at.value) else {}
-    found = [key for key, value in part.items() if to_snake(key) in DATA_FIELDS and value is not None]
-    if len(found) > 1:
-        message = f"oneof field 'data' is already set. Cannot set '{found[1]}'"
+    data_keys = [key for key, value in part.items() if to_snake(key) in DATA_FIELDS and value is not None]
+    if len(data_keys) > 1:
+        message = f"oneof field 'data' is already set. Cannot set '{data_keys[1]}'"
         return invalid_argument(f"Invalid value at '{at.path}' (oneof), {message}", at.path)
     place = at.path.removesuffix(".text")
     return invalid_argument(
@@ -108,7 +108,7 @@ def _generation_error(broken: BrokenRule) -> ApiError:
     )
 
 
-# ------------------------------------------------------------------------------------------------------ of declarations
+# --------------------------------------------------------------------------------------------------------- declarations
 
 
 def _declaration_line(broken: BrokenRule, at: Location) -> str:
@@ -161,7 +161,7 @@ RULES: Mapping[str, ErrorBuilder] = {
 }
 
 
-# ------------------------------------------------------------------------------------------------- beside what it reads
+# -------------------------------------------------------------------------------------------- errors not about the body
 
 _UNREGISTERED = (
     "Method doesn't allow unregistered callers (callers without established identity). Please use API Key or other "
@@ -208,7 +208,7 @@ ERROR_TEXTS = ErrorTexts(
     rule_order=(
         # the parser, then the checks of fields
         *("GEM-14", "GEM-13", "GEM-23", "GEM-09", "GEM-10", "GEM-07", "GEM-28"),
-        # the turns, then what is signed
+        # the order of contents, then signatures
         *("GEM-06", "GEM-05", "GEM-02", "GEM-03", "GEM-01", "GEM-27", "GEM-04", "GEM-24", "GEM-15", "GEM-18"),
     ),
 )

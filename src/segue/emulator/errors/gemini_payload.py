@@ -48,11 +48,14 @@ def member(value: object, *spellings: str) -> object:
 
 
 class Location(Struct, frozen=True):
-    """A location in the body: `path` in the parser's format, `checked` in that of later checks, `above` the parent."""
+    """A location in the body, with its path in two formats."""
 
     path: str
+    """In the format of the parser."""
     checked: str
+    """In the format of the checks after it."""
     above: str
+    """The path of the parent, in the format of the parser."""
     key: str
     what: str
     """The type of the field (`part`, `[]part`, `string` …), `""` if the API has no such field."""
@@ -128,7 +131,7 @@ def parser_line(at: Location) -> str:
         return ""
     if isinstance(value, list | tuple):
         return unknown_name_line(at, "Proto field is not repeating, cannot start list.")
-    named = f"Invalid value at '{at.path}' ({_type_name(what)}), "
+    prefix_text = f"Invalid value at '{at.path}' ({_type_name(what)}), "
     if what in ("bytes", "signature") and isinstance(value, str):
-        return f"{named}Base64 decoding failed for {_format_value(value)}" if is_invalid_base64(value) else ""
-    return "" if _has_type(value, what) else f"{named}{_format_value(value)}"
+        return f"{prefix_text}Base64 decoding failed for {_format_value(value)}" if is_invalid_base64(value) else ""
+    return "" if _has_type(value, what) else f"{prefix_text}{_format_value(value)}"

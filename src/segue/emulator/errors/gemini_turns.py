@@ -1,4 +1,4 @@
-"""Gemini's error texts about the order of turns, calls and responses, and signatures."""
+"""Gemini's error texts about the order of contents, calls and responses, their ids, and signatures."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _media_error(broken: BrokenRule) -> ApiError:
     return invalid_argument("Multimodal function responses are not supported for this model" if inside else _EQUAL)
 
 
-# --------------------------------------------------------------------------------------------------------------- of ids
+# ------------------------------------------------------------------------------------------------------------------ ids
 
 
 def _members_of(broken: BrokenRule, content: int, *spellings: str) -> list[tuple[str, object]]:
@@ -85,7 +85,7 @@ def _id_mismatch_error(broken: BrokenRule) -> ApiError:
     return invalid_argument(f"invalid Gemini function call history: request.{here}: {ids} at request.{part}")
 
 
-# -------------------------------------------------------------------------------------------------------- of signatures
+# ----------------------------------------------------------------------------------------------------------- signatures
 
 
 def _called_function(broken: BrokenRule) -> tuple[str, int]:

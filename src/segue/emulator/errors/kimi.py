@@ -27,14 +27,14 @@ _K3_NAME = (
 )
 
 
-def _formatted_error(make: str) -> ErrorBuilder:
+def _formatted_error(template: str) -> ErrorBuilder:
     """Builds an error from a template with position and role of the message and the value at the path."""
 
-    def word(broken: BrokenRule) -> str:
+    def build(broken: BrokenRule) -> str:
         role, value = text_or_empty(find_message(broken).get("role")), text_or_empty(broken.value)
-        return make.format(index=message_index(broken), role=role, value=value)
+        return template.format(index=message_index(broken), role=role, value=value)
 
-    return error_with_values(word)
+    return error_with_values(build)
 
 
 def _missing_results_message(broken: BrokenRule) -> str:
@@ -50,14 +50,14 @@ def _orphan_result_message(broken: BrokenRule) -> str:
 
 
 def _part_message(broken: BrokenRule) -> str:
-    sort = text_or_empty(member(broken.value, "type"))
+    part_type = text_or_empty(member(broken.value, "type"))
     role = text_or_empty(find_message(broken).get("role"))
-    return f"Invalid request: unsupported content type '{sort}' in message with role '{role}'"
+    return f"Invalid request: unsupported content type '{part_type}' in message with role '{role}'"
 
 
 def _type_message(broken: BrokenRule) -> str:
-    at = "tool" if broken.steps[:1] == ("tools",) else "tool call"
-    return f"Invalid request: unsupported {at} type '{text_or_empty(broken.value)}'"
+    noun = "tool" if broken.steps[:1] == ("tools",) else "tool call"
+    return f"Invalid request: unsupported {noun} type '{text_or_empty(broken.value)}'"
 
 
 _EMPTY = "Invalid request: the message at position {index} with role '{role}' must not be empty"

@@ -39,20 +39,20 @@ def _built_error(make: Callable[[BrokenRule], str], kind: ErrorCode) -> ErrorBui
     return lambda broken: _error(make(broken), kind)
 
 
-# ----------------------------------------------------------------------------------------------------------- the types
+# ------------------------------------------------------------------------------------------------------------ the types
 
 
-def _pydantic_entry(broken: BrokenRule, sort: str, message: str, steps: tuple[str | int, ...]) -> dict[str, Any]:
+def _pydantic_entry(broken: BrokenRule, error_type: str, message: str, steps: tuple[str | int, ...]) -> dict[str, Any]:
     """Builds an entry with pydantic's location: the role of a message follows its index."""
     loc = list(steps)
     role = text_or_empty(member(broken.value_at(*steps[:2]), "role"))
     if steps[:1] == ("messages",) and len(steps) > 2 and role:
         loc.insert(2, role)
-    return {"type": sort, "loc": ["body", *loc], "msg": message, "input": broken.value_at(*steps)}
+    return {"type": error_type, "loc": ["body", *loc], "msg": message, "input": broken.value_at(*steps)}
 
 
-def _entry_at(broken: BrokenRule, sort: str, message: str) -> dict[str, Any]:
-    return _pydantic_entry(broken, sort, message, broken.steps)
+def _entry_at(broken: BrokenRule, error_type: str, message: str) -> dict[str, Any]:
+    return _pydantic_entry(broken, error_type, message, broken.steps)
 
 
 def _type_entry(broken: BrokenRule, expected: str) -> dict[str, Any]:
@@ -61,15 +61,14 @@ def _type_entry(broken: BrokenRule, expected: str) -> dict[str, Any]:
         while len(steps) > 1 and broken.value_at(*steps[:-1]) is None:
             steps = steps[:-1]
         return {**_pydantic_entry(broken, "missing", "Field required", steps), "input": broken.value_at(*steps[:-1])}
-    sort = {"string": "string_type", "list": "list_type", "dictionary": "dict_type"}[expected]
-    return _entry_at(broken, sort, f"Input should be a valid {expected}")
+    error_type = {"string": "string_type", "list": "list_type", "dictionary": "dict_type"}[expected]
+    return _entry_at(broken, error_type, f"Input should be a valid {expected}")
 
 
-def _tag_entry(broken: BrokenRule, by: str, known: str) -> dict[str, Any]:
+def _tag_entry(broken: BrokenRule, discriminator: str, known: str) -> dict[str, Any]:
     """Builds an entry for an unknown tag: reported on the object, not on the member with the tag."""
-    message = (
-        f"Input tag '{text_or_empty(broken.value)}' found using '{by}' does not match any of the expected tags: {known}"
-    )
+    tag = text_or_empty(broken.value)
+    message = f"Input tag '{tag}' found using '{discriminator}' does not match any of the expected tags: {known}"
     return _pydantic_entry(broken, "union_tag_invalid", message, broken.steps[:-1])
 
 
@@ -98,11 +97,11 @@ def _function_only_entry(broken: BrokenRule) -> dict[str, Any]:
 def _all_entries_error(make_entry: Callable[[BrokenRule], dict[str, Any]]) -> ErrorBuilder:
     """Builds an error that lists all violations of the rule; the first is the message."""
 
-    def word(broken: BrokenRule) -> ApiError:
-        found = tuple(make_entry(BrokenRule(broken.body, (violation,))) for violation in broken.violations)
-        return ApiError(422, found[0]["msg"], details=found)
+    def build(broken: BrokenRule) -> ApiError:
+        entries = tuple(make_entry(BrokenRule(broken.body, (violation,))) for violation in broken.violations)
+        return ApiError(422, entries[0]["msg"], details=entries)
 
-    return word
+    return build
 
 
 def _keys_error(broken: BrokenRule) -> ApiError:

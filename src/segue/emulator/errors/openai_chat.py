@@ -62,7 +62,7 @@ def _orphan_result_error(broken: BrokenRule) -> ApiError:
 
 
 def first_result_index(broken: BrokenRule) -> int:
-    """Returns the index of the first tool message of the round with the same id."""
+    """Returns the index of the first tool message of the turn with the same id."""
     first = index = message_index(broken)
     while index > 0:
         index -= 1
@@ -95,9 +95,9 @@ def _content_error(broken: BrokenRule) -> ApiError:
 
 
 def _part_error(broken: BrokenRule) -> ApiError:
-    sort = member(broken.value, "type")
-    if sort != "image_url":
-        return invalid_choice_error(f"{broken.path}.type", sort, ("text",))
+    part_type = member(broken.value, "type")
+    if part_type != "image_url":
+        return invalid_choice_error(f"{broken.path}.type", part_type, ("text",))
     where = f"messages[{message_index(broken)}]"
     message = f"Invalid '{where}'. {_IMAGE.format(text_or_empty(find_message(broken).get('role')))}"
     return ApiError(400, message, code="invalid_value", param=where)

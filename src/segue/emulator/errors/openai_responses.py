@@ -87,13 +87,13 @@ def _member_error(broken: BrokenRule) -> ApiError:
     """Builds the error for a member of an item, by its item spec."""
     if len(broken.steps) < 3:
         return schema_error(broken, ValueSpec("an object"))
-    key, shape = broken.steps[2], ITEM_SPECS.get(_item_type(broken))
-    if shape is None or key not in shape.keys:
+    key, item_spec = broken.steps[2], ITEM_SPECS.get(_item_type(broken))
+    if item_spec is None or key not in item_spec.keys:
         return unknown_parameter_error(broken)
     if key == "status":
-        return schema_error(broken, ValueSpec(values=tuple(shape.statuses.split())))
-    if key in shape.required and len(broken.steps) == 3:
-        return schema_error(broken, ValueSpec(_TYPE_NAMES.get(shape.required[str(key)], "a string")))
+        return schema_error(broken, ValueSpec(values=tuple(item_spec.statuses.split())))
+    if key in item_spec.required and len(broken.steps) == 3:
+        return schema_error(broken, ValueSpec(_TYPE_NAMES.get(item_spec.required[str(key)], "a string")))
     return schema_error(broken, ValueSpec())
 
 
@@ -129,23 +129,23 @@ def _item_id_error(broken: BrokenRule) -> ApiError:
 
 
 def _part_error(broken: BrokenRule) -> ApiError:
-    """Content and its parts."""
+    """Builds the error for content and its parts."""
     last = broken.steps[-1] if broken.steps else ""
     if last in ("content", "output"):
         return schema_error(broken, _OUTPUTS)
     if last == "type":
-        of = _OUTPUT if find_message(broken).get("role") == "assistant" else _INPUT
+        allowed = _OUTPUT if find_message(broken).get("role") == "assistant" else _INPUT
         if broken.steps[2:] == ("output", "type"):
             return invalid_choice_error(broken.path, broken.value, ("computer_screenshot",))
-        known = of if broken.value in _PARTS else _PARTS
+        known = allowed if broken.value in _PARTS else _PARTS
         return invalid_choice_error(broken.path.removesuffix(".type"), broken.value, known)
-    sort = member(broken.value, "type")
-    if isinstance(last, int) and isinstance(sort, str):
+    part_type = member(broken.value, "type")
+    if isinstance(last, int) and isinstance(part_type, str):
         return ApiError(
             400,
-            f"Missing required parameter: '{broken.path}.{'image_url' if sort == 'input_image' else 'file_id'}'.",
+            f"Missing required parameter: '{broken.path}.{'image_url' if part_type == 'input_image' else 'file_id'}'.",
             code="missing_required_parameter",
-            param=f"{broken.path}.{'image_url' if sort == 'input_image' else 'file_id'}",
+            param=f"{broken.path}.{'image_url' if part_type == 'input_image' else 'file_id'}",
         )
     kind = "an object" if isinstance(last, int) or last == "outcome" else "an integer" if last == "exit_code" else ""
     return schema_error(broken, ValueSpec(kind or "a string"))
@@ -208,11 +208,11 @@ def _unfollowed_reasoning_error(broken: BrokenRule) -> ApiError:
 
 def _missing_reasoning_error(broken: BrokenRule) -> ApiError:
     """The violation's message may contain the id of the missing reasoning."""
-    named = _NAMED.search(broken.message)
-    reasoning_id = named[1] if named else "rs_" + _item_id_text(broken).partition("_")[2]
-    of = "" if _item_type(broken) == "message" else f" of type '{_item_type(broken)}'"
+    match = _NAMED.search(broken.message)
+    reasoning_id = match[1] if match else "rs_" + _item_id_text(broken).partition("_")[2]
+    of_type = "" if _item_type(broken) == "message" else f" of type '{_item_type(broken)}'"
     return _input_error(
-        f"Item '{_item_id_text(broken)}'{of} was provided without its required 'reasoning' item: '{reasoning_id}'."
+        f"Item '{_item_id_text(broken)}'{of_type} was provided without its required 'reasoning' item: '{reasoning_id}'."
     )
 
 

@@ -76,9 +76,9 @@ class Anthropic(Provider):
             )
         if stored.continued:
             return make_violation(THREAD_ALREADY_CONTINUED, "thread.previous_message_id", "already continued")
-        given = next((name for name in _THREAD_FIELDS if name in body), None)
-        if given is not None:
-            return make_violation(THREAD_FIELDS, given, "already part of the thread")
+        repeated_field = next((name for name in _THREAD_FIELDS if name in body), None)
+        if repeated_field is not None:
+            return make_violation(THREAD_FIELDS, repeated_field, "already part of the thread")
         return {**body, **stored.fields, "messages": [*stored.messages, *self.conversation_entries(body)]}
 
     def check_state(self, body: Body, http_request: HttpRequest, account: str) -> Iterator[Violation]:

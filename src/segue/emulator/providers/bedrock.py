@@ -54,8 +54,12 @@ class Bedrock(Provider):
 
     def restore_history(self, body: Body, account: str) -> Body | Violation:
         """Adds the messages of a stored prompt."""
-        kept = _PROMPT in str(body.get("modelId")) and body.get("messages") is None
-        return {**body, "messages": [{"role": "user", "content": [{"text": "What is kept."}]}]} if kept else body
+        is_stored_prompt = _PROMPT in str(body.get("modelId")) and body.get("messages") is None
+        return (
+            {**body, "messages": [{"role": "user", "content": [{"text": "What is kept."}]}]}
+            if is_stored_prompt
+            else body
+        )
 
     def check_state(self, body: Body, http_request: HttpRequest, account: str) -> Iterator[Violation]:
         messages = self.conversation_entries(body)
@@ -65,10 +69,10 @@ class Bedrock(Provider):
         if model.family != "claude":
             # Reasoning of other models is not signed.
             return
-        found = claude.check_thinking(
+        violations = claude.check_thinking(
             list(_find_thinking(messages)), conversation, self.signer, account, model, lenient=False
         )
-        yield from (make_violation(one.rule, one.path, one.message) for one in found)
+        yield from (make_violation(violation.rule, violation.path, violation.message) for violation in violations)
 
     def reply_id(self, ids: IdGenerator) -> str:
         return ids.make_uuid("reply")
@@ -77,8 +81,8 @@ class Bedrock(Provider):
         return f"tooluse_{context.ids.make('call', index, 22, URL_SAFE)}", None
 
     def has_reasoning(self, context: RequestContext) -> bool:
-        more = object_or_none(context.body.get("additionalModelRequestFields")) or {}
-        thinking = object_or_none(more.get("thinking", more.get("reasoning_config"))) or {}
+        fields = object_or_none(context.body.get("additionalModelRequestFields")) or {}
+        thinking = object_or_none(fields.get("thinking", fields.get("reasoning_config"))) or {}
         return thinking.get("type") in ("enabled", "adaptive")
 
     def make_thinking(self, context: RequestContext, index: int, text: str) -> Thinking:

@@ -24,7 +24,7 @@ def _models_route(pattern: str) -> Route:
 
 
 class ChatProvider(Provider):
-    """A provider of the Chat Completions API as the registry has it."""
+    """A provider of the Chat Completions API; the routes follow from the base path of its wire."""
 
     def __init_subclass__(cls) -> None:
         # Clients use the base URL with or without its path.
@@ -43,8 +43,8 @@ class ChatProvider(Provider):
         """Keeps arguments that are not an object unchanged."""
         if not isinstance(block, ToolCall) or block.kind != "function" or isinstance(block.arguments, dict):
             return block
-        called = {"name": block.name, "arguments": arguments_text(block)}
-        native = Native(self.api, {"id": block.raw_id, "type": "function", "function": called})
+        function = {"name": block.name, "arguments": arguments_text(block)}
+        native = Native(self.api, {"id": block.raw_id, "type": "function", "function": function})
         return msgspec.structs.replace(block, native=native)
 
 
@@ -63,7 +63,7 @@ class OpenAIChat(ChatProvider):
         return super().check_required(http_request, body)
 
     def has_reasoning(self, context: RequestContext) -> bool:
-        # Its reasoning is not part of replies.
+        # Replies of this API contain no reasoning.
         return False
 
 
@@ -72,12 +72,12 @@ class Mistral(ChatProvider):
 
     @property
     def base_path(self) -> str:
-        # Its client adds the version itself.
+        # Mistral's client adds /v1 itself.
         return ""
 
     def missing_field_error(self, name: str, http_request: HttpRequest, body: Body) -> ApiError:
-        finding = {"type": "missing", "loc": ["body", name], "msg": "Field required", "input": dict(body)}
-        return ApiError(422, "Field required", details=(finding,))
+        entry = {"type": "missing", "loc": ["body", name], "msg": "Field required", "input": dict(body)}
+        return ApiError(422, "Field required", details=(entry,))
 
     def reply_id(self, ids: IdGenerator) -> str:
         return ids.make("reply", 0, 32, HEX)
@@ -89,10 +89,15 @@ class Mistral(ChatProvider):
         return {"mistral-correlation-id": ids.make_uuid("request")}
 
     def models_body(self) -> dict[str, Any]:
-        can = {"completion_chat": True, "completion_fim": False, "function_calling": True, "fine_tuning": False}
-        more: dict[str, Any] = {"type": "base", "aliases": [], "capabilities": can}
+        capabilities = {
+            "completion_chat": True,
+            "completion_fim": False,
+            "function_calling": True,
+            "fine_tuning": False,
+        }
+        extra_fields: dict[str, Any] = {"type": "base", "aliases": [], "capabilities": capabilities}
         listed = super().models_body()
-        return {**listed, "data": [{**row, **more} for row in listed["data"]]}
+        return {**listed, "data": [{**row, **extra_fields} for row in listed["data"]]}
 
 
 class Kimi(ChatProvider):

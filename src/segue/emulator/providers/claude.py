@@ -82,9 +82,9 @@ def check_thinking(
         else:
             if newest:
                 signed_by_reply.setdefault(signed_payload.reply, []).append((thought, signed_payload))
-            moved = signed_payload.prefix is not None and is_prefix_bound(model) and not lenient
+            is_bound = signed_payload.prefix is not None and is_prefix_bound(model) and not lenient
             differs = (
-                moved
+                is_bound
                 and signed_payload.prefix is not None
                 and _find_difference(signed_payload.prefix, conversation, entries, thought)
             )

@@ -31,9 +31,9 @@ from segue.wire.gemini.capabilities import capabilities_of
 __all__ = ["Gemini"]
 
 _MODEL = r"/(?P<version>v1|v1beta|v1alpha)/(?:models|tunedModels)/(?P<model>[^/:]+)"
-# GEM-17
 _PARSER_PREFIXES = ("Invalid JSON payload received. Unknown name", "Invalid value at")
 _PLACE = re.compile(r" at '([^']+)'")
+# GEM-17
 _DUMMIES = ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
 
 
@@ -105,8 +105,8 @@ class Gemini(Provider):
         error = object_or_none(error_body.get("error")) or {}
         text = str(error.get("message"))
         if text.startswith(_PARSER_PREFIXES):
-            found = [_field_violation(line) for line in text.splitlines()]
-            error["details"] = [{"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": found}]
+            violations = [_field_violation(line) for line in text.splitlines()]
+            error["details"] = [{"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": violations}]
         return [error_body] if _is_stream_path(http_request) and self.stream_framing(http_request) else error_body
 
     def stream_framing(self, http_request: HttpRequest) -> StreamFraming | None:
@@ -130,7 +130,7 @@ def _without_id(block: Block) -> Block:
 
 
 def _field_violation(line: str) -> dict[str, str]:
-    """Returns a line of the parser with its field, if it names one."""
+    """Returns a line of the parser as an entry of the error details, with the field if the line contains one."""
     place = _PLACE.search(line)
     return {**({"field": place[1]} if place else {}), "description": line}
 
@@ -153,11 +153,11 @@ class _JsonList:
         self._started = False
 
     def feed(self, data: bytes) -> bytes:
-        written = b""
+        output = b""
         for _, payload in self._frames.feed(data):
-            written += (b"," if self._started else b"[") + payload + b"\n"
+            output += (b"," if self._started else b"[") + payload + b"\n"
             self._started = True
-        return written
+        return output
 
     def close(self) -> bytes:
         return b"]" if self._started else b"[]"

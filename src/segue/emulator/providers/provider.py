@@ -102,8 +102,8 @@ class Provider:
         self.seed = seed
         self.assumes_stored = False
         self.wire = WIRES[self.api]
-        head, alphabet = self.signature_format
-        self.signer = Signer(seed, self.api, prefix=head, alphabet=alphabet)
+        prefix, alphabet = self.signature_format
+        self.signer = Signer(seed, self.api, prefix=prefix, alphabet=alphabet)
 
     @property
     def base_path(self) -> str:
@@ -115,9 +115,9 @@ class Provider:
     def find_route(self, http_request: HttpRequest) -> tuple[Route, str | None] | None:
         """Returns the route of a request and the model in its path; `None` if there is none."""
         for route in self.routes:
-            found = route.pattern.fullmatch(http_request.path) if route.method == http_request.method else None
-            if found is not None:
-                return route, found.groupdict().get("model")
+            match = route.pattern.fullmatch(http_request.path) if route.method == http_request.method else None
+            if match is not None:
+                return route, match.groupdict().get("model")
         return None
 
     def has_path(self, path: str) -> bool:
@@ -127,8 +127,8 @@ class Provider:
     def read_key(self, http_request: HttpRequest) -> str | None:
         """Returns the key of the request, which is also the account."""
         header = self.wire.key_header
-        own = http_request.headers.get(header) if header != "authorization" else None
-        return own or bearer_token(http_request)
+        header_key = http_request.headers.get(header) if header != "authorization" else None
+        return header_key or bearer_token(http_request)
 
     def has_valid_key(self, http_request: HttpRequest, keys: frozenset[str]) -> bool:
         """True if the key is one of these."""
@@ -150,7 +150,7 @@ class Provider:
         return ApiError(400, message, code="missing_required_parameter", param=name)
 
     def body_to_count(self, body: Body) -> Body:
-        """Returns the request whose tokens are counted."""
+        """Returns the request to count tokens of, from the body of a count request."""
         return body
 
     def is_streaming(self, operation: Operation, body: Body) -> bool:

@@ -87,7 +87,7 @@ class OpenAIResponses(Provider):
         self._items: dict[tuple[str, str], Any] = {}
         self._reasoning_by_item: dict[tuple[str, str], str] = {}
 
-    # ------------------------------------------------------------------------------------------------------ coming in
+    # --------------------------------------------------------------------------------------------------------- requests
 
     def entries(self, body: Body) -> list[Any]:
         given = body.get("input")
@@ -145,20 +145,20 @@ class OpenAIResponses(Provider):
     def stored_response(self, http_request: HttpRequest, account: str) -> ApiError | JsonObject:
         """Returns a stored response or its input items, or deletes it."""
         response_id, _, items = http_request.path.partition("/responses/")[2].partition("/")
-        kept = self._stored.get((account, response_id))
-        if kept is None:
+        stored = self._stored.get((account, response_id))
+        if stored is None:
             return ApiError(404, f"Response with id '{response_id}' not found.")
         if items:
             return _page(
-                [self._input_item(item, response_id, at) for at, item in enumerate(kept.input_items)],
+                [self._input_item(item, response_id, at) for at, item in enumerate(stored.input_items)],
                 http_request.query,
             )
         if http_request.method == "DELETE":
             del self._stored[account, response_id]
-            for item in objects_in(kept.response.get("output")):
+            for item in objects_in(stored.response.get("output")):
                 self._items.pop((account, str(item.get("id"))), None)
             return {"id": response_id, "object": "response", "deleted": True}
-        return kept.response
+        return stored.response
 
     def _input_item(self, item: Any, response_id: str, at: int) -> JsonObject:
         """Returns an input item as it is listed: with an id, a type and a content list."""
@@ -171,7 +171,7 @@ class OpenAIResponses(Provider):
         prefix = {"message": "msg", "function_call": "fc", "reasoning": "rs"}.get(str(entry.get("type")), "item")
         return {"id": self.item_id(IdGenerator(self.seed, response_id), prefix, at), **entry}
 
-    # ------------------------------------------------------------------------------------------------------- going out
+    # ---------------------------------------------------------------------------------------------------------- replies
 
     def reply_id(self, ids: IdGenerator) -> str:
         return f"resp_{ids.make('reply', 0, 50, HEX)}"
@@ -201,22 +201,22 @@ class OpenAIResponses(Provider):
 
     def complete_reply(self, context: RequestContext, reply: Reply) -> Reply:
         """Every block becomes an item with its own id, and the response echoes fields of the request."""
-        ended = "incomplete" if reply.finish in _INCOMPLETE_REASONS else "completed"
+        status = "incomplete" if reply.finish in _INCOMPLETE_REASONS else "completed"
         # Only the last item can be incomplete; a call in it has incomplete arguments.
-        states = [*["completed"] * (len(reply.blocks) - 1), ended]
-        cut = len(reply.blocks) - 1 if ended == "incomplete" else None
+        states = [*["completed"] * (len(reply.blocks) - 1), status]
+        cut = len(reply.blocks) - 1 if status == "incomplete" else None
         items = [self._output_item(context, block, at, states[at]) for at, block in enumerate(reply.blocks)]
         request_body = context.body
         body: JsonObject = {
             "id": reply.id,
             "object": "response",
             "created_at": reply.created,
-            "status": ended,
+            "status": status,
             "error": None,
             "incomplete_details": {"reason": _INCOMPLETE_REASONS[reply.finish]}
             if reply.finish in _INCOMPLETE_REASONS
             else None,
-            **{key: request_body.get(key, usual) for key, usual in _ECHOED_FIELDS.items()},
+            **{key: request_body.get(key, default) for key, default in _ECHOED_FIELDS.items()},
             "model": reply.model,
             "output": items,
             "usage": render_usage(reply.usage or Usage()),
@@ -227,7 +227,7 @@ class OpenAIResponses(Provider):
         )
         return msgspec.structs.replace(reply, blocks=blocks, native=Native(self.api, body))
 
-    def _output_item(self, context: RequestContext, block: Block, index: int, ended: str) -> JsonObject:
+    def _output_item(self, context: RequestContext, block: Block, index: int, status: str) -> JsonObject:
         match block:
             case Thinking():
                 summary = [{"type": "summary_text", "text": block.text}] if block.text else []
@@ -238,16 +238,16 @@ class OpenAIResponses(Provider):
                 return {
                     "id": self.item_id(context.ids, "ctc", index),
                     "type": "custom_tool_call",
-                    "status": ended,
+                    "status": status,
                     **call,
                 }
             case ToolCall():
                 call = {"call_id": block.raw_id, "name": block.name, "arguments": arguments_text(block)}
-                return {"id": block.origin.item_id, "type": "function_call", "status": ended, **call}
+                return {"id": block.origin.item_id, "type": "function_call", "status": status, **call}
             case _:
                 text = block.text if isinstance(block, Text) else ""
                 part: JsonObject = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
-                item: JsonObject = {"type": "message", "role": "assistant", "status": ended, "content": [part]}
+                item: JsonObject = {"type": "message", "role": "assistant", "status": status, "content": [part]}
                 return {"id": self.item_id(context.ids, "msg", index), **item}
 
     def block_opening(self, block: Text | Thinking | ToolCall) -> Text | Thinking | ToolCall:
@@ -281,16 +281,16 @@ def _page(items: list[JsonObject], query: Mapping[str, str]) -> JsonObject:
     """Returns a page of a list, newest first unless `order` is `asc`."""
     items = items if query.get("order") == "asc" else items[::-1]
     ids = [item["id"] for item in items]
-    begins = ids.index(query["after"]) + 1 if query.get("after") in ids else 0
-    most = int(query["limit"]) if query.get("limit", "").isdecimal() else _PAGE_SIZE
-    page = items[begins : begins + most]
+    start = ids.index(query["after"]) + 1 if query.get("after") in ids else 0
+    limit = int(query["limit"]) if query.get("limit", "").isdecimal() else _PAGE_SIZE
+    page = items[start : start + limit]
     ends = {"first_id": page[0]["id"], "last_id": page[-1]["id"]} if page else {"first_id": None, "last_id": None}
-    return {"object": "list", "data": page, **ends, "has_more": begins + most < len(items)}
+    return {"object": "list", "data": page, **ends, "has_more": start + limit < len(items)}
 
 
 def _mark_broken(block: Block) -> Block:
-    torn = isinstance(block, ToolCall) and block.arguments_text is not None
-    return msgspec.structs.replace(block, broken=True) if torn else block
+    is_cut = isinstance(block, ToolCall) and block.arguments_text is not None
+    return msgspec.structs.replace(block, broken=True) if is_cut else block
 
 
 class AzureFoundry(OpenAIResponses):

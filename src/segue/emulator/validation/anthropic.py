@@ -192,25 +192,25 @@ def _tag_error(path: str, tag: object, known: Mapping[str, Spec]) -> ApiError:
 
 
 def _mismatch_error(mismatch: Mismatch, body: Mapping[str, Any]) -> ApiError:
-    place, form = _tagged_path(mismatch.path, body), mismatch.spec
+    place, spec = _tagged_path(mismatch.path, body), mismatch.spec
     match mismatch.kind:
-        case "missing" if form.discriminator:
-            message = f"Unable to extract tag using discriminator '{form.discriminator}'"
+        case "missing" if spec.discriminator:
+            message = f"Unable to extract tag using discriminator '{spec.discriminator}'"
             place = place.rpartition(".")[0]
         case "missing":
             message = "Field required"
         case "choice":
-            return _tag_error(_tagged_path(mismatch.path.rpartition(".")[0], body), mismatch.value, form.variants)
+            return _tag_error(_tagged_path(mismatch.path.rpartition(".")[0], body), mismatch.value, spec.variants)
         case "value":
-            message = f"Input should be {_join_or(form.values)}"
-        case "type" if form.any_of:
-            message = _KINDS["string"] if form.any_of[-1].kind != "list" else _KINDS["list"]
+            message = f"Input should be {_join_or(spec.values)}"
+        case "type" if spec.any_of:
+            message = _KINDS["string"] if spec.any_of[-1].kind != "list" else _KINDS["list"]
         case "type":
-            message = _KINDS.get(form.kind, _OBJECT)
+            message = _KINDS.get(spec.kind, _OBJECT)
         case "short":
-            message = f"Input should be greater than or equal to {form.minimum:g}"
+            message = f"Input should be greater than or equal to {spec.minimum:g}"
         case _:
-            message = f"Input should be less than or equal to {form.maximum:g}"
+            message = f"Input should be less than or equal to {spec.maximum:g}"
     return _error(f"{place}: {message}")
 
 

@@ -44,8 +44,8 @@ _PENALTY = bounded("number", -2, 2)
 def option_specs() -> dict[str, Spec]:
     """Returns the specs of the options. Null means omitted."""
     return {
-        name: nullable(form)
-        for name, form in {
+        name: nullable(spec)
+        for name, spec in {
             "model": STRING,
             "frequency_penalty": _PENALTY,
             "logit_bias": map_of(NUMBER),
@@ -93,7 +93,7 @@ def tools_spec(**more: Spec) -> Spec:
 def declared_names(body: Mapping[str, Any]) -> set[str]:
     """Returns the names of the declared tools."""
     inner = [object_or_none(tool.get(str(tool.get("type")))) or {} for tool in objects_in(body.get("tools"))]
-    return {str(one.get("name")) for one in inner}
+    return {str(definition.get("name")) for definition in inner}
 
 
 def chosen_name(choice: object) -> str | None:

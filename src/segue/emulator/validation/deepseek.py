@@ -77,10 +77,10 @@ def _describe_value(value: object) -> str:
             return "map"
 
 
-def _describe_expected(form: Spec, path: str) -> str:
-    if form.kind == "object":
+def _describe_expected(spec: Spec, path: str) -> str:
+    if spec.kind == "object":
         return "internally tagged enum ChatCompletionRequestMessage" if "messages" in path else "a map"
-    return _EXPECTED.get(form.kind, "a string")
+    return _EXPECTED.get(spec.kind, "a string")
 
 
 def _describe_mismatch(mismatch: Mismatch) -> str:

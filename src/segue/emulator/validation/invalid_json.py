@@ -52,22 +52,22 @@ def _find_failure(data: bytes) -> _ParseFailure | None:
 
 
 def _anthropic_error(data: bytes) -> ApiError:
-    stop = _find_failure(data)
-    if stop is None:
+    failure = _find_failure(data)
+    if failure is None:
         return ApiError(400, "Input should be a valid dictionary or object to extract fields from")
     if not data.strip():
         why = "Input is a zero-length, empty document"
-    elif stop.reason == _TOO_DEEP:
+    elif failure.reason == _TOO_DEEP:
         why = "Recursion limit reached"
     else:
-        why = "unexpected end of data" if stop.at_end else "unexpected character"
-    message = f"{why}: line {stop.line} column {stop.column} (char {stop.offset})"
+        why = "unexpected end of data" if failure.at_end else "unexpected character"
+    message = f"{why}: line {failure.line} column {failure.column} (char {failure.offset})"
     return ApiError(400, f"The request body is not valid JSON: {message}")
 
 
 def _deepseek_error(data: bytes) -> ApiError:
-    stop, code = _find_failure(data), "invalid_request_error"
-    if stop is None:
+    failure, code = _find_failure(data), "invalid_request_error"
+    if failure is None:
         kind = {"[": "sequence", '"': "string", "n": "null", "t": "boolean", "f": "boolean"}.get(
             data.strip()[:1].decode(), "number"
         )
@@ -77,39 +77,39 @@ def _deepseek_error(data: bytes) -> ApiError:
         return ApiError(
             400, f"Failed to deserialize the JSON body into the target type: {message} at {place}", code=code
         )
-    if stop.reason == _TOO_DEEP:
+    if failure.reason == _TOO_DEEP:
         why, column = _TOO_DEEP, 128
-    elif stop.at_end:
+    elif failure.at_end:
         inside = "an object" if data.lstrip().startswith(b"{") else "a value"
-        why, column = f"EOF while parsing {inside}", stop.column - 1
-    elif "property name" in stop.reason:
-        why, column = "key must be a string", stop.column
-    elif "trailing comma" in stop.reason:
-        why, column = "trailing comma", stop.column + 1
+        why, column = f"EOF while parsing {inside}", failure.column - 1
+    elif "property name" in failure.reason:
+        why, column = "key must be a string", failure.column
+    elif "trailing comma" in failure.reason:
+        why, column = "trailing comma", failure.column + 1
     else:
         why, column = (
             {"Expecting ':' delimiter": "expected `:`", "Expecting ',' delimiter": "expected `,` or `}`"}.get(
-                stop.reason, "expected value"
+                failure.reason, "expected value"
             ),
-            stop.column,
+            failure.column,
         )
     return ApiError(
-        400, f"Failed to parse the request body as JSON: {why} at line {stop.line} column {column}", code=code
+        400, f"Failed to parse the request body as JSON: {why} at line {failure.line} column {column}", code=code
     )
 
 
 def _mistral_error(data: bytes) -> ApiError:
-    stop = _find_failure(data)
-    if stop is None:
+    failure = _find_failure(data)
+    if failure is None:
         message = "Input should be a valid dictionary or object to extract fields from"
         return pydantic_error("model_attributes_type", message, json.loads(data))
     message = "JSON decode error"
     place = {
         "type": "json_invalid",
-        "loc": ["body", stop.offset],
+        "loc": ["body", failure.offset],
         "msg": message,
         "input": {},
-        "ctx": {"error": stop.reason},
+        "ctx": {"error": failure.reason},
     }
     return ApiError(422, message, details=(place,))
 

@@ -22,9 +22,11 @@ _KINDS = {
 _OBJECT = ("model_attributes_type", "Input should be a valid dictionary or object to extract fields from")
 
 
-def pydantic_error(sort: str, message: str, value: object, *steps: str | int) -> ApiError:
+def pydantic_error(error_type: str, message: str, value: object, *steps: str | int) -> ApiError:
     """Builds an error with one entry of pydantic's list."""
-    return ApiError(422, message, details=({"type": sort, "loc": ["body", *steps], "msg": message, "input": value},))
+    return ApiError(
+        422, message, details=({"type": error_type, "loc": ["body", *steps], "msg": message, "input": value},)
+    )
 
 
 def _mismatch_error(mismatch: Mismatch) -> ApiError:

@@ -16,10 +16,9 @@ from segue.conformance.spec import (
     list_of,
     nullable,
     object_of,
+    tagged,
 )
-from segue.conformance.spec import tagged as by
-from segue.emulator.errors.openai_style import invalid_choice_error
-from segue.emulator.errors.openai_style import join_and as listed
+from segue.emulator.errors.openai_style import invalid_choice_error, join_and
 from segue.emulator.http_messages import HttpRequest
 from segue.emulator.validation.chat_specs import OBJECT, messages_spec, option_specs, tools_spec, undeclared_choice
 from segue.emulator.validation.openai_errors import (
@@ -54,7 +53,7 @@ _ROLES = {role: None if names is None else {name: PARTS[name] for name in names}
 _NAMED = object_of({"name": STRING})
 _TOOL_CHOICE = any_of(
     enum_of("none", "auto", "required"),
-    by(
+    tagged(
         "type",
         {
             "allowed_tools": object_of({"allowed_tools": OBJECT}),
@@ -106,8 +105,8 @@ def _part_error(mismatch: Mismatch, body: Mapping[str, Any]) -> ApiError | None:
 
 def validate_messages(body: Mapping[str, Any]) -> ApiError | None:
     """Returns the error for malformed messages, which all servers of this API reject."""
-    shape = object_of(messages=messages_spec(dict.fromkeys(_ROLES)))
-    return next((mismatch_error(mismatch) for mismatch in find_mismatches(shape, body)), None)
+    spec = object_of(messages=messages_spec(dict.fromkeys(_ROLES)))
+    return next((mismatch_error(mismatch) for mismatch in find_mismatches(spec, body)), None)
 
 
 def validate(body: Mapping[str, Any], _http_request: HttpRequest) -> ApiError | None:
@@ -126,7 +125,7 @@ def validate(body: Mapping[str, Any], _http_request: HttpRequest) -> ApiError | 
         return ApiError(400, _WITHOUT, param="tool_choice")
     undeclared = undeclared_choice(body)
     if undeclared is not None:
-        found = f"no tool named {listed([undeclared])} was specified in the 'tools' parameter."
-        message = f"Invalid value for 'tool_choice': {found}"
+        problem = f"no tool named {join_and([undeclared])} was specified in the 'tools' parameter."
+        message = f"Invalid value for 'tool_choice': {problem}"
         return ApiError(400, message, param="tool_choice")
     return None

@@ -25,14 +25,14 @@ _KINDS = {
 }
 
 
-def _describe_spec(form: Spec) -> str:
-    if form.any_of:
-        first, *others = [_describe_spec(option) for option in form.any_of]
+def _describe_spec(spec: Spec) -> str:
+    if spec.any_of:
+        first, *others = [_describe_spec(option) for option in spec.any_of]
         bare = [other.removeprefix("an ").removeprefix("a ") for other in others]
         return f"one of {', '.join([first, *bare[:-1]])} or {bare[-1]}"
-    if form.kind == "list":
-        return f"an array of {'objects' if form.items is None or form.items.kind != 'string' else 'strings'}"
-    return _KINDS.get(form.kind, "an object")
+    if spec.kind == "list":
+        return f"an array of {'objects' if spec.items is None or spec.items.kind != 'string' else 'strings'}"
+    return _KINDS.get(spec.kind, "an object")
 
 
 def missing_error(path: str) -> ApiError:
@@ -46,11 +46,11 @@ def type_error(path: str, expected: str, value: object) -> ApiError:
 
 
 def _bounds_error(mismatch: Mismatch) -> ApiError:
-    path, value, form = mismatch.path, mismatch.value, mismatch.spec
+    path, value, spec = mismatch.path, mismatch.value, mismatch.spec
     below = mismatch.kind == "short"
-    bound = form.minimum if below else form.maximum
+    bound = spec.minimum if below else spec.maximum
     if isinstance(value, int | float):
-        noun = "integer" if form.kind == "integer" else "decimal"
+        noun = "integer" if spec.kind == "integer" else "decimal"
         side, sign = ("below minimum", ">=") if below else ("above maximum", "<=")
         message = f"{noun} {side} value. Expected a value {sign} {bound:g}, but got {value} instead."
         code = f"{noun}_{'below_min' if below else 'above_max'}_value"

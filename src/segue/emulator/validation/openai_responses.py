@@ -30,8 +30,8 @@ __all__ = ["MEMBERS", "SPEC", "validate"]
 _FUNCTION = object_of({"name": STRING}, parameters=ANY, strict=nullable(BOOLEAN), description=nullable(STRING))
 _TOOLS = {**dict.fromkeys(sorted(TOOL_TYPES), OBJECT), "function": _FUNCTION, "custom": object_of({"name": STRING})}
 MEMBERS = {
-    name: nullable(form)
-    for name, form in {
+    name: nullable(spec)
+    for name, spec in {
         "access_programs": OBJECT,
         "background": BOOLEAN,
         # Not in the SDK, but Codex sends it.
@@ -85,8 +85,8 @@ def _unknown_parameter_error(name: str) -> ApiError:
             message += " Try again with the new parameter."
         return ApiError(400, message, code="unsupported_parameter", param=name)
     if name in _MOVED_IN:
-        moved = f"In the Responses API, this parameter has moved to '{_MOVED_IN[name]}'."
-        message = f"Unsupported parameter: '{name}'. {moved} Try again with the new parameter."
+        advice = f"In the Responses API, this parameter has moved to '{_MOVED_IN[name]}'."
+        message = f"Unsupported parameter: '{name}'. {advice} Try again with the new parameter."
         return ApiError(400, message, code="unsupported_parameter", param=name)
     return ApiError(400, f"Unknown parameter: '{name}'.", code="unknown_parameter", param=name)
 
@@ -96,22 +96,22 @@ def _undeclared_choice(body: Mapping[str, Any]) -> str | None:
     choice = body.get("tool_choice")
     if not is_object(choice) or choice.get("type") not in ("function", "custom"):
         return None
-    found = body.get("tools")
-    names = [tool.get("name") for tool in (found if is_list(found) else ()) if is_object(tool)]
+    tools = body.get("tools")
+    names = [tool.get("name") for tool in (tools if is_list(tools) else ()) if is_object(tool)]
     items = body.get("input")
-    elsewhere = any(
+    has_tool_items = any(
         is_object(item) and item.get("type") in ("additional_tools", "tool_search_output")
         for item in (items if is_list(items) else ())
     )
     name = choice.get("name")
-    kept = (
-        elsewhere
+    may_be_declared_elsewhere = (
+        has_tool_items
         or body.get("prompt") is not None
         or any(
-            is_object(tool) and tool.get("type") in ("namespace", "mcp") for tool in (found if is_list(found) else ())
+            is_object(tool) and tool.get("type") in ("namespace", "mcp") for tool in (tools if is_list(tools) else ())
         )
     )
-    return name if isinstance(name, str) and name not in names and not kept else None
+    return name if isinstance(name, str) and name not in names and not may_be_declared_elsewhere else None
 
 
 def validate(body: Mapping[str, Any], _http_request: HttpRequest) -> ApiError | None:
@@ -121,10 +121,10 @@ def validate(body: Mapping[str, Any], _http_request: HttpRequest) -> ApiError | 
         return _unknown_parameter_error(unknown_key)
     for mismatch in find_mismatches(SPEC, body):
         return mismatch_error(mismatch)
-    given = body.get("input")
+    items = body.get("input")
     if (
-        is_list(given)
-        and not given
+        is_list(items)
+        and not items
         and not any(body.get(name) for name in ("previous_response_id", "conversation", "prompt"))
     ):
         message = (

@@ -38,7 +38,7 @@ def _dotted(path: str) -> str:
 
 
 def _mismatch_error(mismatch: Mismatch) -> ApiError:
-    place, value, form = _dotted(mismatch.path), format_value(mismatch.value), mismatch.spec
+    place, value, spec = _dotted(mismatch.path), format_value(mismatch.value), mismatch.spec
     match mismatch.kind:
         case "missing":
             return _error(f"'{mismatch.key}' is a required property - '{place.rpartition('.')[0]}'")
@@ -46,18 +46,18 @@ def _mismatch_error(mismatch: Mismatch) -> ApiError:
             *most, last = (f"'{name}'" for name in _LISTED_PARTS)
             return _error(f"Invalid value: {mismatch.value}. Supported values are: {','.join(most)} and {last}.")
         case "choice" | "value":
-            known = list(form.variants or form.values)
+            known = list(spec.variants or spec.values)
             known = [name for name in known if name != "developer"]
             return _error(f"{value} is not one of {known} - '{place}'")
         case "short" | "long":
             bounds = (
-                f"[{form.minimum:g}, {form.maximum:g}]" if form.maximum is not None else f"[{form.minimum:g}, 65536]"
+                f"[{spec.minimum:g}, {spec.maximum:g}]" if spec.maximum is not None else f"[{spec.minimum:g}, 65536]"
             )
             return _error(f"{_PREFIX}Range of {place} should be {bounds}")
-        case _ if form.any_of:
+        case _ if spec.any_of:
             return _error(f"{value} is not valid under any of the given schemas - '{place}'")
         case _:
-            return _error(f"{value} is not of type '{_KINDS.get(form.kind, form.kind)}' - '{place}'")
+            return _error(f"{value} is not of type '{_KINDS.get(spec.kind, spec.kind)}' - '{place}'")
 
 
 def validate(body: Mapping[str, Any], _http_request: HttpRequest) -> ApiError | None:
