@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from segue.specs.providers import load_services, providers_by_name
-from segue.wire.formats import TOOL_FORMATS
 from segue.wire.registry import SERVERS, WIRES
 from segue.wire.text.registry import FORMATS
+from segue.wire.tool_formats import TOOL_FORMATS
 
 FILE = Path(__file__).parent.parent / "src" / "segue" / "_literals.py"
 

@@ -84,7 +84,7 @@ def test_damaged_signature_is_reported() -> None:
     contents = [{"role": "user", "parts": [{"text": "a"}]}, {"role": "model", "parts": parts}]
     contents.append({"role": "user", "parts": [{"text": "b"}]})
     made = segue.convert({"contents": contents}, source="gemini", target="gemini", model="gemini-2.5-pro")
-    (message,) = [finding.message for finding in made.report.of("reasoning")]
+    (message,) = [finding.message for finding in made.report.findings_of("reasoning")]
     assert "signature" in message
 
 
@@ -105,8 +105,8 @@ def test_changed_id_is_a_same_api_finding() -> None:
     changed = [change for change in repaired.changes if change.path.endswith(("].id", "tool_call_id"))]
     assert changed
     assert any(line.startswith("# call id 'xxx") for line in str(repaired).splitlines())
-    assert segue.convert(body, source="openai-chat", target="openai-chat").report.of("id")
-    assert not segue.convert(_calling("{}"), source="openai-chat", target="openai-chat").report.of("id")
+    assert segue.convert(body, source="openai-chat", target="openai-chat").report.findings_of("id")
+    assert not segue.convert(_calling("{}"), source="openai-chat", target="openai-chat").report.findings_of("id")
 
 
 @pytest.mark.parametrize(
@@ -116,17 +116,17 @@ def test_changed_id_is_a_same_api_finding() -> None:
 def test_duplicate_key_in_arguments_is_reported(arguments: str, form: Any) -> None:
     for target in ("openai-responses", "anthropic"):
         made = segue.convert(form(_calling(arguments)), source="openai-chat", target=target)
-        (finding,) = made.report.of("argument")
+        (finding,) = made.report.findings_of("argument")
         assert "'q'" in finding.message
     home = segue.convert(form(_calling(arguments)), source="openai-chat", target="openai-chat")
     assert home.body["messages"][1]["tool_calls"][0]["function"]["arguments"] == arguments
-    assert not home.report.of("argument")
+    assert not home.report.findings_of("argument")
 
 
 @pytest.mark.parametrize("arguments", ['{"q":"a \\":b"}', '{"q":{"q":1}}', '{"a":[{"q":1},{"q":2}]}', '{"q": 1.10}'])
 def test_keys_that_only_look_repeated_are_not(arguments: str) -> None:
     made = segue.convert(_calling(arguments), source="openai-chat", target="openai-responses")
-    assert not made.report.of("argument")
+    assert not made.report.findings_of("argument")
 
 
 @pytest.mark.parametrize(

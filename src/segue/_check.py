@@ -9,7 +9,7 @@ from segue.conformance import apis, check_body, profile_names
 from segue.conformance.rule import Verdict
 from segue.errors import InputError, require_string
 from segue.wire.detect_body import find_contradicting_api
-from segue.wire.registry import SERVERS, WIRES, find_row
+from segue.wire.registry import SERVERS, WIRES, find_wire_or_server
 
 __all__ = ["check"]
 
@@ -29,7 +29,7 @@ def check(body: Body, api: Api, *, model: str | None = None, profile: Profile | 
     A body of another API raises `InputError`.
     """
     require_string(model, "model", required=False)
-    row = find_row(api, profile, argument="api")
+    row = find_wire_or_server(api, profile, argument="api")
     body = wrap_messages(body, row.name)
     value, _ = parse_json_object(body)
     reject_duplicate_key(body, row.conversation_key)

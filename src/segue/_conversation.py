@@ -33,7 +33,7 @@ from segue.canonical.request import Options, Reply, Request, Tool, Usage
 from segue.canonical.tokens import TokenCounter, TokenEstimator, estimate_message, estimate_settings
 from segue.canonical.type_warmup import warm_type
 from segue.coerce import Body, Content, coerce_blocks, detect_reply_api, is_blocks, is_content_parts, wrap_messages
-from segue.errors import InputError, require_string, unknown_name
+from segue.errors import InputError, require_string, unknown_name_error
 from segue.models import parse_model
 from segue.pipeline import IdState, RenderedBody, render_for
 from segue.render.constraints import (
@@ -54,7 +54,7 @@ from segue.reply_reader import ReplyReader, SentRequest, map_reply
 from segue.wire.base import Fetch, Wire
 from segue.wire.detect_body import detect_source
 from segue.wire.names import NameMap
-from segue.wire.registry import WIRES, find_row, find_wire
+from segue.wire.registry import WIRES, find_wire, find_wire_or_server
 from segue.wire.text.registry import TEXT_FORMATS
 
 __all__ = ["Conversation", "ConversationState", "Rendered"]
@@ -149,7 +149,7 @@ class ConversationState:
     def __init__(self) -> None:
         self._request = Request(())
         self.history = History()
-        self.estimate = TokenEstimator()
+        self.token_estimator = TokenEstimator()
         self.compression_changes: list[MessageChange] = []
         """The changes made by compressions. Each target's next report includes the new ones."""
         self.sent_transcript: Transcript | None = None
@@ -191,7 +191,7 @@ class ConversationState:
     def calibrate_tokens(self, usage: Usage | None, model: str | None) -> None:
         """Calibrate the token estimate of the request with the usage that the provider reported."""
         if usage is not None and usage.input:
-            self.estimate.calibrate(self.estimate_tokens(), usage.input, parse_model(model).family)
+            self.token_estimator.calibrate(self.estimate_tokens(), usage.input, parse_model(model).family)
 
     def build_outcome(
         self,
@@ -200,13 +200,13 @@ class ConversationState:
         *,
         error: bool = False,
         outcome: Outcome | None = None,
-        why: str = "cancelled",
+        reason: str = "cancelled",
     ) -> Message:
         """Return the message with the result or other outcome of a call, without adding it."""
         tool_call = self.find_call(call)
         if outcome is not None:
             text = TEXTS.cancelled if outcome == "cancelled" else TEXTS.interrupted
-            response = tool_call.respond(text, error=True, outcome=outcome, synthetic=why)
+            response = tool_call.respond(text, error=True, outcome=outcome, synthetic=reason)
         elif content is None or isinstance(content, str):
             response = tool_call.respond(content or "", error=error)
         elif is_blocks(content) or is_content_parts(content):
@@ -274,7 +274,7 @@ class Conversation:
         if isinstance(options, Mapping):
             unknown = set(options) - set(Options.__struct_encode_fields__)
             if unknown:
-                raise unknown_name("option", min(unknown), Options.__struct_encode_fields__, path="options")
+                raise unknown_name_error("option", min(unknown), Options.__struct_encode_fields__, path="options")
             try:
                 options = msgspec.convert(to_plain_json(dict(options)), warm_type(Options))
             except msgspec.ValidationError as error:
@@ -335,7 +335,7 @@ class Conversation:
     @property
     def tokens(self) -> int:
         """The estimated number of tokens of the next request."""
-        return ceil(self.state.estimate_tokens() * self.state.estimate.ratio())
+        return ceil(self.state.estimate_tokens() * self.state.token_estimator.ratio())
 
     def pin(self, message: Message) -> Message:
         """Exclude a message from compression; return it as it is stored now."""
@@ -355,7 +355,7 @@ class Conversation:
             record_prefixes(request),
             strategy,
             budget,
-            count=count or self.state.estimate,
+            count=count or self.state.token_estimator,
             summarise=summarise,
             has_provider_state=request.continues is not None,
         )
@@ -387,9 +387,9 @@ class Conversation:
         """Record that a call was cancelled."""
         self.state.history.add(self.state.build_outcome(call, outcome="cancelled"))
 
-    def interrupt(self, call: ToolCall | str, why: str) -> None:
+    def interrupt(self, call: ToolCall | str, reason: str) -> None:
         """Record that a call was interrupted: its result is not known."""
-        self.state.history.add(self.state.build_outcome(call, outcome="interrupted", why=why))
+        self.state.history.add(self.state.build_outcome(call, outcome="interrupted", reason=reason))
 
     def add_blocks(self, *blocks: Block, speaker: Speaker | None = None) -> tuple[Message, ...]:
         """Add blocks, such as parsed items. Without `speaker`, each block gets the default speaker of its type.
@@ -444,7 +444,7 @@ class Conversation:
         require_string(model, "model", required=False)
         require_string(tool_format, "tool_format")
         policy = build_policy(ids=ids, reasoning=reasoning, hosted=hosted, pending=pending, orphans=orphans)
-        wire = find_row(target, profile, argument="target")
+        wire = find_wire_or_server(target, profile, argument="target")
         request = self.state.request
         source = WIRES.get(request.native.api) if request.native is not None else None
         if model is None and source is not None and source.provider == wire.provider:
@@ -498,7 +498,7 @@ class Conversation:
         """Record the rendered request: the next reply is parsed as the reply to it."""
         self.state.sent_transcript = transcript if parse_model(transcript.model).family else None
         self.state.synthetic_calls = [
-            finding.call_id for finding in report.of("synthetic") if finding.call_id is not None
+            finding.call_id for finding in report.findings_of("synthetic") if finding.call_id is not None
         ]
         self.state.sent_request = rendered.sent_request
         return rendered
@@ -507,7 +507,9 @@ class Conversation:
         """Encode the conversation in its stored form, with all tool calls and results."""
         history = self.state.history
         request = msgspec.structs.replace(self.state.request, messages=history.messages)
-        extra_fields = {"tokens": msgspec.to_builtins(self.state.estimate)} if self.state.estimate.learned else {}
+        extra_fields = (
+            {"tokens": msgspec.to_builtins(self.state.token_estimator)} if self.state.token_estimator.learned else {}
+        )
         if self.state.compression_changes:
             extra_fields["compressed"] = msgspec.to_builtins(self.state.compression_changes)
         ledger = [encode_value(entry) for entry in history.ledger.values()]
@@ -520,7 +522,7 @@ class Conversation:
         chat = cls._from_request(request, request.messages, turns=int(envelope.get("turns", 0)))
         stored = enumerate(envelope.get("ledger", ()))
         chat.state.history.restore(decode_interaction(entry, f"ledger[{position}]") for position, entry in stored)
-        chat.state.estimate = msgspec.convert(envelope.get("tokens", {}), warm_type(TokenEstimator))
+        chat.state.token_estimator = msgspec.convert(envelope.get("tokens", {}), warm_type(TokenEstimator))
         chat.state.compression_changes = [
             msgspec.convert(change, warm_type(MessageChange)) for change in envelope.get("compressed", ())
         ]

@@ -26,7 +26,7 @@ from segue.replies import map_calls_back, parse_reply, report_dropped
 from segue.wire.base import Fetch, RenderContext, Wire
 from segue.wire.ids import IdMap
 from segue.wire.names import ANY_NAME, NameMap
-from segue.wire.registry import WIRES, find_row, find_wire
+from segue.wire.registry import WIRES, find_wire, find_wire_or_server
 from segue.wire.text.extractor import TextExtractor, extract_from_reply
 from segue.wire.text.extractor_choice import choose_extractor
 from segue.wire.text.registry import TEXT_FORMATS
@@ -121,7 +121,7 @@ class Converted:
                 reply, blocks=tuple(drop_omitted_blocks(approvals_to_text(reply.blocks, report), report))
             )
         reply = map_calls_back(reply, request, self._names, custom_tools=wire.custom_tools)
-        ids = IdMap(wire.ids(parse_model(request.model)), provider=wire.provider)
+        ids = IdMap(wire.id_scheme(parse_model(request.model)), provider=wire.provider)
         names = NameMap(ANY_NAME)
         ids.add_messages(request.messages, names.render)
         for call in reply.calls:
@@ -192,7 +192,7 @@ def convert(
     require_string(tool_format, "tool_format")
     if fetch is not None and not callable(fetch):
         raise InputError("a function that takes a URL was expected", path="fetch")
-    target_row = find_row(target, profile, argument="target")
+    target_row = find_wire_or_server(target, profile, argument="target")
     job = ConvertJob(
         target=target_row,
         source=None if source is None else find_wire(source, argument="source"),

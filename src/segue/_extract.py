@@ -10,9 +10,9 @@ from segue._tools import parse_declaration
 from segue.canonical.blocks import Text, ToolCall
 from segue.canonical.json import parse_json
 from segue.canonical.request import Reply, Tool
-from segue.errors import InputError, require_string
+from segue.errors import InputError, UndetectedApiError, require_string
 from segue.render.report import Report
-from segue.wire.stream_parser import TURN_KEY
+from segue.wire.stream_parser import DEFAULT_TURN_KEY
 from segue.wire.text.declared_tools import DeclaredTools
 from segue.wire.text.extractor import TextExtractor, extract_from_reply
 from segue.wire.text.registry import detect_format, find_format
@@ -47,7 +47,7 @@ def extract(text: str, format: TextFormat = "auto", *, tools: object = None) -> 
     form = detect_format(text) if format == "auto" else find_format(format)
     report = Report()
     declared = DeclaredTools(None if tools is None else _parse_tools(tools))
-    extractor = TextExtractor(form, turn_key=TURN_KEY, declared=declared, report=report)
+    extractor = TextExtractor(form, turn_key=DEFAULT_TURN_KEY, declared=declared, report=report)
     reply = extract_from_reply(Reply((Text(text),)), extractor)
     return Extracted(reply, report, None if form is None else form.name)
 
@@ -66,7 +66,7 @@ def _parse_tools(tools: object) -> list[Tool]:
             raise InputError("a tool's declaration must be an object", path=f"tools[{place}]")
         try:
             parsed += parse_declaration(cast("Mapping[str, Any]", entry), place)
-        except InputError as error:
-            # The message suggests the argument `source`, which `extract` does not have.
-            raise InputError(error.message.partition("; name `source`")[0], path=error.path) from None
+        except UndetectedApiError as error:
+            # `extract` has no argument `source`.
+            raise InputError(error.reason, path=error.path) from None
     return parsed

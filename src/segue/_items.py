@@ -9,7 +9,7 @@ from segue._convert import Body, convert
 from segue._literals import Api
 from segue.canonical.blocks import Block, Media, Native, Opaque, Origin, Text, ToolCall, ToolResponse
 from segue.canonical.json import encode_json_text, parse_json_object
-from segue.errors import InputError, unknown_name
+from segue.errors import InputError, unknown_name_error
 from segue.wire.catalog.entry import Entry
 from segue.wire.catalog.parse import parse_payload
 from segue.wire.catalog.registry import GENERIC_TYPES, SHAPES, find_entry, get_entry
@@ -99,7 +99,7 @@ def _find_entry(blocks: Sequence[Block], provider: str, wire_type: str | None) -
         if origin is not None and origin.provider == provider and origin.wire_type is not None:
             return get_entry(provider, origin.wire_type)
     if provider not in GENERIC_TYPES:
-        raise unknown_name("provider", provider, GENERIC_TYPES, path="provider")
+        raise unknown_name_error("provider", provider, GENERIC_TYPES, path="provider")
     generic = GENERIC_TYPES[provider]
     has_call = any(isinstance(block, ToolCall) for block in blocks)
     return get_entry(generic.provider, generic.call if has_call else generic.output)

@@ -30,14 +30,14 @@ from segue.wire.events import (
     WholeBlock,
     arguments_text,
 )
-from segue.wire.formats import find_tool_format
 from segue.wire.ids import IdMap
 from segue.wire.names import ANY_NAME, NameMap
 from segue.wire.registry import WIRES, find_wire
 from segue.wire.replies import report_extra_choices
-from segue.wire.stream_parser import TURN_KEY, StreamParser
+from segue.wire.stream_parser import DEFAULT_TURN_KEY, StreamParser
 from segue.wire.text.extractor import TextExtractor, extract_from_reply
 from segue.wire.text.extractor_choice import choose_extractor
+from segue.wire.tool_formats import find_tool_format
 
 __all__ = ["ReplyStream", "assemble", "render_reply_body"]
 
@@ -62,11 +62,11 @@ def assemble(events: Stream, api: Api, *, tool_format: ToolFormat = "auto") -> R
         if other is None:
             raise
         raise RemoteProtocolError(f"not a stream of {wire.name}; this looks like one of {other}") from None
-    return extract_from_reply(reply, choose_extractor(wire, reply.model, tool_format, turn_key=TURN_KEY))
+    return extract_from_reply(reply, choose_extractor(wire, reply.model, tool_format, turn_key=DEFAULT_TURN_KEY))
 
 
 def _assemble(wire: Wire, events: object) -> Reply:
-    parser = wire.open_stream(TURN_KEY)
+    parser = wire.open_stream(DEFAULT_TURN_KEY)
     _feed(parser, events)
     return parser.close()
 
@@ -94,7 +94,7 @@ def render_reply_body(reply: Reply, api: str) -> tuple[dict[str, Any], Report]:
             drop_omitted_blocks((block,), report) if isinstance(block, ToolCall) else (block,) for block in reply.blocks
         )
         reply = msgspec.structs.replace(reply, blocks=tuple(block for blocks in kept for block in blocks))
-    ids, names = IdMap(wire.ids(parse_model(reply.model)), provider=wire.provider), NameMap(ANY_NAME)
+    ids, names = IdMap(wire.id_scheme(parse_model(reply.model)), provider=wire.provider), NameMap(ANY_NAME)
     for call in reply.calls:
         ids.assign(call, call.name)
     return wire.render_reply(reply, RenderContext(ids, names, report)), report
@@ -147,7 +147,7 @@ class ReplyStream:
         self._model = model
         self._parser = target.open_stream(turn_key)
         self._extractor = None if build_extractor is None else build_extractor(self.report, turn_key=turn_key)
-        ids = IdMap(source.ids(parse_model(request.model)), provider=source.provider)
+        ids = IdMap(source.id_scheme(parse_model(request.model)), provider=source.provider)
         caller_names = NameMap(ANY_NAME)
         ids.add_messages(request.messages, caller_names.render)
         calls = CallMapper(request, names, custom_tools=source.custom_tools)

@@ -10,7 +10,7 @@ from segue._literals import Api, ToolFormat
 from segue.canonical.blocks import Native
 from segue.canonical.json import encode_json, parse_json, to_plain_json
 from segue.canonical.request import Options, Request, Tool
-from segue.errors import InputError, require_string
+from segue.errors import InputError, UndetectedApiError, require_string
 from segue.models import parse_model
 from segue.pipeline import MCP, count_dropped_tool_fields, dropped_finding
 from segue.render.constraints import Policy
@@ -154,8 +154,8 @@ def _detect_source(tool: Mapping[str, Any]) -> str:
         for name in wires:
             if name in WIRES:
                 return name
-        raise InputError(f"`{key}` belongs to {wires[0]}, which is not a known API; known APIs: {', '.join(WIRES)}")
-    raise InputError("not a tool declaration of a known API; name `source` if it is one")
+        raise InputError(f"`{key}` belongs to {wires[0]}, which is not a known API; expected one of {', '.join(WIRES)}")
+    raise UndetectedApiError("not a tool declaration of a known API")
 
 
 def _candidate_apis(tool: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -173,7 +173,7 @@ def _candidate_apis(tool: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, .
 
 def _render_tools(tools: tuple[Tool, ...], wire: Wire, model: str | None, report: Report) -> list[dict[str, Any]]:
     target_model = parse_model(model or wire.default_model)
-    rule = wire.names(target_model)
+    rule = wire.name_rule(target_model)
     rendered = Report(target=wire.name, model=model)
     declared = convert_vendor_tools(Request((), tools=tools), wire.name, target_model, rendered)
     tools = declared.request.tools
@@ -181,12 +181,12 @@ def _render_tools(tools: tuple[Tool, ...], wire: Wire, model: str | None, report
     names = NameMap(rule.for_same_api() if same_api else rule)
     transcript = Transcript(declared.request, wire.constraints(target_model), Policy(), (), (), tools, Options(), model)
     body = wire.render_request(
-        transcript, RenderContext(IdMap(wire.ids(target_model), provider=wire.provider), names, rendered)
+        transcript, RenderContext(IdMap(wire.id_scheme(target_model), provider=wire.provider), names, rendered)
     )
     report.findings.extend(
         dropped_finding(key, count, wire) for key, count in count_dropped_tool_fields(tools, wire).items()
     )
-    report.findings.extend(rendered.of("tools"))
+    report.findings.extend(rendered.findings_of("tools"))
     for key in declared.body_fields:
         report.add("tools", f"`{key}` must be set in the request body beside the tools", subject=key)
     for name, projected in names.changed:

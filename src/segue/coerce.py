@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from segue.canonical.blocks import Block, Text
 from segue.canonical.json import parse_json, to_plain_json
-from segue.errors import InputError
+from segue.errors import InputError, UndetectedApiError
 from segue.wire.registry import WIRES, api_of_model, find_wire
 
 __all__ = ["Body", "Content", "coerce_blocks", "detect_reply_api", "is_blocks", "is_content_parts", "wrap_messages"]
@@ -119,4 +119,4 @@ def detect_reply_api(value: Mapping[str, Any]) -> str:
         return "bedrock"
     if value.get("type") == "message" or isinstance(value.get("content"), list):
         return "anthropic"
-    raise InputError("not a reply of a known API; pass `source` if it is one")
+    raise UndetectedApiError("not a reply of a known API")

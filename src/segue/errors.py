@@ -30,14 +30,14 @@ __all__ = [
     "ProviderErrorCause",
     "RemoteProtocolError",
     "SegueError",
-    "StoreCause",
     "StoreError",
+    "StoreErrorCause",
     "require_string",
-    "unknown_name",
+    "unknown_name_error",
     "validate_profile",
 ]
 
-StoreCause = Literal[
+StoreErrorCause = Literal[
     "conflict",  # changed by another writer
     "corrupt",  # damaged or truncated
     "failed",  # any other error of the database engine
@@ -98,11 +98,24 @@ class InputError(SegueError):
         return InputError(self.message, path=f"{prefix}{separator}{self.path}")
 
 
-def unknown_name(kind: str, name: str, known: Iterable[str], *, path: str, others: Iterable[str] = ()) -> InputError:
+class UndetectedApiError(InputError):
+    """The API of the input can't be detected. `reason` is the message without the hint to pass `source`."""
+
+    def __init__(self, reason: str, *, path: str = "") -> None:
+        super().__init__(f"{reason}; pass `source`", path=path)
+        self.reason = reason
+
+    def with_prefix(self, prefix: str) -> UndetectedApiError:
+        return UndetectedApiError(self.reason, path=super().with_prefix(prefix).path)
+
+
+def unknown_name_error(
+    kind: str, name: str, known: Iterable[str], *, path: str, others: Iterable[str] = ()
+) -> InputError:
     """Build the error for an unknown name. It suggests the nearest name of `known` and `others`, or lists `known`."""
     names = list(known)
     near = get_close_matches(name.lower().replace("_", "-"), [*names, *others], 1, 0.7)
-    hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(names)}"
+    hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(names)}"
     return InputError(f"unknown {kind} {name!r}; {hint}", path=path)
 
 
@@ -120,7 +133,7 @@ def validate_profile(profile: object, api: str, known: Iterable[str]) -> None:
     if api != _PROFILE_API:
         raise InputError(f"{api} has no profiles; only {_PROFILE_API} has", path="profile")
     if profile not in (names := sorted(known)):
-        raise unknown_name("profile", str(profile), names, path="profile")
+        raise unknown_name_error("profile", str(profile), names, path="profile")
 
 
 class ProjectionError(SegueError):
@@ -191,9 +204,9 @@ class StoreError(SegueError):
     `retryable` is True if the same call may succeed later without changes.
     """
 
-    def __init__(self, message: str, *, cause: StoreCause = "failed", retryable: bool = False) -> None:
+    def __init__(self, message: str, *, cause: StoreErrorCause = "failed", retryable: bool = False) -> None:
         super().__init__(message)
-        self.cause: StoreCause = cause
+        self.cause: StoreErrorCause = cause
         self.retryable = retryable
 
 

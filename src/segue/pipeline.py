@@ -22,12 +22,12 @@ from segue.render.report import Finding, Report
 from segue.render.transcript import Transcript
 from segue.wire.base import Fetch, RenderContext, Wire
 from segue.wire.detect_body import detect_source, find_contradicting_api
-from segue.wire.formats import id_scheme_for
 from segue.wire.ids import IdMap
 from segue.wire.names import NameMap, NameRule
 from segue.wire.registry import WIRES
 from segue.wire.text.prompting import render_as_text, text_constraints
 from segue.wire.text.registry import select_render_format
+from segue.wire.tool_formats import id_scheme_for
 from segue.wire.vendor_tools.convert import convert_vendor_tools, merge_body_fields
 
 __all__ = [
@@ -143,7 +143,7 @@ def render_for(
     declared = convert_vendor_tools(request, constraints.api, target_model, report)
     request = declared.request
     names = (
-        _build_name_map(request, constraints.api, wire.names(parse_model(model)))
+        _build_name_map(request, constraints.api, wire.name_rule(parse_model(model)))
         if id_state is None
         else id_state.names
     )
@@ -230,7 +230,7 @@ def _name_in_text(request: Request, names: NameMap) -> Callable[[str], str]:
     calls = [call for message in request.messages for call in calls_of(message)]
     projected_names.update(call.name for call in calls if not call.origin.is_approval)
     source = WIRES.get(request.native.api) if request.native is not None else None
-    separator = source.names(parse_model(request.model)).same_api_separator if source is not None else ""
+    separator = source.name_rule(parse_model(request.model)).same_api_separator if source is not None else ""
 
     def name_in_text(name: str) -> str:
         projected = names.render(name) if name in projected_names else name

@@ -11,7 +11,7 @@ from segue.replies import CallMapper
 from segue.wire.base import Wire
 from segue.wire.events import Event
 from segue.wire.names import NameMap
-from segue.wire.stream_parser import TURN_KEY
+from segue.wire.stream_parser import DEFAULT_TURN_KEY
 from segue.wire.text.extractor import TextExtractor, extract_from_reply
 from segue.wire.text.extractor_choice import choose_extractor
 
@@ -38,7 +38,9 @@ def map_reply(reply: Reply, sent: SentRequest, report: Report | None = None) -> 
 
 def _build_extractor(sent: SentRequest, report: Report) -> TextExtractor:
     tools = [msgspec.structs.replace(tool, name=sent.names.render(tool.name)) for tool in sent.request.tools]
-    return choose_extractor(sent.wire, sent.model, sent.tool_format, turn_key=TURN_KEY, tools=tools, report=report)
+    return choose_extractor(
+        sent.wire, sent.model, sent.tool_format, turn_key=DEFAULT_TURN_KEY, tools=tools, report=report
+    )
 
 
 class ReplyReader:
@@ -47,7 +49,7 @@ class ReplyReader:
     def __init__(self, sent: SentRequest) -> None:
         self.report = Report(target=sent.wire.name)
         self._sent = sent
-        self._parser = sent.wire.open_stream(TURN_KEY)
+        self._parser = sent.wire.open_stream(DEFAULT_TURN_KEY)
         self._extractor = _build_extractor(sent, Report())
 
     def feed(self, data: bytes) -> list[Event]:

@@ -46,16 +46,16 @@ def test_next_report_lists_the_compression():
     made = chat.compress("truncate-results", 10_000)
     assert made.reached
     assert made.tokens <= 10_000 < made.before
-    findings = chat.render("anthropic").report.of("compressed")
+    findings = chat.render("anthropic").report.findings_of("compressed")
     assert [finding.message for finding in findings] == [str(note) for note in made.changes]
     assert findings[0].message.startswith("message 3 was shortened: 3,")
     assert findings[0].call_id == chat.messages[1].blocks[0].id  # pyright: ignore[reportAttributeAccessIssue]
     assert {finding.fault for finding in findings} == {"canonical"}
-    assert chat.render("anthropic").report.of("compressed") == []
+    assert chat.render("anthropic").report.findings_of("compressed") == []
 
 
 def describe_compression(chat: segue.Conversation, *target: str) -> list[str]:
-    return [finding.message for finding in chat.render(*target).report.of("compressed")]
+    return [finding.message for finding in chat.render(*target).report.findings_of("compressed")]
 
 
 def test_compression_is_reported_once_per_target():
@@ -175,7 +175,7 @@ def test_a_failed_summary_changes_nothing():
     with pytest.raises(ConnectionError):
         chat.compress("middle-out", 100, summarise=fails)
     assert chat.messages == before
-    assert chat.render("anthropic").report.of("compressed") == []
+    assert chat.render("anthropic").report.findings_of("compressed") == []
 
 
 def history(turns: int) -> list[Message]:

@@ -137,8 +137,8 @@ def test_pairs_meet_on_every_wire(target: str) -> None:
         assert not chat.pending, (provider, pair)
         out = chat.render(target)
         assert segue.check(out.data, target), (provider, pair)
-        assert not out.report.of("synthetic"), (provider, pair)
-        assert not out.report.of("orphan"), (provider, pair)
+        assert not out.report.findings_of("synthetic"), (provider, pair)
+        assert not out.report.findings_of("orphan"), (provider, pair)
 
 
 def _is_call(block: Block) -> bool:

@@ -69,7 +69,7 @@ def test_failure_without_text_gets_a_text(target: str) -> None:
     ]
     made = segue.convert({"messages": messages}, source="bedrock", target=target)
     assert "[failed without a message]" in made.data.decode()
-    assert made.report.of("inserted")
+    assert made.report.findings_of("inserted")
 
 
 def test_reply_has_the_requested_model() -> None:

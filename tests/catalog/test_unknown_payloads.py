@@ -127,4 +127,4 @@ def test_compaction_with_unknown_key_is_kept_for_same_api() -> None:
     ]
     made = segue.repair({"model": "claude-sonnet-4-5", "max_tokens": 9, "messages": messages}, "anthropic")
     assert made.body["messages"][1]["content"] == [{"type": "compaction", "content": "so far"}]
-    assert [finding.subject for finding in made.report.of("dropped")] == ["stray"]
+    assert [finding.subject for finding in made.report.findings_of("dropped")] == ["stray"]

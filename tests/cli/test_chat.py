@@ -21,7 +21,7 @@ import segue.emulator
 from segue.cli.chat_ui.commands import COMMANDS
 from segue.emulator import Emulator
 from segue.store.sqlite import SqliteStore
-from segue.wire.formats import TOOL_FORMATS
+from segue.wire.tool_formats import TOOL_FORMATS
 from tests.cli.process import SEGUE, environment
 from tests.cli.terminal_session import ALT_ENTER, CTRL_C, CTRL_D, CTRL_T, ENTER, PROMPT, TerminalSession
 from tests.interrupts import default_interrupt, ignored_interrupt

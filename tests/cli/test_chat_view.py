@@ -18,7 +18,7 @@ from segue.cli.chat_ui.formatter import MarkdownFormatter
 from segue.cli.chat_ui.styles import Row, display_width, format_table, rows_to_text, truncate, wrap
 from segue.cli.chat_ui.usage import UsageTotals
 from segue.runtime import events
-from segue.runtime.tooling import ApprovalRequest
+from segue.runtime.tool_types import ApprovalRequest
 from segue.view.sanitize import sanitize, sanitize_line
 
 MODEL: dict[str, Any] = {"provider": "anthropic", "model": "claude-sonnet-5"}

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 import segue
-from segue.cli import app, demo_journey
+from segue.cli import app, demo_run
 from segue.cli.demo_picture import run_exchanges
 from segue.emulator import Emulator, client
 from tests.cli.process import is_one_line_error, run
@@ -167,7 +167,7 @@ def test_a_refused_request_is_shown_and_ends_with_1(monkeypatch):
             body = {**body, "contents": body["contents"][-1:]}
         return real(emulator, body, **more)
 
-    monkeypatch.setattr(demo_journey, "post", spoiled)
+    monkeypatch.setattr(demo_run, "post", spoiled)
     with CliRunner().isolation() as (out, _, _):
         assert app.run(["demo"]) == 1
         shown = out.getvalue().decode()

@@ -196,7 +196,7 @@ def test_models_are_listed_with_those_of_the_user(project: Project):
 def test_unknown_provider_is_usage_error(project: Project):
     ended = project.run("models", "nobody")
     assert ended.code == 2
-    assert "known providers: anthropic" in ended.err
+    assert "expected one of anthropic" in ended.err
 
 
 def test_invalid_provider_is_reported_with_its_file(project: Project):

@@ -254,10 +254,10 @@ def test_closed_reader_ends_the_emulator() -> None:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ([], "known APIs: openai-chat, "),
+        ([], "expected one of openai-chat, "),
         (["opnai-chat"], "unknown API 'opnai-chat'; did you mean 'openai-chat'?"),
         (["antropic"], "unknown API 'antropic'; did you mean 'anthropic'?"),
-        (["hermes"], "unknown API 'hermes'; known are openai-chat, "),
+        (["hermes"], "unknown API 'hermes'; expected one of openai-chat, "),
         (["anthropic", "--fault", "rate-limt"], "did you mean rate-limit?"),
         (["anthropic", "--fault", "reset=2"], "the rate must be between 0 and 1"),
         (["anthropic", "--fault", "reset@0"], "counted from 1"),

@@ -186,7 +186,9 @@ def test_of_a_hundred_thousand_messages_only_the_last_are_read(store_cli: StoreC
 
         [(data, at)] = session.run("SELECT data, at FROM @events")
         rows = [(n, 1, n, at, "said", row_checksum(n, at, "said", data), data) for n in range(2, 100_001)]
-        session.many("INSERT INTO @events (id, conversation, seq, at, kind, crc, data) VALUES (?,?,?,?,?,?,?)", rows)
+        session.run_many(
+            "INSERT INTO @events (id, conversation, seq, at, kind, crc, data) VALUES (?,?,?,?,?,?,?)", rows
+        )
         session.run("UPDATE @conversations SET seq = 100000, messages = 100000")
     with counted_rows() as counts:
         ended = store_cli("log", "show", id, "--last", "20")

@@ -98,7 +98,7 @@ def test_rules_can_be_read(api: str) -> None:
 
 @pytest.mark.parametrize("module", [deepseek, kimi, qwen])
 def test_shared_checks_exist(module: Any) -> None:
-    assert {rule.name for rule in openai_chat.RULE_SET.rules} >= module.SHARED.keys()
+    assert {rule.name for rule in openai_chat.RULE_SET.rules} >= module.SHARED_CHECKS.keys()
 
 
 PROFILE_ROWS = [
@@ -118,7 +118,7 @@ def test_profile_reports_its_violation_alone_and_in_place(profile: str, case: Ca
 
 def test_every_number_of_a_server_is_checked_or_beyond_a_body() -> None:
     numbers = {number for number in RULEBOOK if number.startswith("COMP-")}
-    checked = {rule.number for profile in profiles.PROFILES.values() for rule in profile.own}
+    checked = {rule.number for profile in profiles.PROFILES.values() for rule in profile.own_rules}
     assert checked | profiles.NOT_CHECKABLE.keys() == numbers
     assert not checked & profiles.NOT_CHECKABLE.keys()
     assert all(profiles.NOT_CHECKABLE.values())
@@ -130,7 +130,7 @@ def test_profile_changes_checks_that_exist(profile: str) -> None:
     row = profiles.PROFILES[profile]
     assert row.omitted | row.downgraded <= known
     assert not row.omitted & row.downgraded
-    assert {rule.number for rule in row.own} == {case.rule for case in bodies_profiles.CASES[profile]}
+    assert {rule.number for rule in row.own_rules} == {case.rule for case in bodies_profiles.CASES[profile]}
     assert conformance.not_checkable("openai-chat", profile) is profiles.NOT_CHECKABLE
     names = [rule.name for rule in conformance.rules("openai-chat", profile)]
     assert len(set(names)) == len(names)
@@ -254,7 +254,7 @@ PROFILE_EXAMPLES = [
     pytest.param(profile, rule.id, rule.violation_example, id=rule.id)
     for profile in conformance.profile_names()
     for rule in RULEBOOK.values()
-    if rule.id in {own.number for own in profiles.PROFILES[profile].own} and rule.violation_example
+    if rule.id in {own.number for own in profiles.PROFILES[profile].own_rules} and rule.violation_example
 ]
 
 

@@ -848,7 +848,7 @@ def test_every_rule_with_an_error_is_broken() -> None:
     for rule, about in REPORTED_WITH.values():
         assert any((row.rule, row.about) == (rule, about) for row in violating_rows())
     assert {
-        rule.number for profile in profiles.PROFILES.values() for rule in profile.own if rule.severity == "reject"
+        rule.number for profile in profiles.PROFILES.values() for rule in profile.own_rules if rule.severity == "reject"
     } <= broken
 
 

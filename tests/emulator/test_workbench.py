@@ -13,14 +13,14 @@ from segue.canonical.blocks import Message, Text, ToolCall, ToolResponse
 from segue.canonical.request import Options, Request, Tool, ToolChoice
 from segue.emulator.model.responder import make_reply_steps
 from segue.emulator.steps import CallStep, ReplySteps, TextStep
-from segue.runtime.tooling import Context, Result
+from segue.runtime.tool_types import Context, Result
 from segue.runtime.tools import standard_tools
-from segue.runtime.tools.task import TaskOrder
+from segue.runtime.tools.task import SubagentTask
 
 DIFF = "diff --git a/x.py b/x.py\n--- a/x.py\n+++ b/x.py\n@@ -1 +1,2 @@\n+read_file('notes.txt')\n"
 
 
-async def _spawn(order: TaskOrder, context: Context) -> Result:
+async def _spawn(order: SubagentTask, context: Context) -> Result:
     raise NotImplementedError
 
 

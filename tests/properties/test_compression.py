@@ -40,7 +40,7 @@ def summarise(messages: Any) -> str:
 
 
 def tokens_of(chat: segue.Conversation, count: Any) -> int:
-    return sum(map(count or chat.state.estimate, chat.messages))
+    return sum(map(count or chat.state.token_estimator, chat.messages))
 
 
 def interactions(messages: tuple[Message, ...]) -> dict[str, list[str]]:
@@ -80,7 +80,7 @@ def compress_and_check(data: st.DataObject, chat: segue.Conversation) -> Compres
     assert made.reached == (made.tokens <= budget)
     assert made.reached or made.reason
     assert sum(n.before - n.after for n in made.changes) == total - made.tokens
-    assert diff_messages(supplied, after, count or chat.state.estimate) == made.changes
+    assert diff_messages(supplied, after, count or chat.state.token_estimator) == made.changes
     kept = [without_reasoning_prefix(message) for message in after]
     for message in before:
         if message.pinned or message.speaker == "system":

@@ -149,7 +149,7 @@ def test_valid_fields_of_user_location_are_converted(target: str) -> None:
     tool = {"type": "web_search_20250305", "name": "web_search", "max_uses": "x", "user_location": where}
     made = segue.convert(_tooled(**tool), source="anthropic", target=target)
     assert made.body["tools"] == [{"type": "web_search", "user_location": {"type": "approximate", "city": "Turin"}}]
-    lost = [finding.message for finding in made.report.of("tools")]
+    lost = [finding.message for finding in made.report.findings_of("tools")]
     assert any("`user_location.country`" in line for line in lost)
     assert any("`max_uses (a string)`" in line for line in lost)
 
@@ -158,7 +158,7 @@ def test_search_with_unsupported_limits_is_not_declared() -> None:
     tool = {"type": "web_search_20250305", "name": "web_search", "allowed_domains": ["a.example", 5]}
     made = segue.convert(_tooled(**tool), source="anthropic", target="openai-responses")
     assert "tools" not in made.body
-    assert made.report.of("tools")
+    assert made.report.findings_of("tools")
 
 
 def test_invalid_image_detail_becomes_auto() -> None:

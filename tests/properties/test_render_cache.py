@@ -101,7 +101,9 @@ def test_incremental_bytes_equal_a_full_render(first: str, scenario: list[tuple[
             assert rendered.report.emitted_calls == expected.report.emitted_calls
             assert rendered.report.emitted_results == expected.report.emitted_results
             for kind in ("synthetic", "dedupe", "orphan", "reordered"):
-                assert sorted(map(str, rendered.report.of(kind))) == sorted(map(str, expected.report.of(kind)))
+                assert sorted(map(str, rendered.report.findings_of(kind))) == sorted(
+                    map(str, expected.report.findings_of(kind))
+                )
 
 
 def agent(chat: segue.Conversation, number: int, provider: str) -> None:

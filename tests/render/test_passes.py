@@ -63,11 +63,11 @@ def test_text_and_calls_are_split_if_required():
     asks = Message("ai", (Text("I look."), call("a"), Text("")))
     transcript, report = run_passes(HUMAN, asks, Message("tool", (result("a"),)), constraints=constraints)
     assert shape(transcript.messages)[1:] == [("ai", "Text"), ("ai", "ToolCall"), ("tool", "ToolResponse")]
-    assert report.of("moved")
+    assert report.findings_of("moved")
     bare = Message("ai", (Text(""), call("a")))
     transcript, report = run_passes(HUMAN, bare, Message("tool", (result("a"),)), constraints=constraints)
     assert shape(transcript.messages)[1:] == [("ai", "ToolCall"), ("tool", "ToolResponse")]
-    assert not report.of("moved")
+    assert not report.findings_of("moved")
 
 
 def test_neighbours_that_are_refused_become_one_but_results_do_not():
@@ -79,7 +79,7 @@ def test_neighbours_that_are_refused_become_one_but_results_do_not():
 def test_user_message_is_inserted_if_required():
     constraints = msgspec.structs.replace(ANYTHING, needs_user_message=True)
     transcript, _ = run_passes(CALL_MESSAGE, FOUND, constraints=constraints)
-    assert transcript.messages[-1].blocks == (Text(TEXTS.tail),)
+    assert transcript.messages[-1].blocks == (Text(TEXTS.last_user_message),)
     transcript, _ = run_passes(HUMAN, CALL_MESSAGE, FOUND, constraints=constraints)
     assert transcript.messages[-1].speaker == "tool"
 
@@ -92,9 +92,9 @@ def test_a_marked_beginning_of_an_answer():
     assert [message.prefill for message in transcript.messages] == [False, False, False, True]
     for ending in (msgspec.structs.replace(half, prefill=False), msgspec.structs.replace(half, native=None)):
         transcript, _ = run_passes(HUMAN, ending, constraints=constraints)
-        assert transcript.messages[-1].blocks == (Text(TEXTS.tail),)
+        assert transcript.messages[-1].blocks == (Text(TEXTS.last_user_message),)
     system = Message("system", (Text("s"),), native=native)
-    for system_last, ending in ((True, "s"), (False, TEXTS.tail)):
+    for system_last, ending in ((True, "s"), (False, TEXTS.last_user_message)):
         row = msgspec.structs.replace(constraints, allows_system_last=system_last)
         transcript, _ = run_passes(HUMAN, system, constraints=row)
         assert transcript.messages[-1].blocks == (Text(ending),)
@@ -115,7 +115,7 @@ def test_empty_texts_are_kept_same_api_only():
         given = [Message("ai", blocks, native=native) for blocks in (alone, beside)]
         transcript, report = run_passes(HUMAN, *given, HUMAN, constraints=constraints)
         assert [block for message in transcript.messages[1:-1] for block in message.blocks] == [*map(Text, expected)]
-        assert len(report.of("dropped")) == (api == "abroad")
+        assert len(report.findings_of("dropped")) == (api == "abroad")
 
 
 def test_reasoning_rejected_by_its_own_api():
@@ -155,7 +155,7 @@ def test_leading_user_message_is_inserted_if_required():
     constraints = msgspec.structs.replace(ANYTHING, first_speaker="human")
     transcript, _ = run_passes(Message("system", (Text("s"),)), CALL_MESSAGE, FOUND, constraints=constraints)
     assert [message.speaker for message in transcript.messages] == ["system", "human", "ai", "tool", "tool"]
-    assert transcript.messages[1].blocks == (Text(TEXTS.head),)
+    assert transcript.messages[1].blocks == (Text(TEXTS.first_user_message),)
     at_home = Message("ai", (call("a"),), native=Native("elsewhere", {}))
     found = Message("tool", (result("a"),), native=Native("elsewhere", {}))
     for first_calls, head in ((True, []), (False, ["human"])):
@@ -196,7 +196,7 @@ def test_reasoning_goes_back_to_its_maker_only():
     for thought, kept in ((own, True), (foreign, False)):
         transcript, report = run_passes(HUMAN, Message("ai", (thought, Text("x"))), HUMAN, constraints=constraints)
         assert (thought in transcript.messages[1].blocks) is kept
-        assert bool(report.of("reasoning")) is not kept
+        assert bool(report.findings_of("reasoning")) is not kept
     result_request, _ = run_passes(
         HUMAN, Message("ai", (foreign,)), HUMAN, constraints=constraints, policy=Policy(reasoning="text")
     )

@@ -24,7 +24,7 @@ from segue.canonical.blocks import ToolCall, responses_of, state_of
 from segue.errors import InputError
 from segue.runtime.events import CallEnded
 from segue.runtime.scheduler import Limits, Scheduler
-from segue.runtime.tooling import Context, Tool, ToolError
+from segue.runtime.tool_types import Context, Tool, ToolError
 from segue.store.conversation import StoredConversation
 from segue.store.events import CallCancelled, CallCompleted, Event, ResultRecorded
 from segue.store.sqlite import SqliteStore

@@ -18,8 +18,8 @@ from segue.runtime.provider_client import ProviderClient, RetryPolicy
 from segue.runtime.providers import Endpoint, Secret
 from segue.runtime.routing import Fixed, Route
 from segue.runtime.session import Session
+from segue.runtime.tool_types import Arguments, Context, Result, Tool
 from segue.runtime.toolbox import Toolbox
-from segue.runtime.tooling import Arguments, Context, Result, Tool
 from segue.wire.registry import WIRES
 
 APIS = [row.name for row in segue.formats() if row.kind != "text"]

@@ -18,7 +18,7 @@ from segue.canonical.request import Tool as Declaration
 from segue.runtime.conversation_log import ConversationLog
 from segue.runtime.events import Event, encode_event
 from segue.runtime.scheduler import Limits, Scheduler
-from segue.runtime.tooling import ApprovalRequest, Approver, Arguments, Tool
+from segue.runtime.tool_types import ApprovalRequest, Approver, Arguments, Tool
 from segue.wire.registry import WIRES
 
 ANYTHING: dict[str, Any] = {"type": "object"}

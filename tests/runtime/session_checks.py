@@ -15,8 +15,8 @@ from segue.runtime.conversation_log import ConversationLog, InMemoryLog
 from segue.runtime.events import CallEnded, CallQueued, Event
 from segue.runtime.permissions import Permissions
 from segue.runtime.session import Session
+from segue.runtime.tool_types import Tool
 from segue.runtime.toolbox import Toolbox
-from segue.runtime.tooling import Tool
 from tests.runtime import bodies
 from tests.runtime.harness import APIS, Harness, endpoint_of, open_harness, result_text
 

@@ -22,7 +22,7 @@ from segue._conversation import Conversation
 from segue.canonical.history import History
 from segue.runtime import scheduler
 from segue.runtime.events import CallEnded
-from segue.runtime.tooling import Tool
+from segue.runtime.tool_types import Tool
 from tests.each import for_each
 from tests.runtime import bodies
 from tests.runtime.bodies import Body

@@ -25,7 +25,7 @@ from segue.runtime.events import (
     TextDelta,
 )
 from segue.runtime.routing import Failover
-from segue.runtime.tooling import ApprovalDecision, ApprovalRequest, Arguments, Context, Result, Tool
+from segue.runtime.tool_types import ApprovalDecision, ApprovalRequest, Arguments, Context, Result, Tool
 from segue.store.conversation import StoredConversation
 from segue.store.sqlite import SqliteStore
 from tests.runtime.harness import ECHO, FAIL, TEXT_PARAMETERS, Harness, open_harness

@@ -10,7 +10,7 @@ from typing import Any
 from segue._conversation import Conversation
 from segue.runtime.events import CallEnded, Event, ReplyReceived
 from segue.runtime.providers import Endpoint
-from segue.runtime.tooling import Tool
+from segue.runtime.tool_types import Tool
 from tests.each import for_each
 from tests.runtime import bodies
 from tests.runtime.harness import APIS, ECHO, FAIL, TEXT_PARAMETERS, Harness, endpoint_of, open_harness

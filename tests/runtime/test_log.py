@@ -12,7 +12,7 @@ from segue.canonical.blocks import Text, ToolCall
 from segue.canonical.request import Reply
 from segue.errors import InputError, StoreError
 from segue.runtime.conversation_log import ConversationLog, InMemoryLog
-from segue.store.base import Record
+from segue.store.base import StoredEvent
 from segue.store.conversation import StoredConversation
 from segue.store.events import ResultPublished, ResultRecorded, event_kind
 from segue.store.replay import replay_events
@@ -249,7 +249,7 @@ def test_inconsistent_events_are_reported_as_damaged(stored: StoredConversation)
     assert isinstance(known, ResultRecorded)
     for wrong in (ResultPublished(("hist_tool_nobody",)), ResultRecorded(stored.messages[0]), known):
         with pytest.raises(StoreError, match="contradicts"):
-            replay_events([*records, Record(len(records) + 1, 0, wrong)])
+            replay_events([*records, StoredEvent(len(records) + 1, 0, wrong)])
 
 
 def test_recorded_results_are_searchable_and_counted(stored: StoredConversation) -> None:

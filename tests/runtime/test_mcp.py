@@ -15,8 +15,8 @@ from segue.canonical.blocks import Media
 from segue.errors import InputError
 from segue.runtime.mcp import McpServers, parse_servers
 from segue.runtime.permissions import Permissions
+from segue.runtime.tool_types import Context, ToolError
 from segue.runtime.toolbox import Toolbox
-from segue.runtime.tooling import Context, ToolError
 
 SCRIPT = Path(__file__).with_name("mcp_server.py")
 

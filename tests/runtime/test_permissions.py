@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segue.errors import InputError
-from segue.runtime.environ import child_environment, secret_names
+from segue.runtime.environ import child_environment, secret_variables
 from segue.runtime.permissions import Permissions, parse_rule
-from segue.runtime.tooling import ApprovalRequest
+from segue.runtime.tool_types import ApprovalRequest
 from segue.runtime.tools.shell import shell
 from segue.runtime.tools.shell_commands import find_commands, split_simple_commands
 from tests.budget import examples
@@ -71,7 +71,7 @@ def test_a_host_is_not_found_in_a_path():
     "name", ["DBPASS", "CREDS", "MYKEY", "APP_SK", "DB_PW", "MY_PWD", "DB_PASS", "MYSQLPWD", "KEYS"]
 )
 def test_secret_is_detected_by_name(name):
-    assert secret_names({name: "blue-moon"}) == {name}
+    assert secret_variables({name: "blue-moon"}) == {name}
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_secret_is_detected_by_name(name):
     ],
 )
 def test_secret_is_detected_by_format(value):
-    assert secret_names({"PLAIN": value}) == {"PLAIN"}
+    assert secret_variables({"PLAIN": value}) == {"PLAIN"}
 
 
 def test_common_variables_are_not_secrets():
@@ -349,4 +349,4 @@ def test_secrets_stay_here():
 
 
 def test_a_short_secret_does_not_take_everything_along():
-    assert secret_names({"X_TOKEN": "1", "N": "1"}) == {"X_TOKEN"}
+    assert secret_variables({"X_TOKEN": "1", "N": "1"}) == {"X_TOKEN"}

@@ -179,7 +179,7 @@ def test_redirects_are_not_followed_with_the_key() -> None:
 def encode_stream(api: str, *events: Any) -> bytes:
     wire = WIRES[api]
     names = RenderContext(
-        IdMap(wire.ids(parse_model(wire.default_model)), provider=wire.provider), NameMap(ANY_NAME), Report()
+        IdMap(wire.id_scheme(parse_model(wire.default_model)), provider=wire.provider), NameMap(ANY_NAME), Report()
     )
     renderer = wire.stream_renderer(names, wire.default_model, None)
     return b"".join(renderer.render((event,)) for event in events)

@@ -115,7 +115,7 @@ def test_names_find_their_provider(name: str, provider: str, model: str) -> None
     [
         ("antropic/claude-sonnet-5", "did you mean anthropic"),
         ("opnai/gpt-5", "did you mean openai"),
-        ("zzz/gpt-5", "known are anthropic, openai"),
+        ("zzz/gpt-5", "expected one of anthropic, openai"),
         ("some-model", "write PROVIDER/some-model"),
         ("ollama", "write ollama/MODEL"),
         ("openai/", "write openai/MODEL"),
@@ -265,7 +265,7 @@ def test_known_provider_is_configurable_by_any_name() -> None:
         ({}, "providers.x", "needs a base_url"),
         ({"base_url": 3}, "providers.x.base_url", "a string was expected"),
         ({"base_url": "https://x", "api": "opnai"}, "providers.x.api", "did you mean 'openai'?"),
-        ({"base_url": "https://x", "profile": "grok"}, "providers.x.profile", "known are"),
+        ({"base_url": "https://x", "profile": "grok"}, "providers.x.profile", "expected one of"),
         ({"base_url": "https://x", "models": 3}, "providers.x.models", "expected model names"),
         ({"base_url": "https://x", "models": {"m": {"context": "long"}}}, "providers.x.models", "expected model names"),
         (
@@ -401,7 +401,7 @@ def test_cost_follows_the_table() -> None:
 
 
 def test_dissimilar_name_has_no_suggestion() -> None:
-    with pytest.raises(InputError, match="known are"):
+    with pytest.raises(InputError, match="expected one of"):
         resolve("nope/x", {})
     with pytest.raises(InputError, match="did you mean anthropic"):
         resolve("antropic/x", {})

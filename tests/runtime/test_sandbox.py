@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segue.runtime.sandbox import make_approval_request, open_file, replace_file, resolve
+from segue.runtime.tool_types import Context, ToolError
 from segue.runtime.toolbox import Toolbox
-from segue.runtime.tooling import Context, ToolError
 from segue.runtime.tools.read import list_dir, read_file
 from segue.runtime.tools.search import glob, grep
 from segue.runtime.tools.write import edit_file, write_file

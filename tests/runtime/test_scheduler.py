@@ -18,7 +18,7 @@ from segue.errors import InputError, StoreError
 from segue.runtime.conversation_log import ConversationLog, InMemoryLog
 from segue.runtime.events import ApprovalRequested, CallEnded, CallProgress, CallQueued, CallStarted, LateResult
 from segue.runtime.scheduler import Scheduler
-from segue.runtime.tooling import Context, Result, ToolError
+from segue.runtime.tool_types import Context, Result, ToolError
 from segue.store.conversation import StoredConversation
 from tests.runtime.scheduler_fakes import (
     EventRecorder,

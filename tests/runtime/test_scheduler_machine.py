@@ -29,7 +29,7 @@ from segue.canonical.request import Reply
 from segue.errors import InputError, StoreError
 from segue.runtime.events import ApprovalRequested, CallEnded, CallProgress, CallQueued, CallStarted, LateResult
 from segue.runtime.scheduler import Scheduler
-from segue.runtime.tooling import Context, ToolError
+from segue.runtime.tool_types import Context, ToolError
 from segue.store.conversation import StoredConversation
 from segue.store.events import Event
 from segue.store.sqlite import SqliteStore

@@ -17,7 +17,7 @@ from segue.canonical.blocks import Text
 from segue.runtime.conversation_log import ConversationLog, InMemoryLog
 from segue.runtime.events import CallEnded, CallProgress, CallStarted, LateResult
 from segue.runtime.scheduler import Scheduler
-from segue.runtime.tooling import Context, Tool
+from segue.runtime.tool_types import Context, Tool
 from tests.runtime.scheduler_fakes import (
     EventRecorder,
     FakeToolbox,

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from segue._conversation import Conversation
 from segue.runtime.events import Event, ExchangeEnded
-from segue.runtime.tooling import Tool, ToolError
+from segue.runtime.tool_types import Tool, ToolError
 from tests.budget import examples
 from tests.runtime.harness import APIS, ECHO, FAIL, TEXT_PARAMETERS, Harness, endpoint_of, open_harness
 from tests.runtime.session_checks import LogWithChildren, find_invalid_bodies, find_problems

@@ -16,10 +16,10 @@ from segue.canonical.blocks import Media, Text
 from segue.errors import InputError
 from segue.runtime.function_tools import installed_tools, tool
 from segue.runtime.permissions import Permissions
+from segue.runtime.tool_types import ApprovalRequest, Context, Result, Tool, ToolError
 from segue.runtime.toolbox import Toolbox
-from segue.runtime.tooling import ApprovalRequest, Context, Result, Tool, ToolError
 from segue.runtime.tools import standard_tools
-from segue.runtime.tools.task import TaskOrder, task
+from segue.runtime.tools.task import SubagentTask, task
 from segue.runtime.tools.todo import Item, parse_list, todo
 from tests.runtime.tool_runner import RecordingApprover, run, run_for_text, run_with_approval
 
@@ -262,7 +262,7 @@ def test_the_list_is_read_back_from_its_result(tmp_path):
 
 
 def test_a_task_is_handed_on(tmp_path):
-    orders: list[TaskOrder] = []
+    orders: list[SubagentTask] = []
 
     async def spawn(order, context):
         orders.append(order)
@@ -270,7 +270,7 @@ def test_a_task_is_handed_on(tmp_path):
 
     assert run(task(spawn), tmp_path, description="find it", prompt="find x") == Result("done")
     run(task(spawn), tmp_path, description="d", prompt="p", model="kimi/k2", tools=["grep"])
-    assert orders == [TaskOrder("find it", "find x"), TaskOrder("d", "p", "kimi/k2", ("grep",))]
+    assert orders == [SubagentTask("find it", "find x"), SubagentTask("d", "p", "kimi/k2", ("grep",))]
 
 
 def test_a_cancelled_task_cancels_its_agent(tmp_path):

@@ -9,8 +9,8 @@ import pytest
 
 from segue.canonical.blocks import Media
 from segue.runtime.permissions import Permissions
+from segue.runtime.tool_types import Context, ToolError
 from segue.runtime.toolbox import Toolbox
-from segue.runtime.tooling import Context, ToolError
 from segue.runtime.tools.fetch import FetchedPage, fetch_url, is_private, normalize_url
 from segue.runtime.tools.html_text import html_to_text
 from tests.runtime.mcp_server import PIXEL

@@ -8,7 +8,7 @@ import pytest
 
 from segue.canonical.blocks import Media
 from segue.runtime.permissions import Permissions
-from segue.runtime.tooling import Context, ToolError
+from segue.runtime.tool_types import Context, ToolError
 from segue.runtime.tools import standard_tools
 from segue.runtime.tools.read import list_dir, read_file
 from segue.runtime.tools.search import glob, grep

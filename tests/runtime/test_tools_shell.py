@@ -17,8 +17,8 @@ import pytest
 
 from segue.canonical.blocks import Code, Text
 from segue.runtime.environ import child_environment
+from segue.runtime.tool_types import Context, Result, Tool, ToolError
 from segue.runtime.toolbox import Toolbox
-from segue.runtime.tooling import Context, Result, Tool, ToolError
 from segue.runtime.tools import standard_tools
 from segue.runtime.tools.shell import shell
 from tests.runtime.tool_runner import run, text_of
@@ -203,7 +203,7 @@ def test_missing_folder_is_reported(tmp_path):
 
 MORTAL = """
 import asyncio, pathlib, sys
-from segue.runtime.tooling import Context
+from segue.runtime.tool_types import Context
 from segue.runtime.tools.shell import shell
 
 asyncio.run(shell().run({"command": sys.argv[1]}, Context(pathlib.Path(sys.argv[2]), progress=print)))
@@ -227,7 +227,7 @@ def test_supervisor_is_hidden_from_the_command(tmp_path):
 
 HIDDEN = """
 import asyncio, ctypes, pathlib
-from segue.runtime.tooling import Context
+from segue.runtime.tool_types import Context
 from segue.runtime.tools.shell import shell
 
 asyncio.run(shell().run({"command": "true"}, Context(pathlib.Path())))
@@ -313,4 +313,4 @@ def test_the_users_limit_holds_for_a_command(limit, arguments, seconds, tmp_path
 
 def test_every_tool_of_segue_but_task_can_be_limited():
     tools = standard_tools(spawn=lambda order, context: asyncio.sleep(0, Result("")))
-    assert [tool.name for tool in tools if tool.timing == "own"] == ["task"]
+    assert [tool.name for tool in tools if tool.timeout_mode == "own"] == ["task"]

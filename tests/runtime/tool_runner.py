@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from segue.runtime.permissions import Permissions
+from segue.runtime.tool_types import ApprovalRequest, Context, Result, Tool, ToolError
 from segue.runtime.toolbox import Toolbox
-from segue.runtime.tooling import ApprovalRequest, Context, Result, Tool, ToolError
 
 
 def text_of(result: Any) -> str:

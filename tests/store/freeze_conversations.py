@@ -178,7 +178,7 @@ def expected_state(line: ReplayState) -> dict[str, Any]:
         "pending": [call.id for call in history.pending],
         "ledger": [encode_value(entry) for entry in history.ledger.values()],
         "settings": encode_value(line.chat.state.request),
-        "tokens": encode_value(line.chat.state.estimate),
+        "tokens": encode_value(line.chat.state.token_estimator),
     }
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import segue
 from segue.store import events
-from segue.store.base import Record
+from segue.store.base import StoredEvent
 from segue.store.conversation import StoredConversation
 from segue.store.events import Event, decode_event, event_kind
 from segue.store.replay import ReplayState, replay_events
@@ -30,12 +30,12 @@ def frozen(version: int, suffix: str) -> Any:
     return json.loads((FROZEN_CONVERSATIONS / f"{version}{suffix}").read_text("utf-8"))
 
 
-def from_lines(version: int) -> dict[str, list[Record]]:
-    talks: dict[str, list[Record]] = {}
+def from_lines(version: int) -> dict[str, list[StoredEvent]]:
+    talks: dict[str, list[StoredEvent]] = {}
     for line in (FROZEN_CONVERSATIONS / f"{version}.jsonl").read_text("utf-8").splitlines():
         told = json.loads(line)
         event = decode_event(json.dumps(told["event"], ensure_ascii=False))
-        talks.setdefault(told["conversation"], []).append(Record(told["seq"], told["at"], event))
+        talks.setdefault(told["conversation"], []).append(StoredEvent(told["seq"], told["at"], event))
     return talks
 
 
@@ -128,7 +128,7 @@ def by_age(store: SqliteStore) -> Any:
     return sorted(store.list(1000), key=lambda summary: (summary.created, summary.id))
 
 
-def shapes(records: list[Record]) -> list[Any]:
+def shapes(records: list[StoredEvent]) -> list[Any]:
     return [shape(json.loads(events.dump_event(record.event))) for record in records]
 
 

@@ -19,7 +19,7 @@ from hypothesis.stateful import (
 )
 
 from segue.errors import ConflictError, InputError, LeaseError, StoreError
-from segue.store.base import Summary
+from segue.store.base import ConversationSummary
 from segue.store.events import (
     CallCancelled,
     CallCompleted,
@@ -53,7 +53,7 @@ class Modelled:
             self.updated = max(now, self.updated)
             self.events += [(self.updated, event) for event in events]
 
-    def summary(self, name: str) -> Summary:
+    def summary(self, name: str) -> ConversationSummary:
         title = model = opening = None
         messages = 0
         for _, event in self.events:
@@ -64,7 +64,7 @@ class Modelled:
                 model = sanitize_text(event.model)
             if isinstance(event, MessageAdded) and event.message.speaker == "human" and not opening:
                 opening = sanitize_text(" ".join(event.message.blocks[0].text.split()))  # pyright: ignore[reportAttributeAccessIssue]
-        return Summary(name, title, self.created, self.updated, len(self.events), messages, model, opening)
+        return ConversationSummary(name, title, self.created, self.updated, len(self.events), messages, model, opening)
 
 
 class Journal(RuleBasedStateMachine):

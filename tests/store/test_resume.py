@@ -184,9 +184,9 @@ def test_token_calibration_is_restored(stores, kept) -> None:
     kept.add_reply(Reply((Text("x"),), usage=Usage(input=900), model="gpt-4.1"))
     learned = kept.chat.state.estimate
     assert learned.learned
-    assert open_as_second(stores, kept).chat.state.estimate == learned
-    assert StoredConversation.create(stores[0], kept.chat).chat.state.estimate == learned
-    assert segue.Conversation.load(kept.chat.dump()).state.estimate == learned
+    assert open_as_second(stores, kept).chat.state.token_estimator == learned
+    assert StoredConversation.create(stores[0], kept.chat).chat.state.token_estimator == learned
+    assert segue.Conversation.load(kept.chat.dump()).state.token_estimator == learned
 
 
 def test_result_for_a_rewound_call_matches_no_other(stores, kept) -> None:
@@ -268,7 +268,7 @@ def test_compressions_are_restored_for_readers(stores, kept, strategy: str) -> N
     kept.add_reply(reply_body("kimi", text="so"))
     assert made.changes
     for wire in ("gemini", "anthropic"):
-        findings = open_as_second(stores, kept).render(wire).report.of("compressed")
+        findings = open_as_second(stores, kept).render(wire).report.findings_of("compressed")
         assert [finding.message for finding in findings] == [str(change) for change in made.changes]
         assert findings == kept.render(wire).report.of("compressed")
 

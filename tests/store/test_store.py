@@ -13,7 +13,7 @@ from contextlib import contextmanager
 import pytest
 
 from segue.errors import ConflictError, InputError, LeaseError, StoreError
-from segue.store.base import Summary, format_time
+from segue.store.base import ConversationSummary, format_time
 from segue.store.events import Event, Forked, MessageAdded, Renamed, Sent, Switched
 from segue.store.lease_owner import has_ended, new_owner
 from segue.store.rows import row_checksum
@@ -302,7 +302,7 @@ def test_the_last_written_comes_first_and_pages_follow(engine: Engine) -> None:
     whole = list(store.list())
     assert whole[0].id == names[3]
     assert [(s.updated, s.id) for s in whole] == sorted(((s.updated, s.id) for s in whole), reverse=True)
-    pages: list[Summary] = []
+    pages: list[ConversationSummary] = []
     while page := store.list(3, before=pages[-1] if pages else None):
         pages += page
     assert pages == whole
@@ -510,8 +510,8 @@ def watched(store: SqlStore, log: list[tuple[str, tuple[object, ...], int]]) -> 
             log.append((sql, values, len(rows)))
             return rows
 
-        def many(self, sql: str, rows: Sequence) -> None:
-            self.session.many(sql, rows)
+        def run_many(self, sql: str, rows: Sequence) -> None:
+            self.session.run_many(sql, rows)
 
     @contextmanager
     def noting() -> Generator[SqlSession]:
@@ -532,12 +532,12 @@ def plan_of(store: SqlStore, engine: Engine, sql: str, values: tuple[object, ...
 def test_ten_thousand_conversations_list_by_an_index(engine: Engine) -> None:
     store = engine.open()
     with store._write_session() as session:
-        session.many(
+        session.run_many(
             "INSERT INTO @conversations (id, created, updated, seq, messages) VALUES (?, 0, ?, 0, 0)",
             [(f"c{number:05}", number // 2) for number in range(10_000)],
         )
     log: list[tuple[str, tuple[object, ...], int]] = []
-    seen: list[Summary] = []
+    seen: list[ConversationSummary] = []
     with watched(store, log):
         while page := store.list(2_500, before=seen[-1] if seen else None):
             seen += page
@@ -568,7 +568,7 @@ def test_of_a_hundred_thousand_messages_only_those_shown_are_read(engine: Engine
         session.run("UPDATE @conversations SET seq = 100000, messages = 100000")
         [(at, kind, data)] = session.run("SELECT at, kind, data FROM @events WHERE seq = 1")
         read = [*range(50_001, 50_021), *range(99_991, 100_001)]
-        session.many(
+        session.run_many(
             "UPDATE @events SET crc = ? WHERE id = ?", [(row_checksum(seq, at, kind, data), -seq) for seq in read]
         )
     if engine.kind == "postgres":

@@ -89,7 +89,7 @@ def state(chat: segue.Conversation) -> dict[str, Any]:
         "turns": history.turns,
         "settings": chat.state.request,
         "cut": history.has_gaps,
-        "tokens": chat.state.estimate,
+        "tokens": chat.state.token_estimator,
     }
 
 

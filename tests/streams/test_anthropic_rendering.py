@@ -300,7 +300,7 @@ def test_arguments_are_an_object(call: ToolCall, pieces: list[str], expected: An
     report = Report(target=ANTHROPIC.name)
     data = render_stream(ANTHROPIC, call_events(call, pieces), report)
     assert sdk(data)[-1].content[0].input == expected
-    assert bool(report.of("argument")) is ("path" not in expected and expected != {})
+    assert bool(report.findings_of("argument")) is ("path" not in expected and expected != {})
 
 
 @pytest.mark.parametrize("pieces", [[], ['{"path": "a'], ['{"a": 1, "pa']])
@@ -341,7 +341,9 @@ def test_cross_api_stop_sequence() -> None:
 
 def test_requested_model_where_the_reply_has_none() -> None:
     projection = RenderContext(
-        IdMap(ANTHROPIC.ids(parse_model(None)), provider="x"), NameMap(ANTHROPIC.names(parse_model(None))), Report()
+        IdMap(ANTHROPIC.id_scheme(parse_model(None)), provider="x"),
+        NameMap(ANTHROPIC.name_rule(parse_model(None))),
+        Report(),
     )
     renderer = ANTHROPIC.stream_renderer(projection, "claude-haiku-4-5", None)
     assert b'"model":"claude-haiku-4-5"' in renderer.render([ReplyStart()])

@@ -64,7 +64,7 @@ def test_an_exchange(source: str, target: str) -> None:
     for reply in ANSWERS[target]():
         out = segue.convert(body, source=source, target=target)
         assert check_body(out.body, target), str(check_body(out.body, target))
-        names = {str(finding.subject): finding.message.split("'")[3] for finding in out.report.of("name")}
+        names = {str(finding.subject): finding.message.split("'")[3] for finding in out.report.findings_of("name")}
         back = out.reply(with_declared_names(reply, out.body, tools, names))
         body, calls = client.go_on(body, back, answer)
         assert not calls or check_body(body, source), str(check_body(body, source))
@@ -77,7 +77,7 @@ def test_an_exchange(source: str, target: str) -> None:
     assert check_body(last.body, target), str(check_body(last.body, target))
     reading = read(last.body, target).interactions
     assert [one.text for one in reading] == [f"result {n} of {call.tool}" for n, call in enumerate(answered, 1)]
-    assert not last.report.of("synthetic", "orphan", "dedupe", "reordered")
+    assert not last.report.findings_of("synthetic", "orphan", "dedupe", "reordered")
 
 
 CUSTOM: dict[str, Callable[[], Any]] = {

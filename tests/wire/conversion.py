@@ -25,8 +25,8 @@ def convert_body(
     known = parse_model(name or target.default_model)
     report = Report(target=target.name)
     transcript = render(request, target.constraints(known), Policy(**policy), report, model=name)
-    names = NameMap(target.names(parse_model(None)))
-    ids = IdMap.project(transcript, target.ids(known), names.render)
+    names = NameMap(target.name_rule(parse_model(None)))
+    ids = IdMap.project(transcript, target.id_scheme(known), names.render)
     return target.render_request(transcript, RenderContext(ids, names, report, fetch)), report
 
 
@@ -38,8 +38,8 @@ def render_client_reply(reply: Reply, target: Wire) -> tuple[dict[str, Any], Rep
     """The reply as a client of the target gets it."""
     (message,) = pair([Message("ai", reply.blocks)])
     report = Report(target=target.name)
-    names = NameMap(target.names(parse_model(None)))
-    ids = IdMap(target.ids(parse_model(target.default_model)), provider=target.provider, unique_per_turn=True)
+    names = NameMap(target.name_rule(parse_model(None)))
+    ids = IdMap(target.id_scheme(parse_model(target.default_model)), provider=target.provider, unique_per_turn=True)
     ids.add_messages([message], names.render)
     paired = Reply(
         message.blocks, reply.finish, reply.usage, reply.id, reply.model, reply.stop_sequence, native=reply.native

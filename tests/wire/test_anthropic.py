@@ -66,8 +66,8 @@ def transcript_of(request: Request, *, model: str | None = None, **changes: Any)
 
 
 def projection_of(transcript: Transcript) -> RenderContext:
-    names = NameMap(ANTHROPIC.names(parse_model(None)))
-    ids = IdMap.project(transcript, ANTHROPIC.ids(parse_model(transcript.model)), names.render)
+    names = NameMap(ANTHROPIC.name_rule(parse_model(None)))
+    ids = IdMap.project(transcript, ANTHROPIC.id_scheme(parse_model(transcript.model)), names.render)
     return RenderContext(ids=ids, names=names, report=Report())
 
 
@@ -101,7 +101,7 @@ def render_options(
     body, report = convert_cross_api(
         Message("human", (Text("hi"),)), model=model, tools=tools, options=Options(**options)
     )
-    return body, [finding.subject for finding in report.of("adjusted")]
+    return body, [finding.subject for finding in report.findings_of("adjusted")]
 
 
 def request_with_content(*blocks: Any) -> dict[str, Any]:
@@ -775,7 +775,7 @@ def test_cross_api_arguments_are_an_object(call, sent, reported):
     body, report = convert_cross_api(Message("ai", (call,)), Message("tool", (ToolResponse(content=()),)))
     [use] = body["messages"][0]["content"]
     assert (use["type"], use["input"]) == ("tool_use", sent)
-    assert bool(report.of("argument")) is reported
+    assert bool(report.findings_of("argument")) is reported
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,7 @@ def test_reasoning_by_model_and_mode(model: str, thinking: Any, on_calls: bool, 
     made, report = convert_body(body, source, DEEPSEEK, model=model)
     assert (made["messages"][1].get("reasoning_content") == ".") is on_calls
     assert (made["messages"][3].get("reasoning_content") == ".") is on_words
-    assert len(report.of("reasoning")) == on_calls + on_words
+    assert len(report.findings_of("reasoning")) == on_calls + on_words
     assert convert_body(made, DEEPSEEK, DEEPSEEK, model=model)[0] == made
 
 
@@ -148,7 +148,7 @@ def test_r1_refuses_its_own_reasoning() -> None:
     body = body_of(user(), assistant(reasoning_content="hm"), user(), model="deepseek-r1")
     made, report = convert_body(body, DEEPSEEK, DEEPSEEK)
     assert made["messages"][1] == assistant()
-    assert report.of("reasoning")
+    assert report.findings_of("reasoning")
 
 
 def test_reasoning_under_another_key_is_moved_to_reasoning_content() -> None:
@@ -207,7 +207,7 @@ def test_no_tool_is_forced_while_the_model_thinks(model: str, thinking: Any, cho
     made, report = convert_body(body, DEEPSEEK, DEEPSEEK)
     forced = choice if expected[0] is READ else expected[0]
     assert (made["tool_choice"], made.get("thinking")) == (forced, expected[1])
-    assert bool(report.of("adjusted")) == (made != body)
+    assert bool(report.findings_of("adjusted")) == (made != body)
 
 
 def test_no_reasoning_placeholder_where_thinking_is_disabled() -> None:
@@ -243,7 +243,7 @@ def test_thinking_is_read(body: dict, expected: Reasoning | None) -> None:
 def test_thinking_option_is_rendered(effort: str, model: str | None, expected: Any) -> None:
     made, report = convert_body({"messages": [user()], "reasoning_effort": effort}, OPENAI_CHAT, DEEPSEEK, model=model)
     assert (made.get("thinking"), made.get("reasoning_effort")) == expected
-    assert bool(report.of("adjusted")) == ((effort, model) == ("none", "deepseek-reasoner"))
+    assert bool(report.findings_of("adjusted")) == ((effort, model) == ("none", "deepseek-reasoner"))
 
 
 def test_a_budget_becomes_an_effort() -> None:
@@ -268,7 +268,7 @@ def test_cross_api_content_is_one_text() -> None:
     assert made["messages"][1]["content"] == "a\n[image not supported here] https://x/y.png"
     assert made["messages"][3]["content"] == "a\nb"
     assert made["response_format"] == {"type": "json_object"}
-    assert {"response_format"} == {finding.subject for finding in report.of("adjusted")}
+    assert {"response_format"} == {finding.subject for finding in report.findings_of("adjusted")}
 
 
 def test_same_api_text_keeps_reasoning_where_calls_do() -> None:
@@ -281,7 +281,7 @@ def test_only_function_tools_and_no_empty_list() -> None:
     assert "tools" not in convert_body(body_of(user(), tools=[]), DEEPSEEK, DEEPSEEK)[0]
     made, report = convert_body(body_of(user(), tools=[READ, {"type": "web_search"}]), DEEPSEEK, DEEPSEEK)
     assert made["tools"] == [READ]
-    assert report.of("tools")
+    assert report.findings_of("tools")
 
 
 def test_developer_message_becomes_system() -> None:

@@ -67,8 +67,12 @@ def test_reply_only_item_becomes_text_in_a_request(sample: Sample, source: str, 
         kept = target == source == API and sample.payload["type"] == "memory_search_call"
         types = [item.get("type") for item in out.body.get("input", ())]
         assert (sample.payload["type"] in types) is kept
-        converted = out.report.of("text") if hosted != "drop" else out.report.of("dropped")
-        assert kept or any("hosted tool call" in finding.message for finding in converted) or out.report.of("orphan")
+        converted = out.report.findings_of("text") if hosted != "drop" else out.report.findings_of("dropped")
+        assert (
+            kept
+            or any("hosted tool call" in finding.message for finding in converted)
+            or out.report.findings_of("orphan")
+        )
 
 
 def test_conversation_renders_reply_items_as_text():
@@ -183,7 +187,7 @@ def test_azf_06_reasoning_and_its_ids_are_dropped():
     out = convert_same_api({"input": [user(), thought, call, result]})
     bare = {key: value for key, value in call.items() if key != "id"}
     assert out.body["input"] == [user(), bare, result]
-    assert out.report.of("reasoning")
+    assert out.report.findings_of("reasoning")
     converted = convert_same_api(
         {"input": [user(), {**thought, "summary": [{"type": "summary_text", "text": "hm"}]}]}, reasoning="text"
     )
@@ -220,7 +224,7 @@ def test_azf_07_previous_response_of_another_service_is_dropped():
     assert convert_same_api(held).body == held
     out = convert_same_api({"input": [user(), result], "previous_response_id": "resp_1"})
     assert "previous_response_id" not in out.body
-    assert out.report.of("orphan")
+    assert out.report.findings_of("orphan")
     cross_api = segue.convert({"input": [user()], "previous_response_id": "resp_1"}, source=API, target="anthropic")
     assert ("dropped", "previous_response_id") in findings(cross_api)
 
@@ -322,7 +326,7 @@ def test_cross_api_approval_becomes_text(target: str, hosted: str):
     content = json.dumps(out.body).replace("\\", "")
     assert '[approval asked for s.f: {"a":1}]' in content
     assert "[answer to the request for approval] refused: no" in content
-    assert not out.report.of("synthetic")
+    assert not out.report.findings_of("synthetic")
 
 
 def test_approval_response_goes_with_its_request():

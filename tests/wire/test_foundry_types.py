@@ -171,6 +171,6 @@ def test_conflicting_body_fields_are_dropped() -> None:
     body = {"model": "gpt-5", "input": [USER], "stream_options": {"include_obfuscation": False}, "background": True}
     made = segue.repair({**body, "store": False}, API)
     assert made.body == {"model": "gpt-5", "input": [USER], "store": False}
-    assert {finding.subject for finding in made.report.of("adjusted")} == {"stream_options", "background"}
+    assert {finding.subject for finding in made.report.findings_of("adjusted")} == {"stream_options", "background"}
     whole = {**body, "store": True, "stream": True}
     assert segue.repair(whole, API).body == whole

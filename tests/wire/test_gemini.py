@@ -312,7 +312,7 @@ def test_unknown_keys_are_dropped_and_reported():
     given = body(user({"text": "x", "cache_control": {}}, colour="red"), x_unknown=1, safetySettings="none")
     made = segue.convert(given, source="gemini", target="gemini")
     assert made.body == {"contents": [user({"text": "go"}), user({"text": "x"})]}
-    assert {finding.subject for finding in made.report.of("dropped")} == {
+    assert {finding.subject for finding in made.report.findings_of("dropped")} == {
         "cache_control",
         "colour",
         "x_unknown",
@@ -344,7 +344,7 @@ def test_part_without_a_kind_becomes_text(part: Any):
     assert not segue.check(body(user(part)), "gemini")
     made = segue.convert(body(user(part)), source="gemini", target="gemini")
     assert made.body["contents"][1] == user({"text": f"[{next(iter(part))} not supported here]"})
-    assert made.report.of("text")
+    assert made.report.findings_of("text")
 
 
 # -------------------------------------------------------------------------------------------------------------- pairing
@@ -548,7 +548,7 @@ def test_gemini_signatures_are_not_sent_to_other_apis():
     for target in ("anthropic", "openai-chat", "openai-responses"):
         made = segue.convert(CLI, source="gemini", target=target)
         assert SIGNED not in json.dumps(made.body)
-        assert made.report.of("reasoning")
+        assert made.report.findings_of("reasoning")
 
 
 # ---------------------------------------------------------------------------------------------------------------- media
@@ -845,16 +845,16 @@ def test_dropped_file_names_are_reported():
     given = body(user({"inlineData": named}), model(call(1, signature=SIGNED)), user(shown))
     for target, count in (("openai-chat", 2), ("openai-responses", 2), ("anthropic", 2), ("gemini", 0)):
         made = segue.convert(given, source="gemini", target=target)
-        assert [finding.subject for finding in made.report.of("dropped")] == ["a.png"] * count, target
+        assert [finding.subject for finding in made.report.findings_of("dropped")] == ["a.png"] * count, target
     converted = segue.convert(given, source="gemini", target="qwen")
-    assert not converted.report.of("dropped")
+    assert not converted.report.findings_of("dropped")
     assert "a.png" in converted.data.decode()
     paper = {"type": "document", "title": "p", "source": {"type": "base64", "media_type": "application/pdf"}}
     paper["source"] |= {"data": "QUJD"}
     made = segue.convert(
         {"messages": [{"role": "user", "content": [paper]}], "max_tokens": 9}, source="anthropic", target="gemini"
     )
-    assert [finding.subject for finding in made.report.of("dropped")] == ["p"]
+    assert [finding.subject for finding in made.report.findings_of("dropped")] == ["p"]
 
 
 @pytest.mark.parametrize(

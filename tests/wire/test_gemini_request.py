@@ -52,7 +52,7 @@ def convert_options(model: str | None = None, **fields: Any) -> tuple[dict[str, 
     made = segue.convert(given, source="openai-chat", target="gemini", model=model)
     assert segue.check(made.body, "gemini", model=model), str(segue.check(made.body, "gemini", model=model))
     assert not complaints(made.body, "gemini")
-    return made.body, [finding.subject for finding in made.report.of("adjusted", "tools")]
+    return made.body, [finding.subject for finding in made.report.findings_of("adjusted", "tools")]
 
 
 # ---------------------------------------------------------------------------------------------------------------- tools
@@ -112,7 +112,7 @@ def test_each_function_and_each_hosted_tool_is_a_tool():
         {**HI, "tools": [{"functionDeclarations": [{"name": "a"}], "googleSearch": {}}]}, target="anthropic"
     )
     assert [tool["name"] for tool in made.body["tools"]] == ["a", "web_search"]
-    assert [finding.subject for finding in made.report.of("tools")] == ["googleSearch"]
+    assert [finding.subject for finding in made.report.findings_of("tools")] == ["googleSearch"]
 
 
 @pytest.mark.parametrize(
@@ -403,7 +403,7 @@ def test_gemini_only_options_are_reported_cross_api():
         "safetySettings": [{}],
     }
     made = segue.convert({**HI, **fields}, target="openai-chat")
-    assert [finding.subject for finding in made.report.of("dropped")] == [
+    assert [finding.subject for finding in made.report.findings_of("dropped")] == [
         "generationConfig.candidateCount",
         "generationConfig.speechConfig",
         "generationConfig.thinkingConfig.includeThoughts",
@@ -508,7 +508,7 @@ def test_a_reply_goes_to_clients_of_other_apis():
     body, report = convert_reply(REPLY, GEMINI, ANTHROPIC)
     assert [block["type"] for block in body["content"]] == ["text", "tool_use", "tool_use"]
     assert body["stop_reason"] == "tool_use"
-    assert report.of("reasoning")
+    assert report.findings_of("reasoning")
     body, _ = convert_reply(REPLY, GEMINI, OPENAI_CHAT)
     (choice,) = body["choices"]
     assert choice["message"]["reasoning_content"].strip() == "hm"

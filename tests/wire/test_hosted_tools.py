@@ -81,7 +81,7 @@ def test_conversion_is_reported(ran: HostedCase, target: str, policy: str) -> No
         return
     report = segue.convert(ran.body, source=ran.source, target=target, hosted=policy).report
     kind = "dropped" if policy == "drop" else "text"
-    assert ran.tool in [f.subject for f in report.of(kind) if "hosted tool call" in f.message]
+    assert ran.tool in [f.subject for f in report.findings_of(kind) if "hosted tool call" in f.message]
 
 
 @EVERY_TARGET

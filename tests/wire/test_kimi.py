@@ -119,7 +119,7 @@ def test_cross_api_ids_and_names() -> None:
     assert [tool["type"] for tool in made["tools"]] == ["function", "function"]
     assert (made["max_tokens"], made["temperature"]) == (9, 1)
     assert "model" not in made
-    assert "temperature" in {finding.subject for finding in report.of("adjusted")}
+    assert "temperature" in {finding.subject for finding in report.findings_of("adjusted")}
 
 
 def test_every_call_carries_reasoning_while_the_model_thinks() -> None:
@@ -171,15 +171,15 @@ def test_k3_pairs_by_order() -> None:
 
 def test_constraints_by_model() -> None:
     k2, thinking, k3 = (parse_model(name) for name in ("kimi-k2-0905-preview", "kimi-k2-thinking", "kimi-k3"))
-    assert [KIMI.ids(model).name for model in (k2, thinking, k3)] == ["kimi", "kimi", "kimi-k3"]
+    assert [KIMI.id_scheme(model).name for model in (k2, thinking, k3)] == ["kimi", "kimi", "kimi-k3"]
     assert [KIMI.constraints(model).pairs_by_position for model in (k2, thinking, k3)] == [False, False, True]
     assert [KIMI.constraints(model).reasoning_required_on_calls for model in (k2, thinking, k3)] == [
         "requested",
         "default",
         "default",
     ]
-    assert KIMI.ids(k3).accepts("any thing")
-    assert not KIMI.ids(k2).accepts("call_1")
+    assert KIMI.id_scheme(k3).accepts("any thing")
+    assert not KIMI.id_scheme(k2).accepts("call_1")
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_thinking_option_is_rendered(effort: str, model: str | None, expected: A
     made, report = convert_body({"messages": [user()], "reasoning_effort": effort}, OPENAI_CHAT, KIMI, model=model)
     assert made.get("thinking") == expected
     assert "reasoning_effort" not in made
-    assert bool(report.of("adjusted")) == (effort == "high")
+    assert bool(report.findings_of("adjusted")) == (effort == "high")
 
 
 def test_no_tool_is_forced_while_the_model_thinks() -> None:
@@ -247,7 +247,7 @@ def test_videos_are_sent_to_models_that_support_them(source: str) -> None:
     for model in (None, "kimi-k2.5", "kimi-k3"):
         made = segue.convert(body, source=source, target="kimi", model=model)
         assert made.body["messages"] == body["messages"]
-        assert not made.report.of("text", "dropped")
+        assert not made.report.findings_of("text", "dropped")
     older = segue.convert(body, source=source, target="kimi", model="moonshot-v1-8k-vision-preview")
     assert older.body["messages"][0]["content"][0]["text"].startswith("[video not supported here]")
-    assert [finding.subject for finding in older.report.of("text")] == ["video"]
+    assert [finding.subject for finding in older.report.findings_of("text")] == ["video"]

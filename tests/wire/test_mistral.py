@@ -235,7 +235,7 @@ def test_bridge_between_a_result_and_user_text(source: Any, model: str) -> None:
     made, report = convert_body(body, source, MISTRAL, model=model)
     assert roles(made) == ["user", "assistant", "tool", "assistant", "user"]
     assert made["messages"][3] == {"role": "assistant", "content": "[continued]"}
-    assert report.of("inserted")
+    assert report.findings_of("inserted")
     assert convert_body(made, MISTRAL, MISTRAL)[0] == made
 
 
@@ -269,7 +269,7 @@ def test_prefix_flag_only_on_the_last_message() -> None:
     body = body_of(user(), assistant("a", prefix=True), user(), assistant("b", prefix=True))
     made, report = convert_body(body, MISTRAL, MISTRAL)
     assert made["messages"] == [user(), assistant("a"), user(), assistant("b", prefix=True)]
-    assert report.of("adjusted")
+    assert report.findings_of("adjusted")
     chat, report = convert_body(body, MISTRAL, OPENAI_CHAT)
     assert "prefix" not in json.dumps(chat)
 
@@ -293,7 +293,7 @@ def test_text_and_calls_are_split_for_the_oldest_models(model: str, parted: bool
     for source in (MISTRAL, OPENAI_CHAT):
         made, report = convert_body(body, source, MISTRAL, model=model)
         assert roles(made) == ["user", *["assistant"] * (2 if parted else 1), "tool"]
-        assert bool(report.of("moved")) is parted
+        assert bool(report.findings_of("moved")) is parted
     if parted:
         assert made["messages"][1] == assistant("I look.")
         assert made["messages"][2]["content"] is None
@@ -346,7 +346,7 @@ def test_thinking_goes_back_to_models_that_think(model: str, kept: bool) -> None
     body = body_of(user(), assistant([thinking(), text_part()]), user(), model="magistral-medium-2509")
     made, report = convert_body(body, MISTRAL, MISTRAL, model=model)
     assert made["messages"][1]["content"] == (body["messages"][1]["content"] if kept else [text_part()])
-    assert bool(report.of("reasoning")) is not kept
+    assert bool(report.findings_of("reasoning")) is not kept
 
 
 def test_thinking_of_other_providers_is_dropped_or_becomes_text() -> None:
@@ -415,7 +415,7 @@ def test_unsupported_parts_become_text() -> None:
     assert reply == [text_part(), text_part("[image not supported here] https://x/y.png")]
     assert second == [picture]
     assert later == [text_part("[video not supported here] https://x/y.mp4")]
-    assert report.of("text")
+    assert report.findings_of("text")
     assert convert_body(made, MISTRAL, MISTRAL)[0] == made
 
 
@@ -469,7 +469,7 @@ def test_unknown_keys_are_dropped_for_same_api() -> None:
         ],
         "max_tokens": 7,
     }
-    dropped = {finding.subject for finding in report.of("dropped")}
+    dropped = {finding.subject for finding in report.findings_of("dropped")}
     assert {"cache_control", "name", "note", "status", "stream_options", "extra"} <= dropped
     assert "refusal" not in dropped
 
@@ -491,7 +491,7 @@ def test_invalid_schema_is_repaired(parameters: Any) -> None:
     for source in (MISTRAL, OPENAI_CHAT):
         made, report = convert_body(body_of(user(), tools=[tool]), source, MISTRAL)
         assert made["tools"][0]["function"]["parameters"]["type"] == "object"
-        assert report.of("tools") or source is OPENAI_CHAT
+        assert report.findings_of("tools") or source is OPENAI_CHAT
         assert segue.check(made, "mistral")
 
 
@@ -541,7 +541,7 @@ def test_cross_api_options() -> None:
         "random_seed": 3,
         "response_format": {"type": "json_object"},
     }
-    assert {"temperature", "user"} == {finding.subject for finding in report.of("adjusted")}
+    assert {"temperature", "user"} == {finding.subject for finding in report.findings_of("adjusted")}
     anthropic = {"messages": [user()], "max_tokens": 5, "top_k": 3}
     assert convert_body(anthropic, ANTHROPIC, MISTRAL)[0]["top_k"] == 3
 
@@ -584,7 +584,7 @@ def test_effort_by_model(effort: str, model: str | None, expected: str | None) -
     silent = (effort, expected) in (("none", "none"), ("none", None), ("high", "high"), ("medium", "medium"))
     silent = silent or (effort, model) == ("high", "magistral-medium-latest")
     silent = silent and (effort, model) != ("none", "magistral-medium-latest")
-    assert bool(report.of("adjusted")) is not silent
+    assert bool(report.findings_of("adjusted")) is not silent
 
 
 @pytest.mark.parametrize(
@@ -604,7 +604,7 @@ def test_a_budget_becomes_the_nearest_effort(budget: int, large: str, medium: st
     for model, expected in (("mistral-large-4", large), ("mistral-medium-3-5", medium)):
         made, report = convert_body(body, ANTHROPIC, MISTRAL, model=model)
         assert made["reasoning_effort"] == expected
-        assert [finding.subject for finding in report.of("adjusted")] == ["reasoning"]
+        assert [finding.subject for finding in report.findings_of("adjusted")] == ["reasoning"]
 
 
 def test_constraints_by_model() -> None:
@@ -617,7 +617,9 @@ def test_constraints_by_model() -> None:
         0,
     ]
     assert [row(n).text_only_results for n in ("mistral-large-2512", "mistral-small-2603")] == [True, False]
-    assert not any(MISTRAL.ids(parse_model(name)).accepts("call_1") for name in ("devstral-2512", "devstral-latest"))
+    assert not any(
+        MISTRAL.id_scheme(parse_model(name)).accepts("call_1") for name in ("devstral-2512", "devstral-latest")
+    )
     pictures = {
         name: "image" in row(name).media_in_user for name in ("pixtral-12b-2409", "codestral-2508", "ministral-8b")
     }

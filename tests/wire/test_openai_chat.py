@@ -257,8 +257,8 @@ def rendered(request: Request, *, model: str | None = None, fetch=None) -> tuple
         options=request.options,
         model=model,
     )
-    names, report = NameMap(OPENAI_CHAT.names(parse_model(None))), Report()
-    ids = IdMap.project(transcript, OPENAI_CHAT.ids(parse_model(model)), names.render)
+    names, report = NameMap(OPENAI_CHAT.name_rule(parse_model(None))), Report()
+    ids = IdMap.project(transcript, OPENAI_CHAT.id_scheme(parse_model(model)), names.render)
     return OPENAI_CHAT.render_request(transcript, RenderContext(ids, names, report, fetch)), report
 
 
@@ -367,8 +367,8 @@ def test_changed_options_are_merged_into_existing_keys() -> None:
         options=replace(request.options, max_tokens=9, reasoning=Reasoning(enabled=False), seed=1),
         model="gpt-5.1",
     )
-    names = NameMap(OPENAI_CHAT.names(parse_model(None)))
-    ids = IdMap.project(transcript, OPENAI_CHAT.ids(parse_model("gpt-5")), names.render)
+    names = NameMap(OPENAI_CHAT.name_rule(parse_model(None)))
+    ids = IdMap.project(transcript, OPENAI_CHAT.id_scheme(parse_model("gpt-5")), names.render)
     made = OPENAI_CHAT.render_request(transcript, RenderContext(ids, names, Report()))
     assert list(made.items()) == [
         ("max_tokens", 9),
@@ -651,7 +651,7 @@ def test_cross_api_calls_and_results() -> None:
     assert [finding.kind for finding in report.findings] == ["reasoning"]
     assert all(call_id.startswith("call_") for call_id in ids)
     assert [entry.get("function", entry.get("custom")) for entry in call_item["tool_calls"]] == [
-        {"name": NameMap(OPENAI_CHAT.names(parse_model(None))).render("ns.read"), "arguments": '{"a":1}'},
+        {"name": NameMap(OPENAI_CHAT.name_rule(parse_model(None))).render("ns.read"), "arguments": '{"a":1}'},
         {"name": "patch", "input": "free"},
         {"name": "cut", "arguments": '{"a'},
     ]
@@ -726,7 +726,7 @@ def test_cross_api_tools() -> None:
     assert third == {**PATCH, "custom": {**PATCH["custom"], "description": "p"}}
     assert made["tool_choice"] == {"type": "custom", "custom": {"name": "patch"}}
     assert list(made) == ["messages", "tools", "tool_choice", "parallel_tool_calls"]
-    assert [finding.subject for finding in report.of("tools")] == ["web_search", "ns.read"]
+    assert [finding.subject for finding in report.findings_of("tools")] == ["web_search", "ns.read"]
     assert_sdk_accepts(made)
 
 
@@ -740,7 +740,7 @@ def test_more_tools_than_the_api_takes() -> None:
     made, report = convert_body(body, OPENAI_CHAT, OPENAI_CHAT)
     names = [tool["function"]["name"] for tool in made["tools"]]
     assert names == [f"t{number}" for number in [*range(127), 140]]
-    assert len(report.of("tools")) == 22
+    assert len(report.findings_of("tools")) == 22
 
 
 def test_long_description_is_cut_for_same_api() -> None:
@@ -749,7 +749,7 @@ def test_long_description_is_cut_for_same_api() -> None:
     assert made["tools"][0] is READ
     assert made["tools"][1]["function"]["description"] == "é" * 1023 + "…"
     assert made["tools"][1]["x"] == 1
-    assert len(report.of("tools")) == 1
+    assert len(report.findings_of("tools")) == 1
 
 
 ALL = Options(
@@ -784,7 +784,7 @@ def test_cross_api_options() -> None:
         "presence_penalty": 0.5,
         "user": "u",
     }
-    assert [finding.subject for finding in report.of("adjusted")] == [
+    assert [finding.subject for finding in report.findings_of("adjusted")] == [
         "tool_choice",
         "parallel_tool_calls",
         "top_k",
@@ -808,7 +808,7 @@ def test_options_that_a_model_refuses(model: str, left_out: set[str]) -> None:
     plain["reasoning_effort"] = "medium"
     made, report = rendered(render_cross_api(Message("human", (Text("a"),)), options=ALL), model=model)
     assert plain.keys() - made.keys() == left_out
-    subjects = {finding.subject for finding in report.of("adjusted")}
+    subjects = {finding.subject for finding in report.findings_of("adjusted")}
     assert left_out <= {*subjects, "reasoning_effort"}
 
 
@@ -839,7 +839,7 @@ def test_effort(reasoning: Reasoning, model: str | None, effort: str | None, rep
     options = Options(reasoning=reasoning)
     made, report = rendered(render_cross_api(Message("human", (Text("a"),)), options=options), model=model)
     assert made.get("reasoning_effort") == effort
-    assert [finding.subject for finding in report.of("adjusted")] == ["reasoning"] * reported
+    assert [finding.subject for finding in report.findings_of("adjusted")] == ["reasoning"] * reported
 
 
 @pytest.mark.parametrize("thinking", [{"type": "disabled"}, {"type": "enabled", "budget_tokens": 2000}])
@@ -869,7 +869,7 @@ def test_long_user_id_is_hashed(target: str, place: tuple[str, ...]) -> None:
         value: Any = made.body
         for key in place:
             value = value[key]
-        return value, [finding.subject for finding in made.report.of("adjusted") if finding.subject == "user"]
+        return value, [finding.subject for finding in made.report.findings_of("adjusted") if finding.subject == "user"]
 
     assert sent("u" * limit) == ("u" * limit, [])
     for user in ("u" * (limit + 1), "v" * (limit + 1)):
@@ -887,7 +887,7 @@ def test_user_id_with_invalid_characters_is_hashed() -> None:
 def test_dropped_prefill_is_reported_once(target: str) -> None:
     messages = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b", "prefix": True}]
     made = segue.convert({"model": "deepseek-chat", "messages": messages}, source="deepseek", target=target)
-    (finding,) = made.report.of("dropped", "inserted")
+    (finding,) = made.report.findings_of("dropped", "inserted")
     assert "prefill" in finding.message
     assert finding.kind == ("dropped" if target in ("kimi", "openai-chat") else "inserted")
     again = segue.convert({"messages": [messages[1], *messages]}, source="deepseek", target=target)
@@ -1000,7 +1000,7 @@ def test_cross_api_reply() -> None:
     assert completion.usage.total_tokens == 7
     assert completion.created == 0
     assert completion.id.startswith("chatcmpl-")
-    assert len(report.of("dropped")) == 2
+    assert len(report.findings_of("dropped")) == 2
     assert render_client_reply(reply, OPENAI_CHAT)[0] == made
 
 

@@ -582,7 +582,7 @@ def test_at_most_128_tools_those_in_use_first():
     made, report = render_cross_api(Message("ai", (used,)), tools=tools)
     assert len(made["tools"]) == 128
     assert made["tools"][-1]["name"] == "t139"
-    assert len(report.of("tools")) == 12
+    assert len(report.findings_of("tools")) == 12
 
 
 def test_grammars_are_the_same_on_both_apis():
@@ -609,7 +609,7 @@ def convert_options(
         Message("human", (Text("hi"),)), model=model, tools=tools, options=Options(**options)
     )
     return {key: value for key, value in made.items() if key not in ("input", "tools", "model")}, [
-        finding.subject for finding in report.of("adjusted")
+        finding.subject for finding in report.findings_of("adjusted")
     ]
 
 
@@ -702,7 +702,7 @@ def test_responses_only_options_are_reported_cross_api():
     findings = convert_cross_api(BODIES["agent"]).report.of("dropped")
     assert {finding.subject for finding in findings} >= own
     assert shared.isdisjoint(finding.subject for finding in findings)
-    findings = segue.convert(BODIES["agent"], source=API, target="anthropic").report.of("dropped")
+    findings = segue.convert(BODIES["agent"], source=API, target="anthropic").report.findings_of("dropped")
     assert {finding.subject for finding in findings} >= own | shared
 
 
@@ -753,7 +753,7 @@ def test_chat_compatible_server_gets_no_openai_only_options():
     out = segue.convert(body(user([part]), store=False, user="u"), source=API, target="openai-chat", profile="vllm")
     assert out.body["messages"][0]["content"] == "[document not supported here] file-1"
     assert out.body.get("user") == "u"
-    assert "store" in [finding.subject for finding in out.report.of("dropped")]
+    assert "store" in [finding.subject for finding in out.report.findings_of("dropped")]
 
 
 def test_tool_rendered_as_text_has_the_projected_name():

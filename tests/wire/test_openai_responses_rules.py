@@ -110,7 +110,7 @@ def test_resp_13_repeated_item_is_dropped():
     ]
     chat = segue.convert(body(user(), assistant("x"), assistant("x"), {"id": "msg_1"}), target="openai-chat")
     assert [message["content"] for message in chat.body["messages"]] == ["go", "x"]
-    assert [finding.subject for finding in chat.report.of("dedupe")] == ["msg_1", "msg_1"]
+    assert [finding.subject for finding in chat.report.findings_of("dedupe")] == ["msg_1", "msg_1"]
 
 
 def test_resp_13_repeated_output_is_not_paired_with_a_later_call():
@@ -125,7 +125,7 @@ def test_repeated_item_is_parsed_the_same_from_bytes():
     for target in ("openai-chat", API):
         quick = segue.convert(json.dumps(given_body).encode(), source=API, target=target)
         assert quick.body == segue.convert(given_body, source=API, target=target).body
-        assert quick.report.of("dedupe")
+        assert quick.report.findings_of("dedupe")
 
 
 def test_resp_13_repeated_hosted_item_becomes_a_call():
@@ -229,7 +229,7 @@ def test_resp_05_orphan_output_stays_where_the_provider_holds_the_call(held):
     out = segue.convert(given_body, source=API, target="anthropic")
     assert segue.check(out.body, "anthropic")
     name = next(iter(held.values()))
-    findings_found = [finding.message for finding in out.report.of("dropped")]
+    findings_found = [finding.message for finding in out.report.findings_of("dropped")]
     state = name if isinstance(name, str) else "conv_1"
     assert findings_found == [f"earlier history missing: the body refers to it only by {state}"]
     assert "its call is no longer part" in json.dumps(out.body)
@@ -239,7 +239,7 @@ def test_resp_05_orphan_output_stays_where_an_item_refers_to_its_call():
     given_body = body(user(), {"type": "item_reference", "id": "fc_9"}, output("call_9"))
     assert segue.convert(given_body, target=API).body == given_body
     out = segue.convert(given_body, target="openai-chat")
-    findings_found = [(finding.subject, finding.message) for finding in out.report.of("dropped")]
+    findings_found = [(finding.subject, finding.message) for finding in out.report.findings_of("dropped")]
     assert any("the stored item fc_9" in message for _, message in findings_found)
     assert any(
         subject == "fc_9" and "history that is not in this body" in message for subject, message in findings_found

@@ -229,7 +229,7 @@ def test_fireworks_refuses_unknown_keys() -> None:
 
 
 def test_an_unknown_profile_names_the_known_ones() -> None:
-    with pytest.raises(segue.InputError, match="known are cerebras, fireworks, groq") as caught:
+    with pytest.raises(segue.InputError, match="expected one of cerebras, fireworks, groq") as caught:
         segue.convert(PLAIN, source="openai-chat", target="openai-chat", profile="acme")
     assert caught.value.path == "profile"
     with pytest.raises(segue.InputError, match="anthropic has no profiles"):

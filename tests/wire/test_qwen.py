@@ -112,7 +112,7 @@ def test_arguments_are_an_object(arguments: Any, expected: Any, source: Any) -> 
     made, report = convert_body(body, source, QWEN)
     text = made["messages"][1]["tool_calls"][0]["function"]["arguments"]
     assert json.loads(text) == expected
-    assert bool(report.of("argument")) == (set(expected) in ({"_raw"}, {"value"}))
+    assert bool(report.findings_of("argument")) == (set(expected) in ({"_raw"}, {"value"}))
     assert convert_body(made, QWEN, QWEN)[0] == made
 
 
@@ -146,7 +146,7 @@ def test_cross_api_ids_and_names() -> None:
     assert all(entry["id"].startswith("call_") for entry in call_message["tool_calls"])
     assert "." not in call_message["tool_calls"][1]["function"]["name"]
     assert made["temperature"] < 2
-    assert {"temperature", "user"} == {finding.subject for finding in report.of("adjusted")}
+    assert {"temperature", "user"} == {finding.subject for finding in report.findings_of("adjusted")}
     assert "name" not in first
 
 
@@ -198,7 +198,7 @@ def test_thinking_option_is_rendered(effort: str, model: str | None, expected: d
     assert {key: made[key] for key in made if "think" in key} == expected
     silent = bool(expected) and effort != "max"
     silent = silent or (effort, model) in (("high", "qwq-plus"), ("none", "qwen-max"))
-    assert bool(report.of("adjusted")) is not silent
+    assert bool(report.findings_of("adjusted")) is not silent
 
 
 def test_thinking_budget_is_kept() -> None:
@@ -229,7 +229,7 @@ def test_options_incompatible_with_thinking(model: str, more: dict, expected: An
     made, report = convert_body(body, OPENAI_CHAT, QWEN, model=model)
     assert (made.get("tool_choice"), made.get("enable_thinking"), "response_format" in made) == expected
     changed = expected[0] == CHOSEN or expected[1] is False or model == "qwq-plus"
-    assert bool(report.of("adjusted")) is changed
+    assert bool(report.findings_of("adjusted")) is changed
 
 
 def test_pictures_for_models_that_see() -> None:

@@ -11,7 +11,7 @@ from segue.conformance import apis, profile_names
 from segue.emulator.providers import PROVIDERS
 from segue.errors import InputError
 from segue.specs.providers import load_providers, load_services, providers_by_name
-from segue.wire.registry import SERVERS, WIRES, find_row, find_wire
+from segue.wire.registry import SERVERS, WIRES, find_wire, find_wire_or_server
 from tests.cli.process import is_one_line_error, run
 
 ORDER = (
@@ -40,7 +40,7 @@ def test_every_row_has_rules_and_paths() -> None:
 
 @pytest.mark.parametrize("name", sorted({*WIRES, *providers_by_name(), *SERVERS, *load_services()}))
 def test_every_name_leads_to_a_row(name: str) -> None:
-    row = find_row(name, argument="target")
+    row = find_wire_or_server(name, argument="target")
     if name in WIRES:
         assert row is WIRES[name]
     elif name in providers_by_name():
@@ -81,7 +81,7 @@ def test_provider_names_are_accepted_as_apis(name: str, api: str, profile: str |
 
 
 def test_a_profile_of_the_provider_can_be_named_again_but_no_other() -> None:
-    assert find_row("groq", "groq", argument="target") is SERVERS["groq"]
+    assert find_wire_or_server("groq", "groq", argument="target") is SERVERS["groq"]
     with pytest.raises(InputError, match=r"profile: groq has the profile groq; it can't have vllm too"):
         segue.convert(BODY, target="groq", profile="vllm")
     with pytest.raises(InputError, match=r"profile: kimi has no profiles"):

@@ -48,7 +48,7 @@ def function(name: str = "f", **more: Any) -> dict[str, Any]:
 
 
 def finding_messages(made: segue.Converted, *kinds: Any) -> list[str]:
-    return [finding.message for finding in (made.report.of(*kinds) if kinds else made.report.findings)]
+    return [finding.message for finding in (made.report.findings_of(*kinds) if kinds else made.report.findings)]
 
 
 # ---------------------------------------------------------------------------------------------------- the word «json»
@@ -59,7 +59,7 @@ def test_json_instruction_is_added_to_the_prompt(target: str) -> None:
     made = segue.convert(gemini(responseMimeType="application/json"), target=target)
     assert made.body["response_format"] == JSON
     assert made.body["messages"][0] == {"role": "system", "content": "Answer in JSON."}
-    assert len(made.report.of("inserted")) == 1
+    assert len(made.report.findings_of("inserted")) == 1
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_unsupported_response_schema_becomes_text() -> None:
     assert line.startswith("Answer in JSON that fits this schema: {")
     assert '"required":["a"]' in line
     assert made.body["response_format"] == JSON
-    assert [finding.subject for finding in made.report.of("adjusted")] == ["response_format"]
+    assert [finding.subject for finding in made.report.findings_of("adjusted")] == ["response_format"]
     array = gemini(responseMimeType="application/json", responseSchema={"type": "ARRAY", "items": {"type": "STRING"}})
     listed = segue.convert(array, target="deepseek", model="deepseek-chat").body
     assert "response_format" not in listed
@@ -112,7 +112,7 @@ def test_qwen_needs_json_instruction_for_a_schema() -> None:
     made = segue.convert(chat(response_format=SCHEMA), target="qwen", model="qwen-plus")
     assert made.body["response_format"]["type"] == "json_schema"
     assert made.body["messages"][0]["content"].startswith("Answer in JSON that fits this schema: {")
-    assert len(made.report.of("inserted")) == 1
+    assert len(made.report.findings_of("inserted")) == 1
     rendered = segue.convert(chat("json?", response_format=SCHEMA), target="qwen", model="qwen-plus").body
     assert [message["role"] for message in rendered["messages"]] == ["user"]
 
@@ -148,7 +148,7 @@ def test_required_tool_choice_for_qwen_names_the_tool_or_is_dropped(names: str, 
     body = chat(tools=[function(name) for name in names], tool_choice="required")
     made = segue.convert(body, target="qwen", model="qwen-plus")
     assert made.body["tool_choice"] == expected
-    assert [finding.subject for finding in made.report.of("adjusted")] == ["tool_choice"]
+    assert [finding.subject for finding in made.report.findings_of("adjusted")] == ["tool_choice"]
     same_api = {**body, "model": "qwen-plus"}
     assert segue.convert(same_api, target="qwen", source="qwen").body == same_api
 
@@ -218,7 +218,7 @@ def test_names_without_leading_letter_are_projected_for_kimi(name: str) -> None:
     spelled = [tool["function"]["name"] for tool in made.body["tools"]]
     assert spelled[0][0].isalpha()
     assert len(set(spelled)) == 2
-    assert made.report.of("name")
+    assert made.report.findings_of("name")
     assert segue.check(made.body, "kimi")
     assert not segue.check({"model": "kimi-k2", "messages": [], "tools": [function(name)]}, "kimi")
     reply = {"choices": [{"message": {"role": "assistant", "tool_calls": [call(spelled[0], "{}")]}}]}
@@ -242,7 +242,7 @@ def test_non_json_arguments_are_wrapped_except_for_openai(target: str, profile: 
     made = segue.convert(body, target=target, profile=profile)
     calls = [entry for message in made.body["messages"] for entry in message.get("tool_calls", ())]
     assert [entry["function"]["arguments"] for entry in calls] == [expected]
-    assert bool(made.report.of("argument")) == ("_raw" in expected)
+    assert bool(made.report.findings_of("argument")) == ("_raw" in expected)
 
 
 @pytest.mark.parametrize("target", ["mistral", "kimi", "deepseek"])
@@ -265,7 +265,7 @@ def test_kimi_gets_no_urls() -> None:
     body = chat({"role": "user", "content": [picture]})
     made = segue.convert(body, target="kimi")
     assert made.body["messages"][0]["content"] == "[image not supported here] https://e.example/a.png"
-    assert made.report.of("text")
+    assert made.report.findings_of("text")
     fetched = segue.convert(body, target="kimi", fetch=lambda _url: (b"GIF8", "image/gif")).body
     assert fetched["messages"][0]["content"][0]["image_url"]["url"] == "data:image/gif;base64,R0lGOA=="
     inline = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0K"}}
@@ -280,7 +280,7 @@ def test_image_without_data_becomes_text(target: str, url: str) -> None:
     made = segue.convert(chat({"role": "user", "content": parts}), target=target)
     assert TEXTS.unsupported.format(kind="image") in made.data.decode()
     assert "data:" not in made.data.decode()
-    assert made.report.of("text")
+    assert made.report.findings_of("text")
 
 
 @pytest.mark.parametrize(
@@ -298,7 +298,7 @@ def test_file_name_has_the_extension_of_its_type(title: str | None, mime: str, e
     body = claude(messages=[{"role": "user", "content": [{**document, "title": title} if title else document]}])
     made = segue.convert(body, target=target)
     assert f'"filename":"{expected}"' in made.data.decode()
-    assert not made.report.of("dropped")
+    assert not made.report.findings_of("dropped")
 
 
 @pytest.mark.parametrize(
@@ -342,7 +342,7 @@ def test_enum_response_format_is_reported() -> None:
     body = gemini(responseMimeType="text/x.enum", responseSchema={"type": "STRING", "enum": ["a", "b"]})
     made = segue.convert(body, target="openai-chat")
     assert "response_format" not in made.body
-    assert [finding.subject for finding in made.report.of("adjusted")] == ["response_format"]
+    assert [finding.subject for finding in made.report.findings_of("adjusted")] == ["response_format"]
     assert segue.convert(body, target="gemini").body == body
 
 
@@ -374,8 +374,8 @@ def test_declaration_fields_are_counted_in_the_report() -> None:
 def test_search_option_without_settings() -> None:
     made = segue.convert(chat(web_search_options={}, metadata={}), target="anthropic")
     assert made.body["tools"] == [{"type": "web_search_20250305", "name": "web_search"}]
-    assert [finding.subject for finding in made.report.of("tools")] == ["web_search_options"]
-    assert made.report.of("dropped") == []
+    assert [finding.subject for finding in made.report.findings_of("tools")] == ["web_search_options"]
+    assert made.report.findings_of("dropped") == []
 
 
 @pytest.mark.parametrize(
@@ -419,7 +419,11 @@ def test_non_object_parameters_are_wrapped_and_reported(target: str) -> None:
 def test_extra_mcp_server_fields_are_reported() -> None:
     listed = {"name": "f", "title": "T", "inputSchema": {"type": "object"}, "outputSchema": {"type": "object"}}
     made = segue.convert_tools([{**listed, "annotations": {"readOnlyHint": True}}], target="anthropic")
-    assert {finding.subject for finding in made.report.of("dropped")} == {"annotations", "outputSchema", "title"}
+    assert {finding.subject for finding in made.report.findings_of("dropped")} == {
+        "annotations",
+        "outputSchema",
+        "title",
+    }
 
 
 # ------------------------------------------------------------------------------------------------- models and profiles
@@ -428,12 +432,12 @@ def test_extra_mcp_server_fields_are_reported() -> None:
 def test_model_works_on_both_apis_of_its_provider() -> None:
     made = segue.convert(chat(), target="openai-responses")
     assert made.body["model"] == "gpt-4.1"
-    assert not made.report.of("model")
+    assert not made.report.findings_of("model")
     back = segue.convert(made.body, target="openai-chat")
     assert back.body["model"] == "gpt-4.1"
     cross_api = segue.convert(made.body, target="openai-chat", profile="vllm")
     assert "model" not in cross_api.body
-    assert cross_api.report.of("model")
+    assert cross_api.report.findings_of("model")
     conversation = segue.Conversation.from_body(made.body, source="openai-responses")
     assert conversation.render("openai-chat").body["model"] == "gpt-4.1"
 
@@ -445,7 +449,7 @@ def test_model_works_on_both_apis_of_its_provider() -> None:
 def test_top_k_is_sent_where_supported(profile: str, kept: bool) -> None:
     made = segue.convert(claude(top_k=3), target="openai-chat", profile=profile, model="m")
     assert (made.body.get("top_k") == 3) is kept
-    assert bool([finding for finding in made.report.of("adjusted") if finding.subject == "top_k"]) is not kept
+    assert bool([finding for finding in made.report.findings_of("adjusted") if finding.subject == "top_k"]) is not kept
 
 
 def test_top_k_is_an_option_of_mistral() -> None:

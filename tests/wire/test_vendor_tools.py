@@ -35,7 +35,7 @@ def made(source: str, target: str, *tools: Body, model: str | None = None, **mor
 
 
 def lines(out: segue.Converted) -> str:
-    return "\n".join(finding.message for finding in out.report.of("tools"))
+    return "\n".join(finding.message for finding in out.report.findings_of("tools"))
 
 
 # ----------------------------------------------------------------------------------------------------- what they become
@@ -164,7 +164,7 @@ def test_an_older_body_names_servers_and_no_toolset() -> None:
     bound = {**server, "tool_configuration": {"enabled": True, "allowed_tools": ["ask"]}}
     out = made("anthropic", "openai-responses", mcp_servers=[bound])
     assert out.body["tools"] == [{**SERVER, "allowed_tools": ["ask"], "require_approval": "never"}]
-    assert "mcp_servers" not in [finding.subject for finding in out.report.of("dropped")]
+    assert "mcp_servers" not in [finding.subject for finding in out.report.findings_of("dropped")]
 
 
 @pytest.mark.parametrize(
@@ -218,11 +218,11 @@ def test_deferred_tools_stay_deferred_with_tool_search() -> None:
     search = {"type": "tool_search_tool_regex_20251119", "name": "tool_search_tool_regex"}
     out = made("anthropic", "openai-responses", search, deferred, model="gpt-5.4")
     assert [tool.get("defer_loading") for tool in out.body["tools"]] == [True, None]
-    assert "defer_loading" not in [finding.subject for finding in out.report.of("dropped")]
+    assert "defer_loading" not in [finding.subject for finding in out.report.findings_of("dropped")]
     for target, model in (("openai-responses", "gpt-5.1"), ("openai-chat", None), ("gemini", None)):
         older = made("anthropic", target, search, deferred, model=model)
         assert "defer_loading" not in str(older.body)
-        assert "defer_loading" in [finding.subject for finding in older.report.of("dropped")]
+        assert "defer_loading" in [finding.subject for finding in older.report.findings_of("dropped")]
     claude = made("openai-responses", "anthropic", {"type": "tool_search"}, {**FLAT, "defer_loading": True})
     assert [tool.get("defer_loading") for tool in claude.body["tools"]] == [True, None]
     old = made("openai-responses", "anthropic", {"type": "tool_search"}, FLAT, model="claude-opus-4-1")

@@ -24,7 +24,7 @@ from segue.runtime.providers import Endpoint
 from segue.runtime.routing import ByRule, Failover, Fixed, RoundRobin, Route, RouteContext, RoutingRule
 from segue.runtime.scheduler import Limits
 from segue.runtime.session import EventListener, Session
-from segue.runtime.tooling import Approver
+from segue.runtime.tool_types import Approver
 from segue.store.conversation import StoredConversation
 
 if TYPE_CHECKING:

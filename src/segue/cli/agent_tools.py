@@ -15,8 +15,8 @@ from segue.errors import InputError
 
 if TYPE_CHECKING:
     from segue.runtime.mcp import McpServers
+    from segue.runtime.tool_types import Tool
     from segue.runtime.toolbox import Toolbox, ToolSource
-    from segue.runtime.tooling import Tool
 
 __all__ = ["AgentTools", "validate_rules"]
 

@@ -162,16 +162,19 @@ def run(arguments: Sequence[str]) -> int:
 
 def _report_error(error: Exception) -> int:
     """Print the error and return the exit code."""
-    from segue.errors import InputError, ProviderError, RemoteProtocolError, StoreError
+    from segue.errors import InputError, ProviderError, RemoteProtocolError, StoreError, UndetectedApiError
 
     if os.environ.get("SEGUE_DEBUG"):
         import traceback
 
         click.echo("".join(traceback.format_exception(error)), err=True, nl=False)
     match error:
-        case InputError():
+        case UndetectedApiError():
             # The library's argument `source` is the option --from here.
-            print_message(str(error).replace("name `source`", "name it with --from"))
+            print_message(str(InputError(f"{error.reason}; pass --from", path=error.path)))
+            return BAD_INPUT
+        case InputError():
+            print_message(str(error))
             return BAD_INPUT
         case RemoteProtocolError():
             print_message(str(error))

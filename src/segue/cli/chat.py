@@ -58,7 +58,7 @@ async def _run_chat(run_options: RunOptions, prompt: str) -> None:
         confirm_trust=_confirm_trust if interactive else None,
     ) as agent:
         chat.agent, chat.ui = agent, _make_ui(chat)
-        chat.strategy = agent.providers.config.settings.compress or chat.strategy
+        chat.compress_strategy = agent.providers.config.settings.compress or chat.compress_strategy
         chat.print_header()
         if prompt:
             chat.submit(prompt)

@@ -35,7 +35,7 @@ def command(
       segue check --api anthropic --explain body.json
     """
     import segue
-    from segue.cli.rules import format_rules, rule_values
+    from segue.cli.rules import format_rules, rule_fields
     from segue.specs.rulebook import find_rule
 
     verdict = segue.check(streams.read(file), api, model=model, profile=profile)
@@ -43,7 +43,7 @@ def command(
     if as_json:
         import msgspec
 
-        explained = {"rules": [rule_values(entry) for entry in entries]} if explain else {}
+        explained = {"rules": [rule_fields(entry) for entry in entries]} if explain else {}
         streams.write(msgspec.json.encode({**verdict.to_dict(), **explained}), b"\n")
         ctx.exit(0 if verdict else 1)
     streams.write("".join(f"{line}\n" for line in _format_verdict(verdict)))

@@ -14,7 +14,7 @@ import click
 from segue.cli import streams
 
 if TYPE_CHECKING:
-    from segue.store.base import Summary
+    from segue.store.base import ConversationSummary
 
 __all__ = ["display_width", "format_conversations", "format_local_time", "truncate"]
 
@@ -27,7 +27,7 @@ _MIN_WIDTH = 12
 """A narrower column is not useful."""
 
 
-def format_conversations(rows: Sequence[Summary], width: int | None = None) -> str:
+def format_conversations(rows: Sequence[ConversationSummary], width: int | None = None) -> str:
     """A line for each conversation, not wider than the terminal; without a terminal titles get more room."""
     from segue.view.sanitize import sanitize_line
 

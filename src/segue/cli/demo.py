@@ -13,7 +13,7 @@ from segue.cli import options, streams
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from segue.cli.demo_journey import Step
+    from segue.cli.demo_run import Step
 
 
 _DEFAULT_PACE = 0.1
@@ -52,14 +52,14 @@ def command(
     converted by segue. The providers are emulated on this machine and refuse what the real ones refuse. Exit code 1: a
     request was refused in the second half, or, with --naive, in the first.
     """
-    from segue.cli import demo_journey
+    from segue.cli import demo_run
 
     for file in (svg, picture):
         if file is not None:
             streams.check_writable(str(file))
-    halves = {"naive": list(demo_journey.run_steps(naive=True))}
+    halves = {"naive": list(demo_run.run_steps(naive=True))}
     if not naive:
-        halves["segue"] = list(demo_journey.run_steps())
+        halves["segue"] = list(demo_run.run_steps())
     if as_json:
         _write_json(halves)
     else:
@@ -78,7 +78,7 @@ def command(
 def _write_json(halves: dict[str, list[Step]]) -> None:
     import msgspec
 
-    from segue.cli.demo_journey import sum_steps
+    from segue.cli.demo_run import sum_steps
 
     value = {name: {"steps": steps, "totals": sum_steps(steps)} for name, steps in halves.items()}
     streams.write(msgspec.json.encode(value), b"\n")

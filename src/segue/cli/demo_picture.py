@@ -11,8 +11,8 @@ from rich.console import RenderableType
 from rich.text import Text
 
 import segue
-from segue.cli.demo_journey import list_stops
 from segue.cli.demo_naive import copy_history
+from segue.cli.demo_run import list_targets
 from segue.cli.demo_task import SYSTEM, TOOLS
 from segue.cli.recording import Panel, render_panels
 from segue.emulator import start
@@ -41,7 +41,7 @@ class Exchange(NamedTuple):
 
 def run_exchanges() -> tuple[Exchange, Exchange]:
     """Start a task with Kimi and send its next request to Anthropic twice: copied, then converted by segue."""
-    models = dict(list_stops())
+    models = dict(list_targets())
     chat = segue.Conversation(system=SYSTEM, tools=TOOLS)
     chat.add_user(_QUESTION)
     with start(_SOURCE, script=_FIRST_SCRIPT) as source:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-__all__ = ["STOPS", "SYSTEM", "TASK", "TOOLS", "Stop"]
+__all__ = ["SCRIPTED_REPLIES", "SYSTEM", "TASK", "TOOLS", "ScriptedReply"]
 
 SYSTEM = "You mend a small repository. Look things up together where you can, change little, say what you did."
 TASK = "The nightly build fails since yesterday. Find out why and mend it."
@@ -25,18 +25,18 @@ TOOLS = [
 ]
 
 
-class Stop(NamedTuple):
+class ScriptedReply(NamedTuple):
     """One request: the reply as an emulator script, and the next user message. With `interrupts` the user writes it
     while the calls run, which cancels the first of them."""
 
     script: str
-    user: str | None = None
+    next_message: str | None = None
     interrupts: bool = False
 
 
 # One for each API in registry order, then back.
-STOPS = (
-    Stop(
+SCRIPTED_REPLIES = (
+    ScriptedReply(
         """
 think  Three lookups, none needs another: all at once.
 say    I look at the folder, the issues and the tests.
@@ -45,14 +45,14 @@ call   search_issues {"words": "nightly build"}
 call   run_tests {"path": "tests"}
 """
     ),
-    Stop(
+    ScriptedReply(
         """
 think  The tracker is down, but the tests point to dates.
 say    The tracker is down, but one test fails, and it is about weeks.
 """,
-        user="Then look into that, and mend it.",
+        next_message="Then look into that, and mend it.",
     ),
-    Stop(
+    ScriptedReply(
         """
 think  The code and its test, at once.
 say    I read both sides of it.
@@ -60,61 +60,67 @@ call   read_file {"path": "src/dates.py"}
 call   read_file {"path": "tests/test_dates.py"}
 """
     ),
-    Stop(
+    ScriptedReply(
         """
 say    Weeks are counted from Sunday there. I change the format and run all tests.
 call   run_tests {"path": "."}
 call   edit_file {"path": "src/dates.py", "old": "%U", "new": "%V"}
 """,
-        user="Stop, not all of them: that takes an hour. Only the one that failed.",
+        next_message="Stop, not all of them: that takes an hour. Only the one that failed.",
         interrupts=True,
     ),
-    Stop(
+    ScriptedReply(
         """
 think  Only tests/test_dates.py, then.
 call   run_tests {"path": "tests/test_dates.py"}
 """
     ),
-    Stop("say    Mended: {run_tests}. Weeks are ISO weeks now.", user="Good. Is there an issue about it?"),
-    Stop('call   search_issues {"words": "week number"}'),
-    Stop(
+    ScriptedReply(
+        "say    Mended: {run_tests}. Weeks are ISO weeks now.", next_message="Good. Is there an issue about it?"
+    ),
+    ScriptedReply('call   search_issues {"words": "week number"}'),
+    ScriptedReply(
         """
 say    There is: {search_issues}. I look at the changelog and the docs before I answer it.
 call   read_file {"path": "CHANGELOG.md"}
 call   read_file {"path": "docs/dates.md"}
 """
     ),
-    Stop(
+    ScriptedReply(
         """
 say    The changelog should say it.
 call   edit_file {"path": "CHANGELOG.md", "old": "- weeks are counted", "new": "- weeks are counted as ISO does"}
 """
     ),
-    Stop("say    Done: the changelog names it, the docs were right already.", user="Does anything else use it?"),
-    Stop(
+    ScriptedReply(
+        "say    Done: the changelog names it, the docs were right already.", next_message="Does anything else use it?"
+    ),
+    ScriptedReply(
         """
 say    I look.
 call   list_files {"folder": "."}
 call   search_issues {"words": "calendar"}
 """
     ),
-    Stop('call   read_file {"path": "src/calendar.py"}'),
-    Stop("say    src/calendar.py is there, but it can't be read.", user="It is generated. Leave it."),
-    Stop("say    Left alone.", user="Run all the tests once more, now I have the time."),
-    Stop(
+    ScriptedReply('call   read_file {"path": "src/calendar.py"}'),
+    ScriptedReply("say    src/calendar.py is there, but it can't be read.", next_message="It is generated. Leave it."),
+    ScriptedReply("say    Left alone.", next_message="Run all the tests once more, now I have the time."),
+    ScriptedReply(
         """
 think  All of them this time.
 call   run_tests {"path": "."}
 """
     ),
-    Stop("say    {run_tests}.", user="Show me the file as it is now."),
-    Stop(
+    ScriptedReply("say    {run_tests}.", next_message="Show me the file as it is now."),
+    ScriptedReply(
         """
 think  The file, and the test that holds it to its word.
 call   read_file {"path": "src/dates.py"}
 call   read_file {"path": "tests/test_dates.py"}
 """
     ),
-    Stop("say    {read_file} is what the test asks for, and %V gives it.", user="Write it down in one line."),
-    Stop("say    week() counted from Sunday (%U); it now counts ISO weeks (%V), and a test holds it to that."),
+    ScriptedReply(
+        "say    {read_file} is what the test asks for, and %V gives it.", next_message="Write it down in one line."
+    ),
+    ScriptedReply("say    week() counted from Sunday (%U); it now counts ISO weeks (%V), and a test holds it to that."),
 )

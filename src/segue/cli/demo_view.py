@@ -13,11 +13,11 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.rule import Rule
 from rich.text import Text
 
-from segue.cli.demo_journey import Call, Finding, Step, list_stops, sum_steps
+from segue.cli.demo_run import Call, Finding, Step, list_targets, sum_steps
 
 __all__ = ["render_changes", "render_ending", "render_half", "render_opening"]
 
-_API_WIDTH = max(len(api) for api, _ in list_stops())
+_API_WIDTH = max(len(api) for api, _ in list_targets())
 _NUMBER_WIDTH = len("10, 12")
 _ID_WIDTH = 25
 _NAME_WIDTH = 11
@@ -39,7 +39,7 @@ class _ByWidth:
 
 def render_opening() -> RenderableType:
     """The introduction."""
-    count = len(dict(list_stops()))
+    count = len(dict(list_targets()))
     about = f"One agent's task with five tools, sent through {count} providers and back: a new one at every request."
     return Group(
         _heading(Text("segue demo", "bold")),

@@ -25,12 +25,12 @@ from segue.cli.turns import select_turn
 from segue.conformance.rule import Verdict
 from segue.errors import InputError
 from segue.render.report import Fault, Finding
-from segue.store.base import ConversationStore, Lease, Record, format_time
+from segue.store.base import ConversationStore, Lease, StoredEvent, format_time
 from segue.store.events import CompressionApplied, CompressionUndone, ReplyBroken, Sent, Switched, event_kind
 from segue.store.replay import ReplayState, replay_events
 from segue.view.format import format_changes, format_count, shorten
 from segue.view.lines import is_message
-from segue.wire.registry import WIRES, find_row, find_wire
+from segue.wire.registry import WIRES, find_wire, find_wire_or_server
 
 __all__ = ["LAYERS", "Diagnosis", "diagnose"]
 
@@ -175,7 +175,7 @@ def diagnose(
 
 
 def _choose_target(
-    replayed: ReplayState, later: Iterable[Record], target: str | None, model: str | None
+    replayed: ReplayState, later: Iterable[StoredEvent], target: str | None, model: str | None
 ) -> tuple[str, str | None]:
     """The target API and model: those given, else those in effect at that turn.
 
@@ -189,7 +189,7 @@ def _choose_target(
         targets = (r.event for r in later if isinstance(r.event, Sent | Switched) and r.event.target)
         following = next(targets, None)
         known, known_model = (following.target, following.model) if following is not None else (None, None)
-    row = find_row(target, argument="target") if target is not None else None
+    row = find_wire_or_server(target, argument="target") if target is not None else None
     chosen = known if row is None else row.profile or row.name
     if chosen is None:
         raise InputError("no request was sent yet: name the target API with --to", path="target")
@@ -201,7 +201,7 @@ def _choose_target(
     return chosen, model
 
 
-def _store_facts(records: Sequence[Record], replayed: ReplayState, lease: Lease | None) -> dict[str, Any]:
+def _store_facts(records: Sequence[StoredEvent], replayed: ReplayState, lease: Lease | None) -> dict[str, Any]:
     """The state of the store up to the turn."""
     history: History = replayed.chat.state.history
     undone = {record.event.seq for record in records if isinstance(record.event, CompressionUndone)}
@@ -220,7 +220,7 @@ def _store_facts(records: Sequence[Record], replayed: ReplayState, lease: Lease 
     }
 
 
-def _compressions(records: Iterable[Record], undone: set[int]) -> Iterator[str]:
+def _compressions(records: Iterable[StoredEvent], undone: set[int]) -> Iterator[str]:
     for record in records:
         if isinstance(record.event, CompressionApplied):
             suffix = ", undone" if record.seq in undone else ""
@@ -229,7 +229,7 @@ def _compressions(records: Iterable[Record], undone: set[int]) -> Iterator[str]:
             yield f"event {record.seq}: {event.strategy} to {event.budget} tokens, {remaining} left{suffix}"
 
 
-def _broken_replies(records: Iterable[Record]) -> Iterator[str]:
+def _broken_replies(records: Iterable[StoredEvent]) -> Iterator[str]:
     for record in records:
         if isinstance(record.event, ReplyBroken):
             reply = record.event.reply

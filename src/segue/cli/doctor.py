@@ -43,5 +43,5 @@ def _format_rows(rows: list[tuple[str, str, str]]) -> str:
     lines: list[str] = []
     for state, name, text in rows:
         mark = click.style(_MARKS[state], **_STYLES[state]) if colour else _MARKS[state]
-        lines.append(f"{mark}  {name:{width}}  {streams.format_for(text, sys.stdout)}")
+        lines.append(f"{mark}  {name:{width}}  {streams.format_line_for(text, sys.stdout)}")
     return "".join(f"{line}\n" for line in lines)

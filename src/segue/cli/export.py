@@ -10,7 +10,7 @@ from segue._literals import Api
 from segue.cli import options, streams, user_store
 
 if TYPE_CHECKING:
-    from segue.store.base import ConversationStore, Summary
+    from segue.store.base import ConversationStore, ConversationSummary
 
 _DOCUMENTS = ("html", "md", "json")
 
@@ -78,7 +78,7 @@ def command(id: str, *, form: str, model: str | None, out: str | None, as_json: 
 
 
 def render_export(
-    store: ConversationStore, summary: Summary, form: str, model: str | None
+    store: ConversationStore, summary: ConversationSummary, form: str, model: str | None
 ) -> tuple[bytes, dict[str, Any]]:
     """The exported bytes, and the report for a request body."""
     if form == "json":
@@ -99,9 +99,9 @@ def render_export(
         from segue.view.markdown import render_markdown
 
         return render_markdown(page).encode(errors="replace"), {}
-    from segue.wire.registry import find_row
+    from segue.wire.registry import find_wire_or_server
 
-    row = find_row(form, argument="format")
+    row = find_wire_or_server(form, argument="format")
     if model is None and row.profile is None and replayed.target == row.name:
         model = replayed.model
     rendered = replayed.chat.render(cast("Api", form), model)

@@ -75,7 +75,7 @@ def _parse_input(data: bytes, source: str | None) -> tuple[Save, dict[str, Any]]
             facts = {"kind": "segue", "secrets": find_secret_fields(chat.state.request, chat.messages)}
             return partial(_save_conversation, chat, None, []), facts
         export = load_events(log)
-        save = partial(save_events, events=export.events, at=export.at, created=export.created)
+        save = partial(save_events, events=export.events, at=export.times, created=export.created)
         return lambda store, title: save(store, title=title), {"kind": "segue"}
     try:
         chat = Conversation.from_body(log.body, source=cast("Api | None", log.source))

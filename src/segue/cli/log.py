@@ -12,7 +12,7 @@ from segue.cli import completers, options, streams, user_store
 from segue.cli.conversation_table import format_conversations, format_local_time
 
 if TYPE_CHECKING:
-    from segue.store.base import ConversationStore, Hit, Record, Summary
+    from segue.store.base import ConversationStore, ConversationSummary, SearchHit, StoredEvent
 
 _DEFAULT_LIST = 50
 _DEFAULT_HITS = 20
@@ -52,7 +52,7 @@ def command() -> None:
 )
 def list_command(*, limit: int, before: str | None, as_json: bool) -> None:
     """List conversations, most recently updated first."""
-    rows: Sequence[Summary] = ()
+    rows: Sequence[ConversationSummary] = ()
     if before is not None or user_store.exists():
         with user_store.connect() as store:
             start = store.get(store.find_id(before)) if before is not None else None
@@ -67,7 +67,7 @@ def list_command(*, limit: int, before: str | None, as_json: bool) -> None:
         streams.print_message(f"more: segue log --limit {limit} --before {rows[limit - 1].id}")
 
 
-def _summary_fields(row: Summary) -> dict[str, Any]:
+def _summary_fields(row: ConversationSummary) -> dict[str, Any]:
     import msgspec
 
     from segue.store.base import format_time
@@ -96,7 +96,7 @@ def show_command(id: str, *, last: int | None, whole: bool, full: bool, as_json:
             _show_lines(summary, records, full=full)
 
 
-def _tail(store: ConversationStore, summary: Summary, count: int) -> list[Record]:
+def _tail(store: ConversationStore, summary: ConversationSummary, count: int) -> list[StoredEvent]:
     """The last `count` messages and the events between them, read backwards page by page."""
     from segue.view.lines import is_message
 
@@ -109,7 +109,7 @@ def _tail(store: ConversationStore, summary: Summary, count: int) -> list[Record
     return records[places[-count] :] if len(places) > count else records
 
 
-def _show_json(summary: Summary, records: Iterator[Record]) -> None:
+def _show_json(summary: ConversationSummary, records: Iterator[StoredEvent]) -> None:
     import msgspec
 
     from segue.store.base import format_time
@@ -123,7 +123,7 @@ def _show_json(summary: Summary, records: Iterator[Record]) -> None:
     streams.write(b"]}\n")
 
 
-def _show_lines(summary: Summary, records: Iterator[Record], *, full: bool) -> None:
+def _show_lines(summary: ConversationSummary, records: Iterator[StoredEvent], *, full: bool) -> None:
     from segue.view.call_labels import CallLabels
     from segue.view.lines import format_event
 
@@ -144,7 +144,7 @@ def _show_lines(summary: Summary, records: Iterator[Record], *, full: bool) -> N
         streams.print_message("no messages yet")
 
 
-def _starts_message(record: Record) -> bool:
+def _starts_message(record: StoredEvent) -> bool:
     """Whether a user or assistant message starts here."""
     from segue.store.events import MessageAdded
 
@@ -163,7 +163,7 @@ def search_command(words: tuple[str, ...], *, limit: int, as_json: bool) -> None
     Finds entries with all of these words, or words that start with them, in titles, messages, tool calls and results,
     but not system text and reasoning.
     """
-    hits: Sequence[Hit] = ()
+    hits: Sequence[SearchHit] = ()
     more = False
     if user_store.exists():
         with user_store.connect() as store:
@@ -184,7 +184,7 @@ def search_command(words: tuple[str, ...], *, limit: int, as_json: bool) -> None
         streams.print_message(f"more than {limit:,} matches: add a word or raise --limit")
 
 
-def _format_hit(hit: Hit) -> str:
+def _format_hit(hit: SearchHit) -> str:
     from segue.view.format import shorten
     from segue.view.sanitize import sanitize_line
 

@@ -33,7 +33,7 @@ def command(provider: str | None, *, with_key: bool, as_json: bool) -> None:
     if provider is not None:
         rows = [row for row in rows if provider.lower() in (row.name, *row.aliases)]
         if not rows:
-            raise streams.BadInputError(f"unknown provider '{provider}'; known providers: {', '.join(loaded.by_name)}")
+            raise streams.BadInputError(f"unknown provider '{provider}'; expected one of {', '.join(loaded.by_name)}")
     if as_json:
         import msgspec
 

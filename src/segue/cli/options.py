@@ -148,16 +148,16 @@ class ApiName(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]  o
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         from segue.errors import InputError
-        from segue.wire.registry import find_row
+        from segue.wire.registry import find_wire_or_server
 
         try:
-            find_row(value, argument="")
+            find_wire_or_server(value, argument="")
         except InputError as error:
             self.fail(error.message, param, ctx)
         return value
 
     def get_missing_message(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
-        return f"known APIs: {', '.join(api_names())}"
+        return f"expected one of {', '.join(api_names())}"
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         return [CompletionItem(name) for name in api_names() if name.startswith(incomplete)]

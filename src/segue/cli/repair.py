@@ -51,5 +51,5 @@ def _print_changes(repaired: Repaired) -> None:
         text = streams.one_line(line)
         click.echo(click.style(text, fg=_COLOURS[text[0]]) if colour else text, err=True)
     count = len(repaired.changes)
-    nothing = "nothing else to repair" if repaired.report.of("surrogate") else "nothing to repair"
+    nothing = "nothing else to repair" if repaired.report.findings_of("surrogate") else "nothing to repair"
     streams.print_message(nothing if not count else f"{count} change{'' if count == 1 else 's'}")

@@ -13,7 +13,7 @@ from segue.cli import options, streams
 if TYPE_CHECKING:
     from segue.specs.rulebook import RulebookEntry
 
-__all__ = ["command", "format_rules", "rule_values"]
+__all__ = ["command", "format_rules", "rule_fields"]
 
 _LABEL_WIDTH = 11
 _WIDTH = 100
@@ -50,7 +50,7 @@ def command(numbers: tuple[str, ...], *, api: str | None, as_json: bool) -> None
     if as_json:
         import msgspec
 
-        streams.write(msgspec.json.encode([rule_values(entry) for entry in entries]), b"\n")
+        streams.write(msgspec.json.encode([rule_fields(entry) for entry in entries]), b"\n")
     elif numbers:
         streams.write(format_rules(entries))
     else:
@@ -59,9 +59,9 @@ def command(numbers: tuple[str, ...], *, api: str | None, as_json: bool) -> None
 
 def _rule_numbers(api: str) -> set[str]:
     from segue import conformance
-    from segue.wire.registry import find_row
+    from segue.wire.registry import find_wire_or_server
 
-    row = find_row(api, argument="api")
+    row = find_wire_or_server(api, argument="api")
     rules = conformance.rules(row.name, row.profile)
     return {rule.number for rule in rules} | set(conformance.not_checkable(row.name, row.profile))
 
@@ -89,7 +89,7 @@ def format_rules(entries: Iterable[RulebookEntry]) -> str:
 def _rule_lines(entry: RulebookEntry) -> Iterator[str]:
     head = f"{entry.id}  {entry.api}: {entry.topic}"
     yield f"{click.style(head, bold=True) if streams.supports_colour() else head}\n"
-    values = rule_values(entry)
+    values = rule_fields(entry)
     error = f'HTTP {entry.error_status}: "{entry.error_text}"' if entry.error_text else "no error text is recorded"
     if entry.error_text and entry.error_status is None:
         error = f'"{entry.error_text}"'
@@ -119,7 +119,7 @@ def _field(label: str, text: str, *, wrap: bool = True) -> Iterator[str]:
     yield f"{line}\n"
 
 
-def rule_values(entry: RulebookEntry) -> dict[str, Any]:
+def rule_fields(entry: RulebookEntry) -> dict[str, Any]:
     """A rule as plain JSON values: its fields, and the APIs for which `segue check` checks it or the reason why not."""
     import msgspec
 

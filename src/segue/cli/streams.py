@@ -25,7 +25,7 @@ __all__ = [
     "WriteError",
     "check_writable",
     "discard_stdout",
-    "format_for",
+    "format_line_for",
     "format_os_error",
     "has_working_folder",
     "is_terminal",
@@ -145,10 +145,10 @@ def discard_stdout() -> None:
 def print_message(message: str) -> None:
     """Print one line to stderr."""
     with contextlib.suppress(OSError):
-        click.echo(f"segue: {format_for(message, sys.stderr)}", err=True)
+        click.echo(f"segue: {format_line_for(message, sys.stderr)}", err=True)
 
 
-def format_for(text: str, stream: TextIO | None) -> str:
+def format_line_for(text: str, stream: TextIO | None) -> str:
     """Put a text on one line; for a terminal it is sanitized too."""
     if not is_terminal(stream):
         return one_line(text)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from segue.errors import InputError
-from segue.store.base import Record
+from segue.store.base import StoredEvent
 from segue.store.events import CallCancelled, CallCompleted, MessageAdded, Rewound, Sent
 
 __all__ = ["TurnSpan", "find_turns", "select_turn"]
@@ -25,7 +25,7 @@ class TurnSpan(Struct):
     end: int
 
 
-def find_turns(records: Sequence[Record]) -> list[TurnSpan]:
+def find_turns(records: Sequence[StoredEvent]) -> list[TurnSpan]:
     """All turns, in the order in which they were written."""
     turns: list[TurnSpan] = []
     keys: set[str] = set()
@@ -58,7 +58,7 @@ def _end_last_turn(turns: Sequence[TurnSpan], index: int) -> None:
         turns[-1].end = min(turns[-1].end, index)
 
 
-def select_turn(records: Sequence[Record], turn: str | None) -> tuple[str, int, int]:
+def select_turn(records: Sequence[StoredEvent], turn: str | None) -> tuple[str, int, int]:
     """A description of the turn, the index after its last event, and the total number of turns."""
     turns = find_turns(records)
     if turn is None:

@@ -100,6 +100,6 @@ def not_checkable(api: str, profile: str | None = None) -> Mapping[str, str]:
 
 def _find_rule_set(api: str, profile: str | None = None) -> AnyRuleSet:
     if api not in _RULE_SETS:
-        raise InputError(f"unknown API {quote(api)}; known APIs: {format_list(apis())}", path="api")
+        raise InputError(f"unknown API {quote(api)}; expected one of {format_list(apis())}", path="api")
     validate_profile(profile, api, profiles.RULE_SETS)
     return _RULE_SETS[api] if profile is None else profiles.RULE_SETS[profile]

@@ -18,7 +18,7 @@ from segue.conformance.rule import ModelFilter, Problem, RuleSet, RuleTable, Sev
 from segue.conformance.values import has_text, is_list, is_object, quote, type_name
 from segue.models import Model
 
-__all__ = ["NOT_CHECKABLE", "RULE_SET", "SHARED"]
+__all__ = ["NOT_CHECKABLE", "RULE_SET", "SHARED_CHECKS"]
 
 NOT_CHECKABLE: Mapping[str, str] = {
     "DS-03": "about the Anthropic-compatible endpoint, whose bodies are of another API",
@@ -27,7 +27,7 @@ NOT_CHECKABLE: Mapping[str, str] = {
 
 # Check → severity on DeepSeek. Not shared: 01 (ids of any length), 03/04/15 (DS-05, DS-06), 08 (DS-10), 16, 17 and
 # 22 (OpenAI's own limits and keys; `reasoning_content` and `prefix` are native keys here).
-SHARED: Mapping[str, Severity] = {
+SHARED_CHECKS: Mapping[str, Severity] = {
     "one_result_per_call": "risk",  # OAI-CHAT-05
     "ids_unique_in_turn": "risk",  # OAI-CHAT-06
     "calls_not_empty": "reject",  # OAI-CHAT-07
@@ -237,5 +237,5 @@ def functions_only(request: ChatRequest) -> Iterator[Problem]:
 
 
 RULE_SET: RuleSet[ChatRequest] = RuleSet(
-    "deepseek", parse_request, (*_table, *openai_chat.adopt_rules(SHARED)), NOT_CHECKABLE
+    "deepseek", parse_request, (*_table, *openai_chat.adopt_rules(SHARED_CHECKS)), NOT_CHECKABLE
 )

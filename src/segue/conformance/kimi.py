@@ -1,7 +1,7 @@
 """The rules of Moonshot Kimi (KIM-*), and the Chat Completions rules that apply there too.
 
-Every KIM number is either a check here or a row of `NOT_CHECKABLE`. `SHARED` lists the OAI-CHAT rules that apply; where
-a KIM rule covers the same subject, only the KIM rule is checked.
+Every KIM number is either a check here or a row of `NOT_CHECKABLE`. `SHARED_CHECKS` lists the OAI-CHAT rules that
+apply; where a KIM rule covers the same subject, only the KIM rule is checked.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from segue.conformance.rule import ModelFilter, Problem, RuleSet, RuleTable, Sev
 from segue.conformance.values import has_text, is_list, is_object, quote, text_or_empty, type_name
 from segue.models import Model
 
-__all__ = ["NOT_CHECKABLE", "RULE_SET", "SHARED"]
+__all__ = ["NOT_CHECKABLE", "RULE_SET", "SHARED_CHECKS"]
 
 NOT_CHECKABLE: Mapping[str, str] = {
     "KIM-07": "about reply streams and the ids in them; a request may repeat an id in a later turn",
@@ -23,7 +23,7 @@ NOT_CHECKABLE: Mapping[str, str] = {
 
 # Check → severity on Kimi. Not shared: 01 (native ids may be longer), 03/04/15 (KIM-02, KIM-03), 16, 17, 21 and
 # 22 (OpenAI's own limits and keys; `reasoning_content` is a native key here).
-SHARED: Mapping[str, Severity] = {
+SHARED_CHECKS: Mapping[str, Severity] = {
     "one_result_per_call": "reject",  # OAI-CHAT-05
     "ids_unique_in_turn": "reject",  # OAI-CHAT-06
     "calls_not_empty": "reject",  # OAI-CHAT-07
@@ -219,5 +219,5 @@ def _is_unresolvable(turn: Turn, position: int, result: Result) -> bool:
 
 
 RULE_SET: RuleSet[ChatRequest] = RuleSet(
-    "kimi", parse_request, (*_table, *openai_chat.adopt_rules(SHARED)), NOT_CHECKABLE
+    "kimi", parse_request, (*_table, *openai_chat.adopt_rules(SHARED_CHECKS)), NOT_CHECKABLE
 )

@@ -13,7 +13,7 @@ from segue.conformance.chat_request import ChatRequest, find_non_functions, pars
 from segue.conformance.rule import Problem, RuleSet, RuleTable, Severity
 from segue.conformance.values import json_type_name, quote, type_name
 
-__all__ = ["NOT_CHECKABLE", "RULE_SET", "SHARED"]
+__all__ = ["NOT_CHECKABLE", "RULE_SET", "SHARED_CHECKS"]
 
 NOT_CHECKABLE: Mapping[str, str] = {
     "QWEN-05": "about reply streams; a request body holds no deltas",
@@ -21,7 +21,7 @@ NOT_CHECKABLE: Mapping[str, str] = {
 
 # Check → severity on DashScope. Not shared: 01 (no known limit), 03/04/15 (QWEN-01, QWEN-02), 10 (QWEN-03), 16, 17
 # and 22 (OpenAI's own limits and keys; `reasoning_content` and `partial` are native keys here).
-SHARED: Mapping[str, Severity] = {
+SHARED_CHECKS: Mapping[str, Severity] = {
     "one_result_per_call": "risk",  # OAI-CHAT-05
     "ids_unique_in_turn": "risk",  # OAI-CHAT-06
     "calls_not_empty": "risk",  # OAI-CHAT-07
@@ -93,5 +93,5 @@ def functions_only(request: ChatRequest) -> Iterator[Problem]:
 
 
 RULE_SET: RuleSet[ChatRequest] = RuleSet(
-    "qwen", parse_request, (*_table, *openai_chat.adopt_rules(SHARED)), NOT_CHECKABLE
+    "qwen", parse_request, (*_table, *openai_chat.adopt_rules(SHARED_CHECKS)), NOT_CHECKABLE
 )

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 
 import msgspec
 
-from segue.emulator.faults import Fault, id_remover, map_payloads, repeat_end
+from segue.emulator.faults import Fault, make_id_remover, map_payloads, repeat_end
 from segue.emulator.http_messages import HttpResponse
 from segue.emulator.providers.provider import Provider, RequestContext, StreamFraming
 from segue.emulator.reply import ReplyBuilder, StreamStep
@@ -24,7 +24,7 @@ __all__ = ["render_reply_body", "stream_response", "whole_response"]
 
 def _raw_id_context(provider: Provider, context: RequestContext, builder: ReplyBuilder) -> RenderContext:
     """Returns a render context that keeps the ids of the script, valid or not."""
-    own = provider.wire.ids(parse_model(context.model))
+    own = provider.wire.id_scheme(parse_model(context.model))
     ids = IdMap(IdScheme(own.name, r"(?s).*", own.make), provider=provider.wire.provider, allow_duplicates=True)
     for call in builder.calls:
         ids.assign(call, call.name)
@@ -44,7 +44,7 @@ def whole_response(
 ) -> HttpResponse:
     """Returns the whole reply, or half of it: as a complete body, or with the content-length of the whole."""
     if "missing-ids" in faults:
-        body = id_remover(_call_ids(builder))(body)
+        body = make_id_remover(_call_ids(builder))(body)
     data = msgspec.json.encode(body)
     response = HttpResponse(200, data, "text/plain" if "wrong-type" in faults else "application/json")
     half, rest = data[: len(data) // 2], data[len(data) // 2 :]
@@ -110,7 +110,7 @@ def _encode_steps(
     context = builder.context
     render_context = _raw_id_context(provider, context, builder)
     renderer = provider.wire.stream_renderer(render_context, context.model, context.request)
-    change_payload = id_remover(_call_ids(builder)) if "missing-ids" in faults else None
+    change_payload = make_id_remover(_call_ids(builder)) if "missing-ids" in faults else None
     steps = list(builder.stream_steps())
     for index, step in enumerate(steps):
         if isinstance(step, WaitStep):

@@ -16,7 +16,16 @@ from segue.emulator.steps import CallStep, EndStep, ReplySteps
 from segue.errors import InputError, require_string
 from segue.wire.framing import EXCEPTION_PREFIX, FrameDecoder, encode_aws_message, encode_sse
 
-__all__ = ["FAULTS", "Fault", "FaultPlan", "cut_arguments", "id_remover", "map_payloads", "repeat_end", "repeat_ids"]
+__all__ = [
+    "FAULTS",
+    "Fault",
+    "FaultPlan",
+    "cut_arguments",
+    "make_id_remover",
+    "map_payloads",
+    "repeat_end",
+    "repeat_ids",
+]
 
 Fault = Literal[
     "rate-limit",
@@ -98,28 +107,28 @@ def _parse_rate(rate_text: str, text: str) -> float:
     return rate
 
 
-def cut_arguments(turn: ReplySteps) -> ReplySteps:
+def cut_arguments(steps: ReplySteps) -> ReplySteps:
     """Returns the steps with the arguments of the last call cut off."""
-    call_indexes = [index for index, step in enumerate(turn) if isinstance(step, CallStep)]
+    call_indexes = [index for index, step in enumerate(steps) if isinstance(step, CallStep)]
     if not call_indexes:
-        return turn
-    call = cast("CallStep", turn[call_indexes[-1]])
+        return steps
+    call = cast("CallStep", steps[call_indexes[-1]])
     text = call.text if call.text is not None else msgspec.json.encode(call.arguments or {}).decode()
     cut = CallStep(call.name, text=text[: len(text) * 2 // 3], id=call.id)
-    return (*turn[: call_indexes[-1]], cut, EndStep("length"))
+    return (*steps[: call_indexes[-1]], cut, EndStep("length"))
 
 
-def repeat_ids(turn: ReplySteps, make_id: Callable[[str], str | None]) -> ReplySteps:
+def repeat_ids(steps: ReplySteps, make_id: Callable[[str], str | None]) -> ReplySteps:
     """Returns the steps with one id for all calls of a tool, the same in every reply."""
     return tuple(
-        msgspec.structs.replace(step, id=make_id(step.name)) if isinstance(step, CallStep) else step for step in turn
+        msgspec.structs.replace(step, id=make_id(step.name)) if isinstance(step, CallStep) else step for step in steps
     )
 
 
 # ---------------------------------------------------------------------------------------------------- finished payloads
 
 
-def id_remover(ids: frozenset[str]) -> Callable[[Any], Any]:
+def make_id_remover(ids: frozenset[str]) -> Callable[[Any], Any]:
     """Returns a function that removes these ids from a payload."""
 
     def is_id(value: Any) -> bool:

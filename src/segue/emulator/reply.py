@@ -48,7 +48,7 @@ class ReplyBuilder:
         self,
         provider: Provider,
         context: RequestContext,
-        turn: ReplySteps,
+        steps: ReplySteps,
         *,
         number: int,
         prompt_tokens: int,
@@ -56,11 +56,11 @@ class ReplyBuilder:
         object_arguments: bool,
     ) -> None:
         thinks = provider.has_reasoning(context)
-        if thinks and provider.always_reasons and not any(isinstance(step, ThinkStep) for step in turn):
-            turn = (ThinkStep(_DEFAULT_THOUGHT), *turn)
-        self.thoughts = [step.text for step in turn if isinstance(step, ThinkStep)] if thinks else []
+        if thinks and provider.always_reasons and not any(isinstance(step, ThinkStep) for step in steps):
+            steps = (ThinkStep(_DEFAULT_THOUGHT), *steps)
+        self.thoughts = [step.text for step in steps if isinstance(step, ThinkStep)] if thinks else []
         self.context = replace(context, thought_count=len(self.thoughts))
-        self.turn = turn
+        self.steps = steps
         self._provider = provider
         self._prompt_tokens = prompt_tokens
         self._cached_tokens = cached_tokens
@@ -68,7 +68,7 @@ class ReplyBuilder:
         self._counts = {"calls": 0, "thoughts": 0}
         self._parts: list[tuple[Step, int]] = []
         blocks: list[Block] = []
-        for step in turn:
+        for step in steps:
             step_blocks = list(self._make_blocks(step))
             self._parts.append((step, len(step_blocks)))
             blocks += step_blocks
@@ -102,7 +102,7 @@ class ReplyBuilder:
     def stream_steps(self) -> Iterator[StreamStep]:
         """Yields the stream events and steps of the reply, up to an error or cut."""
         reply = self.reply
-        yield self._provider.stream_opening(reply)
+        yield self._provider.make_reply_start(reply)
         index = 0
         cut = len(reply.blocks) - 1 if isinstance(self.break_step, CutStep) else None
         for step, count in self._parts:
@@ -118,12 +118,12 @@ class ReplyBuilder:
     def _block_events(self, place: int, *, ends: bool) -> Iterator[Event]:
         for event in _split_deltas(block_events(place, self.reply.blocks[place])):
             if isinstance(event, BlockStart):
-                yield BlockStart(place, self._provider.block_opening(event.block))
+                yield BlockStart(place, self._provider.initial_block(event.block))
             elif ends or not isinstance(event, BlockEnd):
                 yield event
 
     def _find_end(self, blocks: Sequence[Block]) -> EndStep:
-        for step in self.turn:
+        for step in self.steps:
             if isinstance(step, EndStep):
                 return step
         return EndStep("tool_calls" if any(isinstance(block, ToolCall) for block in blocks) else "stop")

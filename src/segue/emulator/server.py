@@ -27,7 +27,7 @@ from segue.emulator.http_messages import HttpRequest, HttpResponse, RecordedRequ
 from segue.emulator.model.script import Script
 from segue.emulator.providers import PROVIDERS
 from segue.errors import InputError, require_string
-from segue.wire.registry import find_row
+from segue.wire.registry import find_wire_or_server
 
 __all__ = ["Emulator", "start"]
 
@@ -267,7 +267,7 @@ def start(
     `keys` are the accepted keys (on Bedrock a bearer token, or `access key:secret`); by default any key is. `faults`
     are those of `FaultPlan`; `slow-start` and `stall` last `patience` seconds. `on_request` is called for each request.
     """
-    row = find_row(api, profile, argument="api")
+    row = find_wire_or_server(api, profile, argument="api")
     if port not in range(_LAST_PORT + 1):
         raise InputError(f"a number from 0 to {_LAST_PORT} was expected, not {port!r}", path="port")
     if not _is_seconds(patience):

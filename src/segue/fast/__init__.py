@@ -12,14 +12,14 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
-from segue.canonical.fast import FastPathUnsupportedError, assign_ids
+from segue.canonical.fast_history import FastPathUnsupportedError, assign_ids
 from segue.canonical.json import encode_json
 from segue.errors import SegueError
 from segue.fast.body_template import build_body_template
 from segue.fast.report import build_report
 from segue.fast.split import split_body
 from segue.pipeline import ConvertJob
-from segue.render.fast import render_events
+from segue.render.fast_passes import render_events
 from segue.render.report import Report
 from segue.wire.base import Wire
 from segue.wire.names import NameMap

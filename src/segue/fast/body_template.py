@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from segue.canonical.fast import FastHistory, FastPathUnsupportedError, FastTurn, assign_ids
+from segue.canonical.fast_history import FastHistory, FastPathUnsupportedError, FastTurn, assign_ids
 from segue.canonical.json import encode_json
-from segue.fast.report import ReportTemplate, build_template
+from segue.fast.report import ReportTemplate, build_report_template
 from segue.fast.sample import Shape, choose_sample, find_shapes, finding_causes, last_user_index
 from segue.fast.split import SplitBody, require_fast_path
 from segue.pipeline import Conversion, ConvertJob, convert_request
-from segue.render.fast import FastRenderOptions, render_events
+from segue.render.fast_passes import FastRenderOptions, render_events
 from segue.render.reasoning_options import PLACEHOLDER_INSERTED
 from segue.render.response_format import has_json_word
 from segue.wire.fast_path import FastPath
@@ -133,7 +133,7 @@ def _verify_sample(
     sample = body.fast_path.parse(items)
     assign_ids(sample, body.source.provider)
     sample.sent_ids = conversion.rendered.ids.copy_empty().assign_fast(sample, body.source.provider)
-    template = build_template(sample, conversion, job.target)
+    template = build_report_template(sample, conversion, job.target)
     fast_path, rendered = require_fast_path(job.target), conversion.rendered
     options = _render_options(history, conversion)
     expected: list[Any] = rendered.body[fast_path.conversation_key]
@@ -171,6 +171,8 @@ def _render_options(history: FastHistory, conversion: Conversion) -> FastRenderO
     return FastRenderOptions(
         constraints,
         conversion.rendered.report.id_scheme,
-        placeholders=any(finding.message == PLACEHOLDER_INSERTED for finding in conversion.rendered.report.findings),
-        tail=constraints.ending != "free" and isinstance(last, FastTurn) and last.start == last.stop,
+        insert_placeholders=any(
+            finding.message == PLACEHOLDER_INSERTED for finding in conversion.rendered.report.findings
+        ),
+        append_user_message=constraints.ending != "free" and isinstance(last, FastTurn) and last.start == last.stop,
     )

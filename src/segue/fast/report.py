@@ -8,15 +8,15 @@ from itertools import groupby
 import msgspec
 from msgspec import Struct
 
-from segue.canonical.fast import FastHistory, FastPathUnsupportedError, FastTurn
+from segue.canonical.fast_history import FastHistory, FastPathUnsupportedError, FastTurn
 from segue.pipeline import Conversion, count_dropped_fields, dropped_finding
-from segue.render.fast import FastRenderOptions, count_fillers, turns_needing_reasoning
+from segue.render.fast_passes import FastRenderOptions, count_fillers, turns_needing_reasoning
 from segue.render.reasoning_options import PLACEHOLDER_INSERTED
 from segue.render.report import Finding, Report
 from segue.render.roles import FILLER_INSERTED
 from segue.wire.base import Wire
 
-__all__ = ["ReportTemplate", "build_report", "build_template"]
+__all__ = ["ReportTemplate", "build_report", "build_report_template"]
 
 # Findings on single events: whether others have them too can't be derived from the sample.
 _UNSUPPORTED_KINDS = frozenset(
@@ -38,7 +38,7 @@ class ReportTemplate(Struct, frozen=True):
     dropped_keys: dict[str, int]
 
 
-def build_template(sample: FastHistory, conversion: Conversion, target: Wire) -> ReportTemplate:
+def build_report_template(sample: FastHistory, conversion: Conversion, target: Wire) -> ReportTemplate:
     """Build the template from the full pipeline's report on the sample; raise if it has unexpected findings."""
     report, constraints = conversion.rendered.report, conversion.transcript.constraints
     pairs = list(zip(sample.ids, sample.sent_ids, strict=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from segue.canonical.fast import FastEvent, FastHistory, FastPathUnsupportedError, FastUserMessage
+from segue.canonical.fast_history import FastEvent, FastHistory, FastPathUnsupportedError, FastUserMessage
 
 __all__ = ["Shape", "choose_sample", "find_shapes", "finding_causes", "last_user_index"]
 

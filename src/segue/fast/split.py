@@ -7,7 +7,7 @@ from typing import Any, cast
 import msgspec
 from msgspec import Raw, Struct
 
-from segue.canonical.fast import FastPathUnsupportedError
+from segue.canonical.fast_history import FastPathUnsupportedError
 from segue.canonical.json import MAX_DEPTH, encode_json, estimate_depth, reject_duplicate_key
 from segue.canonical.type_warmup import warm_type
 from segue.pipeline import ConvertJob

@@ -318,7 +318,7 @@ def insert_captions(draft: Draft) -> Draft:
             return message
         why = f"added text to a message with only a {kinds[0]}: the target requires text"
         draft.report.add("inserted", why, subject=kinds[0])
-        return message.with_blocks((*message.blocks, Text(TEXTS.media_alone.format(kind=kinds[0]))))
+        return message.with_blocks((*message.blocks, Text(TEXTS.media_caption.format(kind=kinds[0]))))
 
     return draft.with_messages(map(add_caption, draft.messages)) if kinds_needing_text else draft
 

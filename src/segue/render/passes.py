@@ -27,7 +27,7 @@ The order matters, because each pass relies on the ones before:
 11. `group_results`, `insert_fillers`, `merge_neighbours`, `insert_captions`, `fix_ends`   Roles, from the inside out:
                          results in messages, the order of roles, neighbours of one role (a merge may add text to media
                          that need it), the first and the last message.
-12. `drop_unbound_reasoning`   Drops reasoning whose prefix has changed, so it needs the final prefix. If any is
+12. `drop_stale_reasoning`   Drops reasoning whose prefix has changed, so it needs the final prefix. If any is
                          dropped, the passes that depend on content run once more.
 13. `adjust_reasoning`   The reasoning options, checked against the final messages.
 14. `insert_reasoning_placeholders`   After the reasoning passes, which would drop a placeholder, and after
@@ -50,14 +50,14 @@ from segue.render.hosted import convert_hosted
 from segue.render.ordering import assign_speakers, order_results
 from segue.render.reasoning import filter_reasoning
 from segue.render.reasoning_options import adjust_reasoning, insert_reasoning_placeholders
-from segue.render.reasoning_prefix import drop_unbound_reasoning
+from segue.render.reasoning_prefix import drop_stale_reasoning
 from segue.render.report import Report
 from segue.render.response_format import apply_response_format
 from segue.render.results import choose_results, complete_calls, convert_orphans
 from segue.render.roles import fix_ends, group_results, insert_fillers, merge_neighbours, place_system_text
 from segue.render.transcript import Transcript
 
-__all__ = ["PASSES", "STUB_TOOL", "declare_tools", "drop_unbound_reasoning_and_regroup", "render"]
+__all__ = ["PASSES", "STUB_TOOL", "declare_tools", "drop_stale_reasoning_and_regroup", "render"]
 
 Pass = Callable[[Draft], Draft]
 
@@ -65,9 +65,9 @@ Pass = Callable[[Draft], Draft]
 STUB_TOOL = Tool("unavailable_tool", "No tool can be called at present.", {"type": "object", "properties": {}})
 
 
-def drop_unbound_reasoning_and_regroup(draft: Draft) -> Draft:
-    """Run `drop_unbound_reasoning`, and the passes that depend on content if it dropped anything."""
-    changed = drop_unbound_reasoning(draft)
+def drop_stale_reasoning_and_regroup(draft: Draft) -> Draft:
+    """Run `drop_stale_reasoning`, and the passes that depend on content if it dropped anything."""
+    changed = drop_stale_reasoning(draft)
     if changed is not draft:
         for step in (drop_empty, group_results, insert_fillers, merge_neighbours, fix_ends):
             changed = step(changed)
@@ -118,7 +118,7 @@ PASSES: tuple[Pass, ...] = (
     merge_neighbours,
     insert_captions,
     fix_ends,
-    drop_unbound_reasoning_and_regroup,
+    drop_stale_reasoning_and_regroup,
     adjust_reasoning,
     insert_reasoning_placeholders,
     declare_tools,

@@ -167,4 +167,4 @@ def replace_reasoning(draft: Draft, block: Block, why: str) -> list[Block]:
 
 
 def _is_placeholder(block: Thinking) -> bool:
-    return block.text == TEXTS.no_reasoning
+    return block.text == TEXTS.reasoning_placeholder

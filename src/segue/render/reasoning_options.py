@@ -34,7 +34,7 @@ def insert_reasoning_placeholders(draft: Draft) -> Draft:
 
     def _with_placeholder(message: Message, at: int, call_id: str | None) -> Message:
         draft.report.add("reasoning", PLACEHOLDER_INSERTED, call_id=call_id)
-        placeholder = Thinking("" if signature else TEXTS.no_reasoning, signature or None, origin=origin)
+        placeholder = Thinking("" if signature else TEXTS.reasoning_placeholder, signature or None, origin=origin)
         return message.with_blocks((*message.blocks[:at], placeholder, *message.blocks[at:]))
 
     text_replies = _text_replies_needing_reasoning(draft)

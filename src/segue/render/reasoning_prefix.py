@@ -29,12 +29,12 @@ from segue.render.draft import Draft, has_reasoning
 from segue.render.reasoning import replace_reasoning
 from segue.render.transcript import Transcript
 
-__all__ = ["digest_transcript", "drop_unbound_reasoning", "prefix_digests", "record_prefixes"]
+__all__ = ["digest_transcript", "drop_stale_reasoning", "prefix_digests", "record_prefixes"]
 
 _PREFIX_CHANGED = "reasoning of {origin} dropped: it is bound to the messages before it, and these have changed"
 
 
-def drop_unbound_reasoning(draft: Draft) -> Draft:
+def drop_stale_reasoning(draft: Draft) -> Draft:
     """Drop reasoning that is bound to its prefix (ANT-28) where anything before it has changed."""
     if draft.constraints.reasoning_binding != "prefix" or not any(has_reasoning(message) for message in draft.messages):
         return draft

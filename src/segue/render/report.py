@@ -85,7 +85,7 @@ class Report:
         """Add a finding. `fault` defaults to the usual one of the kind."""
         self.findings.append(Finding(kind, fault or _DEFAULT_FAULTS.get(kind, "rendering"), message, call_id, subject))
 
-    def of(self, *kinds: FindingKind) -> list[Finding]:
+    def findings_of(self, *kinds: FindingKind) -> list[Finding]:
         """Return the findings of these kinds."""
         return [finding for finding in self.findings if finding.kind in kinds]
 

@@ -250,7 +250,9 @@ def _fix_beginning(draft: Draft) -> Draft:
     if first.speaker == "human" or valid:
         return draft
     draft.report.add("inserted", "added a user message at the beginning: the target requires one")
-    return draft.with_messages((*draft.messages[:head], _text_message("human", TEXTS.head), *draft.messages[head:]))
+    return draft.with_messages(
+        (*draft.messages[:head], _text_message("human", TEXTS.first_user_message), *draft.messages[head:])
+    )
 
 
 def _fix_ending(draft: Draft) -> Draft:
@@ -368,4 +370,4 @@ def _trim_ending(draft: Draft, last: Message) -> Message:
 def _append_tail(draft: Draft) -> Draft:
     has_prefill = bool(draft.request.messages) and _is_cross_api_prefill(draft, draft.request.messages[-1])
     draft.report.add("inserted", _PREFILL_NOT_CONTINUED if has_prefill else _USER_APPENDED)
-    return draft.with_messages((*draft.messages, _text_message("human", TEXTS.tail)))
+    return draft.with_messages((*draft.messages, _text_message("human", TEXTS.last_user_message)))

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from segue.runtime.routing import ByRule, Failover, Fixed, RoundRobin, Route, RoutingRule
     from segue.runtime.scheduler import Limits
     from segue.runtime.session import Session
+    from segue.runtime.tool_types import ApprovalRequest, Context, Denial, ToolError
     from segue.runtime.toolbox import Toolbox
-    from segue.runtime.tooling import ApprovalRequest, Context, Denial, ToolError
     from segue.runtime.tools import standard_tools
 
 __all__ = [

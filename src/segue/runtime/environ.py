@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 
 from segue.redaction import SECRET_PATTERNS
 
-__all__ = ["child_environment", "is_maskable", "secret_names"]
+__all__ = ["child_environment", "is_maskable", "secret_variables"]
 
 _SECRET_NAMES = (
     "*API_KEY*",
@@ -52,7 +52,7 @@ _PRIVATE_KEY = "PRIVATE KEY-----"
 _MIN_SECRET_LENGTH = 8
 
 
-def secret_names(environ: Mapping[str, str], *, keys: Iterable[str] = ()) -> frozenset[str]:
+def secret_variables(environ: Mapping[str, str], *, keys: Iterable[str] = ()) -> frozenset[str]:
     """The names of variables that hold secrets. `keys` are names that always count as secret."""
     always_secret = set(keys)
     names = {name for name, value in environ.items() if name in always_secret or _is_secret(name, value)}
@@ -91,7 +91,7 @@ def child_environment(
 ) -> dict[str, str]:
     """The environment for a shell or an MCP server. `keep` are name patterns of secrets that it may have."""
     variables = os.environ if environ is None else environ
-    secrets = secret_names(variables, keys=keys)
+    secrets = secret_variables(variables, keys=keys)
     return {
         name: value
         for name, value in variables.items()

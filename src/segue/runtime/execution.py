@@ -14,7 +14,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias, cast
 
-from segue.runtime.tooling import Arguments, Context, Tool
+from segue.runtime.tool_types import Arguments, Context, Tool
 
 __all__ = ["Execution", "OnEnd"]
 

@@ -19,7 +19,7 @@ import msgspec
 
 from segue.canonical.blocks import Code, Media, Text
 from segue.errors import InputError
-from segue.runtime.tooling import ApprovalRequest, Arguments, Context, Result, Tool, ToolError
+from segue.runtime.tool_types import ApprovalRequest, Arguments, Context, Result, Tool, ToolError
 
 __all__ = ["FunctionTool", "installed_tools", "tool"]
 

@@ -18,7 +18,7 @@ from segue.runtime.events import CallEnded
 from segue.runtime.execution import Execution
 from segue.runtime.locks import Ticket
 from segue.runtime.outputs import Output, last_line
-from segue.runtime.tooling import Approver, Arguments, Tool
+from segue.runtime.tool_types import Approver, Arguments, Tool
 
 __all__ = ["Batch", "Job", "ToolRegistry", "active_jobs", "summarize_call", "validate_arguments"]
 

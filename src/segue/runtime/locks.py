@@ -2,7 +2,7 @@
 
 Each call has a ticket, which joins the queues of all its paths at once, at their ends, so that there is no deadlock. It
 is granted when it is first in each queue. The ticket of an abandoned call (cancelled or timed out) keeps its place
-until the tool has ended; tickets behind it get a `StuckError` after a timeout.
+until the tool has ended; tickets behind it get a `PathLockedError` after a timeout.
 
 A nested call (made by a running tool) does not wait for its callers, because they wait for it. Its ticket is put before
 all waiting tickets, because these may wait for the same caller.
@@ -15,10 +15,10 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-__all__ = ["PathLocks", "StuckError", "Ticket", "resolve_paths"]
+__all__ = ["PathLockedError", "PathLocks", "Ticket", "resolve_paths"]
 
 
-class StuckError(Exception):
+class PathLockedError(Exception):
     """The path is locked by an abandoned call that has not ended. `holder` is the name of its tool."""
 
     def __init__(self, path: str, holder: str) -> None:
@@ -45,7 +45,7 @@ class Ticket:
         self._waiter: asyncio.Future[None] | None = None
 
     async def wait(self, timeout: float) -> None:
-        """Waits until granted. Behind an abandoned ticket it raises `StuckError` after the timeout, in seconds."""
+        """Waits until granted. Behind an abandoned ticket it raises `PathLockedError` after the timeout, in seconds."""
         while not self.granted:
             stuck = self._locks.find_abandoned(self)
             try:
@@ -54,7 +54,7 @@ class Ticket:
                         self._waiter = asyncio.get_running_loop().create_future()
                         await self._waiter
             except TimeoutError:
-                raise StuckError(*(stuck or (self.paths[0], self.name))) from None
+                raise PathLockedError(*(stuck or (self.paths[0], self.name))) from None
 
     def wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():

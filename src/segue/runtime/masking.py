@@ -20,9 +20,9 @@ import msgspec
 from segue.canonical.blocks import Code, Opaque, Text
 from segue.runtime.environ import child_environment, is_maskable
 from segue.runtime.outputs import format_error
-from segue.runtime.tooling import Result, ToolError
+from segue.runtime.tool_types import Result, ToolError
 
-__all__ = ["SecretMask", "find_hidden_secrets", "hide_process"]
+__all__ = ["SecretMask", "find_hidden_secrets", "protect_process_memory"]
 
 _SET_DUMPABLE = 4
 
@@ -34,7 +34,7 @@ def find_hidden_secrets(environment: Callable[[], Mapping[str, str]] = child_env
 
 
 @cache
-def hide_process() -> None:
+def protect_process_memory() -> None:
     """Prevents other processes of this user from reading this one's environment and memory.
 
     On Linux only; root can still read them.

@@ -22,11 +22,11 @@ from msgspec import Struct
 
 from segue.errors import InputError
 from segue.runtime.environ import child_environment
-from segue.runtime.masking import hide_process
+from segue.runtime.masking import protect_process_memory
 from segue.runtime.mcp_process import LEADER_SCRIPT, StderrReader, cancel_and_wait, find_command
 from segue.runtime.mcp_results import convert_result
+from segue.runtime.tool_types import ApprovalRequest, Arguments, Context, Result, Tool, ToolError
 from segue.runtime.toolbox import find_schema_error
-from segue.runtime.tooling import ApprovalRequest, Arguments, Context, Result, Tool, ToolError
 
 if TYPE_CHECKING:
     import mcp
@@ -293,7 +293,7 @@ class _ServerConnection:
         for text in assignments:
             name, _, value = text.partition("=")
             environment[name] = _substitute_variables(value, self._environ, f"mcp.{self.name}.env")
-        hide_process()
+        protect_process_memory()
         folder = self._folder / (server.folder or ".")
         command = find_command(server.command or "", folder, environment)
         stderr = StderrReader(self._stderr_lines)
@@ -362,7 +362,7 @@ class _ServerConnection:
             run,
             blocking=False,
             timeout=(self._server.timeout or _CALL_TIMEOUT) + self._server.start + 10,
-            timing="inside" if self._server.timeout is None else "own",
+            timeout_mode="inside" if self._server.timeout is None else "own",
             approval_request=approval_request,
             summarize=lambda arguments: ", ".join(str(value) for value in arguments.values())[:120],
         )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from segue.canonical.blocks import Block, Media, Text
-from segue.runtime.tooling import Result
+from segue.runtime.tool_types import Result
 
 if TYPE_CHECKING:
     import mcp_types

@@ -19,7 +19,7 @@ from segue.canonical.compress.placeholders import CUT_NOTE
 from segue.canonical.json import encode_json_text, to_plain_json
 from segue.coerce import is_blocks, is_content_parts
 from segue.errors import InputError
-from segue.runtime.tooling import Result, ToolError
+from segue.runtime.tool_types import Result, ToolError
 
 __all__ = ["Output", "format_error", "last_line", "make_output", "sanitize_text", "split_budget", "truncate"]
 
@@ -48,13 +48,13 @@ def split_budget(budget: int, running: int, error_texts: Iterable[str] = ()) -> 
     return max(0, budget - sum(map(len, error_texts))) // max(1, running)
 
 
-def truncate(text: str, allowance: int) -> tuple[str, int]:
+def truncate(text: str, limit: int) -> tuple[str, int]:
     """Shortens a text to its head and tail with a note between them; also returns how much was omitted."""
-    if len(text) <= allowance:
+    if len(text) <= limit:
         return text, 0
-    room = allowance - len(CUT_NOTE.format(count=len(text)))
+    room = limit - len(CUT_NOTE.format(count=len(text)))
     if room <= 0:
-        return text[: max(0, allowance)], len(text) - max(0, allowance)
+        return text[: max(0, limit)], len(text) - max(0, limit)
     head = room * 2 // 3
     omitted = len(text) - room
     return text[:head] + CUT_NOTE.format(count=omitted) + text[len(text) - (room - head) :], omitted
@@ -80,21 +80,21 @@ def format_error(error: BaseException) -> str:
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
-def make_output(value: object, allowance: int) -> Output:
+def make_output(value: object, limit: int) -> Output:
     """Converts any return value of a tool to an `Output` within the given number of characters."""
     error = isinstance(value, Result) and value.error
     content = value.content if isinstance(value, Result) else value
     if content is None:
         content = ""
     if isinstance(content, str | bytes | bytearray):
-        text, omitted = truncate(_decode(content), allowance)
+        text, omitted = truncate(_decode(content), limit)
         return Output(text, text, error, omitted)
     if is_blocks(content):
         blocks = cast("Sequence[Block]", content) if isinstance(content, list | tuple) else (cast("Block", content),)
-        return _blocks_output(blocks, allowance, error=error)
+        return _blocks_output(blocks, limit, error=error)
     json_value = _to_json_value(content, 0, ())
     text = json_value if isinstance(json_value, str) else encode_json_text(json_value)
-    shorter, omitted = truncate(text, allowance)
+    shorter, omitted = truncate(text, limit)
     # A list that looks like content parts would be parsed as such.
     if omitted or not isinstance(json_value, dict | list) or is_content_parts(cast("object", json_value)):
         return Output(shorter, shorter, error, omitted)

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 import jsonschema_rs
 
-from segue.runtime.tooling import ToolError
+from segue.runtime.tool_types import ToolError
 
 __all__ = ["Pattern", "glob_to_regex", "path_pattern", "rule_pattern"]
 

@@ -34,7 +34,7 @@ from msgspec import Struct
 
 from segue.errors import InputError
 from segue.runtime.patterns import rule_pattern
-from segue.runtime.tooling import ApprovalRequest, Approver, Denial, ToolError
+from segue.runtime.tool_types import ApprovalRequest, Approver, Denial, ToolError
 
 __all__ = ["Grants", "PermissionRule", "Permissions", "parse_rule"]
 

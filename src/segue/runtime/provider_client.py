@@ -26,7 +26,7 @@ from segue.runtime.providers import Endpoint
 from segue.wire.base import ApiError
 from segue.wire.events import Failed, ReplyStart, UsageUpdate
 from segue.wire.registry import WIRES
-from segue.wire.stream_parser import TURN_KEY, StreamParser
+from segue.wire.stream_parser import DEFAULT_TURN_KEY, StreamParser
 
 __all__ = ["ProbeResult", "ProviderClient", "RetryPolicy", "Stream", "Timeouts"]
 
@@ -280,7 +280,7 @@ async def _read_body(response: HttpResponse, limit: int = _MAX_ERROR_BODY) -> by
 
 async def _read_first_token(endpoint: Endpoint, response: HttpResponse) -> list[bytes]:
     """Reads until the first content event, and returns the bytes read. An error event before it is raised."""
-    parser = WIRES[endpoint.api].open_stream(TURN_KEY)
+    parser = WIRES[endpoint.api].open_stream(DEFAULT_TURN_KEY)
     buffered: list[bytes] = []
     size = 0
     while size < _MAX_PEEK:

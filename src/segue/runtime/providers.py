@@ -21,7 +21,7 @@ from segue.runtime import aws
 from segue.runtime.secret import Secret
 from segue.specs.providers import load_providers
 from segue.wire.detect_model import detect
-from segue.wire.registry import SERVERS, find_row
+from segue.wire.registry import SERVERS, find_wire_or_server
 
 __all__ = ["Endpoint", "Model", "Provider", "Secret", "catalogue", "first_available", "is_local", "resolve"]
 
@@ -149,16 +149,16 @@ def _validate_settings(name: str, settings: object) -> dict[str, Any]:
     for key, value in row.items():
         if key not in _SETTINGS:
             near = difflib.get_close_matches(key, _SETTINGS, 1)
-            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(sorted(_SETTINGS))}"
+            hint = f"did you mean {near[0]}?" if near else f"expected one of {', '.join(sorted(_SETTINGS))}"
             raise InputError(f"unknown setting; {hint}", path=f"{where}.{key}")
         if key not in ("models", "headers", "key_variable"):
             require_string(value, f"{where}.{key}")
     if "api" in row:
-        api_row = find_row(row["api"], argument=f"{where}.api")
+        api_row = find_wire_or_server(row["api"], argument=f"{where}.api")
         row = {**({"profile": api_row.profile} if api_row.profile else {}), **row, "api": api_row.name}
     if (profile := row.get("profile")) is not None and profile not in SERVERS:
         raise InputError(
-            f"{profile!r} is not a known profile; known are {', '.join(sorted(SERVERS))}", path=f"{where}.profile"
+            f"{profile!r} is not a known profile; expected one of {', '.join(sorted(SERVERS))}", path=f"{where}.profile"
         )
     return row
 
@@ -263,7 +263,7 @@ def _split_name(name: str, providers: Mapping[str, Provider]) -> tuple[Provider,
     if slash and not name.startswith(_ARN):
         names = [alias for row in providers.values() for alias in (row.name, *row.aliases)]
         near = difflib.get_close_matches(first.lower(), names, 3, _MIN_SIMILARITY)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(providers)}"
+        hint = f"did you mean {' or '.join(near)}?" if near else f"expected one of {', '.join(providers)}"
         raise InputError(f"{first!r} is not a known provider; {hint}", path="model")
     detected = detect(name)
     owner = _find_owner(detected.target)
@@ -272,7 +272,7 @@ def _split_name(name: str, providers: Mapping[str, Provider]) -> tuple[Provider,
         owner = _find_owner("openai-responses") if detected.model.family == "gpt" else None
     if owner is None:
         raise InputError(
-            f"can't determine the provider of {name!r}: write PROVIDER/{name}; known are {', '.join(providers)}",
+            f"can't determine the provider of {name!r}: write PROVIDER/{name}; expected one of {', '.join(providers)}",
             path="model",
         )
     return providers[owner], name

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from segue.runtime.tooling import ApprovalRequest, Context, ToolError
+from segue.runtime.tool_types import ApprovalRequest, Context, ToolError
 
 __all__ = [
     "ResolvedPath",

@@ -46,9 +46,9 @@ from segue.runtime.events import (
 )
 from segue.runtime.execution import Execution
 from segue.runtime.jobs import Batch, Job, ToolRegistry, active_jobs, summarize_call, validate_arguments
-from segue.runtime.locks import PathLocks, StuckError, resolve_paths
+from segue.runtime.locks import PathLockedError, PathLocks, resolve_paths
 from segue.runtime.outputs import Output, format_error, last_line, make_output, split_budget, truncate
-from segue.runtime.tooling import ApprovalDecision, ApprovalRequest, Approver, Context, Tool
+from segue.runtime.tool_types import ApprovalDecision, ApprovalRequest, Approver, Context, Tool
 
 __all__ = ["DEFAULT_LIMITS", "Limits", "Scheduler"]
 
@@ -267,9 +267,9 @@ class Scheduler:
 
     def _timeout_for(self, tool: Tool) -> float:
         timeout, limit = tool.timeout, self._limits.timeout
-        if limit is None or tool.timing == "own":
+        if limit is None or tool.timeout_mode == "own":
             return _DEFAULT_TIMEOUT if timeout is None else timeout
-        if tool.timing == "inside":
+        if tool.timeout_mode == "inside":
             # The tool ends itself at the limit, and returns its output so far.
             return limit + _EXTRA_TIME
         return limit if timeout is None else min(timeout, limit)
@@ -294,7 +294,7 @@ class Scheduler:
             # Only event-loop shutdown reaches this without an outcome.
             self._finish(job, "cancelled", _CANCELLED)
             raise
-        except StuckError as stuck:
+        except PathLockedError as stuck:
             text = f"{stuck}; nothing was written, try again later or write elsewhere"
             self._finish(job, "error", make_output(text, job.output_limit))
         except Exception as error:  # noqa: BLE001 - third-party code

@@ -43,8 +43,8 @@ from segue.runtime.providers import Endpoint
 from segue.runtime.routing import Fixed, Route, RouteContext
 from segue.runtime.scheduler import Limits, Scheduler
 from segue.runtime.subagents import ModelResolver, Subagents
+from segue.runtime.tool_types import Approver
 from segue.runtime.toolbox import Toolbox
-from segue.runtime.tooling import Approver
 from segue.runtime.tools.task import task as task_tool
 from segue.wire import events as wire_events
 

@@ -13,8 +13,8 @@ from segue._conversation import Conversation
 from segue.errors import InputError
 from segue.runtime.providers import Endpoint
 from segue.runtime.routing import Fixed, Route
-from segue.runtime.tooling import ApprovalRequest, Context, Result, ToolError
-from segue.runtime.tools.task import TaskOrder
+from segue.runtime.tool_types import ApprovalRequest, Context, Result, ToolError
+from segue.runtime.tools.task import SubagentTask
 
 if TYPE_CHECKING:
     from segue.runtime.session import Session
@@ -53,7 +53,7 @@ class Subagents:
         except InputError as error:
             raise ToolError(str(error)) from None
 
-    def _choose_route(self, task: TaskOrder, context: Context) -> Route:
+    def _choose_route(self, task: SubagentTask, context: Context) -> Route:
         if not task.model:
             return self._parent.route.for_subagent()
         request = self.approval_request(task.model)
@@ -61,7 +61,7 @@ class Subagents:
             raise ToolError(f"{request.title} needs leave, and none was given")
         return Fixed(self._find_endpoint(task.model), "named for the task")
 
-    async def spawn(self, task: TaskOrder, context: Context) -> Result:
+    async def spawn(self, task: SubagentTask, context: Context) -> Result:
         """Runs a subagent and returns its answer."""
         from segue.runtime.session import Session
 

@@ -16,7 +16,7 @@ from segue.canonical.request import Tool as Declaration
 from segue.errors import InputError
 from segue.runtime.masking import SecretMask, find_hidden_secrets
 from segue.runtime.permissions import Grants, Permissions
-from segue.runtime.tooling import ApprovalRequest, Approver, Arguments, Context, Tool, ToolError
+from segue.runtime.tool_types import ApprovalRequest, Approver, Arguments, Context, Tool, ToolError
 from segue.runtime.tools import standard_names
 
 __all__ = ["ToolSource", "Toolbox", "find_schema_error"]

@@ -20,7 +20,7 @@ from msgspec import Struct
 from segue.store.events import Event
 from segue.store.search_text import Snippet
 
-__all__ = ["ConversationStore", "Hit", "Lease", "Record", "Summary", "format_time", "parse_time"]
+__all__ = ["ConversationStore", "ConversationSummary", "Lease", "SearchHit", "StoredEvent", "format_time", "parse_time"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -43,7 +43,7 @@ def parse_time(text: object) -> int | None:
     return max(0, since // timedelta(microseconds=1))
 
 
-class Record(Struct, frozen=True):
+class StoredEvent(Struct, frozen=True):
     """A stored event: its number in the conversation (`seq`), its time (`at`) and the event itself."""
 
     seq: int
@@ -51,7 +51,7 @@ class Record(Struct, frozen=True):
     event: Event
 
 
-class Summary(Struct, frozen=True):
+class ConversationSummary(Struct, frozen=True):
     """A row in the list of conversations. `messages` counts all messages ever written, rewound ones included.
 
     `opening` is the start of the first user message, shown where there is no title; `model` is the last model that a
@@ -68,7 +68,7 @@ class Summary(Struct, frozen=True):
     opening: str | None = None
 
 
-class Hit(Struct, frozen=True):
+class SearchHit(Struct, frozen=True):
     """A search result: an event, with the `snippet` of its text around the match."""
 
     conversation: str
@@ -116,22 +116,22 @@ class ConversationStore(ABC):
         """
 
     @abstractmethod
-    def events(self, conversation: str, after: int = 0, until: int | None = None) -> Iterator[Record]:
+    def events(self, conversation: str, after: int = 0, until: int | None = None) -> Iterator[StoredEvent]:
         """Yields the events after number `after` up to and including `until`, read in pages.
 
         Events appended after this call are not included.
         """
 
     @abstractmethod
-    def tail(self, conversation: str, count: int) -> Sequence[Record]:
+    def tail(self, conversation: str, count: int) -> Sequence[StoredEvent]:
         """The last `count` events, oldest first, without reading the earlier ones."""
 
     @abstractmethod
-    def get(self, conversation: str) -> Summary:
+    def get(self, conversation: str) -> ConversationSummary:
         """The summary of one conversation."""
 
     @abstractmethod
-    def list(self, limit: int = 50, before: Summary | None = None) -> Sequence[Summary]:
+    def list(self, limit: int = 50, before: ConversationSummary | None = None) -> Sequence[ConversationSummary]:
         """A page of conversations, last updated first. `before` is the last summary of the previous page."""
 
     @abstractmethod
@@ -139,7 +139,7 @@ class ConversationStore(ABC):
         """The id of the one conversation that has this id or id prefix; `InputError` if none or several match."""
 
     @abstractmethod
-    def search(self, query: str, limit: int = 20) -> Sequence[Hit]:
+    def search(self, query: str, limit: int = 20) -> Sequence[SearchHit]:
         """Events that contain all words of the query, as whole words or prefixes; newest first.
 
         Titles, messages, tool calls and results are searched; system text and reasoning are not.

@@ -18,7 +18,7 @@ from segue.canonical.blocks import Block, Message, ToolCall, responses_of
 from segue.canonical.compress import CompressionResult
 from segue.canonical.request import Reply, Request
 from segue.errors import InputError, LeaseError, RemoteProtocolError, StoreError
-from segue.store.base import ConversationStore, Record
+from segue.store.base import ConversationStore, StoredEvent
 from segue.store.events import (
     CallCancelled,
     CallCompleted,
@@ -173,8 +173,8 @@ class StoredConversation:
     def cancel(self, call: ToolCall | str) -> None:
         self._record(lambda chat: chat.cancel(call), ends=call)
 
-    def interrupt(self, call: ToolCall | str, why: str) -> None:
-        self._record(lambda chat: chat.interrupt(call, why), ends=call)
+    def interrupt(self, call: ToolCall | str, reason: str) -> None:
+        self._record(lambda chat: chat.interrupt(call, reason), ends=call)
 
     def add_blocks(self, *blocks: Block, **more: Any) -> tuple[Message, ...]:
         return self._record(lambda chat: chat.add_blocks(*blocks, **more))
@@ -296,8 +296,8 @@ class StoredConversation:
         copy = StoredConversation(self._store, self._store.fork(self.id, seq), ttl=self._ttl)
         undone = [
             CompressionUndone(number)
-            for number in replayed.undone
-            if number <= seq and number not in copy._state.undone
+            for number in replayed.undone_compressions
+            if number <= seq and number not in copy._state.undone_compressions
         ]
         ledger = replayed.chat.state.history.ledger
         # Calls that are broken or hosted are not pending, but they can have results.
@@ -478,13 +478,13 @@ def _conversation_events(chat: Conversation) -> list[Event]:
     events: list[Event] = [SettingsChanged.from_request(chat.state.request), *map(_message_event, history.messages)]
     if any(entry.sent for entry in history.ledger.values()):
         events.append(Sent(""))
-    replayed = replay_events(Record(seq, 0, event) for seq, event in enumerate(events, 1)).chat.state.history
+    replayed = replay_events(StoredEvent(seq, 0, event) for seq, event in enumerate(events, 1)).chat.state.history
     # If calls are no longer in any message, the whole ledger is stored, to keep its order.
     has_lost_calls = len(replayed.ledger) < len(history.ledger)
     missing = tuple(
         entry for call_id, entry in history.ledger.items() if has_lost_calls or replayed.ledger.get(call_id) != entry
     )
-    tokens = msgspec.to_builtins(chat.state.estimate) if chat.state.estimate.learned else None
+    tokens = msgspec.to_builtins(chat.state.token_estimator) if chat.state.token_estimator.learned else None
     if missing or tokens is not None or replayed.turns != history.turns:
         events.append(Restored(history.turns, missing, tokens))
     return events

@@ -14,7 +14,7 @@ from msgspec import Struct
 from segue.canonical.codec import VERSION
 from segue.canonical.json import encode_json
 from segue.errors import InputError, StoreError
-from segue.store.base import ConversationStore, Record, Summary, format_time, parse_time
+from segue.store.base import ConversationStore, ConversationSummary, StoredEvent, format_time, parse_time
 from segue.store.events import Event, Renamed, decode_event, dump_event
 from segue.store.replay import replay_events
 
@@ -23,7 +23,7 @@ __all__ = ["KIND", "DecodedExport", "dump_events", "fill_times", "load_events", 
 KIND = "events"
 
 
-def dump_events(summary: Summary, records: Iterable[Record]) -> bytes:
+def dump_events(summary: ConversationSummary, records: Iterable[StoredEvent]) -> bytes:
     """Encodes a conversation's summary and events as JSON."""
     head = {"segue": VERSION, "kind": KIND, "id": summary.id, "title": summary.title}
     times = {"created": format_time(summary.created, exact=True), "updated": format_time(summary.updated, exact=True)}
@@ -31,7 +31,7 @@ def dump_events(summary: Summary, records: Iterable[Record]) -> bytes:
     return encode_json({**head, **times})[:-1] + b',"events":[\n' + events + b"\n]}\n"
 
 
-def _dump_record(record: Record) -> bytes:
+def _dump_record(record: StoredEvent) -> bytes:
     return encode_json({"at": format_time(record.at, exact=True)})[:-1] + b"," + dump_event(record.event)[1:]
 
 
@@ -39,7 +39,7 @@ class DecodedExport(Struct, frozen=True):
     """A decoded export: its events, their times (None where not given), and the creation time."""
 
     events: list[Event]
-    at: list[int | None]
+    times: list[int | None]
     created: int | None = None
 
 
@@ -66,7 +66,7 @@ def load_events(envelope: dict[str, Any]) -> DecodedExport:
         except InputError as error:
             raise error.with_prefix(f"events[{number}]") from None
     try:
-        replay_events(Record(seq, 0, event) for seq, event in enumerate(events, 1))
+        replay_events(StoredEvent(seq, 0, event) for seq, event in enumerate(events, 1))
     except (InputError, StoreError) as error:
         raise InputError(str(error), path="events") from None
     created = parse_time(envelope.get("created"))

@@ -41,7 +41,7 @@ class _Connection:
         self._cursor.execute(translate_sql(sql, self._schema), values)
         return self._cursor.fetchall() if self._cursor.description else []
 
-    def many(self, sql: str, rows: Sequence[Row]) -> None:
+    def run_many(self, sql: str, rows: Sequence[Row]) -> None:
         self._cursor.executemany(translate_sql(sql, self._schema), rows)
 
 
@@ -94,7 +94,7 @@ class PostgresStore(SqlStore):
         return sorted(id for (id,) in rows)
 
     def _add_to_index(self, session: SqlSession, parts: Sequence[tuple[int, int, str]]) -> None:
-        session.many(
+        session.run_many(
             "INSERT INTO @search (event, part, words) VALUES (?, ?, ?::tsvector)",
             [(event, part, _format_tsvector(text)) for event, part, text in parts],
         )

@@ -16,7 +16,7 @@ import psycopg
 import psycopg_pool
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from segue.errors import InputError, StoreCause, StoreError
+from segue.errors import InputError, StoreError, StoreErrorCause
 from segue.store.migrations import pending_migrations
 
 __all__ = [
@@ -32,7 +32,7 @@ __all__ = [
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 
 # By prefix of the SQLSTATE code; the first match counts. The third column is `retryable`.
-_CAUSES: tuple[tuple[str, StoreCause, bool, str], ...] = (
+_CAUSES: tuple[tuple[str, StoreErrorCause, bool, str], ...] = (
     ("08", "lost", True, "the connection broke"),
     ("57P", "lost", True, "the server is shutting down or starting"),
     ("53300", "lost", True, "the server has too many connections"),

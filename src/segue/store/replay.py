@@ -18,7 +18,7 @@ from segue.canonical.history import History
 from segue.canonical.tokens import TokenEstimator
 from segue.canonical.type_warmup import warm_type
 from segue.errors import InputError, StoreError
-from segue.store.base import Record
+from segue.store.base import StoredEvent
 from segue.store.events import (
     CallCancelled,
     CallCompleted,
@@ -54,7 +54,7 @@ class ReplayState(Struct):
     provider: str | None = None
     compressions: list[int] = []
     """The event numbers of the compressions in effect, latest last."""
-    undone: list[int] = []
+    undone_compressions: list[int] = []
     """The event numbers of the compressions that were undone."""
     turn_ends: dict[str, int] = {}
     """The number of each turn's last event before the next turn started, rewound turns included."""
@@ -81,7 +81,7 @@ class ReplayState(Struct):
             case CompressionApplied():
                 self.compressions.append(self.seq)
             case CompressionUndone():
-                self.undone.append(event.seq)
+                self.undone_compressions.append(event.seq)
                 self.compressions = [seq for seq in self.compressions if seq != event.seq]
             case Renamed():
                 self.title = event.text or None
@@ -115,7 +115,7 @@ class ReplayState(Struct):
         return self.compressions[-1]
 
 
-def replay_events(records: Iterable[Record]) -> ReplayState:
+def replay_events(records: Iterable[StoredEvent]) -> ReplayState:
     """Replays all events of a conversation in order, except undone ones. `StoreError` if they contradict each other."""
     stored = list(records)
     undone = {record.event.seq for record in stored if isinstance(record.event, CompressionUndone)}
@@ -139,12 +139,12 @@ def result_call_id(message: Message) -> str:
     return responses[0].call_id
 
 
-def publishable_results(history: History, known: Mapping[str, Message], turn: str) -> list[Message]:
+def publishable_results(history: History, recorded: Mapping[str, Message], turn: str) -> list[Message]:
     """The results of this turn that can enter the history in call order: those before the first call without one."""
     results: list[Message] = []
     for call in history.open_calls(turn):
-        if call.id in known:
-            results.append(known[call.id])
+        if call.id in recorded:
+            results.append(recorded[call.id])
         elif call.kind != "hosted" and not call.broken:
             break
     return results
@@ -169,7 +169,7 @@ def _apply_event(event: Event, state: ReplayState) -> None:
             _apply_restored(event, chat)
         case CompressionApplied():
             before, after = history.complete_from_ledger()[0], event.apply(history.messages)
-            chat.state.compression_changes.extend(diff_messages(before, after, chat.state.estimate))
+            chat.state.compression_changes.extend(diff_messages(before, after, chat.state.token_estimator))
             history.replace_messages(after)
         case Rewound():
             history.rewind(event.turn)
@@ -186,7 +186,7 @@ def _apply_restored(event: Restored, chat: Conversation) -> None:
         if (message := pin.find(history.messages)) is not None:
             history.pin(message)
     if event.tokens is not None:
-        chat.state.estimate = msgspec.convert(event.tokens, warm_type(TokenEstimator))
+        chat.state.token_estimator = msgspec.convert(event.tokens, warm_type(TokenEstimator))
 
 
 def _apply_result(event: ResultRecorded | ResultPublished, state: ReplayState) -> None:

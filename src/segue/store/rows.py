@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from segue.canonical.blocks import text_of
 from segue.errors import InputError, StoreError
-from segue.store.base import Record, Summary
+from segue.store.base import ConversationSummary, StoredEvent
 from segue.store.events import (
     CallCancelled,
     CallCompleted,
@@ -74,12 +74,12 @@ def row_checksum(seq: int, at: int, kind: str, data: str) -> int:
     return zlib.crc32(f"{seq} {at} {kind} {data}".encode())
 
 
-def decode_row(conversation: str, row: Row) -> Record:
+def decode_row(conversation: str, row: Row) -> StoredEvent:
     seq, at, kind, crc, data = row
     if row_checksum(seq, at, kind, data) != crc:
         raise damaged_error(conversation, seq, "the checksum does not match")
     try:
-        return Record(seq, at, decode_event(data))
+        return StoredEvent(seq, at, decode_event(data))
     except InputError as error:
         raise damaged_error(conversation, seq, str(error)) from None
 
@@ -88,7 +88,7 @@ def damaged_error(conversation: str, seq: int, how: str) -> StoreError:
     return StoreError(f"event {seq} of conversation {conversation!r} is damaged: {how}", cause="corrupt")
 
 
-def update_summary(summary: Summary, events: Sequence[Event]) -> Summary:
+def update_summary(summary: ConversationSummary, events: Sequence[Event]) -> ConversationSummary:
     """The summary after these events are appended."""
     changes: dict[str, Any] = {}
     messages = summary.messages

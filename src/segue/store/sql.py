@@ -18,7 +18,7 @@ from typing import ClassVar, Protocol
 import msgspec
 
 from segue.errors import ConflictError, InputError, LeaseError, StoreError, require_string
-from segue.store.base import ConversationStore, Hit, Lease, Record, Summary, format_time
+from segue.store.base import ConversationStore, ConversationSummary, Lease, SearchHit, StoredEvent, format_time
 from segue.store.events import Event, Forked, Renamed
 from segue.store.ids import new_id, validate_id
 from segue.store.lease_owner import has_ended
@@ -49,7 +49,7 @@ class SqlSession(Protocol):
 
     def run(self, sql: str, *values: object) -> list[Row]: ...
 
-    def many(self, sql: str, rows: Sequence[Row]) -> None: ...
+    def run_many(self, sql: str, rows: Sequence[Row]) -> None: ...
 
 
 class SqlStore(ConversationStore):
@@ -107,7 +107,9 @@ class SqlStore(ConversationStore):
                 self._insert_events(session, number, summary, renamed, [summary.created])
         return summary.id
 
-    def _insert_conversation(self, session: SqlSession, own_id: str | None, now: int, at: int) -> tuple[int, Summary]:
+    def _insert_conversation(
+        self, session: SqlSession, own_id: str | None, now: int, at: int
+    ) -> tuple[int, ConversationSummary]:
         while True:
             name = own_id or new_id(now)
             rows = session.run(
@@ -118,7 +120,7 @@ class SqlStore(ConversationStore):
                 at,
             )
             if rows:
-                return rows[0][0], Summary(name, None, at, at, 0, 0)
+                return rows[0][0], ConversationSummary(name, None, at, at, 0, 0)
             if own_id is not None:
                 raise InputError(f"a conversation with the id {own_id!r} already exists", path="id")
 
@@ -142,13 +144,13 @@ class SqlStore(ConversationStore):
         self,
         session: SqlSession,
         number: int,
-        summary: Summary,
+        summary: ConversationSummary,
         prepared: Sequence[PreparedEvent],
         times: Sequence[int],
     ) -> None:
         _, *ats = accumulate(times, max, initial=summary.updated)
         ids = self._allocate_event_ids(session, len(prepared))
-        session.many(
+        session.run_many(
             "INSERT INTO @events (id, conversation, seq, at, kind, crc, data) VALUES (?, ?, ?, ?, ?, ?, ?)",
             [
                 (id, number, seq, at, item.kind, row_checksum(seq, at, item.kind, item.data), item.data)
@@ -187,7 +189,9 @@ class SqlStore(ConversationStore):
             self._insert_events(session, fork, copied, [prepare_event(Forked(origin.id, seq))], [now])
         return summary.id
 
-    def _fork_summary(self, session: SqlSession, number: int, origin: Summary, fork: Summary) -> Summary:
+    def _fork_summary(
+        self, session: SqlSession, number: int, origin: ConversationSummary, fork: ConversationSummary
+    ) -> ConversationSummary:
         """The fork's summary, with title, model and opening as of its last copied event."""
         [(messages,)] = session.run(
             "SELECT count(*) FROM @events WHERE conversation = ? AND seq <= ? "
@@ -238,13 +242,13 @@ class SqlStore(ConversationStore):
 
     # ---------------------------------------------------------------------------------------------------------- reading
 
-    def events(self, conversation: str, after: int = 0, until: int | None = None) -> Iterator[Record]:
+    def events(self, conversation: str, after: int = 0, until: int | None = None) -> Iterator[StoredEvent]:
         with self._read_session() as session:
             number, summary = self._read_row(session, conversation)
         last = summary.seq if until is None else min(until, summary.seq)
         return self._iter_records(number, summary.id, max(0, after), last)
 
-    def _iter_records(self, number: int, conversation: str, after: int, last: int) -> Iterator[Record]:
+    def _iter_records(self, number: int, conversation: str, after: int, last: int) -> Iterator[StoredEvent]:
         while after < last:
             with self._read_session() as session:
                 rows = session.run(
@@ -262,7 +266,7 @@ class SqlStore(ConversationStore):
             if not rows or rows[-1][0] != after:
                 raise damaged_error(conversation, after, "it is missing")
 
-    def tail(self, conversation: str, count: int) -> Sequence[Record]:
+    def tail(self, conversation: str, count: int) -> Sequence[StoredEvent]:
         with self._read_session() as session:
             number, summary = self._read_row(session, conversation)
             rows = session.run(
@@ -271,11 +275,11 @@ class SqlStore(ConversationStore):
             )
         return [decode_row(summary.id, row) for row in rows]
 
-    def get(self, conversation: str) -> Summary:
+    def get(self, conversation: str) -> ConversationSummary:
         with self._read_session() as session:
             return self._read_row(session, conversation)[1]
 
-    def list(self, limit: int = 50, before: Summary | None = None) -> Sequence[Summary]:
+    def list(self, limit: int = 50, before: ConversationSummary | None = None) -> Sequence[ConversationSummary]:
         older = "WHERE (updated, id) < (?, ?)" if before is not None else ""
         key = (before.updated, before.id) if before is not None else ()
         with self._read_session() as session:
@@ -283,7 +287,7 @@ class SqlStore(ConversationStore):
                 f"SELECT {_COLUMNS} FROM @conversations {older} ORDER BY updated DESC, id DESC LIMIT ?",
                 *(*key, _clamp_count(limit)),
             )
-        return [Summary(*row[1:]) for row in rows]
+        return [ConversationSummary(*row[1:]) for row in rows]
 
     def find_id(self, prefix: str) -> str:
         require_string(prefix, "id")
@@ -301,12 +305,12 @@ class SqlStore(ConversationStore):
                     raise InputError(f"several conversation ids begin with {prefix!r}: {some}", path="id")
         raise InputError(f"no conversation id begins with {prefix!r}", path="id")
 
-    def search(self, query: str, limit: int = 20) -> Sequence[Hit]:
+    def search(self, query: str, limit: int = 20) -> Sequence[SearchHit]:
         require_string(query, "query")
         phrases = parse_query(query)
         if not phrases or limit <= 0:
             return []
-        hits: dict[int, Hit] = {}
+        hits: dict[int, SearchHit] = {}
         with self._read_session() as session:
             ids = self._search_index(session, phrases, _clamp_count(limit))
             rows = [
@@ -321,7 +325,9 @@ class SqlStore(ConversationStore):
             ]
         for name, title, *event, id in rows:
             record = decode_row(name, tuple(event))
-            hits[id] = Hit(name, title, record.seq, record.at, make_snippet(searchable_text(record.event), phrases))
+            hits[id] = SearchHit(
+                name, title, record.seq, record.at, make_snippet(searchable_text(record.event), phrases)
+            )
         return [hits[id] for id in ids if id in hits]
 
     # ----------------------------------------------------------------------------------------------------------- leases
@@ -374,15 +380,15 @@ class SqlStore(ConversationStore):
 
     # ------------------------------------------------------------------------------------------------------------- rows
 
-    def _lock_row(self, session: SqlSession, conversation: str) -> tuple[int, Summary]:
+    def _lock_row(self, session: SqlSession, conversation: str) -> tuple[int, ConversationSummary]:
         return self._read_row(session, conversation, self.LOCK_CLAUSE)
 
-    def _read_row(self, session: SqlSession, conversation: str, lock: str = "") -> tuple[int, Summary]:
+    def _read_row(self, session: SqlSession, conversation: str, lock: str = "") -> tuple[int, ConversationSummary]:
         require_string(conversation, "conversation")
         rows = session.run(f"SELECT {_COLUMNS} FROM @conversations WHERE id = ?{lock}", sanitize_text(conversation))
         if not rows:
             raise StoreError(f"no conversation {conversation!r} in {self.location}", cause="missing")
-        return rows[0][0], Summary(*rows[0][1:])
+        return rows[0][0], ConversationSummary(*rows[0][1:])
 
 
 def _clamp_time(at: int, now: int) -> int:

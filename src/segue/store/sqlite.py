@@ -57,7 +57,7 @@ class _Connection:
     def run(self, sql: str, *values: object) -> list[Row]:
         return self.raw.execute(sql.replace("@", ""), cast("Sequence[str]", values)).fetchall()
 
-    def many(self, sql: str, rows: Sequence[Row]) -> None:
+    def run_many(self, sql: str, rows: Sequence[Row]) -> None:
         self.raw.executemany(sql.replace("@", ""), rows)
 
 
@@ -162,7 +162,7 @@ class SqliteStore(SqlStore):
         return list(range((highest or 0) + 1, (highest or 0) + 1 + count))
 
     def _add_to_index(self, session: SqlSession, parts: Sequence[tuple[int, int, str]]) -> None:
-        session.many(
+        session.run_many(
             "INSERT INTO @search (rowid, words) VALUES (?, ?)",
             [(event * MAX_PARTS + part, text) for event, part, text in parts],
         )
@@ -191,7 +191,7 @@ class SqliteStore(SqlStore):
                 ranges[-1][1] = id + 1
             else:
                 ranges.append([id, id + 1])
-        session.many(
+        session.run_many(
             "DELETE FROM @search WHERE rowid >= ? AND rowid < ?",
             [(start * MAX_PARTS, stop * MAX_PARTS) for start, stop in ranges],
         )

@@ -15,7 +15,7 @@ from collections.abc import Generator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from segue.errors import StoreCause, StoreError
+from segue.errors import StoreError, StoreErrorCause
 from segue.store.migrations import pending_migrations
 
 __all__ = ["APPLICATION_ID", "check_file", "is_readonly", "open_readonly", "prepare_file", "translate_errors"]
@@ -28,7 +28,7 @@ _FULL_CHECK_SIZE = 64 * 1024 * 1024
 _IMMUTABLE = "mode=ro&immutable=1"
 
 # By prefix of SQLite's error name; the first match counts.
-_CAUSES: tuple[tuple[str, StoreCause, str], ...] = (
+_CAUSES: tuple[tuple[str, StoreErrorCause, str], ...] = (
     ("SQLITE_FULL", "full", "the disk is full"),
     ("SQLITE_IOERR_WRITE", "full", "the disk is full, or the file size limit is reached"),
     ("SQLITE_IOERR_SHMSIZE", "full", "the disk is full, or the file size limit is reached"),

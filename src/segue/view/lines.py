@@ -8,7 +8,7 @@ from typing import Literal, assert_never
 from msgspec import Struct
 
 from segue.canonical.blocks import Block, Code, Media, Message, Opaque, Text, Thinking, ToolCall, ToolResponse, state_of
-from segue.store.base import Record
+from segue.store.base import StoredEvent
 from segue.store.events import (
     CallCancelled,
     CallCompleted,
@@ -58,7 +58,7 @@ def is_message(event: Event) -> bool:
     return isinstance(event, MessageAdded | CallCompleted | ResultRecorded | CallCancelled)
 
 
-def format_event(record: Record, labels: CallLabels | None = None, *, full: bool = False) -> Iterator[Line]:
+def format_event(record: StoredEvent, labels: CallLabels | None = None, *, full: bool = False) -> Iterator[Line]:
     """The lines of one event. Long results are truncated unless `full`; `labels` holds the calls listed before."""
     match record.event:
         case MessageAdded(message) | CallCompleted(message) | ResultRecorded(message) | CallCancelled(message):

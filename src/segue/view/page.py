@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from segue.canonical.blocks import Message
 from segue.canonical.request import Request
-from segue.store.base import Summary, format_time
+from segue.store.base import ConversationSummary, format_time
 from segue.store.replay import ReplayState
 
 __all__ = ["Page", "build_page"]
@@ -23,7 +23,7 @@ class Page(Struct, frozen=True):
     messages: tuple[Message, ...]
 
 
-def build_page(summary: Summary, replayed: ReplayState) -> Page:
+def build_page(summary: ConversationSummary, replayed: ReplayState) -> Page:
     """Build the page from a summary and the replayed conversation."""
     messages = replayed.chat.messages
     title = summary.title or (summary.opening or "")[:_MAX_TITLE] or f"Conversation {summary.id}"

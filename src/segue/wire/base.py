@@ -82,8 +82,8 @@ class Wire:
     path: str
     """The path of a request below the base URL; `{model}` stands for the model name."""
     constraints: Callable[[Model], Constraints]
-    ids: Callable[[Model], IdScheme]
-    names: Callable[[Model], NameRule]
+    id_scheme: Callable[[Model], IdScheme]
+    name_rule: Callable[[Model], NameRule]
     parse_request: Callable[[Mapping[str, Any]], Request]
     render_request: Callable[[Transcript, RenderContext], JsonObject]
     parse_reply: Callable[[Mapping[str, Any]], Reply]

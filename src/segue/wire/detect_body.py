@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
-from segue.errors import InputError
+from segue.errors import InputError, UndetectedApiError
 from segue.wire.json_values import json_type_name
 from segue.wire.openai_responses.required_fields import is_openai_item
 from segue.wire.registry import WIRES, api_of_model
@@ -65,10 +65,10 @@ def detect_source(body: Mapping[str, Any]) -> str:
             raise InputError(f"a list was expected, not {json_type_name(body[present[0]])}", path=present[0])
         *roots, last = (f"`{key}`" for key in ("messages", *_ROOT_KEYS))
         missing = f"no {', '.join(roots)} or {last}"
-        raise InputError(f"{missing}: not a request body of a known API; name `source` if it is one")
+        raise UndetectedApiError(f"{missing}: not a request body of a known API")
     apis = set(_certain_apis(body)) or set(_likely_apis(body))
     if len(apis) > 1:
-        raise InputError(f"the body has features of {' and '.join(sorted(apis))}; name `source`")
+        raise UndetectedApiError(f"the body has features of {' and '.join(sorted(apis))}")
     if "bedrock" in apis:
         return "bedrock"
     model = body.get("model")

@@ -14,10 +14,10 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from segue.canonical.fast import FastEvent, FastHistory
+from segue.canonical.fast_history import FastEvent, FastHistory
 from segue.canonical.request import Request
 from segue.canonical.type_warmup import warm_type
-from segue.render.fast import FastRenderOptions
+from segue.render.fast_passes import FastRenderOptions
 
 __all__ = ["FastPath", "decode_members"]
 

@@ -16,7 +16,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from segue.canonical.blocks import Message, ToolCall, calls_of
-from segue.canonical.fast import FastHistory, FastPathUnsupportedError
+from segue.canonical.fast_history import FastHistory, FastPathUnsupportedError
 from segue.canonical.ids import is_canonical, raw_id_or_none, short_hash
 from segue.errors import ProjectionError
 from segue.render.transcript import Transcript

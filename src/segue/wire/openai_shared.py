@@ -29,9 +29,9 @@ __all__ = [
     "drop_options",
     "fetch_media",
     "fit_options_to_model",
-    "has_openai_file",
     "image_detail",
     "is_gpt",
+    "is_openai_file",
     "is_openai_native",
     "is_reasoning_model",
     "parse_error",
@@ -203,7 +203,7 @@ def image_detail(detail: object) -> JsonObject | None:
     return {"detail": detail} if detail in ("low", "high", "original") else None
 
 
-def has_openai_file(media: Media) -> bool:
+def is_openai_file(media: Media) -> bool:
     """Whether the media is a file uploaded to OpenAI."""
     return media.file_id is not None and is_openai_native(media.native)
 

@@ -13,7 +13,7 @@ from types import ModuleType
 
 from msgspec import Struct
 
-from segue.errors import InputError, require_string, unknown_name, validate_profile
+from segue.errors import InputError, require_string, unknown_name_error, validate_profile
 from segue.models import parse_model, tokenize_name
 from segue.specs.providers import load_services, providers_by_name
 from segue.wire import dialects
@@ -32,8 +32,8 @@ __all__ = [
     "api_of_family",
     "api_of_model",
     "family_of_model",
-    "find_row",
     "find_wire",
+    "find_wire_or_server",
     "formats",
 ]
 
@@ -70,7 +70,7 @@ WIRES, SERVERS = _index_by_name(_load_dialects())
 """APIs by name, and server profiles by name."""
 
 
-def find_row(name: str, profile: str | None = None, *, argument: str) -> Wire:
+def find_wire_or_server(name: str, profile: str | None = None, *, argument: str) -> Wire:
     """The row of an API, provider, server profile or service with this name, or of `profile` if that is set.
 
     Raises `InputError` for an unknown name and suggests the nearest one.
@@ -79,7 +79,7 @@ def find_row(name: str, profile: str | None = None, *, argument: str) -> Wire:
     row = WIRES.get(name) or _find_provider_row(name)
     if row is None:
         others = (*providers_by_name(), *SERVERS, *load_services())
-        raise unknown_name("API", name, WIRES, path=argument, others=others)
+        raise unknown_name_error("API", name, WIRES, path=argument, others=others)
     if profile is None:
         return row
     validate_profile(profile, row.name, SERVERS)
@@ -97,8 +97,8 @@ def _find_provider_row(name: str) -> Wire | None:
 
 
 def find_wire(name: str, *, argument: str) -> Wire:
-    """The wire of an API, found by the same names as in `find_row`; a server profile gives the wire of its API."""
-    return WIRES[find_row(name, argument=argument).name]
+    """The wire of an API by the names of `find_wire_or_server`; for a server profile the wire of its API."""
+    return WIRES[find_wire_or_server(name, argument=argument).name]
 
 
 # If two APIs of one vendor serve a family, the first one is used.

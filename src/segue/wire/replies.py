@@ -6,7 +6,7 @@ from segue.canonical.blocks import Block, Media, Text, ToolCall, ToolResponse
 from segue.render.constraints import TEXTS
 from segue.render.report import Report
 
-__all__ = ["drop_foreign_hosted", "is_from_api", "is_hosted_from_api", "media_as_text", "report_extra_choices"]
+__all__ = ["is_from_api", "is_hosted_from_api", "media_as_text", "report_extra_choices", "report_if_foreign_hosted"]
 
 
 def is_from_api(block: Block, api: str) -> bool:
@@ -18,7 +18,7 @@ def is_hosted_from_api(block: Block, api: str) -> bool:
     return _is_hosted(block) and is_from_api(block, api)
 
 
-def drop_foreign_hosted(block: Block, api: str, report: Report) -> bool:
+def report_if_foreign_hosted(block: Block, api: str, report: Report) -> bool:
     """Whether this is a hosted call or result of another provider, which the client cannot use; if so, report it."""
     if not _is_hosted(block) or is_from_api(block, api):
         return False

@@ -124,9 +124,9 @@ class BlockReader(PayloadReader, Generic[OpenBlockT]):
                     block, arguments=None, arguments_text=open_block.truncated_input, broken=True
                 )
         if open_block.block_index < 0:
-            self.set_block_index(open_block, self.emit_whole(block))
+            self.set_block_index(open_block, self.emit_whole_block(block))
         else:
-            self.end(open_block.block_index, cast("Text | Thinking | ToolCall", block))
+            self.emit_block_end(open_block.block_index, cast("Text | Thinking | ToolCall", block))
         self._blocks[open_block.block_index] = block
 
     def is_at_end(self) -> bool:

@@ -45,7 +45,7 @@ class BlockRenderer(StreamRenderer):
         self._started = False
         self._held_text = TextBuffer()
         self._input_writer: InputObjectWriter | None = None
-        self.index = 0
+        self.block_index = 0
         self.same_api = False
         self.response_fields: Mapping[str, Any] = {}
         self.has_calls = False
@@ -55,7 +55,7 @@ class BlockRenderer(StreamRenderer):
     # Implemented by each API's renderer.
 
     @abstractmethod
-    def render_open(self, event: ReplyStart) -> bytes: ...
+    def render_reply_start(self, event: ReplyStart) -> bytes: ...
 
     @abstractmethod
     def begin_text(self, block: Text) -> bytes: ...
@@ -67,7 +67,7 @@ class BlockRenderer(StreamRenderer):
     def begin_call(self, call: ToolCall) -> bytes: ...
 
     @abstractmethod
-    def delta(self, text: str) -> bytes:
+    def render_delta(self, text: str) -> bytes:
         """A delta of the open block."""
 
     @abstractmethod
@@ -78,7 +78,7 @@ class BlockRenderer(StreamRenderer):
     def end_thinking(self, block: Thinking) -> bytes: ...
 
     @abstractmethod
-    def stop(self) -> bytes: ...
+    def render_block_stop(self) -> bytes: ...
 
     @abstractmethod
     def render_encrypted(self, block: Thinking) -> bytes:
@@ -108,11 +108,11 @@ class BlockRenderer(StreamRenderer):
         rendered: list[bytes] = []
         for event in self._order.reorder(events):
             if isinstance(event, TextDelta):
-                rendered.append(self.delta(event.text) if self._started else self._first_text(event.text))
+                rendered.append(self.render_delta(event.text) if self._started else self._first_text(event.text))
             elif isinstance(event, InputDelta):
                 rendered.append(self._render_input(event.text))
             elif isinstance(event, ThinkingDelta):
-                rendered.append(self.delta(event.text) if self._started else self._first_thinking(event.text))
+                rendered.append(self.render_delta(event.text) if self._started else self._first_thinking(event.text))
             else:
                 rendered.append(self._render_event(event))
         return b"".join(rendered)
@@ -123,7 +123,7 @@ class BlockRenderer(StreamRenderer):
                 native = event.native
                 self.same_api = native is not None and native.api == self.api
                 self.response_fields = native.fragment if native is not None and self.same_api else {}
-                return self.render_open(event)
+                return self.render_reply_start(event)
             case BlockStart():
                 return self._start(event.block)
             case BlockEnd(block=Text() as block):
@@ -161,20 +161,20 @@ class BlockRenderer(StreamRenderer):
         self._started = True
         text = self._held_text.text()
         start = self.begin_text(self._open_block)
-        return start + self.delta(text) if text else start
+        return start + self.render_delta(text) if text else start
 
     def _first_thinking(self, text: str) -> bytes:
         block = self._open_block
         if not isinstance(block, Thinking) or block.origin.provider != self.api:
             return b""
         self._started = True
-        return self.begin_thinking(block) + self.delta(text)
+        return self.begin_thinking(block) + self.render_delta(text)
 
     def _render_input(self, text: str) -> bytes:
         writer = self._input_writer
         if writer is not None and not writer.passthrough:
             text = writer.feed(text)
-        return self.delta(text) if text else b""
+        return self.render_delta(text) if text else b""
 
     def _end_text(self, block: Text) -> bytes:
         start = b""
@@ -183,7 +183,7 @@ class BlockRenderer(StreamRenderer):
             if not (self.same_api and block.native is not None and block.native.api == self.api):
                 return b""
             start = self._begin_held_text()
-        return start + self.end_text(block) + self.stop()
+        return start + self.end_text(block) + self.render_block_stop()
 
     def _end_thinking(self, block: Thinking) -> bytes:
         start = b""
@@ -193,10 +193,10 @@ class BlockRenderer(StreamRenderer):
             if block.encrypted is not None:
                 return self.render_encrypted(block)
             start = self.begin_thinking(self._open_block if isinstance(self._open_block, Thinking) else block)
-        return start + self.end_thinking(block) + self.stop()
+        return start + self.end_thinking(block) + self.render_block_stop()
 
     def _end_call(self, call: ToolCall) -> bytes:
         self.has_calls = True
         self.has_broken_call = self.has_broken_call or call.broken
         rest = self._input_writer.finish(call, self.report) if self._input_writer is not None else ""
-        return (self.delta(rest) if rest else b"") + self.stop()
+        return (self.render_delta(rest) if rest else b"") + self.render_block_stop()

@@ -22,9 +22,9 @@ from segue.wire.events import (
 from segue.wire.framing import EXCEPTION_PREFIX, FrameDecoder
 from segue.wire.stream_reader import PayloadReader
 
-__all__ = ["TURN_KEY", "StreamParser"]
+__all__ = ["DEFAULT_TURN_KEY", "StreamParser"]
 
-TURN_KEY = "turn-0"
+DEFAULT_TURN_KEY = "turn-0"
 """The turn key of a stream that belongs to no conversation."""
 _DONE = b"[DONE]"
 _RECORDED_KEYS = frozenset({"data", "event", "id", "retry", "time", "timestamp"})
@@ -77,9 +77,9 @@ class StreamParser:
                 self._parse_payload(name, payload)
             except RemoteProtocolError:
                 # The stream ended in the middle of a payload.
-                if not reader.opened:
+                if not reader.reply_started:
                     raise
-        if not reader.opened:
+        if not reader.reply_started:
             error = reader.error
             if error is None:
                 raise RemoteProtocolError("the stream contains no reply")
@@ -110,7 +110,7 @@ class StreamParser:
         except (msgspec.DecodeError, UnicodeDecodeError):
             value = self._decode_leniently(payload)
         if isinstance(value, dict):
-            self._reader.payload, self._reader.name = payload, name
+            self._reader.payload, self._reader.event_name = payload, name
             self.feed_payload(cast("JsonObject", value), name)
             self._reader.payload = b""
             return

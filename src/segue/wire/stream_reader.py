@@ -49,7 +49,7 @@ class PayloadReader(ABC):
         self.provider = provider
         self.turn_key = turn_key
         self.events: list[Event] = []
-        self.opened = False
+        self.reply_started = False
         self.error: ApiError | None = None
         self.done = False
         self.block_count = 0
@@ -62,7 +62,7 @@ class PayloadReader(ABC):
         """Template for the next payload; set while deltas of one block arrive, cleared when the block ends."""
         self.template_misses = 0
         self._delta_run = 0
-        self.name: str | None = None
+        self.event_name: str | None = None
         self.payload = b""
         """The current payload undecoded; empty if it was fed decoded."""
 
@@ -81,12 +81,14 @@ class PayloadReader(ABC):
 
     # Emitting events.
 
-    def open(self, id: str | None, model: str | None, created: int | None = None, native: Native | None = None) -> None:
-        if not self.opened:
-            self.opened = True
+    def emit_reply_start(
+        self, id: str | None, model: str | None, created: int | None = None, native: Native | None = None
+    ) -> None:
+        if not self.reply_started:
+            self.reply_started = True
             self.events.append(ReplyStart(id, model, created, native))
 
-    def start(self, block: Text | Thinking | ToolCall) -> int:
+    def emit_block_start(self, block: Text | Thinking | ToolCall) -> int:
         index, self.block_count = self.block_count, self.block_count + 1
         self._texts[index] = TextBuffer()
         self.events.append(BlockStart(index, block))
@@ -128,9 +130,9 @@ class PayloadReader(ABC):
         if not self.payload or self.has_split_surrogates or self.template_misses >= _MAX_TEMPLATE_MISSES:
             return
         if self._delta_run >= _MIN_VARIABLE_RUN or not DeltaTemplate.has_variable_fields(self.payload):
-            self.delta_template = DeltaTemplate.from_payload(self.payload, self.name, key, text, emit)
+            self.delta_template = DeltaTemplate.from_payload(self.payload, self.event_name, key, text, emit)
 
-    def end(self, index: int, block: Text | Thinking | ToolCall) -> None:
+    def emit_block_end(self, index: int, block: Text | Thinking | ToolCall) -> None:
         self.delta_template = None
         self._delta_run = 0
         if not self._texts[index] and isinstance(block, ToolCall) and block.kind == "function" and not block.broken:
@@ -139,7 +141,7 @@ class PayloadReader(ABC):
         del self._texts[index]
         self.events.append(BlockEnd(index, block))
 
-    def emit_whole(self, block: Block) -> int:
+    def emit_whole_block(self, block: Block) -> int:
         index, self.block_count = self.block_count, self.block_count + 1
         self.events.append(WholeBlock(index, block))
         return index
@@ -183,7 +185,7 @@ class PayloadReader(ABC):
         """Emits the events of a reply that arrived complete although a stream was requested."""
         blocks = tuple(self.assign_id(block) if isinstance(block, ToolCall) else block for block in reply.blocks)
         reply = msgspec.structs.replace(reply, blocks=blocks)
-        self.opened = True
+        self.reply_started = True
         self.events += reply_events(reply)
         return reply
 

@@ -21,13 +21,13 @@ __all__ = [
     "drop_call_nulls",
     "drop_undeclared_choice",
     "duplicate_key_extra",
-    "object_schema",
     "render_arguments_object",
     "render_arguments_text",
+    "render_object_schema",
     "to_function_tool",
+    "to_object_schema",
     "undeclarable_message",
     "unwrap_free_text",
-    "valid_object_schema",
 ]
 
 FREE_TEXT_KEY = "input"
@@ -115,7 +115,7 @@ def _free_text_schema(tool: Tool) -> dict[str, Any]:
     return {"type": "object", "properties": {FREE_TEXT_KEY: text}, "required": [FREE_TEXT_KEY]}
 
 
-def object_schema(parameters: Mapping[str, Any] | None) -> dict[str, Any]:
+def to_object_schema(parameters: Mapping[str, Any] | None) -> dict[str, Any]:
     """The schema of an object; a schema of another type moves into the property `value`, as arguments do."""
     if not parameters:
         return {"type": "object", "properties": {}}
@@ -126,11 +126,11 @@ def object_schema(parameters: Mapping[str, Any] | None) -> dict[str, Any]:
     return {"type": "object", "properties": {"value": dict(parameters)}, "required": ["value"]}
 
 
-def valid_object_schema(tool: Tool, rules: SchemaRules, report: Report) -> dict[str, Any]:
+def render_object_schema(tool: Tool, rules: SchemaRules, report: Report) -> dict[str, Any]:
     """The schema unchanged if it is an object schema, else converted to one and reported."""
     schema = tool.parameters
     if not schema or schema.get("type") == "object":
-        return object_schema(schema)
+        return to_object_schema(schema)
     return render_schema(schema, rules, report, subject=tool.name)
 
 

@@ -64,7 +64,7 @@ def compress(
     to calls in it.
     """
     if strategy not in STRATEGIES:
-        raise InputError(f"unknown strategy {strategy!r}; known are {', '.join(STRATEGIES)}", path="strategy")
+        raise InputError(f"unknown strategy {strategy!r}; expected one of {', '.join(STRATEGIES)}", path="strategy")
     if not isinstance(budget, int) or isinstance(budget, bool) or budget < 0:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError(f"a number of tokens was expected, not {budget!r}", path="budget")
     plan = Plan(messages, count, has_provider_state=has_provider_state)

@@ -5,9 +5,9 @@ Only `y`, `yes`, `a` and `always` allow a call: any other text, such as a half-t
 
 from __future__ import annotations
 
-from segue.cli.chat_ui.numbers import format_count
+from segue.cli.chat_ui.number_format import format_count
 from segue.cli.chat_ui.styles import Row, StyledText, display_width, wrap
-from segue.runtime.tooling import ApprovalRequest
+from segue.runtime.tool_types import ApprovalRequest
 from segue.view.sanitize import sanitize, sanitize_line
 
 __all__ = ["format_choices", "format_question", "parse_answer"]
@@ -31,7 +31,7 @@ def parse_answer(line: str) -> tuple[str, str]:
 
 def format_question(question: ApprovalRequest, width: int) -> list[Row]:
     """The question with its details, such as a diff."""
-    head = wrap(sanitize_line(question.title or question.tool), width, "class:bold", indent="    ", first="  ? ")
+    head = wrap(sanitize_line(question.title or question.tool), width, "class:bold", indent="    ", first_indent="  ? ")
     head[0][0] = "class:ask", "  ? "
     lines = sanitize(question.detail).strip("\n").expandtabs(4).split("\n") if question.detail.strip() else []
     if len(lines) == 1 and lines[0].strip() in question.title:

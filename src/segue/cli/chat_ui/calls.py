@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from segue.cli.chat_ui.numbers import format_count, format_seconds
+from segue.cli.chat_ui.number_format import format_count, format_duration
 from segue.cli.chat_ui.styles import Row, display_width, truncate
 from segue.runtime.events import ApprovalRequested, CallEnded, CallProgress, CallQueued, CallStarted, Outcome
 from segue.view.sanitize import sanitize, sanitize_line
@@ -147,7 +147,7 @@ def _format_state(call: _Call, now: float) -> str:
     lines = call.ended.text.count("\n") + 1
     if call.ended.outcome == "complete" and lines > 1:
         parts.append(format_count(lines, "line"))
-    parts.append(format_seconds(call.ended.seconds) if call.started is not None else "")
+    parts.append(format_duration(call.ended.seconds) if call.started is not None else "")
     parts.append(f"{call.ended.cut:,} characters truncated" if call.ended.cut else "")
     return ", ".join(filter(None, parts))
 

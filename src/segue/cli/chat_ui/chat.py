@@ -17,14 +17,14 @@ import click
 from segue.cli.chat_ui import commands
 from segue.cli.chat_ui.approvals import parse_answer
 from segue.cli.chat_ui.footer import format_footer
-from segue.cli.chat_ui.numbers import format_count
+from segue.cli.chat_ui.number_format import format_count
 from segue.cli.chat_ui.recap import format_recap
 from segue.cli.chat_ui.styles import Row, display_width, truncate, wrap
 from segue.cli.chat_ui.usage import UsageTotals
 from segue.cli.chat_ui.watcher import ConversationWatcher
 from segue.errors import SegueError
 from segue.runtime.routing import RouteContext
-from segue.runtime.tooling import ApprovalDecision, ApprovalRequest, Denial
+from segue.runtime.tool_types import ApprovalDecision, ApprovalRequest, Denial
 from segue.view.sanitize import sanitize, sanitize_line
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Chat:
     """Connects a UI and an agent. `strategy` is the default of `/compress`."""
 
     def __init__(self, *, strategy: str = "dense") -> None:
-        self.strategy = strategy
+        self.compress_strategy = strategy
         self.usage = UsageTotals(self._price)
         self.ui: ChatUI
         self.agent: Agent
@@ -101,7 +101,7 @@ class Chat:
         self.ui.print_rows(rows)
 
     def print_line(self, text: str, style: str = "class:dim") -> None:
-        self.print_rows(wrap(sanitize_line(text), self.width, style, indent="    ", first="  "))
+        self.print_rows(wrap(sanitize_line(text), self.width, style, indent="    ", first_indent="  "))
 
     async def switch_to(self, log: ConversationLog) -> None:
         """Continue with another conversation."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from segue.canonical.tokens import estimate_settings
 from segue.cli.chat_ui.command import Command, Suggestion
-from segue.cli.chat_ui.numbers import format_ago, format_count, format_short
+from segue.cli.chat_ui.number_format import format_ago, format_count, format_short
 from segue.cli.chat_ui.styles import format_table, truncate
 from segue.cli.compress import STRATEGIES
 from segue.errors import InputError
@@ -21,7 +21,7 @@ from segue.view.sanitize import sanitize_line
 if TYPE_CHECKING:
     from segue.canonical.blocks import Message
     from segue.cli.chat_ui.chat import Chat
-    from segue.store.base import ConversationStore, Summary
+    from segue.store.base import ConversationStore, ConversationSummary
     from segue.store.conversation import StoredConversation
 
 __all__ = ["COMMANDS"]
@@ -48,7 +48,7 @@ def _stored_conversation(chat: Chat) -> tuple[ConversationStore, StoredConversat
 
 
 async def _compress(chat: Chat, arguments: str) -> None:
-    strategy, budget = chat.strategy, None
+    strategy, budget = chat.compress_strategy, None
     for word in arguments.replace(",", "").split():
         if word in STRATEGIES:
             strategy = word
@@ -58,7 +58,7 @@ async def _compress(chat: Chat, arguments: str) -> None:
             raise InputError(f"{word!r} is neither a strategy ({', '.join(STRATEGIES)}) nor a number of tokens")
     log, before = chat.session.log, chat.tokens
     # The budget includes tools and system text, but only messages are compressed.
-    fixed = min(before, ceil(estimate_settings(log.chat.state.request) * log.chat.state.estimate.ratio()))
+    fixed = min(before, ceil(estimate_settings(log.chat.state.request) * log.chat.state.token_estimator.ratio()))
     compressed = log.compress(strategy, max(1, (before - fixed) // 2 if budget is None else budget - fixed))
     if not compressed.changes:
         chat.print_line(f"about {before:,} tokens, {fixed:,} of them tools and system text: nothing to compress")
@@ -143,7 +143,7 @@ async def _sessions(chat: Chat, arguments: str) -> None:
     chat.print_rows([[], *format_table(rows, styles, chat.width), [("class:dim", "  /sessions ID continues one")], []])
 
 
-def _format_title(row: Summary) -> str:
+def _format_title(row: ConversationSummary) -> str:
     return sanitize_line(row.title or row.opening or "-")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from segue.cli.chat_ui.command import Command
-from segue.cli.chat_ui.numbers import format_count, format_money, format_short
+from segue.cli.chat_ui.number_format import format_count, format_money, format_short
 from segue.cli.chat_ui.styles import Row, format_table, truncate, wrap
 from segue.cli.chat_ui.usage import cache_hit_percent
 from segue.errors import InputError

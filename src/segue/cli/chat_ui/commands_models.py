@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from segue.cli.chat_ui.command import Command, Suggestion
-from segue.cli.chat_ui.numbers import format_short
+from segue.cli.chat_ui.number_format import format_short
 from segue.cli.chat_ui.styles import Row, format_table
 from segue.errors import InputError
 from segue.runtime.providers import Endpoint
@@ -143,7 +143,7 @@ async def _route(chat: Chat, arguments: str) -> None:
 
 
 async def _toolformat(chat: Chat, arguments: str) -> None:
-    from segue.wire.formats import TOOL_FORMATS, find_tool_format
+    from segue.wire.tool_formats import TOOL_FORMATS, find_tool_format
 
     endpoint = chat.endpoint
     if not arguments:
@@ -215,7 +215,7 @@ def _suggest_routes(chat: Chat) -> list[Suggestion]:
 
 
 def _suggest_formats(chat: Chat) -> list[Suggestion]:
-    from segue.wire.formats import TOOL_FORMATS
+    from segue.wire.tool_formats import TOOL_FORMATS
 
     return [(_AUTO, "the model's default"), *((name, _tool_format_kind(name)) for name in TOOL_FORMATS)]
 

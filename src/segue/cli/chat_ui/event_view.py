@@ -8,7 +8,7 @@ from typing import assert_never
 
 from segue.cli.chat_ui.calls import CallList
 from segue.cli.chat_ui.formatter import MarkdownFormatter, PlainFormatter
-from segue.cli.chat_ui.numbers import format_count, format_seconds
+from segue.cli.chat_ui.number_format import format_count, format_duration
 from segue.cli.chat_ui.styles import Row, display_width, truncate, wrap
 from segue.runtime.events import (
     ApprovalRequested,
@@ -125,7 +125,7 @@ class EventView:
         match event:
             case RetryScheduled():
                 self._print_line(
-                    f"{_model_name(event)}: {event.why}; retrying in {format_seconds(event.seconds)}", "class:warn"
+                    f"{_model_name(event)}: {event.why}; retrying in {format_duration(event.seconds)}", "class:warn"
                 )
             case ModelSwitched():
                 self._print_line(f"→ switched to {_model_name(event)} ({event.why})", "class:mark")
@@ -183,7 +183,7 @@ class EventView:
         if self._reasoning_since is not None:
             span = self._clock() - self._reasoning_since
             self._reasoning_since = None
-            label = f"thought for {format_seconds(span)}" if span >= 0.1 else "thought"
+            label = f"thought for {format_duration(span)}" if span >= 0.1 else "thought"
             self.print_rows([[], [("class:dim", f"{_REASONING_MARK} {label}  {self._reasoning_hint}".rstrip())], []])
 
     def _end_text(self) -> None:
@@ -201,7 +201,7 @@ class EventView:
         elif event.outcome != "answered":
             self._print_line(f"✗ {event.text}", "class:bad")
         elif self.shows_details:
-            self._print_line(f"{format_count(event.turns, 'turn')}, {format_seconds(event.seconds)}", "class:dim")
+            self._print_line(f"{format_count(event.turns, 'turn')}, {format_duration(event.seconds)}", "class:dim")
         self.print_rows([[]])
 
     def _print_request(self, event: RequestSent) -> None:
@@ -213,7 +213,7 @@ class EventView:
             self._print_line(f"  {sanitize_line(finding)}", "class:dim")
 
     def _print_line(self, text: str, style: str) -> None:
-        self.print_rows(wrap(sanitize_line(text), self._width(), style, indent="    ", first="  "))
+        self.print_rows(wrap(sanitize_line(text), self._width(), style, indent="    ", first_indent="  "))
 
     # ---------------------------------------------------------------------------------------------------------- live
 
@@ -263,7 +263,7 @@ class EventView:
 
 def format_user_message(text: str, width: int) -> list[Row]:
     """The rows of a user message."""
-    rows = wrap(sanitize(text).strip("\n"), width, "class:user", indent="  ", first=_USER_MARK)
+    rows = wrap(sanitize(text).strip("\n"), width, "class:user", indent="  ", first_indent=_USER_MARK)
     rows[0][0] = "class:mark", _USER_MARK
     return rows
 

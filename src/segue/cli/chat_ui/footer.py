@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from segue.cli.chat_ui.numbers import format_money, format_short
+from segue.cli.chat_ui.number_format import format_money, format_short
 from segue.cli.chat_ui.styles import Row, display_width, truncate
 from segue.cli.chat_ui.usage import UsageTotals, cache_hit_percent
 from segue.view.sanitize import sanitize_line

@@ -16,7 +16,7 @@ from segue.cli.chat_ui.event_view import EventView
 from segue.cli.chat_ui.styles import Row, rows_to_text
 from segue.cli.chat_ui.ui import InputHandler
 from segue.runtime.events import Event
-from segue.runtime.tooling import ApprovalRequest
+from segue.runtime.tool_types import ApprovalRequest
 from segue.view.sanitize import sanitize
 
 __all__ = ["LineUI", "discard_typed"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from segue.canonical.blocks import Message, Text, ToolCall, state_of
 from segue.cli.chat_ui.event_view import format_user_message
 from segue.cli.chat_ui.formatter import MarkdownFormatter
-from segue.cli.chat_ui.numbers import format_count
+from segue.cli.chat_ui.number_format import format_count
 from segue.cli.chat_ui.styles import Row, truncate
 from segue.view.format import format_arguments, index_results
 from segue.view.sanitize import sanitize, sanitize_line

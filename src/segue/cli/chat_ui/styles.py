@@ -68,10 +68,10 @@ def truncate(text: str, width: int) -> str:
     return f"{kept.rstrip()}…" if width > 0 else ""
 
 
-def wrap(text: str, width: int, style: str = "", *, indent: str = "", first: str | None = None) -> list[Row]:
+def wrap(text: str, width: int, style: str = "", *, indent: str = "", first_indent: str | None = None) -> list[Row]:
     """Wrap a text at blanks; `first` is the prefix of the first row, `indent` of the others."""
     rows: list[Row] = []
-    prefix = indent if first is None else first
+    prefix = indent if first_indent is None else first_indent
     for line in text.expandtabs(_TAB).split("\n"):
         rest = line.rstrip()
         while True:

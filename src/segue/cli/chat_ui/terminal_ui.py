@@ -42,7 +42,7 @@ from segue.cli.chat_ui.output import BufferedOutput
 from segue.cli.chat_ui.styles import STYLES, Row, truncate
 from segue.cli.chat_ui.ui import InputHandler
 from segue.runtime.events import Event, ExchangeStarted
-from segue.runtime.tooling import ApprovalRequest
+from segue.runtime.tool_types import ApprovalRequest
 from segue.view.sanitize import sanitize_line
 
 __all__ = ["TerminalUI"]

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from segue.cli.chat_ui.styles import Row
 from segue.runtime.events import Event
-from segue.runtime.tooling import ApprovalRequest
+from segue.runtime.tool_types import ApprovalRequest
 
 __all__ = ["ChatUI", "InputHandler"]
 

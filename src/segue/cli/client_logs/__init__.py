@@ -64,9 +64,9 @@ def add_line_number(error: InputError, log: ParsedLog) -> InputError:
     """The error with the line number of the message it is about, where known."""
     match = _ENTRY.match(error.path)
     index = int(match[1]) if match else -1
-    if not 0 <= index < len(log.lines) or not log.lines[index]:
+    if not 0 <= index < len(log.line_numbers) or not log.line_numbers[index]:
         return error
-    return InputError(error.message, path=f"line {log.lines[index]}: {error.path}")
+    return InputError(error.message, path=f"line {log.line_numbers[index]}: {error.path}")
 
 
 def _parse_lines(data: bytes) -> tuple[list[Line] | None, int | None]:
@@ -115,4 +115,4 @@ def _wrap_messages(lines: list[Line], source: str | None) -> ParsedLog:
     root = "contents" if any("parts" in value for value in values) else "messages"
     if root == "messages" and any("role" not in value for value in values):
         root = "input"
-    return ParsedLog("messages", {root: values}, source, lines=[line.number for line in lines])
+    return ParsedLog("messages", {root: values}, source, line_numbers=[line.number for line in lines])

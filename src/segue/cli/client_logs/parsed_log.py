@@ -36,7 +36,7 @@ class ParsedLog(Struct, frozen=True):
     body: Mapping[str, Any]
     source: str | None = None
     title: str | None = None
-    lines: list[int] = []
+    line_numbers: list[int] = []
     dropped: dict[str, int] = {}
     times: list[int | None] = []
 

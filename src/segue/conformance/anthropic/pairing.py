@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from segue.conformance.anthropic.request import MCP_RESULT, SERVER_RESULTS, AnthropicRequest, Block, Turn
+from segue.conformance.anthropic.request import MCP_RESULT, SERVER_RESULTS, AnthropicRequest, Block, MergedMessage
 from segue.conformance.rule import Problem, RuleTable
 from segue.conformance.values import has_text, is_object, quote, type_name
 
@@ -18,16 +18,16 @@ table: RuleTable[AnthropicRequest] = RuleTable()
 
 _ID = re.compile(r"[a-zA-Z0-9_-]+")
 _SERVER_ID = re.compile(r"srvtoolu_[a-zA-Z0-9_]+")
-_NO_MESSAGE = Turn("", [])
+_NO_MESSAGE = MergedMessage("", [])
 
 
-def _with_neighbours(request: AnthropicRequest) -> Iterator[tuple[Turn, Turn, Turn]]:
+def _with_neighbours(request: AnthropicRequest) -> Iterator[tuple[MergedMessage, MergedMessage, MergedMessage]]:
     """Yields each merged message with the one before and the one after; `_NO_MESSAGE` at the ends."""
-    messages = [_NO_MESSAGE, *request.turns, _NO_MESSAGE]
+    messages = [_NO_MESSAGE, *request.merged_messages, _NO_MESSAGE]
     yield from zip(messages, messages[1:], messages[2:], strict=False)
 
 
-def _results(message: Turn) -> list[Block]:
+def _results(message: MergedMessage) -> list[Block]:
     return [block for block in message.blocks if block.type == "tool_result"]
 
 
@@ -110,7 +110,7 @@ def results_match_calls(request: AnthropicRequest) -> Iterator[Problem]:
     thread = request.body.get("thread")
     for before, message, _ in _with_neighbours(request):
         # A continued thread: the provider stores the calls before its first message.
-        if message is request.turns[0] and is_object(thread) and thread.get("type") == "continue":
+        if message is request.merged_messages[0] and is_object(thread) and thread.get("type") == "continue":
             continue
         call_ids = before.ids("tool_use") if before.role == "assistant" else set[str]()
         for block in _results(message):
@@ -126,7 +126,7 @@ def results_match_calls(request: AnthropicRequest) -> Iterator[Problem]:
 @table.rule("ANT-08")
 def one_result_per_call(request: AnthropicRequest) -> Iterator[Problem]:
     """A call has one tool_result."""
-    for message in request.turns:
+    for message in request.merged_messages:
         first: dict[str, str] = {}
         for block in _results(message):
             name = block.tool_use_id
@@ -173,7 +173,7 @@ def _find_stray_results(request: AnthropicRequest, call: str, results: set[str] 
     if not any(block_type in request.blocks_by_type for block_type in results):
         return
     call_ids: set[str] = set()
-    for message in request.turns:
+    for message in request.merged_messages:
         if message.has_user_content():
             call_ids.clear()
         for block in message.blocks:

@@ -19,9 +19,9 @@ __all__ = [
     "SERVER_RESULTS",
     "AnthropicRequest",
     "Block",
+    "MergedMessage",
     "Message",
     "Tool",
-    "Turn",
     "nested_entries",
     "parse_request",
 ]
@@ -74,7 +74,7 @@ class Message(msgspec.Struct, frozen=True, gc=False):
         return self.data.get("content")
 
 
-class Turn(msgspec.Struct, frozen=True, gc=False):
+class MergedMessage(msgspec.Struct, frozen=True, gc=False):
     """Consecutive messages of one role, which the server treats as one message."""
 
     role: str
@@ -107,7 +107,7 @@ class AnthropicRequest(msgspec.Struct, frozen=True):
     body: Mapping[str, object]
     model: Model
     messages: Sequence[Message]
-    turns: Sequence[Turn]
+    merged_messages: Sequence[MergedMessage]
     blocks_by_type: Mapping[str, Sequence[Block]]
     tools: Sequence[Tool]
 
@@ -140,11 +140,11 @@ def _parse_blocks(path: str, role: str, content: object) -> list[Block]:
     ]
 
 
-def _merge_messages(messages: Sequence[Message]) -> list[Turn]:
-    merged: list[Turn] = []
+def _merge_messages(messages: Sequence[Message]) -> list[MergedMessage]:
+    merged: list[MergedMessage] = []
     for message in messages:
         if not merged or merged[-1].role != message.role:
-            merged.append(Turn(message.role, []))
+            merged.append(MergedMessage(message.role, []))
         merged[-1].blocks.extend(message.blocks)
     return merged
 

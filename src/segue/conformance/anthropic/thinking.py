@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from segue.conformance.anthropic.request import MCP_RESULT, SERVER_RESULTS, AnthropicRequest, Block, Turn
+from segue.conformance.anthropic.request import MCP_RESULT, SERVER_RESULTS, AnthropicRequest, Block, MergedMessage
 from segue.conformance.rule import ModelFilter, Problem, RuleTable, Severity
 from segue.conformance.values import has_text, is_object, quote, text_or_empty, type_name
 from segue.models import Model
@@ -31,12 +31,12 @@ def _supports_prefill(model: Model) -> bool:
 OLDER = ModelFilter("4.5 and older", _supports_prefill)
 
 
-def _find_prefill(request: AnthropicRequest) -> Turn | None:
+def _find_prefill(request: AnthropicRequest) -> MergedMessage | None:
     """Returns the last message if it is a prefill: the start of an assistant message that the model continues.
 
     A message with unanswered calls is not one (ANT-04), nor one that ends within a server tool (ANT-39).
     """
-    message = request.turns[-1] if request.turns else None
+    message = request.merged_messages[-1] if request.merged_messages else None
     if message is None or message.role != "assistant" or any(block.type == "tool_use" for block in message.blocks):
         return None
     return None if message.blocks and message.blocks[-1].type in _SERVER_SIDE else message
@@ -87,8 +87,8 @@ def loop_starts_with_thinking(request: AnthropicRequest) -> Iterator[Problem]:
     """With thinking enabled, the first assistant message of the current tool loop starts with thinking."""
     if request.thinking_type != "enabled":
         return
-    first_reply: Turn | None = None
-    for message in request.turns:
+    first_reply: MergedMessage | None = None
+    for message in request.merged_messages:
         if message.has_user_content():
             first_reply = None
         elif message.role == "assistant" and first_reply is None:
@@ -137,16 +137,20 @@ def signature_plausible(request: AnthropicRequest) -> Iterator[Problem]:
 @table.rule("ANT-27")
 def no_thinking_at_end(request: AnthropicRequest) -> Iterator[Problem]:
     """With thinking disabled, an assistant message at the very end holds no thinking."""
-    if not request.turns or request.turns[-1].role != "assistant" or request.thinking_type not in ("", "disabled"):
+    if (
+        not request.merged_messages
+        or request.merged_messages[-1].role != "assistant"
+        or request.thinking_type not in ("", "disabled")
+    ):
         return
     # If omitted, thinking is disabled on older models; newer ones may think by default.
     certain = request.thinking_type == "disabled" or _supports_prefill(request.model)
     severity: Severity = "reject" if certain else "risk"
-    for block in _thinking_blocks(request.turns[-1]):
+    for block in _thinking_blocks(request.merged_messages[-1]):
         yield Problem(block.path, f"a {block.type} block in the final message, and thinking is disabled", severity)
 
 
-def _thinking_blocks(message: Turn) -> Iterator[Block]:
+def _thinking_blocks(message: MergedMessage) -> Iterator[Block]:
     return (block for block in message.blocks if block.type in _THINKING)
 
 

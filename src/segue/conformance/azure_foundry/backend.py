@@ -13,10 +13,10 @@ from segue.conformance.openai_responses import RULE_SET as RESPONSES
 from segue.conformance.openai_responses.request import ResponsesRequest
 from segue.conformance.rule import Problem, Rule
 
-__all__ = ["REPLACED", "RULES"]
+__all__ = ["OMITTED_CHECKS", "RULES"]
 
 # Checks of Responses that do not apply here, and why.
-REPLACED: Mapping[str, str] = {
+OMITTED_CHECKS: Mapping[str, str] = {
     "items_known": "AZF-08 has a list of its own",
     "compaction_last": "there is no compaction_trigger (AZF-08)",
     "other_items_valid": "AZF-03 has a schema of its own",
@@ -48,4 +48,4 @@ def _adapt_rule(rule: Rule[ResponsesRequest]) -> Rule[FoundryRequest]:
     return Rule(number, rule.name, rule.description, rule.severity, rule.applies_to, check)
 
 
-RULES = tuple(_adapt_rule(rule) for rule in RESPONSES.rules if rule.name not in REPLACED)
+RULES = tuple(_adapt_rule(rule) for rule in RESPONSES.rules if rule.name not in OMITTED_CHECKS)

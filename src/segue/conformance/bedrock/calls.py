@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from segue.conformance.bedrock.models import CLAUDE, MISTRAL
-from segue.conformance.bedrock.request import BedrockRequest, Turn
+from segue.conformance.bedrock.request import BedrockRequest, MergedMessage
 from segue.conformance.bedrock.service_model import TOOL_USE_ID
 from segue.conformance.rule import Problem, RuleTable
 from segue.conformance.spec import find_mismatches
@@ -23,7 +23,7 @@ table: RuleTable[BedrockRequest] = RuleTable()
 
 _CLAUDE_ID = re.compile(r"[a-zA-Z0-9_-]+")
 _MISTRAL_ID = re.compile(r"[a-zA-Z0-9]{9}")
-_NO_MESSAGE = Turn("", [])
+_NO_MESSAGE = MergedMessage("", [])
 _MODEL_ERROR_PREFIX = "The model returned the following errors:"
 
 
@@ -92,7 +92,7 @@ def tools_declared(request: BedrockRequest) -> Iterator[Problem]:
 @table.rule("BED-04")
 def calls_have_results(request: BedrockRequest) -> Iterator[Problem]:
     """Each toolUse is in an assistant message and has its toolResult in the next user message."""
-    all_messages = [*request.turns, _NO_MESSAGE]
+    all_messages = [*request.merged_messages, _NO_MESSAGE]
     for merged, following in pairwise(all_messages):
         answered = {block.id for block in following.blocks_of("toolResult")} if following.role == "user" else set[str]()
         last = merged.messages[-1].index if merged.messages else 0
@@ -111,7 +111,7 @@ def calls_have_results(request: BedrockRequest) -> Iterator[Problem]:
 def results_match_calls(request: BedrockRequest) -> Iterator[Problem]:
     """Each toolResult is in a user message and the only one for a toolUse of the assistant message before."""
     before = _NO_MESSAGE
-    for merged in request.turns:
+    for merged in request.merged_messages:
         waiting = {block.id for block in before.calls()} if before.role == "assistant" else set[str]()
         hosted_ids = {block.id for block in merged.blocks_of("toolUse") if not block.is_call}
         for message in merged.messages:

@@ -11,18 +11,18 @@ from collections.abc import Iterator, Mapping
 from segue.conformance.anthropic import RULE_SET as MESSAGES
 from segue.conformance.anthropic.request import AnthropicRequest
 from segue.conformance.anthropic.request import Block as AnthropicBlock
+from segue.conformance.anthropic.request import MergedMessage as AnthropicTurn
 from segue.conformance.anthropic.request import Message as AnthropicMessage
-from segue.conformance.anthropic.request import Turn as AnthropicTurn
 from segue.conformance.bedrock.models import is_claude
 from segue.conformance.bedrock.request import BedrockRequest, Block
 from segue.conformance.rule import ModelFilter, Problem, Rule
 from segue.conformance.values import is_object
 from segue.models import Model
 
-__all__ = ["RULES", "SHARED"]
+__all__ = ["RULES", "SHARED_CHECKS"]
 
 # The checks of Messages that apply here too, by name. Instead of ANT-25 the service has its own rule, BED-11.
-SHARED = frozenset(
+SHARED_CHECKS = frozenset(
     {
         *("no_prefill", "prefill_without_trailing_space", "loop_starts_with_thinking", "signature_plausible"),
         *("no_thinking_at_end", "no_forced_tool", "redacted_has_data"),
@@ -66,7 +66,7 @@ def _to_messages_request(request: BedrockRequest) -> AnthropicRequest:
     messages: list[AnthropicMessage] = []
     merged_messages: list[AnthropicTurn] = []
     blocks_by_type: dict[str, list[AnthropicBlock]] = {}
-    for merged in request.turns:
+    for merged in request.merged_messages:
         merged_messages.append(AnthropicTurn(merged.role, []))
         for message in merged.messages:
             blocks = [_to_messages_block(block, merged.role) for block in message.blocks if block.type != "cachePoint"]
@@ -122,4 +122,4 @@ def _adapt_rule(rule: Rule[AnthropicRequest]) -> Rule[BedrockRequest]:
     )
 
 
-RULES = tuple(_adapt_rule(rule) for rule in MESSAGES.rules if rule.name in SHARED)
+RULES = tuple(_adapt_rule(rule) for rule in MESSAGES.rules if rule.name in SHARED_CHECKS)

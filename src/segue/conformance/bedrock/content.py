@@ -31,7 +31,7 @@ def messages_present(request: BedrockRequest) -> Iterator[Problem]:
 @table.rule("BED-06", applies_to=USER_FIRST)
 def user_first(request: BedrockRequest) -> Iterator[Problem]:
     """The first message is the user's."""
-    first = request.turns[0] if request.turns else None
+    first = request.merged_messages[0] if request.merged_messages else None
     if first is not None and first.role == "assistant":
         yield Problem(first.messages[0].path, _START)
 
@@ -40,7 +40,7 @@ def user_first(request: BedrockRequest) -> Iterator[Problem]:
 @table.rule("BED-07", applies_to=SEPARATE_RESULTS)
 def results_separate(request: BedrockRequest) -> Iterator[Problem]:
     """A user message with results has no other blocks."""
-    for merged in request.turns:
+    for merged in request.merged_messages:
         if any(merged.blocks_of("toolResult")):
             for message in merged.messages:
                 for block in message.blocks:
@@ -53,7 +53,7 @@ def results_separate(request: BedrockRequest) -> Iterator[Problem]:
 @table.rule("BED-07", applies_to=CLAUDE)
 def no_documents_beside_results(request: BedrockRequest) -> Iterator[Problem]:
     """Documents and videos are not in a message with results, except inside the results."""
-    for merged in request.turns:
+    for merged in request.merged_messages:
         if merged.role == "user" and any(merged.blocks_of("toolResult")):
             for block_type in _NOT_BESIDE_RESULTS:
                 for block in merged.blocks_of(block_type):
@@ -143,7 +143,7 @@ def roles_alternate(request: BedrockRequest) -> Iterator[Problem]:
     # ANT-21: Claude's own API merges them.
     severity: Severity = "risk" if is_claude(request.model) else "reject"
     reason = "A conversation must alternate between user and assistant roles."
-    for merged in request.turns:
+    for merged in request.merged_messages:
         for _, message in pairwise(merged.messages):
             if merged.role in ("user", "assistant"):
                 advice = f"Make sure the conversation alternates; {message.path} has the role {merged.role} again."

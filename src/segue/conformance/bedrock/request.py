@@ -16,7 +16,7 @@ from segue.conformance.spec import Mismatch, find_mismatches
 from segue.conformance.values import format_list, has_text, is_list, is_object, quote, text_or_empty, type_name
 from segue.models import Model
 
-__all__ = ["BedrockRequest", "Block", "Message", "Turn", "is_stored_prompt", "parse_request"]
+__all__ = ["BedrockRequest", "Block", "MergedMessage", "Message", "is_stored_prompt", "parse_request"]
 
 
 class Block(msgspec.Struct, frozen=True, gc=False):
@@ -48,7 +48,7 @@ class Message(msgspec.Struct, frozen=True, gc=False):
         return f"messages[{self.index}]"
 
 
-class Turn(msgspec.Struct, frozen=True, gc=False):
+class MergedMessage(msgspec.Struct, frozen=True, gc=False):
     """Consecutive messages of one role; system messages are skipped."""
 
     role: str
@@ -68,7 +68,7 @@ class BedrockRequest(msgspec.Struct, frozen=True):
     body: Mapping[str, object]
     model: Model
     messages: Sequence[Message]
-    turns: Sequence[Turn]
+    merged_messages: Sequence[MergedMessage]
     problems: Mapping[str, Sequence[Problem]]
     """Rule → mismatches of the body with the service model."""
 
@@ -95,13 +95,13 @@ def _parse_messages(entries: object) -> Iterator[Message]:
         yield Message(index, text_or_empty(data.get("role")), content, blocks)
 
 
-def _merge_messages(messages: Sequence[Message]) -> list[Turn]:
-    merged: list[Turn] = []
+def _merge_messages(messages: Sequence[Message]) -> list[MergedMessage]:
+    merged: list[MergedMessage] = []
     for message in messages:
         if message.role == "system":
             continue
         if not merged or merged[-1].role != message.role:
-            merged.append(Turn(message.role, []))
+            merged.append(MergedMessage(message.role, []))
         merged[-1].messages.append(message)
     return merged
 

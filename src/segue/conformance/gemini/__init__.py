@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from segue.conformance.gemini import parts, thinking, tools, turns
+from segue.conformance.gemini import order, parts, thinking, tools
 from segue.conformance.gemini.request import GeminiRequest, parse_request
 from segue.conformance.rule import RuleSet
 
@@ -26,5 +26,5 @@ NOT_CHECKABLE: Mapping[str, str] = {
 }
 
 RULE_SET: RuleSet[GeminiRequest] = RuleSet(
-    "gemini", parse_request, (*turns.table, *parts.table, *thinking.table, *tools.table), NOT_CHECKABLE
+    "gemini", parse_request, (*order.table, *parts.table, *thinking.table, *tools.table), NOT_CHECKABLE
 )

@@ -108,7 +108,7 @@ class GeminiRequest(msgspec.Struct, frozen=True):
     node: Node
     model: Model
     contents: Sequence[Content]
-    turns: Sequence[Content]
+    merged_contents: Sequence[Content]
     """The contents; consecutive model contents are merged."""
     system: Content | None
     tools: Sequence[Node]

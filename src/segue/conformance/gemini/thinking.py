@@ -13,12 +13,12 @@ from segue.conformance.rule import ModelFilter, Problem, RuleTable, Severity
 from segue.conformance.values import quote
 from segue.models import Model
 
-__all__ = ["DUMMIES", "table"]
+__all__ = ["DUMMY_SIGNATURES", "table"]
 
 table: RuleTable[GeminiRequest] = RuleTable()
 
 # GEM-17
-DUMMIES = frozenset({"skip_thought_signature_validator", "context_engineering_is_the_way_to_go"})
+DUMMY_SIGNATURES = frozenset({"skip_thought_signature_validator", "context_engineering_is_the_way_to_go"})
 
 
 def _needs_signatures(model: Model) -> bool:
@@ -34,10 +34,10 @@ NEWER = ModelFilter("Gemini 3 and newer, and names without a version", _needs_si
 def _current_contents(request: GeminiRequest) -> Iterator[Content]:
     """Yields the contents since the last user content that is not only function responses."""
     start = 0
-    for position, content in enumerate(request.turns):
+    for position, content in enumerate(request.merged_contents):
         if not content.is_model and any(not part.has_member("function_response") for part in content.parts):
             start = position
-    yield from request.turns[start:]
+    yield from request.merged_contents[start:]
 
 
 def _call_parts(content: Content) -> list[Part]:
@@ -83,7 +83,7 @@ def signature_plausible(request: GeminiRequest) -> Iterator[Problem]:
 def signature_in_place(request: GeminiRequest) -> Iterator[Problem]:
     """A signature stays on the model part that it was returned with."""
     first: dict[str, str] = {}
-    for content in request.turns:
+    for content in request.merged_contents:
         calls = _call_parts(content)
         moved = {id(part) for part in calls[1:] if not calls[0].signature}
         for part in content.parts:
@@ -93,7 +93,7 @@ def signature_in_place(request: GeminiRequest) -> Iterator[Problem]:
             where = part.node.path_of("thought_signature")
             if not content.is_model:
                 yield Problem(where, f"a signature in a {content.role or 'user'} content; only model parts have one")
-            elif signature in DUMMIES:
+            elif signature in DUMMY_SIGNATURES:
                 continue
             elif first.setdefault(signature, part.path) != part.path:
                 yield Problem(where, f"this part has the same signature as {first[signature]}")

@@ -29,12 +29,12 @@ class Profile(msgspec.Struct, frozen=True):
 
     name: str
     server: str
-    own: RuleTable[ChatRequest]
+    own_rules: RuleTable[ChatRequest]
     omitted: frozenset[str] = frozenset()
     downgraded: frozenset[str] = frozenset()
 
     def rules(self) -> Iterator[Rule[ChatRequest]]:
-        yield from self.own
+        yield from self.own_rules
         for rule in openai_chat.RULE_SET.rules:
             if rule.name not in self.omitted:
                 yield rule.with_severity("risk") if rule.name in self.downgraded else rule

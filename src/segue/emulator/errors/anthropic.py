@@ -13,8 +13,14 @@ from typing import Any
 
 from segue.conformance.anthropic.content import KEYS
 from segue.conformance.values import is_object
-from segue.emulator.errors.anthropic_thinking import THINKING, PrefixPart, prefix_mismatch_error
-from segue.emulator.errors.anthropic_turns import TURNS, find_block, invalid_request, move_violation, schema_path
+from segue.emulator.errors.anthropic_pairing import (
+    PAIRING_ERRORS,
+    find_block,
+    invalid_request,
+    move_violation,
+    schema_path,
+)
+from segue.emulator.errors.anthropic_thinking import THINKING_ERRORS, PrefixPart, prefix_mismatch_error
 from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, ErrorTexts, StandardErrors
 from segue.wire.base import ApiError
 
@@ -230,8 +236,8 @@ RULES: Mapping[str, ErrorBuilder] = {
     "ANT-34": _field_error(_TEXT, _name_message),
     "ANT-35": _fixed_error("tools: Tool names must be unique."),
     "ANT-36": _schema_error,
-    **TURNS,
-    **THINKING,
+    **PAIRING_ERRORS,
+    **THINKING_ERRORS,
 }
 
 

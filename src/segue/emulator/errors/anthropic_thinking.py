@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Literal, TypeAlias, get_args
 
 from segue.conformance.values import is_object, text_or_empty
-from segue.emulator.errors.anthropic_turns import find_block, invalid_request, message_role, schema_path
+from segue.emulator.errors.anthropic_pairing import find_block, invalid_request, message_role, schema_path
 from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder
 from segue.wire.base import ApiError
 
-__all__ = ["THINKING", "PrefixPart", "prefix_mismatch_error"]
+__all__ = ["THINKING_ERRORS", "PrefixPart", "prefix_mismatch_error"]
 
 PrefixPart: TypeAlias = Literal["system", "tools", "messages"]
 
@@ -109,7 +109,7 @@ def _prefix_error(broken: BrokenRule) -> ApiError:
     return prefix_mismatch_error(find_block(broken)[0], different_part)
 
 
-THINKING: Mapping[str, ErrorBuilder] = {
+THINKING_ERRORS: Mapping[str, ErrorBuilder] = {
     "ANT-24": _thinking_first_error,
     "ANT-25": _thinking_changed_error,
     "ANT-26": _signature_error,

@@ -14,7 +14,7 @@ import msgspec
 from segue.conformance.rule import Violation
 from segue.conformance.values import is_list, is_object, text_or_empty
 from segue.emulator.errors import anthropic
-from segue.emulator.errors.bedrock_service_model import find_error, list_or_empty, validation_error
+from segue.emulator.errors.bedrock_service_model import find_mismatch_error, list_or_empty, validation_error
 from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, ErrorTexts, StandardErrors
 from segue.models import parse_model
 from segue.wire.base import ApiError
@@ -45,7 +45,7 @@ def _service_model_error(otherwise: str | Callable[[BrokenRule], str]) -> ErrorB
     """Builds the service model's error for the body, else this message."""
 
     def build(broken: BrokenRule) -> ApiError:
-        mismatch_error = find_error(broken)
+        mismatch_error = find_mismatch_error(broken)
         return mismatch_error or validation_error(otherwise if isinstance(otherwise, str) else otherwise(broken))
 
     return build
@@ -118,7 +118,7 @@ def _text_error(broken: BrokenRule) -> ApiError:
         above = place.removesuffix(".content")
         message = f"The content field in the {owner} object at {above} is empty."
         return validation_error(f"{message} Add a ContentBlock object to the content field and try again.")
-    mismatch_error = find_error(broken)
+    mismatch_error = find_mismatch_error(broken)
     if mismatch_error:
         return mismatch_error
     family = parse_model(text_or_empty(broken.body.get("modelId")) or None).family

@@ -17,7 +17,7 @@ from segue.conformance.values import is_list, is_object
 from segue.emulator.errors.broken_rule import BrokenRule
 from segue.wire.base import ApiError
 
-__all__ = ["find_error", "list_or_empty", "validation_error"]
+__all__ = ["find_mismatch_error", "list_or_empty", "validation_error"]
 
 _STEP = re.compile(r"\[(\d+)\]")
 _UNSHOWN = ("messages", "system", "toolConfig", "promptVariables")
@@ -44,7 +44,7 @@ def validation_error(message: str, kind: str = "ValidationException") -> ApiErro
     return ApiError(400, message, kind)
 
 
-def find_error(broken: BrokenRule) -> ApiError | None:
+def find_mismatch_error(broken: BrokenRule) -> ApiError | None:
     """Returns the error for all mismatches in this body, `None` if there are none."""
     mismatches = list(spec.find_mismatches(REQUEST, broken.body))
     for mismatch in mismatches:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from segue.conformance.gemini.fields import DATA_FIELDS, to_snake
 from segue.conformance.values import is_object
 from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, ErrorTexts, StandardErrors
+from segue.emulator.errors.gemini_order import ORDER_ERRORS
 from segue.emulator.errors.gemini_payload import (
     Location,
     invalid_argument,
@@ -20,7 +21,6 @@ from segue.emulator.errors.gemini_payload import (
     parser_line,
     unknown_name_line,
 )
-from segue.emulator.errors.gemini_turns import TURNS
 from segue.wire.base import ApiError
 
 __all__ = ["ERROR_TEXTS", "RULES"]
@@ -44,7 +44,7 @@ def _located_error(make_line: Callable[[BrokenRule, Location], str]) -> ErrorBui
         parsed = [(line, at) for at in locations if (line := parser_line(at))]
         if parsed:
             line, at = parsed[0]
-            field = at.path if line.startswith("Invalid value") else at.above
+            field = at.path if line.startswith("Invalid value") else at.parent_path
             return invalid_argument("\n".join(line for line, _ in parsed), field or None)
         texts = [make_line(single, at) for single, at in zip(singles, locations, strict=True)]
         lines = list(dict.fromkeys(line for line in texts if line.startswith("* ")))
@@ -54,7 +54,7 @@ def _located_error(make_line: Callable[[BrokenRule, Location], str]) -> ErrorBui
 
 
 def _check_line(at: Location, message: str) -> str:
-    return f"* GenerateContentRequest.{at.checked}: {message}"
+    return f"* GenerateContentRequest.{at.validator_path}: {message}"
 
 
 # ---------------------------------------------------------------------------------------------------------------- parts
@@ -150,7 +150,7 @@ def _name_line(at: Location) -> str:
 
 
 RULES: Mapping[str, ErrorBuilder] = {
-    **TURNS,
+    **ORDER_ERRORS,
     "GEM-09": _located_error(_empty_parts_line),
     "GEM-10": _data_member_error,
     "GEM-13": _located_error(_response_line),

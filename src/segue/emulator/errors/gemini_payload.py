@@ -52,12 +52,12 @@ class Location(Struct, frozen=True):
 
     path: str
     """In the format of the parser."""
-    checked: str
+    validator_path: str
     """In the format of the checks after it."""
-    above: str
+    parent_path: str
     """The path of the parent, in the format of the parser."""
     key: str
-    what: str
+    field_type: str
     """The type of the field (`part`, `[]part`, `string` …), `""` if the API has no such field."""
     value: Any
 
@@ -115,13 +115,13 @@ def _has_type(value: Any, what: str) -> bool:
 
 def unknown_name_line(at: Location, why: str = "Cannot find field.") -> str:
     """Returns the parser's line for an unknown name."""
-    inside = f" at '{at.above}'" if at.above else ""
+    inside = f" at '{at.parent_path}'" if at.parent_path else ""
     return f'Invalid JSON payload received. Unknown name "{at.key}"{inside}: {why}'
 
 
 def parser_line(at: Location) -> str:
     """Returns the parser's line for the value at this location, `""` if it is valid."""
-    value, what = at.value, at.what
+    value, what = at.value, at.field_type
     if not what:
         return unknown_name_line(at)
     if what.startswith("[]") and not isinstance(value, list | tuple):

@@ -32,7 +32,7 @@ class ChatProvider(Provider):
             base = f"(?:{re.escape(WIRES[cls.api].base_path or '/v1')})?"
             cls.routes = (post_route(f"{base}/chat/completions"), _models_route(f"{base}/models"))
 
-    def stream_opening(self, reply: Reply) -> ReplyStart:
+    def make_reply_start(self, reply: Reply) -> ReplyStart:
         """Keeps the reply's own id: this is the API that created it."""
         return ReplyStart(reply.id, reply.model, reply.created, Native(self.api, {}, intact=False))
 

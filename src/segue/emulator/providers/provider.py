@@ -209,11 +209,11 @@ class Provider:
         """Adds the fields of this API to the reply and its blocks."""
         return reply
 
-    def stream_opening(self, reply: Reply) -> ReplyStart:
+    def make_reply_start(self, reply: Reply) -> ReplyStart:
         """Returns the first event of a stream."""
         return ReplyStart(reply.id, reply.model, reply.created, reply.native)
 
-    def block_opening(self, block: Text | Thinking | ToolCall) -> Text | Thinking | ToolCall:
+    def initial_block(self, block: Text | Thinking | ToolCall) -> Text | Thinking | ToolCall:
         """Returns a block as it is at the start of a stream."""
         return block
 

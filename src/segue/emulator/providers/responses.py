@@ -89,7 +89,7 @@ class OpenAIResponses(Provider):
 
     # --------------------------------------------------------------------------------------------------------- requests
 
-    def entries(self, body: Body) -> list[Any]:
+    def conversation_entries(self, body: Body) -> list[Any]:
         given = body.get("input")
         return [{"role": "user", "content": given}] if isinstance(given, str) else super().conversation_entries(body)
 
@@ -106,7 +106,7 @@ class OpenAIResponses(Provider):
             if known is None:
                 return make_violation(PREVIOUS_NOT_FOUND, "previous_response_id", before)
             earlier = [*known.input_items, *objects_in(known.response.get("output"))]
-        given = self.entries(body)
+        given = self.conversation_entries(body)
         items = [self._resolve_reference(item, account) for item in given]
         if before is None and items == given:
             return body
@@ -250,7 +250,7 @@ class OpenAIResponses(Provider):
                 item: JsonObject = {"type": "message", "role": "assistant", "status": status, "content": [part]}
                 return {"id": self.item_id(context.ids, "msg", index), **item}
 
-    def block_opening(self, block: Text | Thinking | ToolCall) -> Text | Thinking | ToolCall:
+    def initial_block(self, block: Text | Thinking | ToolCall) -> Text | Thinking | ToolCall:
         if block.native is None:
             return block
         bare = {key: value for key, value in block.native.fragment.items() if key != "encrypted_content"}
@@ -271,7 +271,9 @@ class OpenAIResponses(Provider):
         if context.body.get("store") is False:
             return
         self._items.update({(context.account, str(item.get("id"))): item for item in output})
-        self._stored[context.account, str(reply.get("id"))] = _StoredResponse(self.entries(context.body), reply)
+        self._stored[context.account, str(reply.get("id"))] = _StoredResponse(
+            self.conversation_entries(context.body), reply
+        )
 
     def headers(self, ids: IdGenerator, kind: str | None) -> dict[str, str]:
         return {"x-request-id": f"req_{ids.make('request', 0, 32, HEX)}", "openai-version": "2020-10-01"}

@@ -7,12 +7,12 @@ from functools import cache, partial
 
 from segue.runtime.environ import child_environment
 from segue.runtime.permissions import Permissions
-from segue.runtime.tooling import Context, Result, Tool
+from segue.runtime.tool_types import Context, Result, Tool
 from segue.runtime.tools.fetch import Fetcher, fetch_url, fetch_with_stdlib
 from segue.runtime.tools.read import list_dir, read_file
 from segue.runtime.tools.search import glob, grep
 from segue.runtime.tools.shell import shell
-from segue.runtime.tools.task import Spawn, TaskOrder, task
+from segue.runtime.tools.task import Spawn, SubagentTask, task
 from segue.runtime.tools.todo import todo
 from segue.runtime.tools.write import edit_file, write_file
 
@@ -23,7 +23,7 @@ def standard_tools(
     *,
     permissions: Permissions | None = None,
     environment: Callable[[], Mapping[str, str]] = child_environment,
-    get: Fetcher = fetch_with_stdlib,
+    fetcher: Fetcher = fetch_with_stdlib,
     spawn: Spawn | None = None,
 ) -> list[Tool]:
     """All built-in tools. `task` is included only if `spawn` is given, the function that runs a subagent.
@@ -43,7 +43,7 @@ def standard_tools(
         write_file(),
         edit_file(),
         shell(environment),
-        fetch_url(get),
+        fetch_url(fetcher),
         todo(),
     ]
     return [*tools, task(spawn)] if spawn is not None else tools
@@ -53,7 +53,7 @@ def standard_tools(
 def standard_names() -> frozenset[str]:
     """The names of all built-in tools, `task` included."""
 
-    async def never(_order: TaskOrder, _context: Context) -> Result:
+    async def never(_order: SubagentTask, _context: Context) -> Result:
         raise NotImplementedError
 
     return frozenset(tool.name for tool in standard_tools(spawn=never))

@@ -26,7 +26,7 @@ from urllib.parse import urljoin, urlsplit, urlunsplit
 from msgspec import Struct
 
 from segue.canonical.blocks import Media, Text
-from segue.runtime.tooling import ApprovalRequest, Arguments, Context, Result, Tool, ToolError
+from segue.runtime.tool_types import ApprovalRequest, Arguments, Context, Result, Tool, ToolError
 from segue.runtime.tools.html_text import html_to_text
 from segue.runtime.tools.text_encoding import decode, describe_binary, format_size, image_mime, replace_surrogates
 
@@ -264,11 +264,11 @@ def _fetch_approval(arguments: Arguments, folder: Path, look_up: HostLookup) -> 
     return _approval_request(url, look_up(*split_host(url)))
 
 
-def fetch_url(get: Fetcher = fetch_with_stdlib, *, look_up: HostLookup = lookup_host) -> Tool:
+def fetch_url(fetcher: Fetcher = fetch_with_stdlib, *, look_up: HostLookup = lookup_host) -> Tool:
     """Makes the tool. `get` fetches one URL without following redirects, from one of the given IP addresses."""
 
     async def run(arguments: Arguments, context: Context) -> Result:
-        return await _run(arguments, context, get, look_up)
+        return await _run(arguments, context, fetcher, look_up)
 
     return Tool(
         "fetch_url",
@@ -286,7 +286,7 @@ def fetch_url(get: Fetcher = fetch_with_stdlib, *, look_up: HostLookup = lookup_
         run,
         blocking=False,
         timeout=(_TIMEOUT + 5) * (_MAX_REDIRECTS + 1),
-        timing="inside",
+        timeout_mode="inside",
         approval_request=partial(_fetch_approval, look_up=look_up),
         summarize=lambda arguments: str(arguments.get("url", "")),
     )

@@ -122,9 +122,9 @@ def _tidy(text: str) -> str:
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).rstrip()
 
 
-def html_to_text(html: str, address: str = "") -> str:
+def html_to_text(html: str, base_url: str = "") -> str:
     """Converts an HTML page to text, its title first."""
-    reader = _TextParser(address)
+    reader = _TextParser(base_url)
     reader.feed(html)
     reader.close()
     title = " ".join(reader.title.split())

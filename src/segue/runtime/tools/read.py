@@ -9,7 +9,7 @@ from pathlib import Path
 
 from segue.canonical.blocks import Media, Text
 from segue.runtime.sandbox import ResolvedPath, check_access, make_approval_request, open_file, open_folder, resolve
-from segue.runtime.tooling import ApprovalRequest, Arguments, Context, Result, Tool, ToolError
+from segue.runtime.tool_types import ApprovalRequest, Arguments, Context, Result, Tool, ToolError
 from segue.runtime.tools.text_encoding import decode, describe_binary, format_size, image_mime, replace_surrogates
 
 __all__ = ["list_dir", "read_bytes", "read_file"]
@@ -21,11 +21,11 @@ _MAX_IMAGE = 3_750_000
 _MAX_ENTRIES = 1_000
 
 
-def read_bytes(place: ResolvedPath, most: int = _MAX_BYTES) -> tuple[bytes, int]:
+def read_bytes(place: ResolvedPath, limit: int = _MAX_BYTES) -> tuple[bytes, int]:
     """Reads the beginning of a file; also returns its full size."""
     with os.fdopen(open_file(place), "rb") as file:
         size = os.fstat(file.fileno()).st_size
-        return file.read(most), size
+        return file.read(limit), size
 
 
 def _run_read(arguments: Arguments, context: Context) -> Result | str:

@@ -12,13 +12,13 @@ from pathlib import Path
 
 from segue.runtime.patterns import Pattern, path_pattern
 from segue.runtime.sandbox import ResolvedPath, check_access, make_approval_request, open_file, resolve
-from segue.runtime.tooling import ApprovalRequest, Arguments, Context, Tool, ToolError
+from segue.runtime.tool_types import ApprovalRequest, Arguments, Context, Tool, ToolError
 from segue.runtime.tools.text_encoding import decode, replace_surrogates
 from segue.runtime.tools.walk import Entry, walk
 
-__all__ = ["IsHidden", "glob", "grep"]
+__all__ = ["IsDenied", "glob", "grep"]
 
-IsHidden = Callable[[str], bool]
+IsDenied = Callable[[str], bool]
 """Whether a rule denies reading the file with this display path."""
 
 _DEFAULT_FILES = 1_000
@@ -42,7 +42,7 @@ def _display_below(place: ResolvedPath, path: str) -> str:
 # ----------------------------------------------------------------------------------------------------------------- glob
 
 
-def _run_glob(arguments: Arguments, context: Context, is_denied: IsHidden) -> str:
+def _run_glob(arguments: Arguments, context: Context, is_denied: IsDenied) -> str:
     place = resolve(arguments.get("path") or ".", context.folder)
     check_access(context, "glob", place)
     text: str = arguments["pattern"].removeprefix("./")
@@ -52,7 +52,7 @@ def _run_glob(arguments: Arguments, context: Context, is_denied: IsHidden) -> st
     limit = arguments.get("limit", _DEFAULT_FILES)
     paths: list[str] = []
     include_ignored = arguments.get("ignored", False)
-    for entry in walk(place, everything=include_ignored, stop=context.cancelled.is_set):
+    for entry in walk(place, include_ignored=include_ignored, is_cancelled=context.cancelled.is_set):
         if pattern.matches(entry.path) and not is_denied(_display_below(place, entry.path)):
             if len(paths) == limit:
                 return replace_surrogates(
@@ -65,7 +65,7 @@ def _run_glob(arguments: Arguments, context: Context, is_denied: IsHidden) -> st
     return replace_surrogates("\n".join(paths))
 
 
-def glob(hidden: IsHidden = lambda path: False) -> Tool:
+def glob(is_denied: IsDenied = lambda path: False) -> Tool:
     return Tool(
         "glob",
         "Finds files and folders by name, recursively. * stays within one name, ** crosses folders, {a,b} and [abc] "
@@ -87,7 +87,7 @@ def glob(hidden: IsHidden = lambda path: False) -> Tool:
             "required": ["pattern"],
             "additionalProperties": False,
         },
-        lambda arguments, context: _run_glob(arguments, context, hidden),
+        lambda arguments, context: _run_glob(arguments, context, is_denied),
         approval_request=lambda arguments, folder: _search_approval("glob", arguments, folder),
         summarize=lambda arguments: str(arguments.get("pattern", "")),
     )
@@ -179,7 +179,7 @@ def _read_content(entry: Entry) -> bytes | str:
         return file.read(_MAX_FILE_SIZE)
 
 
-def _run_grep(arguments: Arguments, context: Context, is_denied: IsHidden) -> str:
+def _run_grep(arguments: Arguments, context: Context, is_denied: IsDenied) -> str:
     place = resolve(arguments.get("path") or ".", context.folder)
     check_access(context, "grep", place)
     search = _Search(arguments)
@@ -200,11 +200,11 @@ def _run_grep(arguments: Arguments, context: Context, is_denied: IsHidden) -> st
 
 
 def _search_tree(
-    search: _Search, place: ResolvedPath, arguments: Arguments, context: Context, is_denied: IsHidden
+    search: _Search, place: ResolvedPath, arguments: Arguments, context: Context, is_denied: IsDenied
 ) -> None:
     file_glob = arguments.get("glob")
     names = path_pattern(file_glob if "/" in file_glob else f"**/{file_glob}") if file_glob else None
-    for entry in walk(place, everything=arguments.get("ignored", False), stop=context.cancelled.is_set):
+    for entry in walk(place, include_ignored=arguments.get("ignored", False), is_cancelled=context.cancelled.is_set):
         if entry.is_folder or (names is not None and not names.matches(entry.path)):
             continue
         if context.cancelled.is_set() or search.has_more:
@@ -224,7 +224,7 @@ def _format_file_count(count: int) -> str:
     return f"{count:,} file{'' if count == 1 else 's'}"
 
 
-def grep(hidden: IsHidden = lambda path: False) -> Tool:
+def grep(is_denied: IsDenied = lambda path: False) -> Tool:
     return Tool(
         "grep",
         "Searches the contents of files line by line with a regular expression (no look-around, no back-references). "
@@ -255,7 +255,7 @@ def grep(hidden: IsHidden = lambda path: False) -> Tool:
             "required": ["pattern"],
             "additionalProperties": False,
         },
-        lambda arguments, context: _run_grep(arguments, context, hidden),
+        lambda arguments, context: _run_grep(arguments, context, is_denied),
         approval_request=lambda arguments, folder: _search_approval("grep", arguments, folder),
         summarize=lambda arguments: str(arguments.get("pattern", "")),
     )

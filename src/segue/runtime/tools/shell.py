@@ -14,8 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from segue.runtime.environ import child_environment
-from segue.runtime.masking import find_hidden_secrets, hide_process
-from segue.runtime.tooling import ApprovalRequest, Arguments, Context, Result, Tool, ToolError
+from segue.runtime.masking import find_hidden_secrets, protect_process_memory
+from segue.runtime.tool_types import ApprovalRequest, Arguments, Context, Result, Tool, ToolError
 from segue.runtime.tools.shell_commands import find_commands, find_risky_options, split_simple_commands
 from segue.runtime.tools.text_encoding import format_size
 
@@ -107,7 +107,7 @@ async def _run(arguments: Arguments, context: Context, environment: Callable[[],
         raise ToolError("a command can't have a null character in it")
     seconds = min(arguments.get("timeout", context.time_limit or _TIMEOUT), context.time_limit or _MAX_TIMEOUT)
     output = _OutputBuffer(context.progress)
-    hide_process()
+    protect_process_memory()
     # Our own pipe: the command counts as ended when its process ends, not when all child processes closed their ends.
     reading, writing = os.pipe()
     loop = asyncio.get_running_loop()
@@ -238,7 +238,7 @@ def shell(environment: Callable[[], Mapping[str, str]] = child_environment) -> T
         run,
         blocking=False,
         timeout=_MAX_TIMEOUT + 30.0,
-        timing="inside",
+        timeout_mode="inside",
         approval_request=_approval_request,
         summarize=lambda arguments: str(arguments.get("command", "")).strip().partition("\n")[0],
         hidden_secrets=lambda: find_hidden_secrets(environment),

@@ -8,14 +8,14 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from segue.runtime.tooling import ApprovalRequest, Arguments, Context, Result, Tool
+from segue.runtime.tool_types import ApprovalRequest, Arguments, Context, Result, Tool
 
-__all__ = ["RequestApproval", "Spawn", "TaskOrder", "task"]
+__all__ = ["RequestApproval", "Spawn", "SubagentTask", "task"]
 
 _TIMEOUT = 3600.0
 
 
-class TaskOrder(Struct, frozen=True):
+class SubagentTask(Struct, frozen=True):
     """A task for a subagent. By default it uses the route of the session, and all tools except `task`."""
 
     description: str
@@ -24,7 +24,7 @@ class TaskOrder(Struct, frozen=True):
     tools: tuple[str, ...] | None = None
 
 
-Spawn: TypeAlias = Callable[[TaskOrder, Context], Awaitable[Result]]
+Spawn: TypeAlias = Callable[[SubagentTask, Context], Awaitable[Result]]
 """Runs a subagent to its end. Cancelling the call cancels it."""
 RequestApproval: TypeAlias = Callable[[str], ApprovalRequest | None]
 """The approval request for using the model of that name, or None."""
@@ -38,7 +38,7 @@ def task(spawn: Spawn, request_approval: RequestApproval = lambda model: None) -
     async def run(arguments: Arguments, context: Context) -> Result:
         tools = arguments.get("tools")
         return await spawn(
-            TaskOrder(
+            SubagentTask(
                 arguments["description"],
                 arguments["prompt"],
                 arguments.get("model"),
@@ -73,7 +73,7 @@ def task(spawn: Spawn, request_approval: RequestApproval = lambda model: None) -
         run,
         blocking=False,
         timeout=_TIMEOUT,
-        timing="own",
+        timeout_mode="own",
         approval_request=approval_request,
         summarize=_summarize,
     )

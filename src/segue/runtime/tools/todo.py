@@ -11,7 +11,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from segue.runtime.tooling import Arguments, Context, Tool
+from segue.runtime.tool_types import Arguments, Context, Tool
 
 __all__ = ["Item", "parse_list", "todo"]
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from segue.runtime.patterns import Pattern, glob_to_regex
 from segue.runtime.sandbox import ResolvedPath, open_folder
-from segue.runtime.tooling import ToolError
+from segue.runtime.tool_types import ToolError
 
 __all__ = ["Entry", "walk"]
 
@@ -78,7 +78,7 @@ def _is_ignored(path: str, folder: bool, rules: list[_IgnoreRule]) -> bool:
 
 
 def walk(
-    place: ResolvedPath, *, everything: bool = False, stop: Callable[[], bool] = lambda: False
+    place: ResolvedPath, *, include_ignored: bool = False, is_cancelled: Callable[[], bool] = lambda: False
 ) -> Generator[Entry]:
     """Yields the files and folders below a folder, sorted by name; with `everything` also those that git ignores.
 
@@ -86,7 +86,7 @@ def walk(
     """
     handle = open_folder(place)
     try:
-        yield from _walk_folder(handle, everything, stop)
+        yield from _walk_folder(handle, include_ignored, is_cancelled)
     finally:
         os.close(handle)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from segue.runtime.sandbox import ResolvedPath, check_access, make_approval_request, replace_file, resolve
-from segue.runtime.tooling import ApprovalRequest, Arguments, Context, Tool, ToolError
+from segue.runtime.tool_types import ApprovalRequest, Arguments, Context, Tool, ToolError
 from segue.runtime.tools.read import read_bytes
 from segue.runtime.tools.text_encoding import DecodedText, decode, describe_binary, format_size
 

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from msgspec import UNSET, Struct, UnsetType
 
-from segue.canonical.fast import (
+from segue.canonical.fast_history import (
     Content,
     FastEvent,
     FastHistory,
@@ -16,7 +16,7 @@ from segue.canonical.fast import (
     FastUserMessage,
     require_text,
 )
-from segue.render.fast import FastRenderOptions
+from segue.render.fast_passes import FastRenderOptions
 from segue.wire.anthropic.request import BODY_KEYS
 from segue.wire.fast_path import FastPath
 

@@ -102,7 +102,7 @@ class AnthropicReader(BlockReader[_OpenBlock]):
     def _read_non_event(self, payload: JsonObject) -> None:
         """A payload that is not an event: a complete message, an error, or anything else, which is ignored."""
         if isinstance(payload.get("content"), list) and payload.get("role", "assistant") == "assistant":
-            if not self.opened:
+            if not self.reply_started:
                 self.whole_reply = self.emit_reply(parse_reply(payload))
         elif payload.get("error"):
             self._fail(payload)
@@ -115,10 +115,10 @@ class AnthropicReader(BlockReader[_OpenBlock]):
 
     def _open_reply(self, message: JsonObject) -> None:
         self._merge_fields({key: value for key, value in message.items() if key != "content"})
-        if not self.opened:
+        if not self.reply_started:
             # `native` refers to the message that is updated below, so at the end it has the final fields.
             self._model = string_or_none(self._message.get("model"))
-            self.open(
+            self.emit_reply_start(
                 string_or_none(self._message.get("id")), self._model, native=Native(API, self._message, intact=False)
             )
 
@@ -162,17 +162,17 @@ class AnthropicReader(BlockReader[_OpenBlock]):
         self.open_blocks[open_block.key] = open_block
         match open_block.kind:
             case "text":
-                self.set_block_index(open_block, self.start(Text("", native=native)))
+                self.set_block_index(open_block, self.emit_block_start(Text("", native=native)))
                 self.add_text(open_block.block_index, string_or_none(fragment.get("text")) or "")
             case "thinking":
-                self.set_block_index(open_block, self.start(Thinking(origin=self._origin(), native=native)))
+                self.set_block_index(open_block, self.emit_block_start(Thinking(origin=self._origin(), native=native)))
                 self.add_thinking(open_block.block_index, string_or_none(fragment.get("thinking")) or "")
             case "redacted_thinking":
-                self.set_block_index(open_block, self.start(Thinking(origin=self._origin())))
+                self.set_block_index(open_block, self.emit_block_start(Thinking(origin=self._origin())))
             case "tool_use":
                 (call,) = parse_content([{**fragment, "input": {}}], self._model)
                 open_block.call = self.assign_id(msgspec.structs.replace(cast("ToolCall", call), native=native))
-                self.set_block_index(open_block, self.start(open_block.call))
+                self.set_block_index(open_block, self.emit_block_start(open_block.call))
                 open_block.initial_input = _initial_input(fragment.get("input"))
             case _:
                 open_block.initial_input = _initial_input(fragment.get("input"))

@@ -41,7 +41,7 @@ class AnthropicStreamRenderer(BlockRenderer):
     _delta_head = b""
     _sent_fields: Mapping[str, Any] = {}
 
-    def render_open(self, event: ReplyStart) -> bytes:
+    def render_reply_start(self, event: ReplyStart) -> bytes:
         own_fields = {key: value for key, value in self.response_fields.items() if key not in _NOT_IN_START}
         message: JsonObject = {
             "id": message_id(event.id, f"{event.id}|{event.model}"),
@@ -71,19 +71,19 @@ class AnthropicStreamRenderer(BlockRenderer):
         name, call_id = self.context.names.render(call.name), self.ids.render(call.id)
         drop_unknown_keys(call.native, self.report)
         start = with_unmodelled({"type": "tool_use", "id": call_id, "name": name, "input": {}}, call.native)
-        return self._begin(start, "input_json_delta", "partial_json") + self.delta("")
+        return self._begin(start, "input_json_delta", "partial_json") + self.render_delta("")
 
     def _begin(self, block: JsonObject, kind: str, key: str) -> bytes:
         self._delta_head = (
             b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,"delta":{"type":"%b","%b":'
-        ) % (self.index, kind.encode(), key.encode())
-        return _event("content_block_start", index=self.index, content_block=block)
+        ) % (self.block_index, kind.encode(), key.encode())
+        return _event("content_block_start", index=self.block_index, content_block=block)
 
-    def delta(self, text: str) -> bytes:
+    def render_delta(self, text: str) -> bytes:
         return self._delta_head + encode_json(text) + b"}}\n\n"
 
     def _render_fields_delta(self, kind: str, **fields: Any) -> bytes:
-        return _event("content_block_delta", index=self.index, delta={"type": kind, **fields})
+        return _event("content_block_delta", index=self.block_index, delta={"type": kind, **fields})
 
     def end_text(self, block: Text) -> bytes:
         native = block.native
@@ -99,8 +99,8 @@ class AnthropicStreamRenderer(BlockRenderer):
         # ANT-38: right before the stop
         return self._render_fields_delta("signature_delta", signature=block.signature) if block.signature else b""
 
-    def stop(self) -> bytes:
-        index, self.index = self.index, self.index + 1
+    def render_block_stop(self) -> bytes:
+        index, self.block_index = self.block_index, self.block_index + 1
         return b'event: content_block_stop\ndata: {"type":"content_block_stop","index":%d}\n\n' % index
 
     def render_encrypted(self, block: Thinking) -> bytes:
@@ -113,18 +113,26 @@ class AnthropicStreamRenderer(BlockRenderer):
         """The events of a complete block, with one delta where the API streams it."""
         match rendered:
             case {"type": "text", "text": str(text)}:
-                return self.begin_text(Text("")) + self.delta(text) + self.stop()
+                return self.begin_text(Text("")) + self.render_delta(text) + self.render_block_stop()
             case {"type": str(kind), "input": arguments} if kind.endswith("tool_use"):
                 start = self._begin({**rendered, "input": {}}, "input_json_delta", "partial_json")
-                return start + self.delta("") + self.delta(encode_json_text(arguments)) + self.stop()
+                return (
+                    start
+                    + self.render_delta("")
+                    + self.render_delta(encode_json_text(arguments))
+                    + self.render_block_stop()
+                )
             case {"type": "compaction"}:
                 fields = {key: value for key, value in rendered.items() if key != "type"}
                 start = _event(
-                    "content_block_start", index=self.index, content_block={"type": "compaction", "content": None}
+                    "content_block_start", index=self.block_index, content_block={"type": "compaction", "content": None}
                 )
-                return start + self._render_fields_delta("compaction_delta", **fields) + self.stop()
+                return start + self._render_fields_delta("compaction_delta", **fields) + self.render_block_stop()
             case _:
-                return _event("content_block_start", index=self.index, content_block=rendered) + self.stop()
+                return (
+                    _event("content_block_start", index=self.block_index, content_block=rendered)
+                    + self.render_block_stop()
+                )
 
     def blocks_for_client(self, block: Block) -> list[Block]:
         return blocks_for_client([block], self.context)

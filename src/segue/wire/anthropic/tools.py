@@ -20,7 +20,7 @@ from segue.wire.json_values import (
 )
 from segue.wire.merge import unmodelled_fields
 from segue.wire.schema import render_tool_schema, rules
-from segue.wire.tools import to_function_tool, undeclarable_message, valid_object_schema
+from segue.wire.tools import render_object_schema, to_function_tool, undeclarable_message
 
 __all__ = ["TOOL_KEYS", "parse_tools", "render_tools"]
 
@@ -88,7 +88,7 @@ def _render_tool(tool: Tool, context: RenderContext) -> JsonObject | None:
     if original is not None:
         if valid and name == original.get("name"):
             return original
-        schema = tool.parameters if valid else valid_object_schema(tool, rules.ANTHROPIC, context.report)
+        schema = tool.parameters if valid else render_object_schema(tool, rules.ANTHROPIC, context.report)
         return {**original, "name": name, "input_schema": schema}
     rendered: JsonObject = {"name": name}
     if tool.description is not None:

@@ -53,7 +53,7 @@ def constraints(model: Model) -> Constraints:
             system_position="top",
             later_system="text",
             # BED-11
-            reasoning_replay=capabilities.reasoning,
+            reasoning_replay=capabilities.reasoning_replay,
             reasoning_binding="model",
         ),
     )
@@ -109,8 +109,8 @@ BEDROCK = Wire(
     path="/model/{model}/converse",
     stream_path="/model/{model}/converse-stream",
     constraints=constraints,
-    ids=_ids,
-    names=_names,
+    id_scheme=_ids,
+    name_rule=_names,
     parse_request=parse_request,
     render_request=render_request,
     parse_reply=parse_reply,

@@ -39,7 +39,7 @@ class Capabilities(Struct, frozen=True):
     error_flag: bool = True
     ending: Literal["prefill", "human"] = "human"
     assistant_first: bool = False
-    reasoning: Literal["none", "refused"] = "none"
+    reasoning_replay: Literal["none", "refused"] = "none"
     top_k_path: str | None = None
     """Path of `top_k` in `additionalModelRequestFields`; None if the model has no such field."""
     reasoning_form: Literal["", "nova", "gpt"] = ""
@@ -85,7 +85,7 @@ def capabilities_of(model: Model) -> Capabilities:
         case "gpt":
             return Capabilities(_NO_MEDIA, reasoning_form="gpt")
         case "deepseek":
-            return Capabilities(_NO_MEDIA, reasoning="refused")
+            return Capabilities(_NO_MEDIA, reasoning_replay="refused")
         case "palmyra":
             # BED-09
             return Capabilities(_NO_MEDIA, error_flag=False)

@@ -20,7 +20,7 @@ from segue.wire.json_values import (
     string_or_none,
     unknown_fields,
 )
-from segue.wire.replies import drop_foreign_hosted, is_hosted_from_api, media_as_text
+from segue.wire.replies import is_hosted_from_api, media_as_text, report_if_foreign_hosted
 
 __all__ = [
     "blocks_for_client",
@@ -151,7 +151,7 @@ def _is_supported(block: Block, context: RenderContext) -> bool:
             return True
         context.report.add("reasoning", "reasoning dropped from the reply: it comes from another API")
         return False
-    return not drop_foreign_hosted(block, API, context.report)
+    return not report_if_foreign_hosted(block, API, context.report)
 
 
 def render_stop_reason(finish: Finish, stop_sequence: str | None, *, has_calls: bool) -> str:

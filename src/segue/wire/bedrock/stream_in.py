@@ -103,7 +103,7 @@ class BedrockReader(BlockReader[_OpenBlock]):
     def _read_non_event(self, payload: JsonObject) -> None:
         """A payload that is not an event: a complete reply, an error, or anything else, which is ignored."""
         if object_or_none(payload.get("output")) is not None:
-            if not self.opened:
+            if not self.reply_started:
                 self.whole_reply = self.emit_reply(parse_reply(payload))
         elif "__type" in payload or string_or_none(payload.get("message") or payload.get("Message")):
             self.error = parse_error(0, payload)
@@ -113,7 +113,7 @@ class BedrockReader(BlockReader[_OpenBlock]):
         self.error = parse_error(0, {**error, "__type": kind[:1].upper() + kind[1:]})
 
     def _read_event(self, kind: str, event: JsonObject) -> None:
-        self.open(None, None, native=Native(API, self._response_fields, intact=False))
+        self.emit_reply_start(None, None, native=Native(API, self._response_fields, intact=False))
         event.pop(_PADDING, None)
         index = integer_or_none(event.get("contentBlockIndex"))
         match kind:
@@ -149,10 +149,10 @@ class BedrockReader(BlockReader[_OpenBlock]):
         if kind == _CALL:
             self._begin_call(open_block, object_or_none(value) or {})
         elif kind == _TEXT:
-            self.set_block_index(open_block, self.start(Text("")))
+            self.set_block_index(open_block, self.emit_block_start(Text("")))
             self.add_text(open_block.block_index, value if isinstance(value, str) else "")
         elif kind in (_REASONING, _REDACTED):
-            self.set_block_index(open_block, self.start(Thinking(origin=Origin(API, identity="absent"))))
+            self.set_block_index(open_block, self.emit_block_start(Thinking(origin=Origin(API, identity="absent"))))
         else:
             open_block.input_parts.append(value)
         return open_block
@@ -165,7 +165,7 @@ class BedrockReader(BlockReader[_OpenBlock]):
         if call.kind != "hosted":
             native = Native(API, {_CALL: tool_use}, intact=False)
             open_block.call = self.assign_id(msgspec.structs.replace(call, native=native))
-            self.set_block_index(open_block, self.start(open_block.call))
+            self.set_block_index(open_block, self.emit_block_start(open_block.call))
         initial_input = tool_use.get("input")
         if initial_input not in (None, {}, ""):
             self.add_block_input(open_block, arguments_to_text(initial_input))

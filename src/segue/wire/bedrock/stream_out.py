@@ -45,7 +45,7 @@ class BedrockStreamRenderer(BlockRenderer):
     api = API
     _delta_head = _delta_tail = b""
 
-    def render_open(self, event: ReplyStart) -> bytes:
+    def render_reply_start(self, event: ReplyStart) -> bytes:
         return _event("messageStart", {"role": "assistant"})
 
     # Text and reasoning have no start event.
@@ -65,18 +65,18 @@ class BedrockStreamRenderer(BlockRenderer):
         return self._start_block({"toolUse": start})
 
     def _start_block(self, start: JsonObject) -> bytes:
-        return _event("contentBlockStart", {"start": start, "contentBlockIndex": self.index})
+        return _event("contentBlockStart", {"start": start, "contentBlockIndex": self.block_index})
 
     def _begin(self, head: bytes, tail: bytes) -> bytes:
-        self._delta_head = b'{"contentBlockIndex":%d,"delta":{%b' % (self.index, head)
+        self._delta_head = b'{"contentBlockIndex":%d,"delta":{%b' % (self.block_index, head)
         self._delta_tail = tail
         return b""
 
-    def delta(self, text: str) -> bytes:
+    def render_delta(self, text: str) -> bytes:
         return _encode_delta(self._delta_head + encode_json(text) + self._delta_tail)
 
     def _render_fields_delta(self, **fields: Any) -> bytes:
-        return _event("contentBlockDelta", {"contentBlockIndex": self.index, "delta": fields})
+        return _event("contentBlockDelta", {"contentBlockIndex": self.block_index, "delta": fields})
 
     def end_text(self, block: Text) -> bytes:
         native = block.native
@@ -91,12 +91,14 @@ class BedrockStreamRenderer(BlockRenderer):
     def end_thinking(self, block: Thinking) -> bytes:
         return self._render_fields_delta(reasoningContent={"signature": block.signature}) if block.signature else b""
 
-    def stop(self) -> bytes:
-        index, self.index = self.index, self.index + 1
+    def render_block_stop(self) -> bytes:
+        index, self.block_index = self.block_index, self.block_index + 1
         return _event("contentBlockStop", {"contentBlockIndex": index})
 
     def render_encrypted(self, block: Thinking) -> bytes:
-        return self._render_fields_delta(reasoningContent={"redactedContent": block.encrypted}) + self.stop()
+        return (
+            self._render_fields_delta(reasoningContent={"redactedContent": block.encrypted}) + self.render_block_stop()
+        )
 
     def render_whole(self, block: Block) -> bytes:
         return b"".join(self._render_complete(item) for item in render_block(block, self.context))
@@ -107,18 +109,20 @@ class BedrockStreamRenderer(BlockRenderer):
         inner = object_or_none(value) or {}
         match kind:
             case "text":
-                return self.begin_text(Text("")) + self.delta(str(value)) + self.stop()
+                return self.begin_text(Text("")) + self.render_delta(str(value)) + self.render_block_stop()
             case "toolUse":
                 start_event = self._begin_tool_use({key: value for key, value in inner.items() if key != "input"})
-                return start_event + self.delta(encode_json_text(inner.get("input"))) + self.stop()
+                return start_event + self.render_delta(encode_json_text(inner.get("input"))) + self.render_block_stop()
             case "toolResult":
                 start = {key: value for key, value in inner.items() if key != "content"}
                 start_event = self._start_block({"toolResult": start})
-                return start_event + self._render_fields_delta(toolResult=inner.get("content")) + self.stop()
+                return (
+                    start_event + self._render_fields_delta(toolResult=inner.get("content")) + self.render_block_stop()
+                )
             case "image":
                 fields = {key: value for key, value in inner.items() if key != "format"}
                 start_event = self._start_block({"image": {"format": inner.get("format")}})
-                return start_event + self._render_fields_delta(image=fields) + self.stop()
+                return start_event + self._render_fields_delta(image=fields) + self.render_block_stop()
             case "cachePoint":
                 return b""
             case _:

@@ -14,7 +14,7 @@ from segue.wire.bedrock.capabilities import API
 from segue.wire.bedrock.items import CACHE_POINT, intact_fragment, split_fragment, with_cache_point
 from segue.wire.json_values import JsonObject, object_or_none, require_list, require_object, string_or_none
 from segue.wire.schema import SchemaRules, render_tool_schema, rules
-from segue.wire.tools import to_function_tool, undeclarable_message, valid_object_schema
+from segue.wire.tools import render_object_schema, to_function_tool, undeclarable_message
 
 __all__ = ["TOOL_KEYS", "parse_tools", "render_tools"]
 
@@ -89,7 +89,7 @@ def _render_tool(tool: Tool, name: str, context: RenderContext, model: Model) ->
         return split_fragment(original)
     if tool.native is not None and tool.native.api == API:
         return _repair_tool(
-            tool, name, None if valid else valid_object_schema(tool, _schema_rules(model), context.report)
+            tool, name, None if valid else render_object_schema(tool, _schema_rules(model), context.report)
         )
     return [{"toolSpec": _render_spec(tool, name, context, model)}]
 

@@ -12,7 +12,7 @@ from segue.wire.anthropic.server_tool_text import server_tool_blocks
 from segue.wire.catalog.anthropic_content import parse_result_content, render_result_content, render_server_content
 from segue.wire.catalog.field_codecs import ArgumentsCodec, Content, OutputCodec, Patch, custom_output
 from segue.wire.catalog.shape import EnclosingBody, PayloadShape, is_true
-from segue.wire.catalog.shared_codecs import keys_output, object_arguments, with_error_fields
+from segue.wire.catalog.shared_codecs import keys_output, object_arguments, with_failure_fields
 from segue.wire.json_values import JsonObject, object_or_none
 
 __all__ = ["ANTHROPIC"]
@@ -34,7 +34,9 @@ def _input_with_caller() -> ArgumentsCodec:
 _ASSISTANT_BODY = EnclosingBody("anthropic", lambda block: {"messages": [{"role": "assistant", "content": [block]}]})
 _USER_BODY = EnclosingBody("anthropic", lambda block: {"messages": [{"role": "user", "content": [block]}]})
 
-_CONTENT = with_error_fields(custom_output("content", parse_result_content, render_result_content), {"is_error": True})
+_CONTENT = with_failure_fields(
+    custom_output("content", parse_result_content, render_result_content), {"is_error": True}
+)
 _CALL = PayloadShape(
     id="id", name="name", arguments=_input_with_caller(), parent="caller.tool_id", enclosing_body=_ASSISTANT_BODY
 )

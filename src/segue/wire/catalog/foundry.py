@@ -10,7 +10,7 @@ from segue.canonical.blocks import Text, ToolResponse
 from segue.wire.catalog.field_codecs import OutputCodec, Patch, json_text, response_text, value_output
 from segue.wire.catalog.foundry_agents import AGENTS
 from segue.wire.catalog.shape import EnclosingBody, PayloadShape, is_one_of
-from segue.wire.catalog.shared_codecs import keys_output, optional_output, with_error_fields
+from segue.wire.catalog.shared_codecs import keys_output, optional_output, with_failure_fields
 from segue.wire.openai_responses.hosted_types import HOSTED_TYPES
 
 __all__ = ["FOUNDRY"]
@@ -44,7 +44,7 @@ def _pair_shapes(kind: str, tool: str | None = None) -> Iterator[tuple[str, Payl
             item_id="id",
             name=name,
             tool=tool or "",
-            output=with_error_fields(optional_output("output"), _FAILED),
+            output=with_failure_fields(optional_output("output"), _FAILED),
             failed=is_one_of("status", "failed"),
             pending=is_one_of("status", "in_progress"),
             kind="hosted",
@@ -80,7 +80,7 @@ FOUNDRY: dict[str, PayloadShape] = {
     "MemorySearchToolCallItemResource": PayloadShape(
         id="id",
         tool="memory_search",
-        output=with_error_fields(_MEMORY_OUTPUT, _FAILED),
+        output=with_failure_fields(_MEMORY_OUTPUT, _FAILED),
         failed=is_one_of("status", "failed"),
         kind="hosted",
         defaults=_DONE,

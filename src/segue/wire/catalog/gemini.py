@@ -21,7 +21,7 @@ from segue.wire.catalog.shared_codecs import object_arguments
 from segue.wire.gemini.hosted_tools import CODE_EXECUTION
 from segue.wire.gemini.items import intact_fragment
 from segue.wire.gemini.media import render_inline
-from segue.wire.gemini.results import parse_content
+from segue.wire.gemini.results import parse_result_content
 from segue.wire.json_values import JsonObject, object_or_none
 
 __all__ = ["GEMINI"]
@@ -42,7 +42,7 @@ def _function_output(root: str = "") -> OutputCodec:
     prefix = f"{root}." if root else ""
 
     def parse(payload: JsonObject) -> Content:
-        content, structured, _, _ = parse_content(_get_object(payload, root))
+        content, structured, _, _ = parse_result_content(_get_object(payload, root))
         return content, structured
 
     def render(response: ToolResponse) -> Patch:
@@ -89,7 +89,7 @@ def _result_shape(root: str = "", *, body: EnclosingBody | None = None, list_pat
         id=f"{prefix}id",
         name=f"{prefix}name",
         output=_function_output(root),
-        failed=lambda payload: parse_content(_get_object(payload, root))[2],
+        failed=lambda payload: parse_result_content(_get_object(payload, root))[2],
         list_path=list_path,
         enclosing_body=body,
     )

@@ -9,7 +9,7 @@ from msgspec import UNSET
 from segue.canonical.blocks import Block, Media, Text, ToolResponse
 from segue.wire.catalog.field_codecs import ArgumentsCodec, Content, OutputCodec, Patch, no_arguments, response_text
 from segue.wire.catalog.shape import PayloadShape, is_true
-from segue.wire.catalog.shared_codecs import object_arguments, with_error_fields
+from segue.wire.catalog.shared_codecs import object_arguments, with_failure_fields
 from segue.wire.json_values import JsonObject, object_or_none, string_or_none
 
 __all__ = ["INTERACTIONS"]
@@ -69,9 +69,9 @@ def _render_list(response: ToolResponse) -> Patch:
     return {"result": results if isinstance(results, list) else [{"text": response_text(response)}]}
 
 
-_RESULT = with_error_fields(OutputCodec(_parse_result, _render_result), {"is_error": True})
-_LIST = with_error_fields(OutputCodec(_parse_result, _render_list), {"is_error": True})
-_HIDDEN = with_error_fields(OutputCodec(lambda _step: (None, UNSET), lambda _response: {}), {"is_error": True})
+_RESULT = with_failure_fields(OutputCodec(_parse_result, _render_result), {"is_error": True})
+_LIST = with_failure_fields(OutputCodec(_parse_result, _render_list), {"is_error": True})
+_HIDDEN = with_failure_fields(OutputCodec(lambda _step: (None, UNSET), lambda _response: {}), {"is_error": True})
 
 
 def _call_shape(tool: str, arguments: ArgumentsCodec) -> PayloadShape:

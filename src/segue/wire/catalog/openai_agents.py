@@ -18,11 +18,11 @@ from segue.wire.catalog.field_codecs import (
 from segue.wire.catalog.openai_mcp import format_approval, parse_approval_text
 from segue.wire.catalog.openai_outputs import (
     has_failed,
+    output_or_error,
     parts_output,
     screenshot_output,
     split_exit_line,
     web_search_output,
-    with_error_field,
     with_status,
 )
 from segue.wire.catalog.shape import PayloadShape
@@ -96,13 +96,13 @@ AGENTS: dict[str, PayloadShape] = {
     "AgentFunctionCallOutput": PayloadShape(
         id="call_id",
         item_id="id",
-        output=with_status(with_error_field(parts_output("output"))),
+        output=with_status(output_or_error(parts_output("output"))),
         failed=has_failed,
         defaults=_TURN,
     ),
     "AgentSessionToolResult": PayloadShape(
         id="call_id",
-        output=with_status(with_error_field(parts_output("output")), path="success", done=True, failed=False),
+        output=with_status(output_or_error(parts_output("output")), path="success", done=True, failed=False),
         failed=_has_failed_result,
         defaults=_TURN,
     ),
@@ -110,7 +110,7 @@ AGENTS: dict[str, PayloadShape] = {
         id="id",
         name="name",
         arguments=json_value("arguments"),
-        output=with_status(with_error_field(value_output("output"))),
+        output=with_status(output_or_error(value_output("output"))),
         failed=has_failed,
         kind="hosted",
         defaults={"server_label": "", "output": None, "error": None, **_RUNNING},

@@ -23,6 +23,7 @@ __all__ = [
     "has_failed",
     "image_generation_output",
     "list_output",
+    "output_or_error",
     "parts_output",
     "render_chat_image",
     "render_found_tools",
@@ -31,7 +32,6 @@ __all__ = [
     "shell_output",
     "split_exit_line",
     "web_search_output",
-    "with_error_field",
     "with_status",
 ]
 
@@ -52,7 +52,7 @@ def with_status(
     return OutputCodec(output.parse, render, output.path)
 
 
-def with_error_field(output: OutputCodec, path: str = "error") -> OutputCodec:
+def output_or_error(output: OutputCodec, path: str = "error") -> OutputCodec:
     """An output, or an error field instead."""
 
     def parse(payload: JsonObject) -> Content:

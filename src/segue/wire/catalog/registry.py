@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from segue.errors import InputError, unknown_name
+from segue.errors import InputError, unknown_name_error
 from segue.wire.catalog.anthropic import ANTHROPIC
 from segue.wire.catalog.bedrock import BEDROCK
 from segue.wire.catalog.entry import Entry, check_payload, find_mismatches, load_entries, matches_discriminator
@@ -85,7 +85,7 @@ def get_entry(provider: str, wire_type: str) -> Entry:
 
 def _provider_entries(provider: str) -> list[Entry]:
     if provider not in SHAPES:
-        raise unknown_name("provider", provider, SHAPES, path="provider")
+        raise unknown_name_error("provider", provider, SHAPES, path="provider")
     return [entry for entry in load_entries() if entry.provider == provider]
 
 

@@ -21,7 +21,7 @@ __all__ = [
     "object_arguments",
     "object_or_text",
     "optional_output",
-    "with_error_fields",
+    "with_failure_fields",
 ]
 
 
@@ -71,7 +71,7 @@ def keys_output(*names: str) -> OutputCodec:
     return OutputCodec(parse, render)
 
 
-def with_error_fields(output: OutputCodec, failure: Mapping[str, Any]) -> OutputCodec:
+def with_failure_fields(output: OutputCodec, failure: Mapping[str, Any]) -> OutputCodec:
     """An output with these fields added if the call failed."""
 
     def render(response: ToolResponse) -> Patch:

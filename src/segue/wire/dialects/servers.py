@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from segue.models import Model
 from segue.wire.ids import IdScheme, kimi_scheme, mistral_scheme
 from segue.wire.openai_chat import OPENAI_DIALECT, errors
-from segue.wire.openai_chat.server import Row, make_server
+from segue.wire.openai_chat.server_profile import Row, make_server_wire
 from segue.wire.schema import rules as schema_rules
 
 __all__ = ["WIRES"]
@@ -85,7 +85,7 @@ def _message_keys(keys: str) -> Mapping[str, frozenset[str]]:
 
 WIRES = (
     # COMP-01, COMP-02; `name` is documented to be rejected.
-    make_server(
+    make_server_wire(
         "groq",
         {
             "allowed_keys": _message_keys("role content tool_calls tool_call_id reasoning"),
@@ -94,7 +94,7 @@ WIRES = (
         by_model=_reasoning_by_model,
     ),
     # COMP-04
-    make_server(
+    make_server_wire(
         "cerebras",
         {
             "allowed_keys": _message_keys("role content name tool_calls tool_call_id reasoning"),
@@ -102,9 +102,9 @@ WIRES = (
         },
     ),
     # COMP-05
-    make_server("xai", {"empty_content": "", "render_error": errors.render_xai_error}),
+    make_server_wire("xai", {"empty_content": "", "render_error": errors.render_xai_error}),
     # COMP-09, COMP-10
-    make_server(
+    make_server_wire(
         "minimax",
         {
             "arguments": "json",
@@ -114,15 +114,15 @@ WIRES = (
         },
     ),
     # COMP-11
-    make_server(
+    make_server_wire(
         "z.ai",
         {"render_error": errors.render_coded_error},
         {"unique_ids": "conversation", "first_speaker": "human", "needs_user_message": True},
     ),
     # COMP-12: its own `/api/chat` requires the object itself; `/v1` accepts a string that contains one.
-    make_server("ollama", {"arguments": "object"}, _TEMPLATE_CONSTRAINTS, ids=_family_id_scheme),
+    make_server_wire("ollama", {"arguments": "object"}, _TEMPLATE_CONSTRAINTS, ids=_family_id_scheme),
     # COMP-14, COMP-15
-    make_server(
+    make_server_wire(
         "vllm",
         {"arguments": "json", "option_keys": _TOP_K_OPTION, "render_error": errors.render_status_code_error},
         _TEMPLATE_CONSTRAINTS,
@@ -130,7 +130,7 @@ WIRES = (
         ids=_family_id_scheme,
     ),
     # COMP-17, COMP-18; TPL-05, TPL-06, TPL-13: templates print null content or fail on it.
-    make_server(
+    make_server_wire(
         "llama.cpp",
         {
             "arguments": "json",
@@ -145,7 +145,7 @@ WIRES = (
         ids=_family_id_scheme,
     ),
     # COMP-21
-    make_server(
+    make_server_wire(
         "openrouter",
         {
             "developer_role": True,
@@ -158,7 +158,7 @@ WIRES = (
         by_model=_gemini_signatures,
     ),
     # COMP-23
-    make_server(
+    make_server_wire(
         "fireworks",
         {
             "option_keys": _TOP_K_OPTION,

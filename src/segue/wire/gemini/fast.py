@@ -9,7 +9,7 @@ from typing import Any, Literal
 from msgspec import UNSET, Struct, UnsetType
 
 from segue.canonical.blocks import Text, join_texts
-from segue.canonical.fast import (
+from segue.canonical.fast_history import (
     Content,
     FastEvent,
     FastHistory,
@@ -19,7 +19,7 @@ from segue.canonical.fast import (
     require_text,
 )
 from segue.canonical.json import encode_json_text
-from segue.render.fast import FastRenderOptions
+from segue.render.fast_passes import FastRenderOptions
 from segue.wire.fast_path import FastPath
 from segue.wire.gemini.media import BASE64_PATTERN
 from segue.wire.gemini.request import BODY_KEYS

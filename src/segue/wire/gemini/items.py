@@ -46,7 +46,7 @@ from segue.wire.gemini.fields import (
 from segue.wire.gemini.hosted_tools import HOSTED_PARSERS, parse_origin
 from segue.wire.gemini.media import API, BASE64_PATTERN, parse_file, parse_inline, render_media, render_unsupported
 from segue.wire.gemini.request_types import REQUEST_TYPES, is_unknown_part
-from segue.wire.gemini.results import fence_code, parse_content, render_content
+from segue.wire.gemini.results import fence_code, parse_result_content, render_result_content
 from segue.wire.media import report_dropped_name
 from segue.wire.tools import render_arguments_object
 
@@ -145,7 +145,7 @@ def _parse_call(part: JsonObject, model: str | None) -> Block:
 
 def _parse_response(part: JsonObject, model: str | None) -> Block:
     inner = require_object(get_field(part, "functionResponse"), find_key(part, "functionResponse"))
-    content, structured, failed, intact = parse_content(inner)
+    content, structured, failed, intact = parse_result_content(inner)
     return ToolResponse(
         name=get_text_strict(inner, "name") or None,
         content=content,
@@ -296,7 +296,7 @@ def _render_response(response: ToolResponse, original: JsonObject | None, contex
     call_id, name = context.project_response(response, inner if base else None)
     changes: JsonObject = {"id": call_id, "name": name}
     if original is None:
-        content, media = render_content(response, context.render_context)
+        content, media = render_result_content(response, context.render_context)
         changes |= {"response": content, "parts": media or None}
     return _merge_into_part(base, "functionResponse", inner, changes)
 

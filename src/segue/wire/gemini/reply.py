@@ -28,7 +28,7 @@ from segue.wire.gemini.fields import (
 )
 from segue.wire.gemini.items import API, intact_fragment, is_signature_of_next, parse_parts, render_parts
 from segue.wire.json_values import unknown_fields
-from segue.wire.replies import drop_foreign_hosted
+from segue.wire.replies import report_if_foreign_hosted
 
 __all__ = [
     "blocks_for_client",
@@ -242,7 +242,7 @@ def blocks_for_client(block: Block, render_context: RenderContext) -> list[Block
             render_context.report.add("reasoning", "reasoning dropped from the reply: it has no readable text")
         return [Thinking(block.text, origin=block.origin)] if block.text else []
     is_empty = isinstance(block, Text) and not block.text
-    return [] if is_empty or drop_foreign_hosted(block, API, render_context.report) else [block]
+    return [] if is_empty or report_if_foreign_hosted(block, API, render_context.report) else [block]
 
 
 def _sign_first_call(blocks: list[Block]) -> list[Block]:

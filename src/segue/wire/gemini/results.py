@@ -18,7 +18,7 @@ from segue.wire.gemini.fields import JsonObject, as_list, get_field, object_or_n
 from segue.wire.gemini.media import API, parse_file, parse_inline, render_inline, render_unsupported
 from segue.wire.media import report_dropped_name
 
-__all__ = ["fence_code", "parse_content", "parse_response", "render_content"]
+__all__ = ["fence_code", "parse_response", "parse_result_content", "render_result_content"]
 
 # Keys that clients use for text; those of `_OUTPUT_KEYS` may hold any value.
 _OUTPUT_KEYS = ("output", "result")
@@ -28,7 +28,7 @@ _TEXT_KEYS = (*_OUTPUT_KEYS, "content")
 # ------------------------------------------------------------------------------------------------------------------ in
 
 
-def parse_content(inner: JsonObject) -> tuple[tuple[Block, ...], Any, bool, bool]:
+def parse_result_content(inner: JsonObject) -> tuple[tuple[Block, ...], Any, bool, bool]:
     """Content, structured value or UNSET, whether the call failed, and whether the API accepts it unchanged."""
     raw_response: Any = get_field(inner, "response")
     content, structured, failed = parse_response(raw_response, inner.get("name"))
@@ -82,7 +82,7 @@ def _parse_media(inner: JsonObject) -> tuple[list[Block], bool]:
 # ----------------------------------------------------------------------------------------------------------------- out
 
 
-def render_content(response: ToolResponse, render_context: RenderContext) -> tuple[JsonObject, list[JsonObject]]:
+def render_result_content(response: ToolResponse, render_context: RenderContext) -> tuple[JsonObject, list[JsonObject]]:
     """The `response` object and the media parts."""
     texts: list[str] = []
     media: list[JsonObject] = []

@@ -79,7 +79,7 @@ class GeminiReader(PayloadReader):
         candidates = (
             cast("list[object]", candidates) if isinstance(candidates, list) else as_list(candidates, "candidates")
         )
-        if not self.opened and (candidates or get_object(payload, "promptFeedback")):
+        if not self.reply_started and (candidates or get_object(payload, "promptFeedback")):
             self._open()
         for position, value in enumerate(candidates):
             candidate = object_or_none(value)
@@ -104,7 +104,7 @@ class GeminiReader(PayloadReader):
         outer_fields = {key: value for key, value in fields.items() if key not in PER_CHUNK_FIELDS}
         created = parse_timestamp(get_text(fields, "createTime"))
         model = get_text(fields, "modelVersion")
-        self.open(get_text(fields, "responseId"), model, created, Native(API, outer_fields, intact=False))
+        self.emit_reply_start(get_text(fields, "responseId"), model, created, Native(API, outer_fields, intact=False))
 
     def _read_candidate(self, candidate: JsonObject) -> None:
         if self._candidate is None:
@@ -167,7 +167,7 @@ class GeminiReader(PayloadReader):
             if self._is_cumulative and _text_part(text, thought) in self._parts:
                 return
             block = Thinking(origin=self._origin(), native=_STARTED) if thought else Text("", native=_STARTED)
-            run = self._text_run = TextRun(self, self.start(block), thought=thought, is_cumulative=False)
+            run = self._text_run = TextRun(self, self.emit_block_start(block), thought=thought, is_cumulative=False)
         run.append(text)
 
     def _origin(self) -> Origin:
@@ -183,7 +183,7 @@ class GeminiReader(PayloadReader):
         native = Native(API, part)
         text = part["text"]
         block = Thinking(text, origin=self._origin(), native=native) if run.thought else Text(text, native=native)
-        self.end(run.block_index, block)
+        self.emit_block_end(run.block_index, block)
 
     # --------------------------------------------------------------------------------------------------- partial calls
 
@@ -209,7 +209,7 @@ class GeminiReader(PayloadReader):
         origin = parse_origin(inner, get_text(self._response_fields, "modelVersion"))
         call = self.assign_id(ToolCall(get_text(inner, "name") or "", origin=origin))
         self._parts.append({})
-        return PartialCall(call, self.start(call), len(self._parts) - 1, part)
+        return PartialCall(call, self.emit_block_start(call), len(self._parts) - 1, part)
 
     def _end_call(self, *, ended: bool) -> None:
         partial, self._call = self._call, None
@@ -227,7 +227,7 @@ class GeminiReader(PayloadReader):
         if not ended:
             call = msgspec.structs.replace(call, arguments=None, arguments_text=text, broken=True)
         self._emitted_calls[partial.part_index] = [call]
-        self.end(partial.block_index, call)
+        self.emit_block_end(partial.block_index, call)
 
     # ---------------------------------------------------------------------------------------------------------- the end
 

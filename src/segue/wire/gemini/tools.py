@@ -27,7 +27,7 @@ from segue.wire.gemini.fields import (
 from segue.wire.gemini.items import API, intact_fragment
 from segue.wire.gemini.openapi import is_valid_schema, parse_schema
 from segue.wire.schema import render_schema, rules
-from segue.wire.tools import object_schema, to_function_tool, undeclarable_message
+from segue.wire.tools import to_function_tool, to_object_schema, undeclarable_message
 
 __all__ = ["TOOL_KEYS", "merge_tools", "parse_tools", "render_tools"]
 
@@ -128,7 +128,7 @@ def _valid_schemas(function: JsonObject, render_context: RenderContext) -> JsonO
             continue
         schema = get_field(function, plain)
         if schema is None and isinstance(gemini_schema, dict):
-            schema = object_schema(parse_schema(cast("JsonObject", gemini_schema)))
+            schema = to_object_schema(parse_schema(cast("JsonObject", gemini_schema)))
         render_context.report.add(
             "tools", f"`{name}` sent as `{plain}`: not a valid Gemini schema", subject=get_text(function, "name")
         )

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from segue.canonical.blocks import join_texts
-from segue.canonical.fast import (
+from segue.canonical.fast_history import (
     Content,
     FastEvent,
     FastHistory,
@@ -20,7 +20,7 @@ from segue.canonical.fast import (
     require_text,
 )
 from segue.canonical.json import encode_json_text
-from segue.render.fast import FastRenderOptions
+from segue.render.fast_passes import FastRenderOptions
 from segue.wire.fast_path import FastPath
 from segue.wire.openai_chat.dialect import ChatDialect
 from segue.wire.openai_chat.request import body_keys

@@ -33,8 +33,8 @@ from segue.wire.openai_shared import (
     AUDIO_TYPES,
     data_url,
     fetch_media,
-    has_openai_file,
     image_detail,
+    is_openai_file,
     split_data_url,
 )
 
@@ -233,7 +233,7 @@ def _render_media(media: Media, context: ChatContext, media_kinds: frozenset[str
         return _render_string_media(media)
     data, mime = fetch_media(media, context.fetch)
     if data is None:
-        is_uploaded = media.kind == "document" and context.dialect.vendor_options and has_openai_file(media)
+        is_uploaded = media.kind == "document" and context.dialect.vendor_options and is_openai_file(media)
         return {"type": "file", "file": {"file_id": media.file_id}} if is_uploaded else None
     if media.kind == "audio":
         form = AUDIO_FORMATS.get(mime or "")

@@ -178,14 +178,14 @@ def _merge_reply(fragment: Mapping[str, Any], body: JsonObject) -> JsonObject:
     return replace_modelled_fields(fragment, {**rendered, "choices": [choice, *others]}, _REPLY_KEYS)
 
 
-def blocks_for_client(given: Sequence[Block], context: ChatContext) -> list[Block]:
+def blocks_for_client(reply_blocks: Sequence[Block], context: ChatContext) -> list[Block]:
     """The blocks without hosted calls and results: the client would run those calls itself.
 
     Texts before and after a call become one string; a blank line separates them.
     """
     blocks: list[Block] = []
     has_text = needs_separator = False
-    for block in given:
+    for block in reply_blocks:
         if (isinstance(block, ToolCall) and block.kind == "hosted") or isinstance(block, ToolResponse):
             message = f"call of the hosted tool {block.name or ''} dropped from the reply: the API cannot represent it"
             context.report.add("dropped", message, subject=block.name)

@@ -32,7 +32,7 @@ from segue.wire.openai_chat.parts import PART_KEYS
 from segue.wire.openai_shared import is_openai_native
 from segue.wire.schema import render_format_schema, render_schema, render_tool_schema
 from segue.wire.schema.rules import MISTRAL, OPENAI_STRICT
-from segue.wire.tools import object_schema, to_function_tool, undeclarable_message, valid_object_schema
+from segue.wire.tools import render_object_schema, to_function_tool, to_object_schema, undeclarable_message
 
 __all__ = ["body_keys", "item_keys", "parse_request", "render_request"]
 
@@ -308,12 +308,16 @@ def _changed_fields(tool: Tool, detail: JsonObject, context: ChatContext) -> Jso
 
 
 def _render_schema(tool: Tool, context: ChatContext) -> JsonObject:
-    return _repair_schema(tool, context) or valid_object_schema(tool, context.dialect.schema_rules, context.report)
+    return _repair_schema(tool, context) or render_object_schema(tool, context.dialect.schema_rules, context.report)
 
 
 def _repair_schema(tool: Tool, context: ChatContext) -> JsonObject | None:
     """A repaired schema if the target rejects the original, else None."""
-    if not context.dialect.parameters_required or tool.parameters is None or is_draft7(object_schema(tool.parameters)):
+    if (
+        not context.dialect.parameters_required
+        or tool.parameters is None
+        or is_draft7(to_object_schema(tool.parameters))
+    ):
         return None
     context.report.add("tools", "parameters repaired: not a valid JSON Schema (draft 7)", subject=tool.name)
     return render_schema(tool.parameters, MISTRAL, context.report, subject=tool.name)

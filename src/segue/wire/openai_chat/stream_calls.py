@@ -182,7 +182,7 @@ class CallAssembler:
             origin = Origin(self._provider, self.model, slot.raw_id, identity=identity)
             kind = "custom" if slot.custom else "function"
             slot.call = self._reader.assign_id(ToolCall(slot.name, kind=kind, origin=origin))
-            slot.block_index = self._reader.start(slot.call)
+            slot.block_index = self._reader.emit_block_start(slot.call)
         return slot.call
 
     def _emit_arguments(self, slot: _OpenCall) -> None:
@@ -211,7 +211,7 @@ class CallAssembler:
             call.origin,
             broken=not ended,
         )
-        self._reader.end(slot.block_index, slot.call)
+        self._reader.emit_block_end(slot.block_index, slot.call)
 
     def end_all(self, *, finished: bool, truncated: bool) -> list[ToolCall]:
         """End all open calls. `finished`: the reply was completed; `truncated`: it reached the token limit."""

@@ -65,7 +65,7 @@ class ChatReader(PayloadReader):
             self._usage = payload["usage"]
         if payload.get("error"):
             self.error = parse_error(0, payload)
-        if not self.opened or len(payload) > len(self._envelope) + 1:
+        if not self.reply_started or len(payload) > len(self._envelope) + 1:
             self._open(payload)
         for entry in cast("list[object]", choices):
             choice = object_or_none(entry)
@@ -88,7 +88,7 @@ class ChatReader(PayloadReader):
             # Azure's first chunk has no id and no model.
             if key not in PER_CHUNK_FIELDS and value is not None and not self._envelope.get(key):
                 self._envelope[key] = value
-        if payload["choices"] and not self.opened:
+        if payload["choices"] and not self.reply_started:
             envelope = self._envelope
             model = string_or_none(envelope.get("model"))
             self._calls_assembler.model = model
@@ -96,7 +96,9 @@ class ChatReader(PayloadReader):
             native = Native(
                 self._dialect.name, {**envelope, "choices": [{"message": self._unknown_fields}]}, intact=False
             )
-            self.open(string_or_none(envelope.get("id")), model, integer_or_none(envelope.get("created")), native)
+            self.emit_reply_start(
+                string_or_none(envelope.get("id")), model, integer_or_none(envelope.get("created")), native
+            )
 
     def _read_without_choices(self, payload: JsonObject) -> None:
         """Read a payload without choices: only errors are used."""
@@ -183,7 +185,7 @@ class ChatReader(PayloadReader):
         if run is None or run[0] != kind:
             self._end_text_run()
             block = Thinking(origin=self._origin()) if kind == "thinking" else Text("", refusal=kind == "refusal")
-            run = self._text_run = (kind, self.start(block))
+            run = self._text_run = (kind, self.emit_block_start(block))
         if kind == "thinking":
             self.add_thinking(run[1], text)
         else:
@@ -200,7 +202,7 @@ class ChatReader(PayloadReader):
         text = self.finish_text(index)
         self._content.append((kind, text))
         block = Thinking(text, origin=self._origin()) if kind == "thinking" else Text(text, refusal=kind == "refusal")
-        self.end(index, block)
+        self.emit_block_end(index, block)
 
     def finish(self) -> Reply:
         if self._whole_reply is not None:

@@ -14,7 +14,7 @@ from segue.canonical.blocks import Block, Message, Native, Opaque, Thinking, Too
 from segue.wire.openai_responses.call_types import CALL_TYPES
 from segue.wire.openai_responses.context import ParseContext
 
-__all__ = ["ReplyGroup", "is_reference", "strip_ids"]
+__all__ = ["ReplyGroup", "is_reference", "strip_ids_and_reasoning"]
 
 
 class ReplyGroup:
@@ -40,7 +40,7 @@ class ReplyGroup:
     def close(self) -> list[Message]:
         if not self._blocks:
             return []
-        blocks = self._blocks if self._valid_ids else [strip_ids(block) for block in self._blocks]
+        blocks = self._blocks if self._valid_ids else [strip_ids_and_reasoning(block) for block in self._blocks]
         blocks = _drop_trailing_references(blocks)
         message = Message("ai", tuple(blocks), native=self._context.native({}))
         self._blocks, self._valid_ids = [], True
@@ -67,7 +67,7 @@ def _mark_not_intact(block: Block) -> Block:
     return msgspec.structs.replace(block, native=msgspec.structs.replace(block.native, intact=False))
 
 
-def strip_ids(block: Block) -> Block:
+def strip_ids_and_reasoning(block: Block) -> Block:
     """OAI-RESP-07, OAI-RESP-08: the block without item id and reasoning content, which are only valid together."""
     if isinstance(block, Thinking):
         return msgspec.structs.replace(block, signature=None, encrypted=None)

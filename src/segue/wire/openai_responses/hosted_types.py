@@ -1,7 +1,7 @@
 """Item types of hosted tools (call and output in one item), and all remaining item types.
 
 Types in `HOSTED_TYPES` become a call and, if the output is disclosed, its result, both with the whole item as fragment;
-types in `OTHER_TYPES` become `Opaque` blocks with a text for other APIs.
+types in `OPAQUE_TYPES` become `Opaque` blocks with a text for other APIs.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from segue.wire.openai_responses.context import ParseContext, parse_arguments
 __all__ = [
     "APPROVAL_REQUEST",
     "HOSTED_TYPES",
-    "OTHER_TYPES",
-    "OtherType",
+    "OPAQUE_TYPES",
+    "OpaqueType",
     "format_approval",
     "is_embedded",
     "parse_approval",
     "parse_hosted",
-    "parse_other",
+    "parse_opaque",
     "parse_repeated",
 ]
 
@@ -217,7 +217,7 @@ def is_embedded(response: ToolResponse) -> bool:
 # ------------------------------------------------------------------------------------------------------ all the others
 
 
-class OtherType(Struct, frozen=True):
+class OpaqueType(Struct, frozen=True):
     """`side`: its speaker; `none` for instructions to the API. `omit_reason`: why other APIs do not get it."""
 
     side: Literal["ai", "human", "none"]
@@ -241,22 +241,22 @@ def _item_id(item: JsonObject) -> str:
     return string_or_none(item.get("id")) or ""
 
 
-OTHER_TYPES: dict[str, OtherType] = {
-    "mcp_list_tools": OtherType("ai", _tools_of_server, "listing"),
-    APPROVAL_RESPONSE: OtherType(
+OPAQUE_TYPES: dict[str, OpaqueType] = {
+    "mcp_list_tools": OpaqueType("ai", _tools_of_server, "listing"),
+    APPROVAL_RESPONSE: OpaqueType(
         "human", lambda item: format_approval(item.get("approve") is True, item.get("reason"))
     ),
-    "compaction": OtherType("ai", _item_id, "missing"),
-    "item_reference": OtherType("ai", _item_id, "missing"),
-    "additional_tools": OtherType("none", omit_reason="declaring"),
-    "configuration_update": OtherType("none", omit_reason="instruction"),
-    "compaction_trigger": OtherType("none", omit_reason="instruction"),
+    "compaction": OpaqueType("ai", _item_id, "missing"),
+    "item_reference": OpaqueType("ai", _item_id, "missing"),
+    "additional_tools": OpaqueType("none", omit_reason="declaring"),
+    "configuration_update": OpaqueType("none", omit_reason="instruction"),
+    "compaction_trigger": OpaqueType("none", omit_reason="instruction"),
 }
 
 
-def parse_other(item: JsonObject, kind: str, context: ParseContext, *, valid_id: bool) -> Opaque:
+def parse_opaque(item: JsonObject, kind: str, context: ParseContext, *, valid_id: bool) -> Opaque:
     """An `Opaque` block for an item; for an unknown type with its `text`, if it has one."""
-    row = OTHER_TYPES.get(kind)
+    row = OPAQUE_TYPES.get(kind)
     text = row.text(item) if row is not None else string_or_none(item.get("text")) or ""
     is_valid = context.is_valid_item(kind, item)
     origin = NO_ORIGIN

@@ -49,15 +49,15 @@ from segue.wire.openai_responses.calls import (
     render_output,
 )
 from segue.wire.openai_responses.context import ParseContext, ResponsesContext
-from segue.wire.openai_responses.grouping import ReplyGroup, is_reference, strip_ids
+from segue.wire.openai_responses.grouping import ReplyGroup, is_reference, strip_ids_and_reasoning
 from segue.wire.openai_responses.hosted_types import (
     APPROVAL_REQUEST,
     HOSTED_TYPES,
-    OTHER_TYPES,
+    OPAQUE_TYPES,
     is_embedded,
     parse_approval,
     parse_hosted,
-    parse_other,
+    parse_opaque,
     parse_repeated,
 )
 from segue.wire.openai_responses.parts import PART_KEYS, parse_parts, render_content, render_part
@@ -185,8 +185,8 @@ def _side_of(kind: str, item: JsonObject, context: ParseContext) -> Side:
         return "ai" if item.get("role") == "assistant" else "human"
     if kind in OUTPUT_TYPES:
         return "ai" if is_hosted_output(item, context) else "tool"
-    if kind in OTHER_TYPES:
-        return OTHER_TYPES[kind].side
+    if kind in OPAQUE_TYPES:
+        return OPAQUE_TYPES[kind].side
     return "human" if kind.endswith(("_output", "_response")) else "ai"
 
 
@@ -201,7 +201,7 @@ def _parse_model_item(kind: str, item: JsonObject, context: ParseContext, *, val
         context.open_searches += 1 if kind == "tool_search_call" else -1
         if context.open_searches < 0:
             context.open_searches = 0
-            return [parse_other(item, kind, context, valid_id=valid_id)]
+            return [parse_opaque(item, kind, context, valid_id=valid_id)]
     if kind in FUNCTION_TYPES or kind in CALL_TYPES:
         return [parse_call(item, context, valid_id=valid_id)]
     if kind in OUTPUT_TYPES:
@@ -210,7 +210,7 @@ def _parse_model_item(kind: str, item: JsonObject, context: ParseContext, *, val
         return parse_hosted(item, context, valid_id=valid_id)
     if kind == APPROVAL_REQUEST:
         return [parse_approval(item, context, valid_id=valid_id)]
-    return [parse_other(item, kind, context, valid_id=valid_id)]
+    return [parse_opaque(item, kind, context, valid_id=valid_id)]
 
 
 def _parse_input_item(kind: str, side: Side, item: JsonObject, context: ParseContext, *, valid_id: bool) -> Message:
@@ -225,9 +225,9 @@ def _parse_input_item(kind: str, side: Side, item: JsonObject, context: ParseCon
     if side == "none":
         if kind == "additional_tools":
             require_list(item.get("tools"), "tools")
-        return Message("system", (parse_other(item, kind, context, valid_id=valid_id),), native=context.native(item))
+        return Message("system", (parse_opaque(item, kind, context, valid_id=valid_id),), native=context.native(item))
     if kind != "message":
-        block = parse_other(item, kind, context, valid_id=valid_id)
+        block = parse_opaque(item, kind, context, valid_id=valid_id)
         return Message("human", (block,), native=block.native)
     return _parse_text_message(item, native, context)
 
@@ -348,7 +348,7 @@ def render_reply_items(blocks: Sequence[Block], context: ResponsesContext) -> li
     """The items of a reply. If an item id in it was used before, ids and reasoning are dropped."""
     if any(_own_item_id(block, context) in context.used_item_ids for block in blocks):
         context.report.add("reasoning", "repeated reply sent without item ids and reasoning")
-        blocks = [strip_ids(block) for block in blocks if not isinstance(block, Thinking)]
+        blocks = [strip_ids_and_reasoning(block) for block in blocks if not isinstance(block, Thinking)]
     items: list[JsonObject] = []
     previous: Block | None = None
     for block in blocks:

@@ -158,9 +158,9 @@ def _drop_broken_calls(reply: Reply, own_native: Native) -> JsonObject | None:
     return {**own_native.fragment, "output": kept} if matches_reply else None
 
 
-def derive_response_id(given: str | None, dialect: ResponsesDialect, *seed: str) -> str:
+def derive_response_id(reply_id: str | None, dialect: ResponsesDialect, *seed: str) -> str:
     prefix = dialect.response_prefix
-    return given if given and given.startswith(f"{prefix}_") else derive_id(prefix, *seed)
+    return reply_id if reply_id and reply_id.startswith(f"{prefix}_") else derive_id(prefix, *seed)
 
 
 def render_envelope(reply_id: str, created: int | None, model: str | None) -> JsonObject:

@@ -89,7 +89,7 @@ class ResponsesReader(PayloadReader):
             return
         text_kind = _TEXT_KIND_BY_DELTA.get(kind)
         handler = self._handlers.get(kind) if text_kind is None else None
-        if not self.opened and (text_kind or handler):
+        if not self.reply_started and (text_kind or handler):
             self._open({})
         if text_kind is not None:
             if not self._ended:
@@ -129,7 +129,7 @@ class ResponsesReader(PayloadReader):
         self._items.stored = self._response.get("store") is not False
         created = number_or_none(self._response.get("created_at"))
         envelope = {key: value for key, value in response.items() if key not in ("output", "usage")}
-        self.open(
+        self.emit_reply_start(
             string_or_none(self._response.get("id")),
             model,
             None if created is None else int(created),

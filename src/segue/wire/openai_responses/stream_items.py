@@ -52,7 +52,7 @@ class ItemAssembler:
         if item is None:
             return
         index, item_id = payload.get("output_index"), item.get("id")
-        existing = self._lookup.find_for_state(item, index)
+        existing = self._lookup.find_or_create_for(item, index)
         if existing.fragment and item_id is not None and existing.fragment.get("id") not in (None, item_id):
             # The server gives all items this index.
             existing = self._lookup.create(existing.kind, index, item_id)
@@ -157,7 +157,7 @@ class ItemAssembler:
                 if other_part.block_index is not None and not other_part.closed:
                     self._close_part(item, other_part)
             block = Text("", refusal=part.kind.part_type == "refusal", native=self._native(item, type="message"))
-            part.block_index = self._reader.start(block)
+            part.block_index = self._reader.emit_block_start(block)
         return part.block_index
 
     def _append_text(self, item: PartialItem, part: PartialPart, text: str, extras: JsonObject | None = None) -> None:
@@ -175,7 +175,7 @@ class ItemAssembler:
             identity = "natural" if item_id else "absent"
             origin = Origin(self._dialect.provider, self.model, item_id=item_id, identity=identity)
             native = self._native(item, **{part.kind.list_key: [{"type": part.kind.part_type}]})
-            item.block_index = self._reader.start(Thinking(origin=origin, native=native))
+            item.block_index = self._reader.emit_block_start(Thinking(origin=origin, native=native))
         elif first and self._reader.text_so_far(item.block_index):
             text = _SUMMARY_SEPARATOR + text
         self._reader.add_thinking(item.block_index, text)
@@ -201,7 +201,9 @@ class ItemAssembler:
         text = self._reader.finish_text(part.block_index)
         native = block.native
         is_text = isinstance(block, Text)
-        self._reader.end(part.block_index, Text(text, part.kind.part_type == "refusal", native if is_text else None))
+        self._reader.emit_block_end(
+            part.block_index, Text(text, part.kind.part_type == "refusal", native if is_text else None)
+        )
 
     def _begin_call(self, item: PartialItem) -> None:
         """Begin a call as soon as its name and id are known."""
@@ -217,7 +219,7 @@ class ItemAssembler:
             return
         native = Native(self._dialect.name, final_item, intact=False)
         item.call = self._reader.assign_id(ToolCall(block.name, kind=block.kind, origin=block.origin, native=native))
-        item.block_index = self._reader.start(item.call)
+        item.block_index = self._reader.emit_block_start(item.call)
         if item.received_input:
             self._reader.add_input(item.block_index, item.input())
 
@@ -245,7 +247,7 @@ class ItemAssembler:
     def on_item_done(self, payload: JsonObject) -> None:
         """`output_item.done`."""
         if (final_item := object_or_none(payload.get("item"))) is not None:
-            item = self._lookup.find_for_state(final_item, payload.get("output_index"))
+            item = self._lookup.find_or_create_for(final_item, payload.get("output_index"))
             if not item.ended:
                 self._finish_item(item, final_item)
 
@@ -342,7 +344,7 @@ class ItemAssembler:
             emitted, text = self._reader.finish_text(item.block_index), blocks[0].text
             if len(text) > len(emitted) and text.startswith(emitted):
                 self._reader.add_thinking(item.block_index, text[len(emitted) :])
-            self._reader.end(
+            self._reader.emit_block_end(
                 item.block_index, msgspec.structs.replace(blocks[0], text=self._reader.text_so_far(item.block_index))
             )
         else:
@@ -372,7 +374,7 @@ class ItemAssembler:
                 block = msgspec.structs.replace(block, arguments=None, arguments_text=text, broken=True)
         if isinstance(block, ToolCall) and item.call is not None and item.block_index is not None:
             block = msgspec.structs.replace(block, id=item.call.id, name=item.call.name)
-            self._reader.end(item.block_index, block)
+            self._reader.emit_block_end(item.block_index, block)
         else:
             block = self._reader.emit_block(block)
         if isinstance(block, ToolCall):

@@ -50,7 +50,7 @@ class ItemLookup:
             item.id_count += 1
         return item
 
-    def find_for_state(self, item: JsonObject, index: object) -> PartialItem:
+    def find_or_create_for(self, item: JsonObject, index: object) -> PartialItem:
         """Find the partial item that `item` is a newer state of, or create it."""
         kind, item_id = item_type_or_none(item), item.get("id")
         existing = self._find(item_id, index, kind)

@@ -141,9 +141,9 @@ def _part_position(block: Block, context: ResponsesContext) -> tuple[int, int] |
             return None
 
 
-def join_parts(item: JsonObject, before: Block, block: Block, context: ResponsesContext) -> JsonObject | None:
+def join_parts(item: JsonObject, previous: Block, block: Block, context: ResponsesContext) -> JsonObject | None:
     """The item with the part of `block` appended if both blocks were parts of it, else None."""
-    previous_position, position = _part_position(before, context), _part_position(block, context)
+    previous_position, position = _part_position(previous, context), _part_position(block, context)
     if (
         previous_position is None
         or position is None

@@ -34,7 +34,7 @@ from segue.wire.openai_responses.context import (
 )
 from segue.wire.openai_shared import is_openai_native
 from segue.wire.schema import render_tool_schema, rules
-from segue.wire.tools import object_schema, undeclarable_message, valid_object_schema
+from segue.wire.tools import render_object_schema, to_object_schema, undeclarable_message
 
 __all__ = [
     "DECLARING_TYPES",
@@ -186,7 +186,7 @@ def _render_tool(tool: Tool, context: ResponsesContext) -> JsonObject:
         context.report.add("tools", why, subject=tool.name)
         tool = replace(tool, grammar=None)
     if tool.kind == "function" and is_openai_native(tool.native):
-        tool = replace(tool, parameters=valid_object_schema(tool, rules.OPENAI, context.report))
+        tool = replace(tool, parameters=render_object_schema(tool, rules.OPENAI, context.report))
     elif tool.kind == "function":
         parameters, strict = render_tool_schema(tool, rules.OPENAI, context.report, strict=rules.OPENAI_STRICT)
         tool = replace(tool, parameters=parameters, strict=strict)
@@ -203,7 +203,7 @@ def _render_declaration(tool: Tool, name: str) -> JsonObject:
         entry["description"] = tool.description
     if tool.kind == "custom":
         return entry if tool.grammar is None else {**entry, "format": {"type": "grammar", **tool.grammar}}
-    entry["parameters"] = object_schema(tool.parameters)
+    entry["parameters"] = to_object_schema(tool.parameters)
     # The default would be strict if the schema allows it.
     entry["strict"] = bool(tool.strict)
     return {**entry, "defer_loading": True} if tool.extra and "defer_loading" in tool.extra else entry

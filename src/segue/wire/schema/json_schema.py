@@ -82,17 +82,17 @@ def json_type_of(value: object) -> str:
     return "object" if isinstance(value, dict) else "array"
 
 
-def is_equal(one: object, other: object) -> bool:
+def is_equal(first: object, second: object) -> bool:
     """Whether two JSON values are equal: 1 equals 1.0, but not true."""
-    if json_type_of(one) != json_type_of(other):
+    if json_type_of(first) != json_type_of(second):
         return False
-    if isinstance(one, dict):
-        left, right = cast("Node", one), cast("Node", other)
+    if isinstance(first, dict):
+        left, right = cast("Node", first), cast("Node", second)
         return left.keys() == right.keys() and all(is_equal(left[key], right[key]) for key in left)
-    if isinstance(one, list):
-        items, others = cast("list[Any]", one), cast("list[Any]", other)
+    if isinstance(first, list):
+        items, others = cast("list[Any]", first), cast("list[Any]", second)
         return len(items) == len(others) and all(map(is_equal, items, others))
-    return one == other
+    return first == second
 
 
 def unique_values(values: list[Any]) -> list[Any]:

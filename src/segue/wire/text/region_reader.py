@@ -141,14 +141,14 @@ class RegionReader(ABC):
     def checkpoint(self) -> int:
         return len(self._taken)
 
-    def text_since(self, mark: int) -> str:
-        return "".join(self._taken[mark:])
+    def text_since(self, checkpoint: int) -> str:
+        return "".join(self._taken[checkpoint:])
 
-    def rewind(self, mark: int) -> None:
+    def rewind(self, checkpoint: int) -> None:
         """Unread the text consumed since the checkpoint."""
-        self._text = self.text_since(mark) + self._text[self._offset :]
+        self._text = self.text_since(checkpoint) + self._text[self._offset :]
         self._offset = 0
-        del self._taken[mark:]
+        del self._taken[checkpoint:]
 
     def flush_taken(self) -> str:
         """Return the consumed text and clear it."""

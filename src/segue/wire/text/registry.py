@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from segue.errors import require_string, unknown_name
+from segue.errors import require_string, unknown_name_error
 from segue.models import Model
 from segue.wire.text.deepseek import DEEPSEEK_TEXT
 from segue.wire.text.gemma import GEMMA
@@ -31,7 +31,7 @@ def find_format(name: str) -> TextFormat:
     require_string(name, "format")
     text_format = TEXT_FORMATS.get(name)
     if text_format is None:
-        raise unknown_name("text format", name, ("auto", *TEXT_FORMATS), path="format")
+        raise unknown_name_error("text format", name, ("auto", *TEXT_FORMATS), path="format")
     return text_format
 
 

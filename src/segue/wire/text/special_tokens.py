@@ -62,8 +62,8 @@ class TokenSet:
     def without(self, kind: str) -> TokenSet:
         return TokenSet({name: tokens for name, tokens in self._tokens_by_kind.items() if name != kind})
 
-    def with_tokens(self, more: Mapping[str, str]) -> TokenSet:
-        return TokenSet({**self._tokens_by_kind, **more})
+    def with_tokens(self, tokens: Mapping[str, str]) -> TokenSet:
+        return TokenSet({**self._tokens_by_kind, **tokens})
 
     def can_begin(self, text: str, position: int = 0) -> bool:
         """True if the text from here on is an incomplete token."""

@@ -11,7 +11,7 @@ from segue.conformance.values import is_list, is_object, text_or_empty
 from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder
 from segue.wire.base import ApiError
 
-__all__ = ["TURNS", "find_block", "invalid_request", "message_role", "move_violation", "schema_path"]
+__all__ = ["PAIRING_ERRORS", "find_block", "invalid_request", "message_role", "move_violation", "schema_path"]
 
 _PAIRED = "Each `tool_use` block must have a corresponding `tool_result` block in the next message."
 _COUNTED = "Messages following `tool_use` blocks must begin with a matching number of `tool_result` blocks."
@@ -160,7 +160,7 @@ def _duplicate_id_error(broken: BrokenRule) -> ApiError:
     return invalid_request(f"{find_block(broken)[0]}: `tool_use` ids must be unique")
 
 
-TURNS: Mapping[str, ErrorBuilder] = {
+PAIRING_ERRORS: Mapping[str, ErrorBuilder] = {
     "ANT-03": _duplicate_id_error,
     "ANT-04": _call_error,
     "ANT-05": _late_result_error,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from segue.errors import InputError, require_string, unknown_name
+from segue.errors import InputError, require_string, unknown_name_error
 from segue.models import Model
 from segue.wire.base import Wire
 from segue.wire.ids import IdScheme, kimi_scheme, mistral_scheme
@@ -60,7 +60,7 @@ def find_tool_format(tool_format: str) -> ToolFormat | None:
         return None
     form = TOOL_FORMATS.get(tool_format)
     if form is None:
-        raise unknown_name("tool format", tool_format, ("auto", *TOOL_FORMATS), path="tool_format")
+        raise unknown_name_error("tool format", tool_format, ("auto", *TOOL_FORMATS), path="tool_format")
     return form
 
 
@@ -68,11 +68,11 @@ def id_scheme_for(wire: Wire, model: Model, tool_format: str, base_wire: Wire) -
     """The id scheme of the tool format, or of the wire for `auto`. `wire` is `base_wire` or a dialect of it."""
     form = find_tool_format(tool_format)
     if form is None:
-        return wire.ids(model)
+        return wire.id_scheme(model)
     if wire.name not in form.wires:
         accepted = [name for name, other in TOOL_FORMATS.items() if wire.name in other.wires]
         raise InputError(
             f"{wire.name} does not accept the tool format {tool_format!r}; it accepts {', '.join(accepted)}",
             path="tool_format",
         )
-    return form.ids or base_wire.ids(model)
+    return form.ids or base_wire.id_scheme(model)

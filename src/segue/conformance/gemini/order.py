@@ -20,7 +20,7 @@ _MEDIA = ("inline_data", "file_data")
 
 def _call_response_pairs(request: GeminiRequest) -> Iterator[tuple[Content, Content]]:
     """Yields contents with calls and the next content, if that has as many responses."""
-    for content, following in pairwise(request.turns):
+    for content, following in pairwise(request.merged_contents):
         if content.calls and len(following.responses) == len(content.calls):
             yield content, following
 
@@ -29,7 +29,7 @@ def _call_response_pairs(request: GeminiRequest) -> Iterator[tuple[Content, Cont
 @table.rule("GEM-01")
 def responses_counted(request: GeminiRequest) -> Iterator[Problem]:
     """The content after one with N functionCall parts has exactly N functionResponse parts."""
-    for content, following in zip_longest(request.turns, request.turns[1:]):
+    for content, following in zip_longest(request.merged_contents, request.merged_contents[1:]):
         if not content.calls or (following is None and content.is_model):
             # GEM-05 and GEM-06 cover a model content at the end.
             continue
@@ -63,7 +63,7 @@ def responses_follow_calls(request: GeminiRequest) -> Iterator[Problem]:
     # The number of responses missing from a content whose responses are split; GEM-01 has reported it.
     missing = 0
     before: Content | None = None
-    for content in request.turns:
+    for content in request.merged_contents:
         response_count = len(content.responses)
         if before is not None and before.calls:
             missing = len(before.calls) - response_count if response_count else 0

@@ -15,12 +15,12 @@ import segue
 from segue._literals import Api
 from segue.canonical.blocks import Thinking, ToolCall
 from segue.cli.demo_naive import copy_history
-from segue.cli.demo_task import STOPS, SYSTEM, TASK, TOOLS, Stop
+from segue.cli.demo_task import SCRIPTED_REPLIES, SYSTEM, TASK, TOOLS, ScriptedReply
 from segue.cli.demo_tools import DemoTools
 from segue.emulator import Emulator, RecordedRequest, start
 from segue.emulator.client import Response, post
 
-__all__ = ["Call", "Finding", "Step", "Totals", "list_stops", "run_steps", "sum_steps"]
+__all__ = ["Call", "Finding", "Step", "Totals", "list_targets", "run_steps", "sum_steps"]
 
 Verdict = Literal["accepted", "refused", "confused"]
 Outcome = Literal["result", "error", "cancelled"]
@@ -90,27 +90,29 @@ class Totals(msgspec.Struct, frozen=True):
     before: int
 
 
-def list_stops() -> list[tuple[str, str]]:
+def list_targets() -> list[tuple[str, str]]:
     """Every API that the demo has replies for, with its default model, forward and back."""
     rows = [(row.name, row.default_model) for row in segue.formats() if row.kind != "text"]
-    rows = rows[: len(STOPS) // 2 + 1]
+    rows = rows[: len(SCRIPTED_REPLIES) // 2 + 1]
     return [*rows, *reversed(rows[:-1])]
 
 
 def run_steps(*, naive: bool = False) -> Iterator[Step]:
     """Run the demo, one request at a time. With `naive`, only the field names of the history are converted."""
-    targets = list_stops()
+    targets = list_targets()
     with ExitStack() as running:
         emulators = {api: running.enter_context(_start_emulator(api, targets)) for api, _ in dict(targets).items()}
         yield from _DemoRun(emulators, naive=naive).run(targets)
 
 
 def _start_emulator(api: str, targets: Sequence[tuple[str, str]]) -> Emulator:
-    scripts = [_script_of(scripted) for (name, _), scripted in zip(targets, STOPS, strict=True) if name == api]
+    scripts = [
+        _script_of(scripted) for (name, _), scripted in zip(targets, SCRIPTED_REPLIES, strict=True) if name == api
+    ]
     return start(api, script="\n---\n".join(scripts))
 
 
-def _script_of(scripted: Stop) -> str:
+def _script_of(scripted: ScriptedReply) -> str:
     return scripted.script.strip("\n")
 
 
@@ -127,12 +129,12 @@ class _DemoRun:
         self._message_counts: dict[str, int] = {}
 
     def run(self, targets: Sequence[tuple[str, str]]) -> Iterator[Step]:
-        for number, ((api, model), scripted) in enumerate(zip(targets, STOPS, strict=True), 1):
+        for number, ((api, model), scripted) in enumerate(zip(targets, SCRIPTED_REPLIES, strict=True), 1):
             reasoning = {"enabled": True, "effort": "low"} if api in _THINKING else None
             self._chat.options = {"max_tokens": 4096, "reasoning": reasoning}
             yield self._run_step(number, api, model, scripted)
 
-    def _run_step(self, number: int, api: str, model: str, scripted: Stop) -> Step:
+    def _run_step(self, number: int, api: str, model: str, scripted: ScriptedReply) -> Step:
         emulator = self._emulators[api]
         rendered = self._chat.render(cast("Api", api), model)
         shown, response = self._send(emulator, model, rendered.body)
@@ -144,8 +146,8 @@ class _DemoRun:
             if response.status == 200
             else (False, [])
         )
-        if scripted.user:
-            self._chat.add_user(scripted.user)
+        if scripted.next_message:
+            self._chat.add_user(scripted.next_message)
         before, self._message_counts[api] = self._message_counts.get(api, 0), record.messages
         broken = [v.rule for v in shown.violations if v.severity == "reject" or v.rule == "KIM-01"]
         cancelled = sum(call.outcome == "cancelled" for call in carried.values())
@@ -172,7 +174,7 @@ class _DemoRun:
             thought=thought,
             reply_text=record.text,
             calls=calls,
-            user=scripted.user or "",
+            user=scripted.next_message or "",
         )
 
     def _send(self, emulator: Emulator, model: str, rendered: dict[str, Any]) -> tuple[RecordedRequest, Response]:
@@ -192,7 +194,7 @@ class _DemoRun:
         response = post(emulator, rendered, model=model, stream=True)
         return shown or emulator.requests[-1], response
 
-    def _add_reply(self, reply: segue.Reply, scripted: Stop) -> tuple[bool, list[Call]]:
+    def _add_reply(self, reply: segue.Reply, scripted: ScriptedReply) -> tuple[bool, list[Call]]:
         """Add the reply and run its tools; returns whether it has reasoning, and its calls."""
         added = self._chat.add_reply(reply)
         thought = any(isinstance(block, Thinking) for block in added.blocks)

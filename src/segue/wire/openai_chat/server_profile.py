@@ -13,7 +13,7 @@ from segue.wire.base import Wire
 from segue.wire.ids import IdScheme
 from segue.wire.openai_chat import OPENAI_DIALECT, make_wire
 
-__all__ = ["Row", "make_server"]
+__all__ = ["Row", "make_server_wire"]
 
 Row = Mapping[str, Any]
 _NOTHING: Row = {}
@@ -45,7 +45,7 @@ def _no_changes(_model: Model) -> Row:
     return _NOTHING
 
 
-def make_server(
+def make_server_wire(
     name: str,
     dialect: Row = _NOTHING,
     constraints: Row = _NOTHING,

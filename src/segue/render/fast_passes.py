@@ -10,7 +10,14 @@ from itertools import pairwise
 
 from msgspec import Struct
 
-from segue.canonical.fast import Content, FastEvent, FastHistory, FastPathUnsupportedError, FastTurn, FastUserMessage
+from segue.canonical.fast_history import (
+    Content,
+    FastEvent,
+    FastHistory,
+    FastPathUnsupportedError,
+    FastTurn,
+    FastUserMessage,
+)
 from segue.render.constraints import TEXTS, Constraints
 from segue.render.content import format_error
 
@@ -22,8 +29,8 @@ class FastRenderOptions(Struct, frozen=True):
 
     constraints: Constraints
     id_scheme: str = ""
-    placeholders: bool = False
-    tail: bool = False
+    insert_placeholders: bool = False
+    append_user_message: bool = False
 
 
 def render_events(history: FastHistory, options: FastRenderOptions) -> list[FastEvent]:
@@ -37,16 +44,16 @@ def render_events(history: FastHistory, options: FastRenderOptions) -> list[Fast
             history.results[index] = _format_error_content(history.results[index])
         history.error_results = []
     events = history.events
-    if options.placeholders:
+    if options.insert_placeholders:
         for turn in turns_needing_reasoning(history, constraints):
-            turn.placeholder = constraints.placeholder_signature or TEXTS.no_reasoning
+            turn.placeholder = constraints.placeholder_signature or TEXTS.reasoning_placeholder
     if constraints.alternation != "free":
         events = _merge_neighbours(events)
     if constraints.calls_without_text:
         events = [part for event in events for part in _split_turn(event)]
     if constraints.filler_after_results:
         events = _insert_fillers(events)
-    return [*events, FastUserMessage(TEXTS.tail)] if options.tail else events
+    return [*events, FastUserMessage(TEXTS.last_user_message)] if options.append_user_message else events
 
 
 def turns_needing_reasoning(history: FastHistory, constraints: Constraints) -> list[FastTurn]:

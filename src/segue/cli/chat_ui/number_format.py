@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["format_ago", "format_count", "format_money", "format_seconds", "format_short"]
+__all__ = ["format_ago", "format_count", "format_duration", "format_money", "format_short"]
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 
@@ -15,7 +15,7 @@ def format_short(number: int) -> str:
     return str(number)
 
 
-def format_seconds(span: float) -> str:
+def format_duration(span: float) -> str:
     """A duration: 0.2 s, 12 s, 2 min 5 s."""
     if span < 10:
         return f"{span:.1f} s"

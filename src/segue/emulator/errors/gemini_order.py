@@ -9,7 +9,7 @@ from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder
 from segue.emulator.errors.gemini_payload import invalid_argument, locate, member
 from segue.wire.base import ApiError
 
-__all__ = ["TURNS"]
+__all__ = ["ORDER_ERRORS"]
 
 _EQUAL = (
     "Please ensure that the number of function response parts is equal to the number of function call parts of the "
@@ -70,7 +70,7 @@ def _unpaired_id_error(broken: BrokenRule) -> ApiError:
     """GEM-11"""
     at = locate(broken)
     part, _ = _find_answered_call(broken)
-    where = at.above if at.value or not part else f"{part}.function_call"
+    where = at.parent_path if at.value or not part else f"{part}.function_call"
     return invalid_argument(
         f"Invalid JSON payload received. Unknown name \"id\" at '{where}': Cannot find field.", where
     )
@@ -80,7 +80,7 @@ def _id_mismatch_error(broken: BrokenRule) -> ApiError:
     """GEM-12"""
     at = locate(broken)
     part, call = _find_answered_call(broken)
-    here = at.above.removesuffix(".function_response")
+    here = at.parent_path.removesuffix(".function_response")
     ids = f'functionResponse.id "{at.value}" does not match functionCall.id "{member(call, "id")}"'
     return invalid_argument(f"invalid Gemini function call history: request.{here}: {ids} at request.{part}")
 
@@ -110,7 +110,7 @@ def _vertex_missing_signature_error(broken: BrokenRule) -> ApiError:
     return invalid_argument(f"Unable to submit request because {where} is missing a `thought_signature`.")
 
 
-TURNS: Mapping[str, ErrorBuilder] = {
+ORDER_ERRORS: Mapping[str, ErrorBuilder] = {
     "GEM-01": _fixed_error(_EQUAL),
     "GEM-02": _fixed_error(_CALL_TURN),
     "GEM-03": _fixed_error("Please ensure that function response turn comes immediately after a function call turn."),

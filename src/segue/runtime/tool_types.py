@@ -123,7 +123,7 @@ class Tool:
     run: Run
     blocking: bool = True
     timeout: float | None = None
-    timing: Literal["outside", "inside", "own"] = "outside"
+    timeout_mode: Literal["outside", "inside", "own"] = "outside"
     writes: Callable[[Arguments, Path], Sequence[Path]] = _no_paths
     approval_request: Callable[[Arguments, Path], ApprovalRequest | None] = _no_approval
     summarize: Callable[[Arguments], str] = _no_summary
