@@ -46,11 +46,11 @@ __all__ = [
 ]
 
 _MODULES = {
-    "ApprovalRequest": "tooling",
+    "ApprovalRequest": "tool_types",
     "ByRule": "routing",
-    "Context": "tooling",
+    "Context": "tool_types",
     "ConversationLog": "conversation_log",
-    "Denial": "tooling",
+    "Denial": "tool_types",
     "Endpoint": "providers",
     "Failover": "routing",
     "Fixed": "routing",
@@ -61,7 +61,7 @@ _MODULES = {
     "Route": "routing",
     "RoutingRule": "routing",
     "Session": "session",
-    "ToolError": "tooling",
+    "ToolError": "tool_types",
     "Toolbox": "toolbox",
     "ProviderClient": "provider_client",
     "resolve": "providers",
