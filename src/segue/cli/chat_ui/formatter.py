@@ -212,7 +212,7 @@ def _wrap_cells(cells: list[_Cell], width: int) -> list[list[_Cell]]:
     """Wrap cells at words. A word longer than a line gets its own line."""
     lines: list[list[_Cell]] = [[]]
     used = 0
-    for word in _split_words(cells):
+    for word in _split_at_spaces(cells):
         word_width = sum(get_cwidth(cell.char) for cell in word)
         blank = word[0].char == " "
         if used + word_width > max(width, 8) and used and not blank:
@@ -225,7 +225,7 @@ def _wrap_cells(cells: list[_Cell], width: int) -> list[list[_Cell]]:
     return lines
 
 
-def _split_words(cells: list[_Cell]) -> list[list[_Cell]]:
+def _split_at_spaces(cells: list[_Cell]) -> list[list[_Cell]]:
     """Split into words and runs of blanks; a wide character is a word of its own."""
     words: list[list[_Cell]] = []
     kind = ""

@@ -104,7 +104,7 @@ def find_candidates(text: str) -> Mapping[Source, tuple[Candidate, ...]]:
         rest = _mask(rest, offers)
     found["date"] = sorted([*found["date"], *dates], key=lambda offer: offer.start)
     found["day"] = [Candidate(match[0].lower(), match.start(), match.end()) for match in _DAY.finditer(rest)]
-    found["number"] = sorted([*found["number"], *_find_number_words(rest)], key=lambda offer: offer.start)
+    found["number"] = sorted([*found["number"], *_find_written_numbers(rest)], key=lambda offer: offer.start)
     found["name"] = _find_names(
         _mask(rest, [offer for offer in found["quoted"] if " " in offer.text])
     ) or _find_after_preposition(rest)
@@ -134,7 +134,7 @@ def _iso(match: re.Match[str]) -> str | None:
 _MONTHS_BY_START = {month[:3]: number for number, month in enumerate(_MONTHS, start=1)}
 
 
-def _find_number_words(text: str) -> list[Candidate]:
+def _find_written_numbers(text: str) -> list[Candidate]:
     words = re.finditer(r"[A-Za-z]+", text)
     return [
         Candidate(str(_NUMBER_WORDS[match[0].lower()]), match.start(), match.end())
