@@ -49,8 +49,7 @@ from segue.render.reasoning_prefix import digest_transcript, record_prefixes
 from segue.render.report import Report
 from segue.render.transcript import Transcript
 from segue.render_cache import ChainedReport, RenderCache
-from segue.replies import parse_reply
-from segue.reply_reader import ReplyReader, SentRequest, map_reply
+from segue.reply import ReplyReader, SentRequest, map_reply, parse_reply
 from segue.wire.base import Fetch, Wire
 from segue.wire.detect_body import detect_source
 from segue.wire.names import NameMap

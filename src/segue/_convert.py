@@ -16,20 +16,13 @@ from segue.canonical.type_warmup import warm_type
 from segue.coerce import Body, wrap_messages
 from segue.errors import InputError, require_string
 from segue.fast import convert_fast
-from segue.models import parse_model
 from segue.pipeline import ConvertJob, convert_request
 from segue.render.constraints import HostedPolicy, IdPolicy, OrphanPolicy, PendingPolicy, Policy, ReasoningPolicy
-from segue.render.content import drop_omitted_blocks
-from segue.render.hosted import approvals_to_text
 from segue.render.report import Report
-from segue.replies import map_calls_back, parse_reply, report_dropped
-from segue.wire.base import Fetch, RenderContext, Wire
-from segue.wire.ids import IdMap
-from segue.wire.names import ANY_NAME, NameMap
+from segue.reply import SentRequest, map_reply, parse_reply, render_reply
+from segue.wire.base import Fetch, Wire
+from segue.wire.names import NameMap
 from segue.wire.registry import WIRES, find_wire, find_wire_or_server
-from segue.wire.text.extractor import TextExtractor, extract_from_reply
-from segue.wire.text.extractor_choice import choose_extractor
-from segue.wire.text.registry import TEXT_FORMATS
 
 __all__ = ["Body", "Converted", "build_policy", "convert"]
 
@@ -99,34 +92,21 @@ class Converted:
         """The source request in canonical form."""
         return self._source.parse_request(parse_json_object(self._source_data)[0])
 
-    def _requested_model(self) -> str | None:
-        """Return the model named in the body, for replies that do not contain it."""
+    @cached_property
+    def _sent_request(self) -> SentRequest:
         model = self.body.get("model", self.body.get("modelId"))
-        return model if isinstance(model, str) else None
+        requested = model if isinstance(model, str) else None
+        return SentRequest(self._target, self._request, self._names, requested, self._tool_format, self._source)
 
     def reply(self, data: Body) -> dict[str, Any]:
         """Convert the target's reply to the source API, with the caller's tool names and ids unique in its history.
 
         Findings are in `reply_report`, and are added to `report`.
         """
-        request, wire = self._request, self._source
-        report = Report(target=wire.name)
-        reply = parse_reply(self._target, data)
-        if reply.model is None:
-            reply = msgspec.structs.replace(reply, model=self._requested_model())
-        reply = extract_from_reply(reply, self._build_extractor(report, turn_key=""))
-        report_dropped(reply, wire, report)
-        if wire.name != self._target.name:
-            reply = msgspec.structs.replace(
-                reply, blocks=tuple(drop_omitted_blocks(approvals_to_text(reply.blocks, report), report))
-            )
-        reply = map_calls_back(reply, request, self._names, custom_tools=wire.custom_tools)
-        ids = IdMap(wire.id_scheme(parse_model(request.model)), provider=wire.provider)
-        names = NameMap(ANY_NAME)
-        ids.add_messages(request.messages, names.render)
-        for call in reply.calls:
-            ids.assign(call, call.name)
-        body = wire.render_reply(reply, RenderContext(ids, names, report))
+        sent = self._sent_request
+        report = Report(target=self._source.name)
+        reply = map_reply(sent.with_model(parse_reply(self._target, data)), sent, report, turn_key="")
+        body = render_reply(reply, self._source, report, sent.request)
         self.reply_report = report
         self.report.findings.extend(report.findings)
         return body
@@ -137,34 +117,8 @@ class Converted:
 
     def stream(self) -> ReplyStream:
         """Return a converter for a streamed reply: `feed` takes the target's bytes and returns bytes for the caller."""
-        return ReplyStream(
-            self._request,
-            source=self._source,
-            target=self._target,
-            names=self._names,
-            report=self.report,
-            # Different for each request, so that ids do not repeat those of earlier replies.
-            turn_key=f"turn-{short_hash(self.data, 16)}",
-            model=self._requested_model(),
-            build_extractor=self._build_extractor,
-        )
-
-    def _build_extractor(self, report: Report, *, turn_key: str) -> TextExtractor:
-        """Return the extractor for tool calls in text.
-
-        In a same-API conversion without a text tool format, `<think>` tags stay in the text.
-        """
-        tools = [msgspec.structs.replace(tool, name=self._names.render(tool.name)) for tool in self._request.tools]
-        is_cross_api = self._source.name != self._target.name
-        return choose_extractor(
-            self._target,
-            self._requested_model(),
-            self._tool_format,
-            turn_key=turn_key,
-            tools=tools,
-            report=report,
-            think=is_cross_api or self._tool_format in TEXT_FORMATS,
-        )
+        # The turn key differs for each request, so that ids do not repeat those of earlier replies.
+        return ReplyStream(self._sent_request, self._source, self.report, turn_key=f"turn-{short_hash(self.data, 16)}")
 
 
 def convert(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, cast
 
@@ -11,13 +11,13 @@ import msgspec
 from segue._literals import Api, ToolFormat
 from segue.canonical.blocks import Text, ToolCall
 from segue.canonical.json import to_plain_json
-from segue.canonical.request import Reply, Request
+from segue.canonical.request import Reply
 from segue.errors import InputError, RemoteProtocolError
 from segue.models import parse_model
 from segue.render.content import drop_omitted_blocks
 from segue.render.hosted import approvals_to_text
 from segue.render.report import Report
-from segue.replies import CallMapper, report_dropped
+from segue.reply import SentRequest, render_reply, report_dropped
 from segue.wire.base import ApiError, RenderContext, Wire
 from segue.wire.events import (
     BlockEnd,
@@ -84,20 +84,7 @@ def render_reply_body(reply: Reply, api: str) -> tuple[dict[str, Any], Report]:
     """Render a reply as a whole body of an API; also return the report of what was dropped."""
     wire = find_wire(api, argument="api")
     report = Report(target=wire.name)
-    report_dropped(reply, wire, report)
-    if reply.native is None or reply.native.api != wire.name:
-        reply = msgspec.structs.replace(
-            reply, blocks=tuple(drop_omitted_blocks(approvals_to_text(reply.blocks, report), report))
-        )
-    elif not reply.native.intact:
-        kept = (
-            drop_omitted_blocks((block,), report) if isinstance(block, ToolCall) else (block,) for block in reply.blocks
-        )
-        reply = msgspec.structs.replace(reply, blocks=tuple(block for blocks in kept for block in blocks))
-    ids, names = IdMap(wire.id_scheme(parse_model(reply.model)), provider=wire.provider), NameMap(ANY_NAME)
-    for call in reply.calls:
-        ids.assign(call, call.name)
-    return wire.render_reply(reply, RenderContext(ids, names, report)), report
+    return render_reply(reply, wire, report), report
 
 
 def _feed(parser: StreamParser, events: object) -> None:
@@ -127,32 +114,21 @@ def _bytes(chunk: bytes | bytearray | str) -> bytes:
 class ReplyStream:
     """Converts the target's stream to the caller's API. After `close`, `reply` is the canonical reply."""
 
-    def __init__(
-        self,
-        request: Request,
-        *,
-        source: Wire,
-        target: Wire,
-        names: NameMap,
-        report: Report,
-        turn_key: str,
-        model: str | None = None,
-        build_extractor: Callable[..., TextExtractor] | None = None,
-    ) -> None:
+    def __init__(self, sent: SentRequest, source: Wire, report: Report, *, turn_key: str) -> None:
         self.report = Report(target=source.name)
         self.reply: Reply | None = None
         self._closed = False
         self._request_report = report
+        self._sent = sent
         self._source = source
-        self._model = model
-        self._parser = target.open_stream(turn_key)
-        self._extractor = None if build_extractor is None else build_extractor(self.report, turn_key=turn_key)
+        self._parser = sent.wire.open_stream(turn_key)
+        self._extractor: TextExtractor | None = sent.build_extractor(self.report, turn_key)
+        request = sent.request
         ids = IdMap(source.id_scheme(parse_model(request.model)), provider=source.provider)
         caller_names = NameMap(ANY_NAME)
         ids.add_messages(request.messages, caller_names.render)
-        calls = CallMapper(request, names, custom_tools=source.custom_tools)
-        self._mapper = _EventMapper(calls, ids, self.report, is_cross_api=source.name != target.name, model=model)
-        self._renderer = source.stream_renderer(RenderContext(ids, caller_names, self.report), model, request)
+        self._mapper = _EventMapper(sent, ids, self.report)
+        self._renderer = source.stream_renderer(RenderContext(ids, caller_names, self.report), sent.model, request)
 
     def feed(self, data: object) -> bytes:
         """Convert the next bytes of the target's stream to bytes for the caller; after `close`, return no bytes."""
@@ -171,11 +147,8 @@ class ReplyStream:
         if self._closed:
             return b""
         self._closed = True
-        reply = self._parser.close()
+        self.reply = reply = self._sent.with_model(self._parser.close())
         data = self._render_events(self._parser.events())
-        if reply.model is None:
-            reply = msgspec.structs.replace(reply, model=self._model)
-        self.reply = reply
         report_dropped(reply, self._source, self.report)
         if reply.native is not None and reply.native.api == self._source.name:
             # A same-API reply keeps all choices, but a converted stream has only the first.
@@ -204,12 +177,11 @@ class _EventMapper:
     A call that must be rewritten is held back until it is complete.
     """
 
-    def __init__(self, calls: CallMapper, ids: IdMap, report: Report, *, is_cross_api: bool, model: str | None) -> None:
-        self._calls = calls
+    def __init__(self, sent: SentRequest, ids: IdMap, report: Report) -> None:
+        self._sent = sent
+        self._calls = sent.build_call_mapper()
         self._ids = ids
         self._report = report
-        self._is_cross_api = is_cross_api
-        self._model = model
         self._held: set[int] = set()
 
     def map_events(self, events: list[Event]) -> list[Event]:
@@ -227,7 +199,7 @@ class _EventMapper:
             elif isinstance(event, WholeBlock):
                 mapped += self._map_whole(event)
             elif isinstance(event, ReplyStart) and event.model is None:
-                mapped.append(msgspec.structs.replace(event, model=self._model))
+                mapped.append(msgspec.structs.replace(event, model=self._sent.model))
             else:
                 mapped.append(event)
         return mapped
@@ -254,7 +226,7 @@ class _EventMapper:
 
     def _map_whole(self, event: WholeBlock) -> list[Event]:
         blocks = [event.block]
-        if self._is_cross_api:
+        if self._sent.is_cross_api:
             blocks = drop_omitted_blocks(approvals_to_text(blocks, self._report), self._report)
         mapped: list[Event] = []
         for block in blocks:

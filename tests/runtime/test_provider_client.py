@@ -18,6 +18,7 @@ from segue.runtime import aws
 from segue.runtime.events import RetryScheduled
 from segue.runtime.provider_client import ProviderClient, RetryPolicy, Timeouts
 from segue.runtime.providers import Endpoint, Secret
+from segue.wire.events import Event
 from segue.wire.registry import WIRES
 
 KEY = "segue-0123456789-key"
@@ -59,12 +60,12 @@ async def request_reply(
 ) -> segue.Reply:
     """The whole reply."""
     request = render_request(target.api)
-    answering = request.open_reader()
     scheduled = retries if retries is not None else []
-    async with aclosing(await upstream.open(target, request.fragments, on_retry=scheduled.append)) as stream:
-        async for data in stream:
-            answering.feed(data)
-    return answering.close()
+    opening = upstream.open(target, request.fragments, request.open_reader, on_retry=scheduled.append)
+    async with aclosing(await opening) as stream:
+        async for _ in stream:
+            pass
+    return stream.reader.close()
 
 
 def request_scripted(
@@ -111,11 +112,11 @@ def test_reply_matches_the_script(api: str) -> None:
 def test_the_first_bytes_are_there_when_it_opens(api: str) -> None:
     """Also if the provider then sends nothing more."""
 
-    async def play(emulator: Emulator) -> bytes:
+    async def play(emulator: Emulator) -> list[Event]:
         async with ProviderClient() as upstream:
             request = render_request(api)
             target = make_endpoint(api, emulator.base_url)
-            async with aclosing(await upstream.open(target, request.fragments)) as stream:
+            async with aclosing(await upstream.open(target, request.fragments, request.open_reader)) as stream:
                 return await anext(stream)
 
     with start(api, script=SCRIPT, faults=["stall"], patience=LONG) as emulator:
@@ -271,7 +272,8 @@ def test_without_a_key_nothing_is_sent(api: str) -> None:
 def test_rejected_request_has_the_provider_message(api: str) -> None:
     async def play(emulator: Emulator) -> None:
         async with ProviderClient() as upstream:
-            await upstream.open(make_endpoint(api, emulator.base_url), [b'{"stream": true, "wrong": 1}'])
+            target, body = make_endpoint(api, emulator.base_url), b'{"stream": true, "wrong": 1}'
+            await upstream.open(target, [body], render_request(api).open_reader)
 
     with start(api) as emulator:
         with pytest.raises(ProviderError) as raised:
@@ -315,11 +317,9 @@ def test_a_wait_can_be_cancelled() -> None:
     async def play(emulator: Emulator) -> None:
         async with ProviderClient() as upstream:
             waits = asyncio.Event()
-            opening = upstream.open(
-                make_endpoint("anthropic", emulator.base_url),
-                render_request("anthropic").fragments,
-                on_retry=lambda _: waits.set(),
-            )
+            request = render_request("anthropic")
+            target = make_endpoint("anthropic", emulator.base_url)
+            opening = upstream.open(target, request.fragments, request.open_reader, on_retry=lambda _: waits.set())
             task = asyncio.create_task(opening)
             await waits.wait()
             task.cancel()

@@ -313,9 +313,9 @@ def test_cancelled_request_disconnects(hangs: bytes) -> None:
 def test_a_stream_that_is_closed_early_gives_its_connection_up() -> None:
     async def play() -> None:
         async with serve_raw(chunked_response(TEXT_CHUNK, end=b"") + HANG) as server, ProviderClient() as upstream:
-            stream = await upstream.open(
-                make_endpoint("openai-chat", server.url), render_request("openai-chat").fragments
-            )
+            request = render_request("openai-chat")
+            target = make_endpoint("openai-chat", server.url)
+            stream = await upstream.open(target, request.fragments, request.open_reader)
             assert await anext(stream)
             await stream.aclose()
             await stream.aclose()
@@ -332,7 +332,8 @@ def test_a_stream_that_is_closed_early_gives_its_connection_up() -> None:
 def test_a_body_arrives_whole_and_with_its_length(pieces: list[bytes]) -> None:
     async def play() -> RawServer:
         async with serve_raw(RESET, GOOD) as server, ProviderClient() as upstream:
-            stream = await upstream.open(make_endpoint("openai-chat", server.url), pieces)
+            open_reader = render_request("openai-chat").open_reader
+            stream = await upstream.open(make_endpoint("openai-chat", server.url), pieces, open_reader)
             await stream.aclose()
             return server
 

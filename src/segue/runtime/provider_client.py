@@ -18,15 +18,14 @@ import msgspec
 from msgspec import Struct
 
 from segue.errors import ProviderError, RemoteProtocolError
+from segue.reply import ReplyReader
 from segue.runtime import aws, http_requests, provider_errors
 from segue.runtime.events import RetryScheduled
 from segue.runtime.http_client import HttpClient, HttpResponse, TransportError
 from segue.runtime.http_requests import HttpRequest
 from segue.runtime.providers import Endpoint
 from segue.wire.base import ApiError
-from segue.wire.events import Failed, ReplyStart, UsageUpdate
-from segue.wire.registry import WIRES
-from segue.wire.stream_parser import DEFAULT_TURN_KEY, StreamParser
+from segue.wire.events import Event, Failed
 
 __all__ = ["ProbeResult", "ProviderClient", "RetryPolicy", "Stream", "Timeouts"]
 
@@ -84,21 +83,28 @@ _DEFAULT_RETRY_POLICY = RetryPolicy()
 
 
 class Stream:
-    """The bytes of a streamed reply. A failure raises `ProviderError`; always call `aclose` at the end."""
+    """The events of a streamed reply, in lists. A failure raises `ProviderError`; always call `aclose` at the end.
 
-    def __init__(self, endpoint: Endpoint, response: HttpResponse, buffered: Sequence[bytes], idle: float) -> None:
+    `reader` has parsed everything that was received so far.
+    """
+
+    def __init__(
+        self, endpoint: Endpoint, response: HttpResponse, reader: ReplyReader, first: list[Event], idle: float
+    ) -> None:
+        self.reader = reader
         self._endpoint = endpoint
         self._response = response
-        self._buffered = list(reversed(buffered))
+        self._first_events: list[Event] | None = first
         self._idle_timeout = idle
         self._is_closed = False
 
     def __aiter__(self) -> Stream:
         return self
 
-    async def __anext__(self) -> bytes:
-        if self._buffered:
-            return self._buffered.pop()
+    async def __anext__(self) -> list[Event]:
+        if self._first_events is not None:
+            events, self._first_events = self._first_events, None
+            return events
         if self._is_closed:
             raise StopAsyncIteration
         try:
@@ -113,12 +119,12 @@ class Stream:
         if not data:
             await self.aclose()
             raise StopAsyncIteration
-        return data
+        return self.reader.feed(data)
 
     async def aclose(self) -> None:
         """Closes the connection, which cancels the reply at the provider."""
         self._is_closed = True
-        self._buffered = []
+        self._first_events = None
         self._response.close()
 
 
@@ -165,9 +171,17 @@ class ProviderClient:
         await self._http.close()
 
     async def open(
-        self, endpoint: Endpoint, fragments: Sequence[bytes], *, on_retry: OnRetry = lambda event: None
+        self,
+        endpoint: Endpoint,
+        fragments: Sequence[bytes],
+        open_reader: Callable[[], ReplyReader],
+        *,
+        on_retry: OnRetry = lambda event: None,
     ) -> Stream:
-        """Sends a request and returns the stream after its first token. `on_retry` is called before each delay."""
+        """Sends a request and returns the stream after its first token. `on_retry` is called before each delay.
+
+        `open_reader` returns a new reader for the reply; it is called for each attempt.
+        """
         import stamina
         import stamina.instrumentation
 
@@ -200,16 +214,15 @@ class ProviderClient:
 
         async for attempt in stamina.retry_context(on=retry_delay, attempts=self._retry_policy.attempts, timeout=None):
             with attempt:
-                return await self._open_once(endpoint, fragments)
+                return await self._open_once(endpoint, fragments, open_reader())
         raise AssertionError("the last attempt raises")
 
-    async def _open_once(self, endpoint: Endpoint, fragments: Sequence[bytes]) -> Stream:
+    async def _open_once(self, endpoint: Endpoint, fragments: Sequence[bytes], reader: ReplyReader) -> Stream:
         credentials = await _credentials(endpoint)
         request = http_requests.stream_request(endpoint, fragments, now=self._now(), credentials=credentials)
-        response, buffered = await self._with_timeout(
-            endpoint, self._timeouts.first_token, "no first token", self._open_response(endpoint, request)
-        )
-        return Stream(endpoint, response, buffered, self._timeouts.idle)
+        opening = self._open_response(endpoint, request, reader)
+        response, events = await self._with_timeout(endpoint, self._timeouts.first_token, "no first token", opening)
+        return Stream(endpoint, response, reader, events, self._timeouts.idle)
 
     async def _with_timeout(self, endpoint: Endpoint, seconds: float, what: str, work: Any) -> Any:
         try:
@@ -220,13 +233,15 @@ class ProviderClient:
         except TransportError as error:
             raise provider_errors.connection_error(endpoint, error) from None
 
-    async def _open_response(self, endpoint: Endpoint, request: HttpRequest) -> tuple[HttpResponse, list[bytes]]:
+    async def _open_response(
+        self, endpoint: Endpoint, request: HttpRequest, reader: ReplyReader
+    ) -> tuple[HttpResponse, list[Event]]:
         response = await self._http.send(request)
         try:
             if response.status != _HTTP_OK:
                 data = await _read_body(response)
                 raise provider_errors.response_error(endpoint, response.status, response.headers, data, now=self._now())
-            return response, await _read_first_token(endpoint, response)
+            return response, await _read_first_token(endpoint, response, reader)
         except BaseException:
             response.close()
             raise
@@ -278,36 +293,33 @@ async def _read_body(response: HttpResponse, limit: int = _MAX_ERROR_BODY) -> by
     return b"".join(chunks)
 
 
-async def _read_first_token(endpoint: Endpoint, response: HttpResponse) -> list[bytes]:
-    """Reads until the first content event, and returns the bytes read. An error event before it is raised."""
-    parser = WIRES[endpoint.api].open_stream(DEFAULT_TURN_KEY)
-    buffered: list[bytes] = []
+async def _read_first_token(endpoint: Endpoint, response: HttpResponse, reader: ReplyReader) -> list[Event]:
+    """Reads until the first content, and returns the events read. An error event before any content is raised."""
+    events: list[Event] = []
     size = 0
     while size < _MAX_PEEK:
         data = await response.read()
         if not data:
-            if not buffered:
+            if not size:
                 raise TransportError("lost", "the response is empty")
-            _check_empty_stream(endpoint, parser)
+            _check_empty_stream(endpoint, reader)
             break
-        buffered.append(data)
         size += len(data)
         try:
-            parser.feed(data)
+            events += reader.feed(data)
         except RemoteProtocolError as error:
             raise provider_errors.invalid_reply_error(endpoint, str(error)) from None
-        events = [event for event in parser.events() if not isinstance(event, ReplyStart | UsageUpdate)]
-        if events and isinstance(events[0], Failed):
-            raise provider_errors.api_error(endpoint, events[0].error)
-        if events:
+        if isinstance(reader.first_content, Failed):
+            raise provider_errors.api_error(endpoint, reader.first_content.error)
+        if reader.first_content is not None:
             break
-    return buffered
+    return events
 
 
-def _check_empty_stream(endpoint: Endpoint, parser: StreamParser) -> None:
-    """Raises the error of a stream that ended without content, unless it is a valid empty reply."""
+def _check_empty_stream(endpoint: Endpoint, reader: ReplyReader) -> None:
+    """A stream that ended without content: raises its error, if it is not a valid empty reply."""
     try:
-        reply = parser.close()
+        reply = reader.close()
     except RemoteProtocolError as error:
         if error.kind is None:
             raise provider_errors.invalid_reply_error(endpoint, str(error)) from None

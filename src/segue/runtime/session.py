@@ -325,12 +325,12 @@ class Session:
 
     async def _stream(self, endpoint: Endpoint, rendered: Rendered) -> Reply:
         """Streams the reply and emits its deltas. An incomplete reply is recorded as evidence."""
-        reader = rendered.open_reader()
-        stream = await self.client.open(endpoint, rendered.fragments, on_retry=self.emit)
+        stream = await self.client.open(endpoint, rendered.fragments, rendered.open_reader, on_retry=self.emit)
+        reader = stream.reader
         try:
             async with aclosing(stream):
-                async for data in stream:
-                    for event in reader.feed(data):
+                async for events in stream:
+                    for event in events:
                         if isinstance(event, wire_events.TextDelta):
                             self.emit(TextDelta(text=event.text))
                         elif isinstance(event, wire_events.ThinkingDelta):

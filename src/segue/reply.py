@@ -1,0 +1,226 @@
+"""Replies of a provider: parse them, extract tool calls from text, map names back, render them for the caller.
+
+Whole replies and streams take the same steps. `Converted`, `Conversation` and the runtime all use this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from segue.canonical.blocks import Block, Message, Thinking, ToolCall
+from segue.canonical.json import parse_json_object
+from segue.canonical.pairing import Pairer
+from segue.canonical.request import Reply, Request
+from segue.errors import InputError, RemoteProtocolError
+from segue.models import parse_model
+from segue.pipeline import count_dropped_fields, dropped_finding
+from segue.render.content import drop_omitted_blocks
+from segue.render.hosted import approvals_to_text
+from segue.render.report import Report
+from segue.wire.base import RenderContext, Wire
+from segue.wire.events import Event, ReplyStart, UsageUpdate
+from segue.wire.ids import IdMap
+from segue.wire.names import ANY_NAME, NameMap
+from segue.wire.replies import report_extra_choices
+from segue.wire.stream_parser import DEFAULT_TURN_KEY
+from segue.wire.text.extractor import TextExtractor, extract_from_reply
+from segue.wire.text.extractor_choice import choose_extractor
+from segue.wire.text.registry import TEXT_FORMATS
+from segue.wire.tools import drop_call_nulls, unwrap_free_text
+from segue.wire.vendor_tools.convert import restore_client_call
+
+
+class SentRequest(msgspec.Struct, frozen=True):
+    """The request that a reply belongs to. `source` is the API of the caller; None for a conversation."""
+
+    wire: Wire
+    request: Request
+    names: NameMap
+    model: str | None
+    tool_format: str
+    source: Wire | None = None
+
+    @property
+    def is_cross_api(self) -> bool:
+        return self.source is None or self.source.name != self.wire.name
+
+    def build_extractor(self, report: Report, turn_key: str = DEFAULT_TURN_KEY) -> TextExtractor:
+        """Return the extractor for tool calls in text; same-API only leaked calls are extracted, `<think>` stays."""
+        return choose_extractor(
+            self.wire,
+            self.model,
+            self.tool_format,
+            turn_key=turn_key,
+            tools=[msgspec.structs.replace(tool, name=self.names.render(tool.name)) for tool in self.request.tools],
+            report=report,
+            think=self.is_cross_api or self.tool_format in TEXT_FORMATS,
+        )
+
+    def build_call_mapper(self) -> CallMapper:
+        custom_tools = self.source is None or self.source.custom_tools
+        return CallMapper(self.request, self.names, custom_tools=custom_tools)
+
+    def with_model(self, reply: Reply) -> Reply:
+        """Return the reply with the requested model if it names none: not every API repeats it."""
+        return msgspec.structs.replace(reply, model=self.model) if reply.model is None else reply
+
+
+def parse_reply(wire: Wire, data: object) -> Reply:
+    """Parse a provider's reply; raise `RemoteProtocolError` if it is invalid or an error body."""
+    try:
+        value, _ = parse_json_object(data)
+        if _is_error(value):
+            error = wire.parse_error(0, value)
+            raise RemoteProtocolError(
+                f"{wire.name} answered with an error: {error.kind}: {error.message}",
+                status=error.status or None,
+                code=error.code,
+                kind=error.kind,
+                message=error.message,
+            )
+        reply = wire.parse_reply(value)
+    except InputError as error:
+        raise RemoteProtocolError(f"not a reply of {wire.name}: {error}") from None
+    if any(call.kind != "hosted" and not call.name for call in reply.calls):
+        raise RemoteProtocolError(f"not a reply of {wire.name}: a tool call without a name")
+    return _mark_cut_call(reply)
+
+
+def _mark_cut_call(reply: Reply) -> Reply:
+    """Mark the last call as broken if its arguments were cut off at the token limit (OAI-CHAT-19)."""
+    last = reply.blocks[-1] if reply.blocks else None
+    cut = reply.finish == "length" and isinstance(last, ToolCall) and last.arguments_text and last.arguments is None
+    if not cut or last is None:
+        return reply
+    blocks = (*reply.blocks[:-1], msgspec.structs.replace(last, broken=True))
+    return msgspec.structs.replace(reply, blocks=blocks)
+
+
+def _is_error(value: Mapping[str, Any]) -> bool:
+    """Whether this is an error body: with an `error` object, flat, or with a `detail` list."""
+    flat = str(value.get("object")).lower() == "error" or isinstance(value.get("detail"), list)
+    flat = flat or "__type" in value or list(value) in (["message"], ["Message"])
+    return isinstance(value.get("error"), dict) or flat
+
+
+def map_reply(
+    reply: Reply, sent: SentRequest, report: Report | None = None, *, turn_key: str = DEFAULT_TURN_KEY
+) -> Reply:
+    """Extract tool calls from the reply's text, and map its calls to the declared tool names."""
+    reply = extract_from_reply(reply, sent.build_extractor(report or Report(), turn_key))
+    mapper = sent.build_call_mapper()
+    blocks = tuple(mapper.map_call(block) if isinstance(block, ToolCall) else block for block in reply.blocks)
+    return msgspec.structs.replace(reply, blocks=blocks)
+
+
+class ReplyReader:
+    """Reads a streamed reply: `feed` takes bytes and returns events, `close` returns the reply."""
+
+    def __init__(self, sent: SentRequest) -> None:
+        self.report = Report(target=sent.wire.name)
+        self.first_content: Event | None = None
+        """The first event of the stream that is not the start of the reply or its usage."""
+        self._sent = sent
+        self._parser = sent.wire.open_stream(DEFAULT_TURN_KEY)
+        self._extractor = sent.build_extractor(Report())
+        self._reply: Reply | None = None
+
+    def feed(self, data: bytes) -> list[Event]:
+        self._parser.feed(data)
+        events = self._parser.events()
+        if self.first_content is None:
+            content = (event for event in events if not isinstance(event, ReplyStart | UsageUpdate))
+            self.first_content = next(content, None)
+        return self._extractor.feed(events)
+
+    def close(self) -> Reply:
+        """Return the whole reply. If the stream broke off, its finish is `error`."""
+        if self._reply is None:
+            self._reply = map_reply(self._sent.with_model(self._parser.close()), self._sent, self.report)
+        return self._reply
+
+
+def render_reply(reply: Reply, wire: Wire, report: Report, request: Request | None = None) -> dict[str, Any]:
+    """Render a reply as a body of an API. Its calls get ids that are new in the caller's `request`."""
+    report_dropped(reply, wire, report)
+    reply = msgspec.structs.replace(reply, blocks=_drop_blocks(reply, wire, report))
+    ids = IdMap(wire.id_scheme(parse_model(reply.model if request is None else request.model)), provider=wire.provider)
+    names = NameMap(ANY_NAME)
+    if request is not None:
+        reply = _assign_new_ids(reply, request)
+        ids.add_messages(request.messages, names.render)
+    for call in reply.calls:
+        ids.assign(call, call.name)
+    return wire.render_reply(reply, RenderContext(ids, names, report))
+
+
+def _drop_blocks(reply: Reply, wire: Wire, report: Report) -> tuple[Block, ...]:
+    """Drop blocks that the caller's API has no form for; same-API only incomplete calls of a changed reply."""
+    if reply.native is None or reply.native.api != wire.name:
+        return tuple(drop_omitted_blocks(approvals_to_text(reply.blocks, report), report))
+    if reply.native.intact:
+        return reply.blocks
+    kept = (
+        drop_omitted_blocks((block,), report) if isinstance(block, ToolCall) else (block,) for block in reply.blocks
+    )
+    return tuple(block for blocks in kept for block in blocks)
+
+
+def _assign_new_ids(reply: Reply, request: Request) -> Reply:
+    """Assign ids that are new in the caller's history, and restore calls of its vendor tools."""
+    pairer = Pairer()
+    for message in request.messages:
+        pairer.feed(message)
+    blocks = pairer.feed(Message("ai", reply.blocks)).blocks
+    restored = (restore_client_call(block, request) if isinstance(block, ToolCall) else block for block in blocks)
+    return msgspec.structs.replace(reply, blocks=tuple(restored))
+
+
+class CallMapper:
+    """Maps calls of a reply back to the caller's declarations: the name, free-text input, optional arguments."""
+
+    def __init__(self, request: Request, names: NameMap, *, custom_tools: bool) -> None:
+        self._request = request
+        self._names = names
+        self._custom = frozenset(tool.name for tool in request.tools if tool.kind == "custom" and custom_tools)
+        self._strict = {tool.name: tool for tool in request.tools if tool.strict}
+        self._has_hosted = any(tool.kind == "hosted" for tool in request.tools)
+
+    def map_name(self, name: str) -> str:
+        return self._names.parse(name)
+
+    def needs_whole_call(self, call: ToolCall) -> bool:
+        """Whether the call must be complete before it is mapped, because its arguments may change too."""
+        name = self.map_name(call.name)
+        return self._has_hosted or name in self._strict or (name in self._custom and call.kind != "custom")
+
+    def map_call(self, call: ToolCall) -> ToolCall:
+        name = self.map_name(call.name)
+        call = call if name == call.name else msgspec.structs.replace(call, name=name)
+        return drop_call_nulls(unwrap_free_text(call, self._custom), self._strict)
+
+    def map_complete_call(self, call: ToolCall) -> ToolCall:
+        """Map a complete call, also to a tool type that the caller's API defines."""
+        return restore_client_call(self.map_call(call), self._request)
+
+
+def report_dropped(reply: Reply, wire: Wire, report: Report) -> None:
+    """Report the parts of a cross-API reply that only its own API has: they are dropped."""
+    if reply.native is None or reply.native.api == wire.name:
+        return
+    report_extra_choices(reply.other_choices, report)
+    for key in reply.unknown_fields:
+        report.add("dropped", f"`{key}` of the reply dropped: not supported by {wire.name}", subject=key)
+    for key, count in count_dropped_fields(Request((Message("ai", reply.blocks),)), wire).items():
+        report.findings.append(dropped_finding(key, count, wire))
+    signed = [block for block in reply.blocks if isinstance(block, Thinking) and (block.signature or block.encrypted)]
+    if any(block.origin.provider != wire.provider for block in signed):
+        why = f"signatures and encrypted content of {reply.native.api} reasoning dropped: not supported by {wire.name}"
+        report.add("reasoning", why)
+    if reply.finish in ("error", "pause"):
+        cause = f" ({reply.raw_finish})" if reply.raw_finish else ""
+        state = "broke off" if reply.finish == "error" else "is not finished"
+        report.add("adjusted", f"the reply {state}{cause}: finish reason adapted to {wire.name}", subject="finish")
