@@ -6,7 +6,6 @@ jsonschema-rs has a newer edition of it, which also checks `writeOnly`; Mistral'
 from __future__ import annotations
 
 from functools import cache
-from importlib import resources
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -26,6 +25,8 @@ def is_draft7(schema: object) -> bool:
 @cache
 def _meta_validator() -> Draft7Validator:
     # Imported here because only same-API bodies for Mistral and MiniMax are checked.
+    from importlib import resources
+
     from jsonschema_rs import Draft7Validator
 
     meta_schema = msgspec.json.decode(resources.files("segue.specs").joinpath("draft7.json").read_bytes())
