@@ -16,31 +16,8 @@ from segue.render.report import Report
 from segue.wire.base import ApiError, Fetch
 from segue.wire.effort import effort_for_budget
 from segue.wire.json_values import JsonObject, object_or_none, string_or_none
+from segue.wire.options import drop_options
 from segue.wire.user_id import OPENAI_USER_PATTERN, hash_invalid_user_id
-
-__all__ = [
-    "AUDIO_FORMATS",
-    "AUDIO_TYPES",
-    "OPENAI_APIS",
-    "TOOL_KEYS",
-    "VENDOR_OPTIONS",
-    "convert_budget_to_effort",
-    "data_url",
-    "drop_options",
-    "fetch_media",
-    "fit_options_to_model",
-    "image_detail",
-    "is_gpt",
-    "is_openai_file",
-    "is_openai_native",
-    "is_reasoning_model",
-    "parse_error",
-    "parse_vendor_options",
-    "render_error",
-    "render_vendor_options",
-    "split_data_url",
-]
-
 
 # -------------------------------------------------------------------------------------------------------------- models
 
@@ -62,19 +39,6 @@ def is_reasoning_model(model: Model) -> bool:
 def is_openai_native(native: Native | None) -> bool:
     """Whether a fragment comes from one of OpenAI's two APIs, which accept the same schemas."""
     return native is not None and native.api in OPENAI_APIS
-
-
-# Names of options in reports where they differ from the canonical name.
-_REPORT_NAMES = {"parallel": "parallel_tool_calls"}
-
-
-def drop_options(options: Options, report: Report, why: str, *names: str) -> Options:
-    """The options without these names; each that was set is reported with the reason."""
-    present = [name for name in names if getattr(options, name) is not None]
-    for name in present:
-        key = _REPORT_NAMES.get(name, name)
-        report.add("adjusted", f"`{key}` dropped: {why}", subject=key)
-    return msgspec.structs.replace(options, **dict.fromkeys(present)) if present else options
 
 
 def fit_options_to_model(options: Options, model: Model, report: Report) -> Options:
