@@ -1,12 +1,26 @@
-"""Shared by all `render_reply` functions: drops or replaces foreign blocks that the client's API cannot represent."""
+"""Steps that the `reply.py` of the wires share: usage counts, and blocks that the client's API cannot represent."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from segue.canonical.blocks import Block, Media, Text, ToolCall, ToolResponse
 from segue.render.constraints import TEXTS
 from segue.render.report import Report
+from segue.wire.json_values import JsonObject, integer_or_none, object_or_none
 
-__all__ = ["is_from_api", "is_hosted_from_api", "media_as_text", "report_extra_choices", "report_if_foreign_hosted"]
+
+def has_client_calls(blocks: Iterable[Block]) -> bool:
+    """Whether a reply has tool calls that the client runs."""
+    return any(isinstance(block, ToolCall) and block.kind != "hosted" for block in blocks)
+
+
+def token_count(usage: JsonObject, *path: str) -> int:
+    """The count under a key, or under a key of an inner object; 0 where there is none."""
+    *outer, key = path
+    for name in outer:
+        usage = object_or_none(usage.get(name)) or {}
+    return integer_or_none(usage.get(key)) or 0
 
 
 def is_from_api(block: Block, api: str) -> bool:
@@ -28,7 +42,7 @@ def report_if_foreign_hosted(block: Block, api: str, report: Report) -> bool:
 
 
 def report_extra_choices(count: int, report: Report) -> None:
-    """Reports choices after the first, which are not returned."""
+    """Report choices after the first, which are not returned."""
     if count > 0:
         choices = "1 more choice" if count == 1 else f"{count} more choices"
         report.add("dropped", f"{choices} dropped: only the first is returned", subject="choices")

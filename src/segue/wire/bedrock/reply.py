@@ -13,24 +13,19 @@ from segue.wire.bedrock.capabilities import API
 from segue.wire.bedrock.items import intact_fragment, parse_content, render_block
 from segue.wire.json_values import (
     JsonObject,
-    integer_or_none,
     object_or_none,
     require_list,
     require_object,
     string_or_none,
     unknown_fields,
 )
-from segue.wire.replies import is_hosted_from_api, media_as_text, report_if_foreign_hosted
-
-__all__ = [
-    "blocks_for_client",
-    "parse_error",
-    "parse_reply",
-    "render_error",
-    "render_reply",
-    "render_stop_reason",
-    "render_usage",
-]
+from segue.wire.replies import (
+    has_client_calls,
+    is_hosted_from_api,
+    media_as_text,
+    report_if_foreign_hosted,
+    token_count,
+)
 
 _KNOWN_FIELDS = frozenset({"output", "stopReason", "usage", "metrics", "ResponseMetadata"})
 # BED-12
@@ -77,12 +72,11 @@ def parse_reply(body: Mapping[str, Any]) -> Reply:
         blocks, intact = parse_content(require_list(message.get("content"), "output.message.content"), None)
     except InputError as error:
         raise RemoteProtocolError(f"not a reply of this API: {error}") from None
-    has_calls = any(isinstance(block, ToolCall) and block.kind != "hosted" for block in blocks)
     extra = object_or_none(body.get("additionalModelResponseFields")) or {}
     reason = string_or_none(body.get("stopReason"))
     return Reply(
         blocks,
-        finish=_FINISHES.get(reason or "", "tool_calls" if has_calls else "stop"),
+        finish=_FINISHES.get(reason or "", "tool_calls" if has_client_calls(blocks) else "stop"),
         usage=_parse_usage(object_or_none(body.get("usage"))),
         stop_sequence=string_or_none(extra.get("stop_sequence")),
         raw_finish=reason,
@@ -94,11 +88,10 @@ def parse_reply(body: Mapping[str, Any]) -> Reply:
 def _parse_usage(usage: JsonObject | None) -> Usage | None:
     if usage is None:
         return None
-    read = integer_or_none(usage.get("cacheReadInputTokens")) or 0
-    written = integer_or_none(usage.get("cacheWriteInputTokens")) or 0
+    read, written = token_count(usage, "cacheReadInputTokens"), token_count(usage, "cacheWriteInputTokens")
     return Usage(
-        input=(integer_or_none(usage.get("inputTokens")) or 0) + read + written,
-        output=integer_or_none(usage.get("outputTokens")) or 0,
+        input=token_count(usage, "inputTokens") + read + written,
+        output=token_count(usage, "outputTokens"),
         cache_read=read,
         cache_write=written,
     )

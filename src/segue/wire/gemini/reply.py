@@ -28,21 +28,7 @@ from segue.wire.gemini.fields import (
 )
 from segue.wire.gemini.items import API, intact_fragment, is_signature_of_next, parse_parts, render_parts
 from segue.wire.json_values import unknown_fields
-from segue.wire.replies import report_if_foreign_hosted
-
-__all__ = [
-    "blocks_for_client",
-    "expects_content",
-    "needs_signature",
-    "parse_error",
-    "parse_reply",
-    "parse_timestamp",
-    "placeholder_signature",
-    "render_error",
-    "render_finish",
-    "render_reply",
-    "render_usage",
-]
+from segue.wire.replies import has_client_calls, report_if_foreign_hosted
 
 # Candidate fields without an equivalent in other APIs; dropping them is not reported.
 _IGNORED_FIELDS = ("finishMessage", "index", "tokenCount", "avgLogprobs", "safetyRatings")
@@ -146,8 +132,7 @@ def parse_timestamp(timestamp: str | None) -> int | None:
 
 def _parse_finish(reason: object, blocks: tuple[Block, ...]) -> Finish:
     finish = _FINISHES.get(reason, "stop") if isinstance(reason, str) else "stop"
-    has_calls = any(isinstance(block, ToolCall) and block.kind != "hosted" for block in blocks)
-    return "tool_calls" if finish == "stop" and has_calls else finish
+    return "tool_calls" if finish == "stop" and has_client_calls(blocks) else finish
 
 
 def _parse_usage(usage: JsonObject | None) -> Usage | None:

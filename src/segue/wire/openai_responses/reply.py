@@ -16,19 +16,7 @@ from segue.wire.openai_responses.context import ResponsesContext, ResponsesDiale
 from segue.wire.openai_responses.hosted_types import APPROVAL_REQUEST, HOSTED_TYPES
 from segue.wire.openai_responses.items import item_type, parse_reply_items, render_reply_items
 from segue.wire.openai_responses.request import create_parse_context
-
-__all__ = [
-    "REPLY_KEYS",
-    "derive_response_id",
-    "parse_reply",
-    "render_ending",
-    "render_envelope",
-    "render_item",
-    "render_part",
-    "render_reply",
-    "render_status",
-    "render_usage",
-]
+from segue.wire.replies import has_client_calls, token_count
 
 # OAI-RESP-23
 _REASONS: dict[str, Finish] = {"max_output_tokens": "length", "content_filter": "filter", "steered": "pause"}
@@ -94,27 +82,19 @@ def _parse_finish(body: Mapping[str, Any], blocks: Sequence[Block]) -> Finish:
     if status == "incomplete":
         reason = (object_or_none(body.get("incomplete_details")) or {}).get("reason")
         return _REASONS.get(reason, "length") if isinstance(reason, str) else "length"
-    has_calls = any(isinstance(block, ToolCall) and block.kind != "hosted" for block in blocks)
-    return _STATUSES.get(status, "tool_calls" if has_calls else "stop")
+    return _STATUSES.get(status, "tool_calls" if has_client_calls(blocks) else "stop")
 
 
 def _parse_usage(usage: JsonObject | None) -> Usage | None:
     if usage is None:
         return None
-    input_details = object_or_none(usage.get("input_tokens_details")) or {}
-    output_details = object_or_none(usage.get("output_tokens_details")) or {}
     return Usage(
-        input=_token_count(usage, "input_tokens"),
-        output=_token_count(usage, "output_tokens"),
-        cache_read=_token_count(input_details, "cached_tokens"),
-        cache_write=_token_count(input_details, "cache_write_tokens"),
-        reasoning=_token_count(output_details, "reasoning_tokens"),
+        input=token_count(usage, "input_tokens"),
+        output=token_count(usage, "output_tokens"),
+        cache_read=token_count(usage, "input_tokens_details", "cached_tokens"),
+        cache_write=token_count(usage, "input_tokens_details", "cache_write_tokens"),
+        reasoning=token_count(usage, "output_tokens_details", "reasoning_tokens"),
     )
-
-
-def _token_count(usage: JsonObject, key: str) -> int:
-    value = usage.get(key)
-    return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
 # ----------------------------------------------------------------------------------------------------------------- out
