@@ -65,7 +65,7 @@ def boolean_or_none(value: object) -> bool | None:
 
 
 def strings_or_none(value: object) -> tuple[str, ...] | None:
-    """The items of a list of strings."""
+    """The items of a list of strings; None for any other value."""
     items = cast("list[object]", value) if isinstance(value, list) else [None]
     texts = tuple(item for item in items if isinstance(item, str))
     return texts if len(texts) == len(items) else None

@@ -31,18 +31,18 @@ _REPORT_NAMES = {"parallel": "parallel_tool_calls"}
 
 
 def parse_plain_options(keys: Mapping[str, str | None], get: Callable[[str], object]) -> dict[str, Any]:
-    """The plain options by canonical field; None for a value of the wrong type and where the API has no key."""
+    """Return the plain options by canonical field; a value of the wrong type, or without a key, is None."""
     return {field: None if key is None else _VALUE_PARSERS[field](get(key)) for field, key in keys.items()}
 
 
 def render_plain_options(options: Options, keys: Mapping[str, str | None]) -> JsonObject:
-    """The plain options that are set, by API key in the order of the table."""
+    """Return the plain options that are set, by API key, in the order of the table."""
     values = ((key, getattr(options, field)) for field, key in keys.items())
     return {key: value for key, value in values if key is not None and value is not None}
 
 
 def drop_blank_stops(options: Options, report: Report) -> list[str]:
-    """The stop sequences without blank ones, which some APIs reject."""
+    """Return the stop sequences without blank ones, which some APIs reject."""
     stops = options.stop or ()
     kept = [text for text in stops if text.strip()]
     if len(kept) < len(stops):
@@ -51,18 +51,18 @@ def drop_blank_stops(options: Options, report: Report) -> list[str]:
 
 
 def drop_options(options: Options, report: Report, reason: str, *names: str) -> Options:
-    """The options without these names; each that was set is reported with the reason."""
+    """Return the options without these names; report each that was set, with the reason."""
     present = present_options(options, *names)
     report_dropped(report, reason, *(_REPORT_NAMES.get(name, name) for name in present))
     return msgspec.structs.replace(options, **dict.fromkeys(present)) if present else options
 
 
 def present_options(options: Options, *names: str) -> list[str]:
-    """Those of the names that are set."""
+    """Return the names of the options that are set."""
     return [name for name in names if getattr(options, name) is not None]
 
 
 def report_dropped(report: Report, reason: str, *names: str) -> None:
-    """Report options that the body does not get."""
+    """Report options that are not sent to the target."""
     for name in names:
         report.add("adjusted", f"`{name}` dropped: {reason}", subject=name)

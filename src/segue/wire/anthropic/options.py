@@ -81,7 +81,7 @@ def _parse_format(body: Mapping[str, Any]) -> ResponseFormat | None:
 
 
 def fit_options(options: Options, model: Model, report: Report) -> Options:
-    """Cross-API options with a user id and a response schema that the API accepts."""
+    """Replace a user id and a response schema of another API that this one rejects."""
     options = hash_invalid_user_id(options, _USER_PATTERN, report)
     form = options.response_format
     if form is None or form.schema is None or not capabilities_of(model).schemas:
@@ -92,7 +92,7 @@ def fit_options(options: Options, model: Model, report: Report) -> Options:
 def render_options(
     options: Options, model: Model, report: Report, *, has_tools: bool, project_name: Callable[[str], str]
 ) -> JsonObject:
-    """The fields in the order of a body. `has_tools`: tools are declared; `project_name` projects tool names."""
+    """Return the fields in body order. `has_tools`: tools are declared; `project_name` projects tool names."""
     capabilities = capabilities_of(model)
     thinking, effort = render_reasoning(options.reasoning, capabilities, report)
     max_tokens = _render_max_tokens(options, capabilities, thinking, effort, report)
@@ -148,7 +148,7 @@ def _render_sampling(options: Options, capabilities: Capabilities, thinking: boo
 
 
 def _rejection_reason(name: str, fields: JsonObject, capabilities: Capabilities, thinking: bool) -> str:
-    """The reason why the model rejects this sampling field, or an empty string."""
+    """Return the reason why the model rejects this sampling field, or an empty string."""
     if not capabilities.sampling:
         return "the model does not accept sampling options"
     valid_while_thinking = {"temperature": fields[name] == 1, "top_p": fields[name] >= 0.95, "top_k": False}

@@ -135,12 +135,12 @@ def render_reply(reply: Reply, context: RenderContext) -> JsonObject:
 
 
 def blocks_for_client(blocks: Iterable[Block], context: RenderContext) -> list[Block]:
-    """The blocks that a client of this API can handle; each dropped block is reported."""
+    """Return the blocks that a client of this API can handle; report each dropped one."""
     return [media_as_text(block, API, context.report) for block in blocks if _is_supported(block, context)]
 
 
 def _is_supported(block: Block, context: RenderContext) -> bool:
-    """Whether a client of this API can show, run and send back the block."""
+    """Return whether a client of this API can show, run and send back the block."""
     if isinstance(block, Text):
         # ANT-13: an empty text would be rejected when the client sends it back
         return bool(block.text)
@@ -154,7 +154,7 @@ def _is_supported(block: Block, context: RenderContext) -> bool:
 
 
 def message_id(reply_id: str | None, content_key: str) -> str:
-    """The message id; `content_key` identifies a reply without an id."""
+    """Return the message id; it is derived from `content_key` if the reply has none."""
     if reply_id and reply_id.startswith("msg_"):
         return reply_id
     return "msg_" + short_hash(reply_id or content_key)

@@ -64,7 +64,7 @@ def _parse_choice(choice: JsonObject) -> ToolChoice | None:
 
 
 def _parse_reasoning(model: object, extra: JsonObject, output: JsonObject) -> Reasoning | None:
-    """Claude's `thinking` (formerly `reasoning_config`), Nova's `reasoningConfig`, the effort of gpt-oss."""
+    """Parse Claude's `thinking` (formerly `reasoning_config`), Nova's `reasoningConfig`, the effort of gpt-oss."""
     nova = object_or_none(extra.get("reasoningConfig")) or {}
     efforts = (nova.get("maxReasoningEffort"), extra.get("reasoning_effort"))
     effort: Effort | None = next((step for step in _EFFORTS if step in efforts), None)
@@ -91,7 +91,7 @@ def _parse_format(form: JsonObject) -> ResponseFormat | None:
 
 
 def fit_options(options: Options, model: Model, report: Report) -> Options:
-    """Cross-API options with a response schema that the API accepts."""
+    """Replace a response schema of another API that this one rejects."""
     form = options.response_format
     if form is None or form.schema is None or not _supports_schemas(model):
         return options
@@ -105,7 +105,7 @@ def _supports_schemas(model: Model) -> bool:
 def render_options(
     options: Options, model: Model, report: Report, *, has_tools: bool, project_name: Callable[[str], str]
 ) -> JsonObject:
-    """The fields by body key; the caller moves `toolChoice` into `toolConfig`. `has_tools`: tools are declared."""
+    """Return the fields by body key, `toolChoice` outside of `toolConfig`. `has_tools`: tools are declared."""
     extra, effort = _render_reasoning(options, model, report)
     rejected = _rejected_sampling(options, model, extra, report)
     config = _render_config(options, model, extra, rejected, report)
@@ -133,7 +133,7 @@ def render_options(
 
 
 def _render_reasoning(options: Options, model: Model, report: Report) -> tuple[JsonObject, Effort | None]:
-    """The model-specific reasoning fields, and `outputConfig.effort`."""
+    """Return the model-specific reasoning fields, and `outputConfig.effort`."""
     reasoning = options.reasoning
     if reasoning is None or reasoning == Reasoning():
         return {}, None
@@ -162,7 +162,7 @@ def _claude_capabilities(model: Model) -> ClaudeCapabilities:
 
 
 def _rejected_sampling(options: Options, model: Model, extra: JsonObject, report: Report) -> set[str]:
-    """Sampling options that Claude rejects in combination or with thinking; each is reported."""
+    """Return and report the sampling options that Claude rejects in combination or with thinking."""
     capabilities = _claude_capabilities(model)
     thinking = is_thinking(extra.get("thinking"))
     reasons: dict[str, str] = {}

@@ -98,7 +98,7 @@ def _parse_usage(usage: JsonObject | None) -> Usage | None:
 
 
 def parse_error(status: int, body: Mapping[str, Any]) -> ApiError:
-    """Parses an error; its kind is usually in a header, sometimes in `__type` after a `#`."""
+    """Parse an error; its kind is usually in a header, sometimes in `__type` after a `#`."""
     message = string_or_none(body.get("message")) or string_or_none(body.get("Message"))
     kind = (string_or_none(body.get("__type")) or "").rpartition("#")[2]
     status = status or _STATUSES.get(kind, 0)
@@ -129,12 +129,12 @@ def render_reply(reply: Reply, context: RenderContext) -> JsonObject:
 
 
 def blocks_for_client(blocks: Iterable[Block], context: RenderContext) -> list[Block]:
-    """The blocks that a client of this API can handle; each dropped block is reported."""
+    """Return the blocks that a client of this API can handle; report each dropped one."""
     return [media_as_text(block, API, context.report) for block in blocks if _is_supported(block, context)]
 
 
 def _is_supported(block: Block, context: RenderContext) -> bool:
-    """Whether a client of this API can show, run and send back the block."""
+    """Return whether a client of this API can show, run and send back the block."""
     if isinstance(block, Text):
         # BED-08: a blank text would be rejected when the client sends it back
         return bool(block.text.strip())

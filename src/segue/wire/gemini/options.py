@@ -136,7 +136,7 @@ def _parse_format(config: JsonObject) -> ResponseFormat | None:
 def render_options(
     options: Options, model: Model, report: Report, *, has_tools: bool, project_name: Callable[[str], str]
 ) -> JsonObject:
-    """The fields in body order. `has_tools`: whether tools are declared; `project_name` maps tool names."""
+    """Return the fields in body order. `has_tools`: tools are declared; `project_name` projects tool names."""
     capabilities = capabilities_of(model)
     config = render_plain_options(options, _PLAIN_OPTIONS)
     for key in _PENALTIES:
@@ -210,7 +210,7 @@ def _render_allowed(choice: ToolChoice, project_name: Callable[[str], str]) -> J
 
 
 def merge_options(fragment: Mapping[str, Any], transcript: Transcript, render_context: RenderContext) -> JsonObject:
-    """The body with changed options and model name merged into it."""
+    """Return the body with changed options and model name merged into it."""
     request = transcript.request
     report_before, report_after = Report(), Report()
     before = render_options(
@@ -253,7 +253,7 @@ def _drop_untyped_schema(body: JsonObject, fragment: Mapping[str, Any]) -> JsonO
 
 
 def _merge_changes(fragment: Mapping[str, Any], before: JsonObject, after: JsonObject) -> JsonObject:
-    """The fragment with the difference of two renderings merged into it, recursively, keeping its key style."""
+    """Merge the difference of two renderings into the fragment, recursively, keeping its key style."""
     body = dict(fragment)
     for name in [*before, *(name for name in after if name not in before)]:
         old, new = before.get(name), after.get(name)

@@ -51,7 +51,7 @@ _SWITCH_KEYS = frozenset({"enable_thinking", "thinking_budget"})
 
 
 def option_keys(dialect: ChatDialect) -> frozenset[str]:
-    """The body keys that are parsed into `Options`."""
+    """Return the body keys that are parsed into `Options`."""
     plain_keys = {key for key in _plain_keys(dialect).values() if key is not None}
     user_keys = frozenset({"safety_identifier"}) if dialect.vendor_options else frozenset[str]()
     return (
@@ -170,7 +170,7 @@ def _parse_format(value: JsonObject | None) -> ResponseFormat | None:
 def fit_options(
     options: Options, dialect: ChatDialect, model: Model, declared: frozenset[str], report: Report
 ) -> Options:
-    """Cross-API options as the target accepts them; each change is reported."""
+    """Change options of another API to those that the target accepts; report each change."""
     if not declared:
         options = drop_options(options, report, "no tools are declared", "tool_choice", "parallel")
     choice = options.tool_choice
@@ -224,7 +224,7 @@ def render_options(
     custom_tools: frozenset[str],
     original: Mapping[str, Any],
 ) -> JsonObject:
-    """All options as body fields. `custom_tools` are names; the keys of the same-API body `original` are reused."""
+    """Return all options as body fields, with the keys of the same-API body `original`. `custom_tools` are names."""
     body = _render_choice(options.tool_choice, project_name, custom_tools, original)
     limit_key = (
         "max_tokens" if "max_tokens" in original and "max_completion_tokens" not in original else dialect.max_tokens_key
@@ -240,7 +240,7 @@ def render_options(
 
 
 def render_chat_vendor_options(options: Options, dialect: ChatDialect, report: Report) -> JsonObject:
-    """Options shared by both OpenAI APIs, from a Responses body."""
+    """Render the options that both OpenAI APIs have, from a Responses body."""
     if not dialect.vendor_options or options.vendor_options is None:
         return {}
     rendered = render_vendor_options(options, "user")

@@ -160,7 +160,7 @@ def _merge_reply(fragment: Mapping[str, Any], body: JsonObject) -> JsonObject:
 
 
 def blocks_for_client(reply_blocks: Sequence[Block], context: ChatContext) -> list[Block]:
-    """The blocks without hosted calls and results: the client would run those calls itself.
+    """Return the blocks without hosted calls and results: the client would run those calls itself.
 
     Texts before and after a call become one string; a blank line separates them.
     """
@@ -186,7 +186,7 @@ def _derive_id(reply: Reply) -> str:
 
 
 def render_finish(finish: Finish, *, has_calls: bool, error_reason: str | None = None) -> str:
-    """The finish reason; `tool_calls` only with a call for the client, `error_reason` if the reply broke off."""
+    """Return the finish reason; `tool_calls` only with a call for the client, `error_reason` if the reply broke off."""
     if finish == "error" and error_reason is not None:
         return error_reason
     return "stop" if finish == "tool_calls" and not has_calls else _FINISH_REASONS[finish]

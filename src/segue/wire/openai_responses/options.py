@@ -81,7 +81,7 @@ def _parse_choice(value: object) -> ToolChoice | None:
 
 
 def _choice_name(entry: JsonObject) -> str | None:
-    """The tool name of an entry; for hosted tools its label or type."""
+    """Return the tool name of an entry; for hosted tools its label or type."""
     if entry.get("type") in ("function", "custom"):
         return string_or_none(entry.get("name"))
     return string_or_none(entry.get("name") or entry.get("server_label") or entry.get("type"))
@@ -124,7 +124,7 @@ def _parse_format(value: JsonObject | None) -> ResponseFormat | None:
 
 
 def fit_options(options: Options, model: Model, declared: frozenset[str], context: ResponsesContext) -> Options:
-    """Cross-API options as the target accepts them; each change is reported."""
+    """Change options of another API to those that the target accepts; report each change."""
     report = context.report
     if not declared:
         options = drop_options(options, report, "no tools are declared", "tool_choice", "parallel")
@@ -151,7 +151,7 @@ def fit_options(options: Options, model: Model, declared: frozenset[str], contex
 def render_options(
     options: Options, project_name: Callable[[str], str], custom_tools: frozenset[str], original: Mapping[str, Any]
 ) -> JsonObject:
-    """All options as body fields. `custom_tools` are names; the keys of the same-API body `original` are reused."""
+    """Return all options as body fields, with the keys of the same-API body `original`. `custom_tools` are names."""
     body: JsonObject = {}
     if options.tool_choice is not None:
         body["tool_choice"] = _render_choice(options.tool_choice, project_name, custom_tools)
@@ -169,7 +169,7 @@ def render_options(
 
 
 def add_vendor_options(options: Options, rendered: JsonObject) -> JsonObject:
-    """The rendered options with those shared by both OpenAI APIs, from a Chat Completions body."""
+    """Add the options that both OpenAI APIs have, from a Chat Completions body."""
     if options.vendor_options is None:
         return rendered
     vendor = render_vendor_options(options, "safety_identifier")
@@ -210,7 +210,7 @@ def _render_format(form: ResponseFormat) -> JsonObject:
 
 
 def project_allowed_tools(choice: JsonObject, project_name: Callable[[str], str]) -> JsonObject:
-    """`allowed_tools` with projected tool names; the same object if they do not change."""
+    """Project the tool names in `allowed_tools`; return the same object if they do not change."""
     entries = cast("list[object]", choice["tools"]) if isinstance(choice.get("tools"), list) else []
     projected = [_project_entry(entry, project_name) for entry in entries]
     unchanged = all(a is b for a, b in zip(projected, entries, strict=True))
