@@ -6,6 +6,9 @@ Verdicts are those of the `jsonschema` package; the targets' rules are the walks
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from importlib import resources
 from typing import Annotated, Any, Literal
 
 import jsonschema
@@ -14,8 +17,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from segue.canonical.json import MAX_DEPTH
 from segue.canonical.request import ResponseFormat, Tool
 from segue.render.report import Report
+from segue.wire.draft7 import is_draft7
 from segue.wire.schema import (
     drop_forced_nulls,
     normalize_schema,
@@ -180,6 +185,44 @@ def test_any_json_is_read(row: SchemaRules, schema: dict[str, Any]) -> None:
     assert list(WALKS[row.name](out)) == []
     translate_strict(schema, OPENAI_STRICT)
     render_format_schema(ResponseFormat("schema", schema, strict=True), row, Report(), strict=OPENAI_STRICT)
+
+
+# ------------------------------------------------------------------------------------------------- validity in draft 7
+
+
+@examples(0.2)
+@given(schemas=MANY)
+def test_draft_7_verdicts_are_those_of_the_jsonschema_package(schemas: list[dict[str, Any]]) -> None:
+    # Patterns and URIs are not checked, `writeOnly` is not part of this edition.
+    meta_validator = jsonschema.Draft7Validator(jsonschema.Draft7Validator.META_SCHEMA)
+    fixed = [{"pattern": "["}, {"$id": "::"}, {"writeOnly": 1}, {"type": []}, {"items": [{"required": ["a", "a"]}]}]
+    for schema in (*schemas, *fixed):
+        assert is_draft7(schema) == meta_validator.is_valid(schema), schema
+
+
+def test_draft_7_meta_schema_is_that_of_the_jsonschema_package() -> None:
+    stored = json.loads(resources.files("segue.specs").joinpath("draft7.json").read_bytes())
+    assert stored == jsonschema.Draft7Validator.META_SCHEMA
+
+
+@pytest.mark.parametrize("keyword", ["not", "items"])
+def test_draft_7_check_handles_the_deepest_schema_of_a_body(keyword: str) -> None:
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(MAX_DEPTH):
+        schema = {keyword: schema}
+    assert is_draft7(schema)
+
+
+@pytest.mark.parametrize(("target", "loaded"), [("anthropic", False), ("mistral", True)])
+def test_only_a_conversion_that_checks_a_schema_loads_the_validator(target: str, loaded: bool) -> None:
+    tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
+    body = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "tools": [tool]}
+    code = (
+        "import segue, sys\n"
+        f"segue.convert({body!r}, source='mistral', target={target!r}, model='m')\n"
+        "print('jsonschema_rs' in sys.modules)"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == str(loaded)
 
 
 # -------------------------------------------------------------------------------------------------------- older drafts

@@ -1,7 +1,8 @@
 """Checks that a value is a draft 7 JSON Schema: each keyword has the type that the meta-schema requires.
 
-Only the first error is returned. Unknown keywords are valid. The search is not recursive, so that deeply nested schemas
-can't exceed the recursion limit.
+Only the first error is returned. Unknown keywords are valid. The walk is written by hand: jsonschema-rs reports an
+error below `items` or `dependencies` as one of the whole keyword, and here the patterns of all subschemas are checked,
+too. It is not recursive, so that deeply nested schemas can't exceed the recursion limit.
 """
 
 from __future__ import annotations
@@ -12,8 +13,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
 from segue.conformance.values import is_list, is_object, quote, type_name
-
-__all__ = ["find_draft7_error", "find_pattern_error"]
 
 _TYPES = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
 
@@ -88,7 +87,7 @@ _SCHEMA_MAP_KEYWORDS = frozenset({"definitions", "dependencies", "patternPropert
 
 
 def _check_keywords(place: _PathStep, schema: Mapping[str, object]) -> Iterator[_Located | str]:
-    """Yields the subschemas of a schema, and its own errors as strings."""
+    """Yield the subschemas of a schema, and its own errors as strings."""
     for keyword, value in schema.items():
         here: _PathStep = (place, f".{keyword}")
         if keyword in _KEYWORD_TESTS:
@@ -121,7 +120,7 @@ def _check_schema_map(place: _PathStep, keyword: str, value: object) -> Iterator
 
 
 def _walk_schemas(value: object) -> Iterator[_Located | str]:
-    """Yields every subschema object, and the errors found on the way as strings."""
+    """Yield every subschema object, and the errors found on the way as strings."""
     waiting: list[_Located] = [((None, "the schema"), value)]
     while waiting:
         place, part = waiting.pop()
@@ -139,12 +138,12 @@ def _walk_schemas(value: object) -> Iterator[_Located | str]:
 
 
 def find_draft7_error(value: object) -> str | None:
-    """Returns the first error, or `None` if the value is a draft 7 schema."""
+    """Return the first error, or `None` if the value is a draft 7 schema."""
     return next((entry for entry in _walk_schemas(value) if isinstance(entry, str)), None)
 
 
 def find_pattern_error(value: object) -> str | None:
-    """Returns the first pattern that Python can't compile: Mistral's validator is written in Python."""
+    """Return the first pattern that Python can't compile: Mistral's validator is written in Python."""
     for entry in _walk_schemas(value):
         if isinstance(entry, str) or not is_object(entry[1]):
             continue

@@ -7,19 +7,6 @@ from typing import Any, TypeAlias, cast
 
 from segue.errors import InputError
 
-__all__ = [
-    "JsonObject",
-    "boolean_or_none",
-    "integer_or_none",
-    "json_type_name",
-    "number_or_none",
-    "object_or_none",
-    "require_list",
-    "require_object",
-    "string_or_none",
-    "unknown_fields",
-]
-
 JsonObject: TypeAlias = dict[str, Any]
 
 
@@ -75,3 +62,10 @@ def unknown_fields(fields: Mapping[str, Any], known: frozenset[str]) -> tuple[st
 
 def boolean_or_none(value: object) -> bool | None:
     return value if isinstance(value, bool) else None
+
+
+def strings_or_none(value: object) -> tuple[str, ...] | None:
+    """The items of a list of strings; None for any other value."""
+    items = cast("list[object]", value) if isinstance(value, list) else [None]
+    texts = tuple(item for item in items if isinstance(item, str))
+    return texts if len(texts) == len(items) else None

@@ -16,31 +16,8 @@ from segue.render.report import Report
 from segue.wire.base import ApiError, Fetch
 from segue.wire.effort import effort_for_budget
 from segue.wire.json_values import JsonObject, object_or_none, string_or_none
+from segue.wire.options import drop_options
 from segue.wire.user_id import OPENAI_USER_PATTERN, hash_invalid_user_id
-
-__all__ = [
-    "AUDIO_FORMATS",
-    "AUDIO_TYPES",
-    "OPENAI_APIS",
-    "TOOL_KEYS",
-    "VENDOR_OPTIONS",
-    "convert_budget_to_effort",
-    "data_url",
-    "drop_options",
-    "fetch_media",
-    "fit_options_to_model",
-    "image_detail",
-    "is_gpt",
-    "is_openai_file",
-    "is_openai_native",
-    "is_reasoning_model",
-    "parse_error",
-    "parse_vendor_options",
-    "render_error",
-    "render_vendor_options",
-    "split_data_url",
-]
-
 
 # -------------------------------------------------------------------------------------------------------------- models
 
@@ -53,32 +30,19 @@ def is_gpt(model: Model) -> bool:
 
 
 def is_reasoning_model(model: Model) -> bool:
-    """Whether the model is a known reasoning model; those named `…-chat-latest` are not."""
+    """Return whether the model is a known reasoning model; those named `…-chat-latest` are not."""
     if model.family != "gpt" or model.name.endswith("chat-latest"):
         return False
     return model.line == "o" or model.at_least(5)
 
 
 def is_openai_native(native: Native | None) -> bool:
-    """Whether a fragment comes from one of OpenAI's two APIs, which accept the same schemas."""
+    """Return whether a fragment comes from one of OpenAI's two APIs, which accept the same schemas."""
     return native is not None and native.api in OPENAI_APIS
 
 
-# Names of options in reports where they differ from the canonical name.
-_REPORT_NAMES = {"parallel": "parallel_tool_calls"}
-
-
-def drop_options(options: Options, report: Report, why: str, *names: str) -> Options:
-    """The options without these names; each that was set is reported with the reason."""
-    present = [name for name in names if getattr(options, name) is not None]
-    for name in present:
-        key = _REPORT_NAMES.get(name, name)
-        report.add("adjusted", f"`{key}` dropped: {why}", subject=key)
-    return msgspec.structs.replace(options, **dict.fromkeys(present)) if present else options
-
-
 def fit_options_to_model(options: Options, model: Model, report: Report) -> Options:
-    """The options without those that OpenAI rejects for this model; for unknown models nothing is dropped."""
+    """Drop the options that OpenAI rejects for this model; for an unknown model none."""
     options = hash_invalid_user_id(options, OPENAI_USER_PATTERN, report)
     if is_reasoning_model(model):
         options = drop_options(options, report, "reasoning models reject it", *_REJECTED_WHILE_REASONING)
@@ -97,7 +61,7 @@ def _cannot_reason(model: Model) -> bool:
 
 
 def _disable_reasoning(options: Options, model: Model, report: Report) -> Options:
-    """Disables reasoning with the effort `none` where the model has it; models without reasoning get no field."""
+    """Disable reasoning with the effort `none` where the model has it; models without reasoning get no field."""
     if _cannot_reason(model):
         return msgspec.structs.replace(options, reasoning=None)
     if not model.name or (is_gpt(model) and model.at_least(5, 1)):
@@ -136,7 +100,7 @@ def _fit_effort(options: Options, reasoning: Reasoning, model: Model, report: Re
 
 
 def convert_budget_to_effort(options: Options, report: Report) -> Options:
-    """The options with a reasoning budget converted to an effort, for targets without budgets."""
+    """Convert a reasoning budget to an effort, for targets without budgets."""
     reasoning = options.reasoning
     if reasoning is None or reasoning.budget is None or reasoning.effort is not None or reasoning.enabled is False:
         return options
@@ -179,13 +143,13 @@ VENDOR_OPTIONS = {name: name for name in _VENDOR_OPTION_TYPES}
 
 
 def parse_vendor_options(body: Mapping[str, Any]) -> JsonObject | None:
-    """The vendor options of a body, which has all of them at its top level."""
+    """Parse the vendor options at the top level of a body."""
     options = {name: body[name] for name, kind in _VENDOR_OPTION_TYPES.items() if isinstance(body.get(name), kind)}
     return options or None
 
 
 def render_vendor_options(options: Options, user_key: str) -> JsonObject:
-    """The vendor options for a body. `user_key` is the key for a user id that came from another vendor's API."""
+    """Render the vendor options. `user_key` is the key for a user id that came from another vendor's API."""
     fields = dict(options.vendor_options or {})
     if options.user is None:
         return {name: value for name, value in fields.items() if name not in ("user", "safety_identifier")}
@@ -199,12 +163,12 @@ OPENAI_APIS = frozenset({"openai-chat", "openai-responses"})
 
 
 def image_detail(detail: object) -> JsonObject | None:
-    """The `detail` of an image; None for `auto` and unknown values."""
+    """Return the `detail` field of an image; None for `auto` and unknown values."""
     return {"detail": detail} if detail in ("low", "high", "original") else None
 
 
 def is_openai_file(media: Media) -> bool:
-    """Whether the media is a file uploaded to OpenAI."""
+    """Return whether the media is a file uploaded to OpenAI."""
     return media.file_id is not None and is_openai_native(media.native)
 
 
@@ -219,7 +183,7 @@ AUDIO_FORMATS = {
 
 
 def split_data_url(url: str) -> tuple[str | None, str | None]:
-    """Media type and base64 of a data URL."""
+    """Return the media type and base64 data of a data URL."""
     if not url.startswith("data:"):
         return None, None
     head, comma, data = url.partition(",")
@@ -233,7 +197,7 @@ def data_url(mime: str, data: str) -> str:
 
 
 def fetch_media(media: Media, fetch: Fetch | None) -> tuple[str | None, str | None]:
-    """Base64 data and media type; a URL is fetched if the caller passed `fetch`."""
+    """Return base64 data and media type; a URL is fetched if the caller passed `fetch`."""
     if media.data is not None or media.url is None or fetch is None:
         return media.data, media.mime
     content, mime = fetch(media.url)
@@ -257,7 +221,7 @@ _STATUS_BY_CODE = {
 
 
 def parse_error(status: int, body: Mapping[str, Any]) -> ApiError:
-    """Parses an error body, with or without the `error` object; the message may be a list of problems."""
+    """Parse an error body, with or without the `error` object; the message may be a list of problems."""
     inner = body.get("error", body)
     fields = object_or_none(inner) or {"message": inner}
     message = fields.get("message") or fields.get("detail")
@@ -280,7 +244,7 @@ def _parse_details(value: object) -> tuple[JsonObject, ...]:
 
 
 def _message_text(message: object) -> str:
-    """The text of a message; for a list of problems, the path and reason of each."""
+    """Return the text of a message; for a list of problems, the path and reason of each."""
     problem = object_or_none(message)
     if problem is not None:
         return _message_text(problem.get("detail")) if "detail" in problem else _problem_text(problem)

@@ -1,16 +1,30 @@
-"""Shared by all `render_reply` functions: drops or replaces foreign blocks that the client's API cannot represent."""
+"""Steps that the `reply.py` of the wires share: usage counts, and blocks that the client's API cannot represent."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from segue.canonical.blocks import Block, Media, Text, ToolCall, ToolResponse
 from segue.render.constraints import TEXTS
 from segue.render.report import Report
+from segue.wire.json_values import JsonObject, integer_or_none, object_or_none
 
-__all__ = ["is_from_api", "is_hosted_from_api", "media_as_text", "report_extra_choices", "report_if_foreign_hosted"]
+
+def has_client_calls(blocks: Iterable[Block]) -> bool:
+    """Return whether a reply has tool calls that the client runs."""
+    return any(isinstance(block, ToolCall) and block.kind != "hosted" for block in blocks)
+
+
+def token_count(usage: JsonObject, *path: str) -> int:
+    """Return the count at a path of keys; 0 if it is missing."""
+    *outer, key = path
+    for name in outer:
+        usage = object_or_none(usage.get(name)) or {}
+    return integer_or_none(usage.get(key)) or 0
 
 
 def is_from_api(block: Block, api: str) -> bool:
-    """Whether the block came from this API and its native fragment is unchanged."""
+    """Return whether the block came from this API and its native fragment is unchanged."""
     return block.native is not None and block.native.intact and block.native.api == api
 
 
@@ -19,7 +33,7 @@ def is_hosted_from_api(block: Block, api: str) -> bool:
 
 
 def report_if_foreign_hosted(block: Block, api: str, report: Report) -> bool:
-    """Whether this is a hosted call or result of another provider, which the client cannot use; if so, report it."""
+    """Return whether this is a hosted call or result of another provider, and report it: the client cannot use it."""
     if not _is_hosted(block) or is_from_api(block, api):
         return False
     tool = block.name if isinstance(block, ToolCall | ToolResponse) else None
@@ -28,19 +42,19 @@ def report_if_foreign_hosted(block: Block, api: str, report: Report) -> bool:
 
 
 def report_extra_choices(count: int, report: Report) -> None:
-    """Reports choices after the first, which are not returned."""
+    """Report choices after the first, which are not returned."""
     if count > 0:
         choices = "1 more choice" if count == 1 else f"{count} more choices"
         report.add("dropped", f"{choices} dropped: only the first is returned", subject="choices")
 
 
 def _is_hosted(block: Block) -> bool:
-    """In a reply every tool result comes from a hosted tool."""
+    """Return whether a block belongs to a hosted tool, as every tool result in a reply does."""
     return (isinstance(block, ToolCall) and block.kind == "hosted") or isinstance(block, ToolResponse)
 
 
 def media_as_text(block: Block, api: str, report: Report) -> Block:
-    """The block, or a text in place of another API's media, which a reply of this API cannot hold."""
+    """Return the block, or a text in place of another API's media, which a reply of this API cannot contain."""
     if not isinstance(block, Media) or is_from_api(block, api):
         return block
     report.add("text", f"{block.kind} rendered as text: a reply of this API cannot contain it", subject=block.kind)

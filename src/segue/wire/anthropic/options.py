@@ -7,7 +7,7 @@ rendered and only the difference is merged into the body, so unchanged fields st
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -17,13 +17,21 @@ from segue.render.report import Report
 from segue.wire.anthropic.capabilities import Capabilities, capabilities_of
 from segue.wire.anthropic.thinking import fit_budget, is_thinking, parse_reasoning, render_reasoning
 from segue.wire.effort import budget_for_effort
-from segue.wire.json_values import JsonObject, integer_or_none, number_or_none, object_or_none, string_or_none
+from segue.wire.json_values import JsonObject, object_or_none, string_or_none, strings_or_none
+from segue.wire.options import drop_blank_stops, parse_plain_options, present_options, report_dropped
 from segue.wire.schema import render_format_schema, rules
 from segue.wire.user_id import hash_invalid_user_id
 
-__all__ = ["fit_options", "parse_options", "render_options"]
-
 _DEFAULT_MAX_TOKENS = 8192
+_PLAIN_OPTIONS = {
+    "max_tokens": "max_tokens",
+    "temperature": "temperature",
+    "top_p": "top_p",
+    "top_k": "top_k",
+    "stream": "stream",
+}
+_SAMPLING_OPTIONS = ("temperature", "top_p", "top_k")
+_UNSUPPORTED_OPTIONS = ("seed", "presence_penalty", "frequency_penalty")
 _USER_PATTERN = r"[\s\S]{0,256}"
 
 
@@ -34,26 +42,15 @@ def parse_options(body: Mapping[str, Any]) -> Options:
     """Parse the options of a body. Values of a wrong type are left in its native fragment."""
     choice = object_or_none(body.get("tool_choice")) or {}
     serial = choice.get("disable_parallel_tool_use")
-    stream = body.get("stream")
     return Options(
-        max_tokens=integer_or_none(body.get("max_tokens")),
-        temperature=number_or_none(body.get("temperature")),
-        top_p=number_or_none(body.get("top_p")),
-        top_k=integer_or_none(body.get("top_k")),
-        stop=_parse_stop(body.get("stop_sequences")),
+        **parse_plain_options(_PLAIN_OPTIONS, body.get),
+        stop=strings_or_none(body.get("stop_sequences")),
         tool_choice=_parse_choice(choice),
         parallel=not serial if isinstance(serial, bool) else None,
         reasoning=parse_reasoning(body),
         response_format=_parse_format(body),
-        stream=stream if isinstance(stream, bool) else None,
         user=string_or_none((object_or_none(body.get("metadata")) or {}).get("user_id")),
     )
-
-
-def _parse_stop(value: object) -> tuple[str, ...] | None:
-    items = cast("list[object]", value) if isinstance(value, list) else [None]
-    texts = tuple(item for item in items if isinstance(item, str))
-    return texts if len(texts) == len(items) else None
 
 
 def _parse_choice(choice: JsonObject) -> ToolChoice | None:
@@ -84,7 +81,7 @@ def _parse_format(body: Mapping[str, Any]) -> ResponseFormat | None:
 
 
 def fit_options(options: Options, model: Model, report: Report) -> Options:
-    """Cross-API options with a user id and a response schema that the API accepts."""
+    """Replace a user id and a response schema of another API that this one rejects."""
     options = hash_invalid_user_id(options, _USER_PATTERN, report)
     form = options.response_format
     if form is None or form.schema is None or not capabilities_of(model).schemas:
@@ -95,7 +92,7 @@ def fit_options(options: Options, model: Model, report: Report) -> Options:
 def render_options(
     options: Options, model: Model, report: Report, *, has_tools: bool, project_name: Callable[[str], str]
 ) -> JsonObject:
-    """The fields in the order of a body. `has_tools`: tools are declared; `project_name` projects tool names."""
+    """Return the fields in body order. `has_tools`: tools are declared; `project_name` projects tool names."""
     capabilities = capabilities_of(model)
     thinking, effort = render_reasoning(options.reasoning, capabilities, report)
     max_tokens = _render_max_tokens(options, capabilities, thinking, effort, report)
@@ -105,21 +102,15 @@ def render_options(
         "tool_choice": _render_choice(options, capabilities, report, project_name) if has_tools else None,
         "thinking": thinking,
         **_render_sampling(options, capabilities, is_thinking(thinking), report),
-        "stop_sequences": _render_stop(options, report),
+        "stop_sequences": drop_blank_stops(options, report) or None,
         "output_config": _render_output_config(options, effort, capabilities, report),
         "stream": options.stream,
         "metadata": None if options.user is None else {"user_id": options.user},
     }
     if not has_tools and (options.tool_choice is not None or options.parallel is not None):
-        _report_dropped("tool_choice", "no tool is declared", report)
-    for name in ("seed", "presence_penalty", "frequency_penalty"):
-        if getattr(options, name) is not None:
-            _report_dropped(name, "the API has no such option", report)
+        report_dropped(report, "no tool is declared", "tool_choice")
+    report_dropped(report, "the API has no such option", *present_options(options, *_UNSUPPORTED_OPTIONS))
     return {key: value for key, value in fields.items() if value is not None}
-
-
-def _report_dropped(name: str, reason: str, report: Report) -> None:
-    report.add("adjusted", f"`{name}` dropped: {reason}", subject=name)
 
 
 def _render_max_tokens(
@@ -144,12 +135,11 @@ def _render_max_tokens(
 
 
 def _render_sampling(options: Options, capabilities: Capabilities, thinking: bool, report: Report) -> JsonObject:
-    sampling = {"temperature": options.temperature, "top_p": options.top_p, "top_k": options.top_k}
-    fields: JsonObject = {name: value for name, value in sampling.items() if value is not None}
+    fields: JsonObject = {name: getattr(options, name) for name in present_options(options, *_SAMPLING_OPTIONS)}
     for name in list(fields):
         reason = _rejection_reason(name, fields, capabilities, thinking)
         if reason:
-            _report_dropped(name, reason, report)
+            report_dropped(report, reason, name)
             del fields[name]
     if fields.get("temperature", 0) > 1:
         report.add("adjusted", "`temperature` reduced to 1, the API's maximum", subject="temperature")
@@ -158,7 +148,7 @@ def _render_sampling(options: Options, capabilities: Capabilities, thinking: boo
 
 
 def _rejection_reason(name: str, fields: JsonObject, capabilities: Capabilities, thinking: bool) -> str:
-    """The reason why the model rejects this sampling field, or an empty string."""
+    """Return the reason why the model rejects this sampling field, or an empty string."""
     if not capabilities.sampling:
         return "the model does not accept sampling options"
     valid_while_thinking = {"temperature": fields[name] == 1, "top_p": fields[name] >= 0.95, "top_k": False}
@@ -167,13 +157,6 @@ def _rejection_reason(name: str, fields: JsonObject, capabilities: Capabilities,
     if name == "top_p" and "temperature" in fields and capabilities.one_sampling_option:
         return "the model accepts it or `temperature`, not both"
     return ""
-
-
-def _render_stop(options: Options, report: Report) -> list[str] | None:
-    kept = [text for text in options.stop or () if text.strip()]
-    if len(kept) < len(options.stop or ()):
-        _report_dropped("stop", "blank stop sequences are rejected", report)
-    return kept or None
 
 
 def _render_choice(
@@ -211,5 +194,5 @@ def _render_output_config(
         if form.schema is not None and form.kind == "schema" and capabilities.schemas:
             config["format"] = {"type": "json_schema", "schema": form.schema}
         else:
-            _report_dropped("response_format", "only JSON schemas are supported, by Claude 4.1 or newer", report)
+            report_dropped(report, "only JSON schemas are supported, by Claude 4.1 or newer", "response_format")
     return config or None

@@ -11,26 +11,14 @@ from segue.canonical.request import Finish, Reply, Usage
 from segue.errors import InputError, RemoteProtocolError
 from segue.wire.anthropic.items import API, intact_fragment, parse_content, render_block
 from segue.wire.base import ApiError, RenderContext
-from segue.wire.json_values import (
-    JsonObject,
-    integer_or_none,
-    object_or_none,
-    require_list,
-    string_or_none,
-    unknown_fields,
+from segue.wire.json_values import JsonObject, object_or_none, require_list, string_or_none, unknown_fields
+from segue.wire.replies import (
+    has_client_calls,
+    is_hosted_from_api,
+    media_as_text,
+    report_if_foreign_hosted,
+    token_count,
 )
-from segue.wire.replies import is_hosted_from_api, media_as_text, report_if_foreign_hosted
-
-__all__ = [
-    "blocks_for_client",
-    "message_id",
-    "parse_error",
-    "parse_reply",
-    "render_error",
-    "render_reply",
-    "render_stop_reason",
-    "render_usage",
-]
 
 _KNOWN_FIELDS = frozenset(
     {"id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "stop_details", "usage"}
@@ -81,11 +69,10 @@ def parse_reply(body: Mapping[str, Any]) -> Reply:
     except InputError as error:
         raise RemoteProtocolError(f"not a message of this API: {error}") from None
     reason = string_or_none(body.get("stop_reason"))
-    has_calls = any(isinstance(block, ToolCall) and block.kind != "hosted" for block in blocks)
     intact = all(block.native is None or block.native.intact for block in blocks)
     return Reply(
         blocks,
-        finish=_FINISHES.get(reason or "", "tool_calls" if has_calls else "stop"),
+        finish=_FINISHES.get(reason or "", "tool_calls" if has_client_calls(blocks) else "stop"),
         usage=_parse_usage(object_or_none(body.get("usage"))),
         id=string_or_none(body.get("id")),
         model=model,
@@ -99,15 +86,13 @@ def parse_reply(body: Mapping[str, Any]) -> Reply:
 def _parse_usage(usage: JsonObject | None) -> Usage | None:
     if usage is None:
         return None
-    read = integer_or_none(usage.get("cache_read_input_tokens")) or 0
-    written = integer_or_none(usage.get("cache_creation_input_tokens")) or 0
-    details = object_or_none(usage.get("output_tokens_details")) or {}
+    read, written = token_count(usage, "cache_read_input_tokens"), token_count(usage, "cache_creation_input_tokens")
     return Usage(
-        input=(integer_or_none(usage.get("input_tokens")) or 0) + read + written,
-        output=integer_or_none(usage.get("output_tokens")) or 0,
+        input=token_count(usage, "input_tokens") + read + written,
+        output=token_count(usage, "output_tokens"),
         cache_read=read,
         cache_write=written,
-        reasoning=integer_or_none(details.get("thinking_tokens")) or 0,
+        reasoning=token_count(usage, "output_tokens_details", "thinking_tokens"),
     )
 
 
@@ -150,12 +135,12 @@ def render_reply(reply: Reply, context: RenderContext) -> JsonObject:
 
 
 def blocks_for_client(blocks: Iterable[Block], context: RenderContext) -> list[Block]:
-    """The blocks that a client of this API can handle; each dropped block is reported."""
+    """Return the blocks that a client of this API can handle; report each dropped one."""
     return [media_as_text(block, API, context.report) for block in blocks if _is_supported(block, context)]
 
 
 def _is_supported(block: Block, context: RenderContext) -> bool:
-    """Whether a client of this API can show, run and send back the block."""
+    """Return whether a client of this API can show, run and send back the block."""
     if isinstance(block, Text):
         # ANT-13: an empty text would be rejected when the client sends it back
         return bool(block.text)
@@ -169,7 +154,7 @@ def _is_supported(block: Block, context: RenderContext) -> bool:
 
 
 def message_id(reply_id: str | None, content_key: str) -> str:
-    """The message id; `content_key` identifies a reply without an id."""
+    """Return the message id; it is derived from `content_key` if the reply has none."""
     if reply_id and reply_id.startswith("msg_"):
         return reply_id
     return "msg_" + short_hash(reply_id or content_key)

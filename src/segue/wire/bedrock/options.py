@@ -20,13 +20,13 @@ from segue.wire.anthropic.capabilities import capabilities_of as claude_capabili
 from segue.wire.anthropic.thinking import fit_budget, is_thinking, parse_reasoning, render_reasoning
 from segue.wire.bedrock.capabilities import capabilities_of
 from segue.wire.effort import clamp_effort, effort_for_budget
-from segue.wire.json_values import JsonObject, integer_or_none, number_or_none, object_or_none, string_or_none
+from segue.wire.json_values import JsonObject, integer_or_none, object_or_none, string_or_none, strings_or_none
+from segue.wire.options import drop_blank_stops, parse_plain_options, present_options, report_dropped
 from segue.wire.schema import render_format_schema, rules
-
-__all__ = ["MODEL_FIELDS", "fit_options", "parse_options", "render_options"]
 
 MODEL_FIELDS = "additionalModelRequestFields"
 _EFFORTS: tuple[Effort, ...] = ("low", "medium", "high")
+_PLAIN_OPTIONS = {"max_tokens": "maxTokens", "temperature": "temperature", "top_p": "topP"}
 _UNSUPPORTED_OPTIONS = ("seed", "presence_penalty", "frequency_penalty", "user")
 
 
@@ -42,21 +42,13 @@ def parse_options(body: Mapping[str, Any]) -> Options:
     inner = object_or_none(extra.get("inferenceConfig")) or {}
     top_k = (extra.get("top_k"), inner.get("topK"))
     return Options(
-        max_tokens=integer_or_none(config.get("maxTokens")),
-        temperature=number_or_none(config.get("temperature")),
-        top_p=number_or_none(config.get("topP")),
+        **parse_plain_options(_PLAIN_OPTIONS, config.get),
         top_k=next((value for value in map(integer_or_none, top_k) if value is not None), None),
-        stop=_parse_stop(config.get("stopSequences")),
+        stop=strings_or_none(config.get("stopSequences")),
         tool_choice=_parse_choice(object_or_none(tools.get("toolChoice")) or {}),
         reasoning=_parse_reasoning(body.get("modelId"), extra, output),
         response_format=_parse_format(object_or_none(output.get("textFormat")) or {}),
     )
-
-
-def _parse_stop(value: object) -> tuple[str, ...] | None:
-    items = cast("list[object]", value) if isinstance(value, list) else [None]
-    texts = tuple(item for item in items if isinstance(item, str))
-    return texts if len(texts) == len(items) else None
 
 
 def _parse_choice(choice: JsonObject) -> ToolChoice | None:
@@ -72,7 +64,7 @@ def _parse_choice(choice: JsonObject) -> ToolChoice | None:
 
 
 def _parse_reasoning(model: object, extra: JsonObject, output: JsonObject) -> Reasoning | None:
-    """Claude's `thinking` (formerly `reasoning_config`), Nova's `reasoningConfig`, the effort of gpt-oss."""
+    """Parse Claude's `thinking` (formerly `reasoning_config`), Nova's `reasoningConfig`, the effort of gpt-oss."""
     nova = object_or_none(extra.get("reasoningConfig")) or {}
     efforts = (nova.get("maxReasoningEffort"), extra.get("reasoning_effort"))
     effort: Effort | None = next((step for step in _EFFORTS if step in efforts), None)
@@ -99,7 +91,7 @@ def _parse_format(form: JsonObject) -> ResponseFormat | None:
 
 
 def fit_options(options: Options, model: Model, report: Report) -> Options:
-    """Cross-API options with a response schema that the API accepts."""
+    """Replace a response schema of another API that this one rejects."""
     form = options.response_format
     if form is None or form.schema is None or not _supports_schemas(model):
         return options
@@ -113,7 +105,7 @@ def _supports_schemas(model: Model) -> bool:
 def render_options(
     options: Options, model: Model, report: Report, *, has_tools: bool, project_name: Callable[[str], str]
 ) -> JsonObject:
-    """The fields by body key; the caller moves `toolChoice` into `toolConfig`. `has_tools`: tools are declared."""
+    """Return the fields by body key, `toolChoice` outside of `toolConfig`. `has_tools`: tools are declared."""
     extra, effort = _render_reasoning(options, model, report)
     rejected = _rejected_sampling(options, model, extra, report)
     config = _render_config(options, model, extra, rejected, report)
@@ -129,25 +121,19 @@ def render_options(
         output["effort"] = effort
     choice = _render_choice(options, model, report, project_name) if has_tools else None
     if not has_tools and options.tool_choice is not None:
-        _report_dropped("tool_choice", "no tool is declared", report)
+        report_dropped(report, "no tool is declared", "tool_choice")
     if options.parallel is False:
         report.add("adjusted", "`parallel_tool_calls` dropped: the API has no such option", subject="parallel")
     if options.stream:
-        _report_dropped("stream", "the API selects streaming by the URL", report)
-    for name in _UNSUPPORTED_OPTIONS:
-        if getattr(options, name) is not None:
-            _report_dropped(name, "the API has no such option", report)
+        report_dropped(report, "the API selects streaming by the URL", "stream")
+    report_dropped(report, "the API has no such option", *present_options(options, *_UNSUPPORTED_OPTIONS))
     extra = {key: value for key, value in extra.items() if value is not None}
     fields = {"inferenceConfig": config, "toolChoice": choice, MODEL_FIELDS: extra, "outputConfig": output}
     return {key: value for key, value in fields.items() if value}
 
 
-def _report_dropped(name: str, reason: str, report: Report) -> None:
-    report.add("adjusted", f"`{name}` dropped: {reason}", subject=name)
-
-
 def _render_reasoning(options: Options, model: Model, report: Report) -> tuple[JsonObject, Effort | None]:
-    """The model-specific reasoning fields, and `outputConfig.effort`."""
+    """Return the model-specific reasoning fields, and `outputConfig.effort`."""
     reasoning = options.reasoning
     if reasoning is None or reasoning == Reasoning():
         return {}, None
@@ -167,7 +153,7 @@ def _render_reasoning(options: Options, model: Model, report: Report) -> tuple[J
             return {"reasoning_effort": "low" if disabled else step}, None
         case _:
             if not disabled:
-                report.add("adjusted", "`reasoning` dropped: the model has no option for it", subject="reasoning")
+                report_dropped(report, "the model has no option for it", "reasoning")
             return {}, None
 
 
@@ -176,7 +162,7 @@ def _claude_capabilities(model: Model) -> ClaudeCapabilities:
 
 
 def _rejected_sampling(options: Options, model: Model, extra: JsonObject, report: Report) -> set[str]:
-    """Sampling options that Claude rejects in combination or with thinking; each is reported."""
+    """Return and report the sampling options that Claude rejects in combination or with thinking."""
     capabilities = _claude_capabilities(model)
     thinking = is_thinking(extra.get("thinking"))
     reasons: dict[str, str] = {}
@@ -197,34 +183,30 @@ def _rejected_sampling(options: Options, model: Model, extra: JsonObject, report
         ):
             reasons[name] = "the model accepts it or `temperature`, not both"
     for name, reason in reasons.items():
-        _report_dropped(name, reason, report)
+        report_dropped(report, reason, name)
     return set(reasons)
 
 
 def _render_config(options: Options, model: Model, extra: JsonObject, rejected: set[str], report: Report) -> JsonObject:
-    sampling = {"temperature": options.temperature, "top_p": options.top_p}
     config: JsonObject = {}
     if options.max_tokens is not None and options.max_tokens < 1:
-        _report_dropped("max_tokens", "must be at least 1", report)
+        report_dropped(report, "must be at least 1", "max_tokens")
     elif options.max_tokens is not None:
         config["maxTokens"] = _limit(options.max_tokens, _claude_capabilities(model).max_tokens, "max_tokens", report)
-    for name, key in (("temperature", "temperature"), ("top_p", "topP")):
-        value = sampling[name]
-        if value is not None and value < 0:
-            _report_dropped(name, "must not be negative", report)
-        elif value is not None and name not in rejected:
-            config[key] = _limit(value, 1, name, report)
-    stop = [text for text in options.stop or () if text.strip()]
-    if len(stop) < len(options.stop or ()):
-        _report_dropped("stop", "blank stop sequences are rejected", report)
-    if stop:
+    for name in present_options(options, "temperature", "top_p"):
+        value = getattr(options, name)
+        if value < 0:
+            report_dropped(report, "must not be negative", name)
+        elif name not in rejected:
+            config[_PLAIN_OPTIONS[name]] = _limit(value, 1, name, report)
+    if stop := drop_blank_stops(options, report):
         config["stopSequences"] = stop
     reasoning = object_or_none(extra.get("reasoningConfig")) or {}
     if reasoning.get("maxReasoningEffort") == "high":
         # Nova's guide «Extended thinking»: at the highest effort these are rejected.
-        for key in ("maxTokens", "temperature", "topP"):
+        for key in _PLAIN_OPTIONS.values():
             if config.pop(key, None) is not None:
-                _report_dropped(key, "not accepted at the highest effort", report)
+                report_dropped(report, "not accepted at the highest effort", key)
     return config
 
 
@@ -242,7 +224,7 @@ def _render_top_k(top_k: int, model: Model, report: Report) -> JsonObject:
         case "inferenceConfig.topK":
             return {"inferenceConfig": {"topK": top_k}}
         case _:
-            _report_dropped("top_k", "the model has no known field for it", report)
+            report_dropped(report, "the model has no known field for it", "top_k")
             return {}
 
 
@@ -264,9 +246,7 @@ def _render_choice(
         return {"auto": {}} if capabilities_of(model).forced_choice else None
     # ANT-30: from 5.5 on no tool can be forced at all
     if not capabilities_of(model).forced_choice or not _claude_capabilities(model).forced_choice:
-        report.add(
-            "adjusted", "`tool_choice` dropped: the model cannot be forced to call a tool", subject="tool_choice"
-        )
+        report_dropped(report, "the model cannot be forced to call a tool", "tool_choice")
         return None
     return {"tool": {"name": project_name(choice.name)}} if choice.mode == "tool" and choice.name else {"any": {}}
 
@@ -275,7 +255,7 @@ def _render_format(form: ResponseFormat | None, model: Model, report: Report) ->
     if form is None or form.kind == "text":
         return None
     if form.kind != "schema" or form.schema is None or not _supports_schemas(model):
-        _report_dropped("response_format", "only JSON schemas are supported, by Claude 4.1 or newer", report)
+        report_dropped(report, "only JSON schemas are supported, by Claude 4.1 or newer", "response_format")
         return None
     name_field = {"name": form.name} if form.name else {}
     return {"type": "json_schema", "structure": {"jsonSchema": {"schema": encode_json_text(form.schema), **name_field}}}

@@ -13,24 +13,19 @@ from segue.wire.bedrock.capabilities import API
 from segue.wire.bedrock.items import intact_fragment, parse_content, render_block
 from segue.wire.json_values import (
     JsonObject,
-    integer_or_none,
     object_or_none,
     require_list,
     require_object,
     string_or_none,
     unknown_fields,
 )
-from segue.wire.replies import is_hosted_from_api, media_as_text, report_if_foreign_hosted
-
-__all__ = [
-    "blocks_for_client",
-    "parse_error",
-    "parse_reply",
-    "render_error",
-    "render_reply",
-    "render_stop_reason",
-    "render_usage",
-]
+from segue.wire.replies import (
+    has_client_calls,
+    is_hosted_from_api,
+    media_as_text,
+    report_if_foreign_hosted,
+    token_count,
+)
 
 _KNOWN_FIELDS = frozenset({"output", "stopReason", "usage", "metrics", "ResponseMetadata"})
 # BED-12
@@ -77,12 +72,11 @@ def parse_reply(body: Mapping[str, Any]) -> Reply:
         blocks, intact = parse_content(require_list(message.get("content"), "output.message.content"), None)
     except InputError as error:
         raise RemoteProtocolError(f"not a reply of this API: {error}") from None
-    has_calls = any(isinstance(block, ToolCall) and block.kind != "hosted" for block in blocks)
     extra = object_or_none(body.get("additionalModelResponseFields")) or {}
     reason = string_or_none(body.get("stopReason"))
     return Reply(
         blocks,
-        finish=_FINISHES.get(reason or "", "tool_calls" if has_calls else "stop"),
+        finish=_FINISHES.get(reason or "", "tool_calls" if has_client_calls(blocks) else "stop"),
         usage=_parse_usage(object_or_none(body.get("usage"))),
         stop_sequence=string_or_none(extra.get("stop_sequence")),
         raw_finish=reason,
@@ -94,18 +88,17 @@ def parse_reply(body: Mapping[str, Any]) -> Reply:
 def _parse_usage(usage: JsonObject | None) -> Usage | None:
     if usage is None:
         return None
-    read = integer_or_none(usage.get("cacheReadInputTokens")) or 0
-    written = integer_or_none(usage.get("cacheWriteInputTokens")) or 0
+    read, written = token_count(usage, "cacheReadInputTokens"), token_count(usage, "cacheWriteInputTokens")
     return Usage(
-        input=(integer_or_none(usage.get("inputTokens")) or 0) + read + written,
-        output=integer_or_none(usage.get("outputTokens")) or 0,
+        input=token_count(usage, "inputTokens") + read + written,
+        output=token_count(usage, "outputTokens"),
         cache_read=read,
         cache_write=written,
     )
 
 
 def parse_error(status: int, body: Mapping[str, Any]) -> ApiError:
-    """Parses an error; its kind is usually in a header, sometimes in `__type` after a `#`."""
+    """Parse an error; its kind is usually in a header, sometimes in `__type` after a `#`."""
     message = string_or_none(body.get("message")) or string_or_none(body.get("Message"))
     kind = (string_or_none(body.get("__type")) or "").rpartition("#")[2]
     status = status or _STATUSES.get(kind, 0)
@@ -136,12 +129,12 @@ def render_reply(reply: Reply, context: RenderContext) -> JsonObject:
 
 
 def blocks_for_client(blocks: Iterable[Block], context: RenderContext) -> list[Block]:
-    """The blocks that a client of this API can handle; each dropped block is reported."""
+    """Return the blocks that a client of this API can handle; report each dropped one."""
     return [media_as_text(block, API, context.report) for block in blocks if _is_supported(block, context)]
 
 
 def _is_supported(block: Block, context: RenderContext) -> bool:
-    """Whether a client of this API can show, run and send back the block."""
+    """Return whether a client of this API can show, run and send back the block."""
     if isinstance(block, Text):
         # BED-08: a blank text would be rejected when the client sends it back
         return bool(block.text.strip())

@@ -7,6 +7,7 @@ rendered and only the difference is merged into the body, so unchanged fields st
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, cast
 
 from segue.canonical.request import Options, ResponseFormat, ToolChoice
@@ -22,7 +23,6 @@ from segue.wire.gemini.fields import (
     both_cases,
     find_key,
     get_field,
-    get_int,
     get_number,
     get_object,
     get_text,
@@ -31,21 +31,20 @@ from segue.wire.gemini.fields import (
 )
 from segue.wire.gemini.openapi import parse_schema
 from segue.wire.gemini.thinking import parse_reasoning, render_reasoning
-
-__all__ = ["OPTION_KEYS", "fit_tool_choice", "merge_options", "parse_options", "render_options"]
+from segue.wire.json_values import strings_or_none
+from segue.wire.options import parse_plain_options, render_plain_options, report_dropped
 
 _STOP_LIMIT = 5
 _MAX_TEMPERATURE = 2
-# Options with the same value on both sides: API key, canonical field.
-_SIMPLE_OPTIONS = (
-    ("maxOutputTokens", "max_tokens"),
-    ("temperature", "temperature"),
-    ("topP", "top_p"),
-    ("topK", "top_k"),
-    ("seed", "seed"),
-    ("presencePenalty", "presence_penalty"),
-    ("frequencyPenalty", "frequency_penalty"),
-)
+_PLAIN_OPTIONS = {
+    "max_tokens": "maxOutputTokens",
+    "temperature": "temperature",
+    "top_p": "topP",
+    "top_k": "topK",
+    "seed": "seed",
+    "presence_penalty": "presencePenalty",
+    "frequency_penalty": "frequencyPenalty",
+}
 _THINKING_KEYS = frozenset(
     f"{outer}.{key}" for outer in both_cases("thinkingConfig") for key in both_cases("thinkingBudget", "thinkingLevel")
 )
@@ -55,7 +54,7 @@ _CHOICE_KEYS = frozenset(
     for key in both_cases("mode", "allowedFunctionNames")
 )
 _CONFIG_KEYS = _THINKING_KEYS | both_cases(
-    *(key for key, _ in _SIMPLE_OPTIONS), "stopSequences", "responseMimeType", "responseSchema", "responseJsonSchema"
+    *_PLAIN_OPTIONS.values(), "stopSequences", "responseMimeType", "responseSchema", "responseJsonSchema"
 )
 OPTION_KEYS = frozenset(
     f"{outer}.{inner}"
@@ -64,8 +63,9 @@ OPTION_KEYS = frozenset(
     for inner in keys
 )
 _JSON_MIME = "application/json"
+_PENALTIES = ("presencePenalty", "frequencyPenalty")
 # Only accepted by some models: removed when a same-API body changes its model.
-_MODEL_SPECIFIC = ("presencePenalty", "frequencyPenalty", "thinkingConfig")
+_MODEL_SPECIFIC = (*_PENALTIES, "thinkingConfig")
 
 
 # ------------------------------------------------------------------------------------------------------------------ in
@@ -74,29 +74,19 @@ _MODEL_SPECIFIC = ("presencePenalty", "frequencyPenalty", "thinkingConfig")
 def parse_options(body: Mapping[str, Any]) -> Options:
     """Parse the options of a body. Values of a wrong type are left in its native fragment."""
     config = get_object(body, "generationConfig")
+    plain = parse_plain_options(_PLAIN_OPTIONS, partial(get_field, config))
+    plain["top_k"] = _integral(get_number(config, "topK"))
     return Options(
-        max_tokens=get_int(config, "maxOutputTokens"),
-        temperature=get_number(config, "temperature"),
-        top_p=get_number(config, "topP"),
-        top_k=_integral(get_number(config, "topK")),
-        stop=_parse_stop(get_field(config, "stopSequences")),
+        **plain,
+        stop=strings_or_none(get_field(config, "stopSequences")) or None,
         tool_choice=_parse_choice(get_object(get_object(body, "toolConfig"), "functionCallingConfig")),
         reasoning=parse_reasoning(get_object(config, "thinkingConfig")),
         response_format=_parse_format(config),
-        seed=get_int(config, "seed"),
-        presence_penalty=get_number(config, "presencePenalty"),
-        frequency_penalty=get_number(config, "frequencyPenalty"),
     )
 
 
 def _integral(value: float | int | None) -> int | None:
     return int(value) if value is not None and value == int(value) else None
-
-
-def _parse_stop(value: object) -> tuple[str, ...] | None:
-    items = cast("list[object]", value) if isinstance(value, list) else []
-    texts = tuple(item for item in items if isinstance(item, str))
-    return texts if texts and len(texts) == len(items) else None
 
 
 def _parse_choice(config: JsonObject) -> ToolChoice | None:
@@ -146,13 +136,13 @@ def _parse_format(config: JsonObject) -> ResponseFormat | None:
 def render_options(
     options: Options, model: Model, report: Report, *, has_tools: bool, project_name: Callable[[str], str]
 ) -> JsonObject:
-    """The fields in body order. `has_tools`: whether tools are declared; `project_name` maps tool names."""
+    """Return the fields in body order. `has_tools`: tools are declared; `project_name` projects tool names."""
     capabilities = capabilities_of(model)
-    config: JsonObject = {}
-    for key, field in _SIMPLE_OPTIONS:
-        value = getattr(options, field)
-        if value is not None and not (key in _MODEL_SPECIFIC and _rejects_penalty(key, value, capabilities, report)):
-            config[key] = value
+    config = render_plain_options(options, _PLAIN_OPTIONS)
+    for key in _PENALTIES:
+        if config.get(key) and not capabilities.penalties:
+            report_dropped(report, "not supported by the model", key)
+            del config[key]
     if config.get("temperature", 0) > _MAX_TEMPERATURE:
         report.add("adjusted", f"`temperature` reduced to {_MAX_TEMPERATURE}, the API's maximum", subject="temperature")
         config["temperature"] = _MAX_TEMPERATURE
@@ -172,21 +162,13 @@ def render_options(
     }
 
 
-def _rejects_penalty(key: str, value: float, capabilities: Capabilities, report: Report) -> bool:
-    if capabilities.penalties or not value:
-        return False
-    report.add("adjusted", f"`{key}` dropped: not supported by the model", subject=key)
-    return True
-
-
 def _report_unsupported(options: Options, report: Report) -> None:
     if options.parallel is False:
-        reason = "Gemini cannot disable parallel calls"
-        report.add("adjusted", f"`parallel_tool_calls` dropped: {reason}", subject="parallel_tool_calls")
+        report_dropped(report, "Gemini cannot disable parallel calls", "parallel_tool_calls")
     if options.user is not None:
-        report.add("adjusted", "`user` dropped: Gemini has no such option", subject="user")
+        report_dropped(report, "Gemini has no such option", "user")
     if options.stream:
-        report.add("adjusted", "`stream` dropped: Gemini selects streaming by URL", subject="stream")
+        report_dropped(report, "Gemini selects streaming by URL", "stream")
 
 
 def _render_format(
@@ -195,9 +177,7 @@ def _render_format(
     if form is None or form.kind == "text":
         return {}
     if has_tools and not capabilities.json_with_tools:
-        report.add(
-            "adjusted", "`response_format` dropped: not supported together with tools", subject="response_format"
-        )
+        report_dropped(report, "not supported together with tools", "response_format")
         return {}
     if form.kind == "json" or form.schema is None:
         return {"responseMimeType": _JSON_MIME}
@@ -210,7 +190,7 @@ def _render_choice(
     if choice is None:
         return None
     if not has_tools:
-        report.add("adjusted", "`tool_choice` dropped: no tools are declared", subject="tool_choice")
+        report_dropped(report, "no tools are declared", "tool_choice")
         return None
     match choice.mode:
         case "none":
@@ -230,7 +210,7 @@ def _render_allowed(choice: ToolChoice, project_name: Callable[[str], str]) -> J
 
 
 def merge_options(fragment: Mapping[str, Any], transcript: Transcript, render_context: RenderContext) -> JsonObject:
-    """The body with changed options and model name merged into it."""
+    """Return the body with changed options and model name merged into it."""
     request = transcript.request
     report_before, report_after = Report(), Report()
     before = render_options(
@@ -273,7 +253,7 @@ def _drop_untyped_schema(body: JsonObject, fragment: Mapping[str, Any]) -> JsonO
 
 
 def _merge_changes(fragment: Mapping[str, Any], before: JsonObject, after: JsonObject) -> JsonObject:
-    """The fragment with the difference of two renderings merged into it, recursively, keeping its key style."""
+    """Merge the difference of two renderings into the fragment, recursively, keeping its key style."""
     body = dict(fragment)
     for name in [*before, *(name for name in after if name not in before)]:
         old, new = before.get(name), after.get(name)

@@ -28,21 +28,7 @@ from segue.wire.gemini.fields import (
 )
 from segue.wire.gemini.items import API, intact_fragment, is_signature_of_next, parse_parts, render_parts
 from segue.wire.json_values import unknown_fields
-from segue.wire.replies import report_if_foreign_hosted
-
-__all__ = [
-    "blocks_for_client",
-    "expects_content",
-    "needs_signature",
-    "parse_error",
-    "parse_reply",
-    "parse_timestamp",
-    "placeholder_signature",
-    "render_error",
-    "render_finish",
-    "render_reply",
-    "render_usage",
-]
+from segue.wire.replies import has_client_calls, report_if_foreign_hosted
 
 # Candidate fields without an equivalent in other APIs; dropping them is not reported.
 _IGNORED_FIELDS = ("finishMessage", "index", "tokenCount", "avgLogprobs", "safetyRatings")
@@ -136,7 +122,7 @@ def parse_reply(body: Mapping[str, Any]) -> Reply:
 
 
 def parse_timestamp(timestamp: str | None) -> int | None:
-    """Unix seconds of an RFC 3339 timestamp."""
+    """Return the Unix seconds of an RFC 3339 timestamp."""
     match = _TIMESTAMP.fullmatch(timestamp or "")
     try:
         return None if match is None else timegm(tuple(map(int, match.groups())))
@@ -146,12 +132,11 @@ def parse_timestamp(timestamp: str | None) -> int | None:
 
 def _parse_finish(reason: object, blocks: tuple[Block, ...]) -> Finish:
     finish = _FINISHES.get(reason, "stop") if isinstance(reason, str) else "stop"
-    has_calls = any(isinstance(block, ToolCall) and block.kind != "hosted" for block in blocks)
-    return "tool_calls" if finish == "stop" and has_calls else finish
+    return "tool_calls" if finish == "stop" and has_client_calls(blocks) else finish
 
 
 def _parse_usage(usage: JsonObject | None) -> Usage | None:
-    """Gemini counts thoughts apart from the output, and hosted tools' input apart from the prompt."""
+    """Parse usage: thoughts are not part of the output count, hosted tools' input not part of the prompt count."""
     if usage is None:
         return None
     thoughts = get_int(usage, "thoughtsTokenCount") or 0
@@ -176,7 +161,7 @@ def parse_error(status: int, body: Mapping[str, Any]) -> ApiError:
 
 
 def _error_reason(details: Any) -> str | None:
-    """The error reason where the status alone is ambiguous: an invalid API key has status INVALID_ARGUMENT."""
+    """Return the error reason where the status alone is ambiguous: an invalid API key has status INVALID_ARGUMENT."""
     try:
         reasons = [get_text(detail, "reason") for detail in as_list(details, "")]
     except (InputError, AttributeError):
@@ -235,7 +220,7 @@ def _render_same_api(reply: Reply, body: JsonObject, context: GeminiContext) -> 
 
 
 def blocks_for_client(block: Block, render_context: RenderContext) -> list[Block]:
-    """The blocks that a Gemini client can use: hosted calls of other providers are dropped."""
+    """Return the blocks that a Gemini client can use: hosted calls of other providers are dropped."""
     if isinstance(block, Thinking) and block.origin.provider != API:
         # GEM-18: signatures of other providers are not valid here; the text can be shown.
         if not block.text:
@@ -246,7 +231,7 @@ def blocks_for_client(block: Block, render_context: RenderContext) -> list[Block
 
 
 def _sign_first_call(blocks: list[Block]) -> list[Block]:
-    """GEM-15, GEM-17: sign the first call, which the API rejects unsigned when the client sends it back."""
+    """Sign the first call, which the API rejects unsigned when the client sends it back (GEM-15, GEM-17)."""
     calls = (
         (index, block) for index, block in enumerate(blocks) if isinstance(block, ToolCall) and block.kind != "hosted"
     )
@@ -257,22 +242,22 @@ def _sign_first_call(blocks: list[Block]) -> list[Block]:
 
 
 def needs_signature(call: ToolCall) -> bool:
-    """Whether a first call without a signature needs one: not if it came from a Gemini model that signs no calls."""
+    """Return whether a first call needs a signature: not if it came from a Gemini model that signs no calls."""
     return call.origin.provider != API or capabilities_of(parse_model(call.origin.model)).signed_calls
 
 
 def placeholder_signature() -> Thinking:
-    """The signature block for a first call that has none."""
+    """Return the signature block for a first call that has none."""
     return Thinking(signature=PLACEHOLDER_SIGNATURE, origin=Origin(API, identity="absent"))
 
 
 def render_finish(finish: Finish, raw_finish: str | None = None) -> str:
-    """The finish reason; `raw_finish` is used if it is one of Gemini's own."""
+    """Return the finish reason; `raw_finish` is used if it is one of Gemini's own."""
     return raw_finish if raw_finish in _FINISHES else _FINISH_REASONS[finish]
 
 
 def expects_content(finish: Finish) -> bool:
-    """Whether a reply with this finish has content, even if it is empty."""
+    """Return whether a reply with this finish has content, even if it is empty."""
     return finish in ("stop", "tool_calls", "length", "pause")
 
 

@@ -20,14 +20,14 @@ from segue.wire.base import ApiError, BodyTool, RenderContext
 from segue.wire.ids import IdScheme
 from segue.wire.json_values import JsonObject
 from segue.wire.names import NameRule
-from segue.wire.openai_shared import drop_options, render_error
+from segue.wire.openai_shared import render_error
+from segue.wire.options import drop_options
 from segue.wire.schema.rules import UNRESTRICTED, SchemaRules
 
 __all__ = [
     "ChatContext",
     "ChatDialect",
     "JsonObject",
-    "drop_options",
     "drop_unknown_keys",
     "fit_reasoning",
     "is_reasoning_off",

@@ -20,20 +20,19 @@ from segue.wire.json_values import (
     boolean_or_none,
     integer_or_none,
     json_type_name,
-    number_or_none,
     object_or_none,
     string_or_none,
+    strings_or_none,
 )
 from segue.wire.names import NameRule
-from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, drop_options
+from segue.wire.openai_chat.dialect import ChatDialect, JsonObject
 from segue.wire.openai_shared import convert_budget_to_effort, parse_vendor_options, render_vendor_options
-
-__all__ = ["fit_options", "option_keys", "parse_options", "render_chat_vendor_options", "render_options"]
+from segue.wire.options import drop_options, parse_plain_options, render_plain_options
 
 _EFFORTS: tuple[Effort, ...] = get_args(Effort)
 _MODES: tuple[Literal["auto", "none", "required"], ...] = ("auto", "none", "required")
-# Options with the same value on both sides: canonical field, usual API key.
-_SIMPLE_OPTIONS: dict[str, str | None] = {
+# With the usual keys; `option_keys` of a dialect replaces some of them.
+_PLAIN_OPTIONS: dict[str, str | None] = {
     "parallel": "parallel_tool_calls",
     "temperature": "temperature",
     "top_p": "top_p",
@@ -52,19 +51,19 @@ _SWITCH_KEYS = frozenset({"enable_thinking", "thinking_budget"})
 
 
 def option_keys(dialect: ChatDialect) -> frozenset[str]:
-    """The body keys that are parsed into `Options`."""
-    simple_keys = {key for key in _simple_keys(dialect).values() if key is not None}
+    """Return the body keys that are parsed into `Options`."""
+    plain_keys = {key for key in _plain_keys(dialect).values() if key is not None}
     user_keys = frozenset({"safety_identifier"}) if dialect.vendor_options else frozenset[str]()
     return (
         _OTHER_KEYS
-        | simple_keys
+        | plain_keys
         | user_keys
         | (_SWITCH_KEYS if dialect.reasoning_option == "switch" else frozenset[str]())
     )
 
 
-def _simple_keys(dialect: ChatDialect) -> Mapping[str, str | None]:
-    return {**_SIMPLE_OPTIONS, **dialect.option_keys}
+def _plain_keys(dialect: ChatDialect) -> Mapping[str, str | None]:
+    return {**_PLAIN_OPTIONS, **dialect.option_keys}
 
 
 # ------------------------------------------------------------------------------------------------------------- parsing
@@ -72,33 +71,19 @@ def _simple_keys(dialect: ChatDialect) -> Mapping[str, str | None]:
 
 def parse_options(body: Mapping[str, Any], dialect: ChatDialect) -> Options:
     limit = integer_or_none(body.get("max_completion_tokens"))
-    values = {field: None if key is None else body.get(key) for field, key in _simple_keys(dialect).items()}
+    plain = parse_plain_options(_plain_keys(dialect), body.get)
+    if dialect.vendor_options:
+        plain["user"] = string_or_none(body.get("safety_identifier")) or plain["user"]
+    stop = body.get("stop")
     return Options(
+        **plain,
         max_tokens=integer_or_none(body.get("max_tokens")) if limit is None else limit,
-        temperature=number_or_none(values["temperature"]),
-        top_p=number_or_none(values["top_p"]),
-        top_k=integer_or_none(values["top_k"]),
-        stop=_parse_stop(body.get("stop")),
+        stop=(stop,) if isinstance(stop, str) else strings_or_none(stop) or None,
         tool_choice=_parse_choice(body),
-        parallel=boolean_or_none(values["parallel"]),
         reasoning=_parse_reasoning(body, dialect),
         response_format=_parse_format(object_or_none(body.get("response_format"))),
-        stream=boolean_or_none(values["stream"]),
-        seed=integer_or_none(values["seed"]),
-        presence_penalty=number_or_none(values["presence_penalty"]),
-        frequency_penalty=number_or_none(values["frequency_penalty"]),
-        user=(string_or_none(body.get("safety_identifier")) if dialect.vendor_options else None)
-        or string_or_none(values["user"]),
         vendor_options=parse_vendor_options(body) if dialect.vendor_options else None,
     )
-
-
-def _parse_stop(value: object) -> tuple[str, ...] | None:
-    if isinstance(value, str):
-        return (value,)
-    items = cast("list[object]", value) if isinstance(value, list) else []
-    texts = tuple(item for item in items if isinstance(item, str))
-    return texts if texts and len(texts) == len(items) else None
 
 
 def _parse_choice(body: Mapping[str, Any]) -> ToolChoice | None:
@@ -185,14 +170,14 @@ def _parse_format(value: JsonObject | None) -> ResponseFormat | None:
 def fit_options(
     options: Options, dialect: ChatDialect, model: Model, declared: frozenset[str], report: Report
 ) -> Options:
-    """Cross-API options as the target accepts them; each change is reported."""
+    """Change options of another API to those that the target accepts; report each change."""
     if not declared:
         options = drop_options(options, report, "no tools are declared", "tool_choice", "parallel")
     choice = options.tool_choice
     if choice is not None and choice.mode == "tool" and choice.name not in declared:
         options = drop_options(options, report, f"the tool {choice.name} is not declared", "tool_choice")
     options = _fit_required_choice(options, dialect, declared, report)
-    unnamed = [field for field, key in _simple_keys(dialect).items() if key is None]
+    unnamed = [field for field, key in _plain_keys(dialect).items() if key is None]
     options = drop_options(options, report, f"{dialect.name} has no such option", *unnamed)
     if options.temperature is not None and options.temperature > dialect.max_temperature:
         report.add(
@@ -239,7 +224,7 @@ def render_options(
     custom_tools: frozenset[str],
     original: Mapping[str, Any],
 ) -> JsonObject:
-    """All options as body fields. `custom_tools` are names; the keys of the same-API body `original` are reused."""
+    """Return all options as body fields, with the keys of the same-API body `original`. `custom_tools` are names."""
     body = _render_choice(options.tool_choice, project_name, custom_tools, original)
     limit_key = (
         "max_tokens" if "max_tokens" in original and "max_completion_tokens" not in original else dialect.max_tokens_key
@@ -251,15 +236,11 @@ def render_options(
     body.update(_render_reasoning(options.reasoning, dialect))
     if options.response_format is not None:
         body["response_format"] = _render_format(options.response_format)
-    for field, key in _simple_keys(dialect).items():
-        value = getattr(options, field)
-        if value is not None and key is not None:
-            body[key] = value
-    return body
+    return body | render_plain_options(options, _plain_keys(dialect))
 
 
 def render_chat_vendor_options(options: Options, dialect: ChatDialect, report: Report) -> JsonObject:
-    """Options shared by both OpenAI APIs, from a Responses body."""
+    """Render the options that both OpenAI APIs have, from a Responses body."""
     if not dialect.vendor_options or options.vendor_options is None:
         return {}
     rendered = render_vendor_options(options, "user")

@@ -21,17 +21,7 @@ from segue.wire.json_values import (
 from segue.wire.merge import replace_modelled_fields
 from segue.wire.openai_chat.dialect import ChatContext, ChatDialect, JsonObject
 from segue.wire.openai_chat.items import MESSAGE_KEYS, parse_assistant, render_assistant, render_assistant_same_api
-from segue.wire.replies import report_extra_choices
-
-__all__ = [
-    "blocks_for_client",
-    "parse_finish",
-    "parse_reply",
-    "parse_usage",
-    "render_finish",
-    "render_reply",
-    "render_usage",
-]
+from segue.wire.replies import report_extra_choices, token_count
 
 _FINISHES: dict[str, Finish] = {
     "stop": "stop",
@@ -79,9 +69,9 @@ def parse_reply(body: Mapping[str, Any], *, dialect: ChatDialect) -> Reply:
         raise error.with_prefix("choices[0].message") from None
     return Reply(
         tuple(blocks),
-        finish=parse_finish(choice.get("finish_reason"), blocks),
+        finish=_parse_finish(choice.get("finish_reason"), blocks),
         # KIM-07
-        usage=parse_usage(body.get("usage")) or parse_usage(choice.get("usage")),
+        usage=_parse_usage(body.get("usage")) or _parse_usage(choice.get("usage")),
         id=string_or_none(body.get("id")),
         model=model,
         created=integer_or_none(body.get("created")),
@@ -96,7 +86,7 @@ def parse_reply(body: Mapping[str, Any], *, dialect: ChatDialect) -> Reply:
     )
 
 
-def parse_finish(value: object, blocks: list[Block]) -> Finish:
+def _parse_finish(value: object, blocks: list[Block]) -> Finish:
     finish = _FINISHES.get(value, "stop") if isinstance(value, str) else "stop"
     # OAI-CHAT-19: a forced call ends with `stop`.
     if finish == "stop" and any(isinstance(block, ToolCall) for block in blocks):
@@ -104,27 +94,18 @@ def parse_finish(value: object, blocks: list[Block]) -> Finish:
     return finish
 
 
-def parse_usage(value: object) -> Usage | None:
+def _parse_usage(value: object) -> Usage | None:
     usage = object_or_none(value)
     if usage is None:
         return None
-    input_details = object_or_none(usage.get("prompt_tokens_details")) or {}
-    output_details = object_or_none(usage.get("completion_tokens_details")) or {}
+    cached = (token_count(usage, "prompt_tokens_details", key) or token_count(usage, key) for key in _CACHED_KEYS)
     return Usage(
-        input=_token_count(usage, "prompt_tokens"),
-        output=_token_count(usage, "completion_tokens"),
-        cache_read=next(
-            (count for key in _CACHED_KEYS if (count := _token_count(input_details, key) or _token_count(usage, key))),
-            0,
-        ),
-        cache_write=_token_count(input_details, "cache_write_tokens"),
-        reasoning=_token_count(output_details, "reasoning_tokens"),
+        input=token_count(usage, "prompt_tokens"),
+        output=token_count(usage, "completion_tokens"),
+        cache_read=next(filter(None, cached), 0),
+        cache_write=token_count(usage, "prompt_tokens_details", "cache_write_tokens"),
+        reasoning=token_count(usage, "completion_tokens_details", "reasoning_tokens"),
     )
-
-
-def _token_count(usage: JsonObject, key: str) -> int:
-    value = usage.get(key)
-    return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
 def render_reply(reply: Reply, render_context: RenderContext, *, dialect: ChatDialect) -> JsonObject:
@@ -179,7 +160,7 @@ def _merge_reply(fragment: Mapping[str, Any], body: JsonObject) -> JsonObject:
 
 
 def blocks_for_client(reply_blocks: Sequence[Block], context: ChatContext) -> list[Block]:
-    """The blocks without hosted calls and results: the client would run those calls itself.
+    """Return the blocks without hosted calls and results: the client would run those calls itself.
 
     Texts before and after a call become one string; a blank line separates them.
     """
@@ -205,7 +186,7 @@ def _derive_id(reply: Reply) -> str:
 
 
 def render_finish(finish: Finish, *, has_calls: bool, error_reason: str | None = None) -> str:
-    """The finish reason; `tool_calls` only with a call for the client, `error_reason` if the reply broke off."""
+    """Return the finish reason; `tool_calls` only with a call for the client, `error_reason` if the reply broke off."""
     if finish == "error" and error_reason is not None:
         return error_reason
     return "stop" if finish == "tool_calls" and not has_calls else _FINISH_REASONS[finish]

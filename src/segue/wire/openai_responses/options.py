@@ -17,9 +17,7 @@ from segue.wire.effort import effort_for_budget
 from segue.wire.json_values import (
     JsonObject,
     boolean_or_none,
-    integer_or_none,
     json_type_name,
-    number_or_none,
     object_or_none,
     string_or_none,
 )
@@ -28,35 +26,23 @@ from segue.wire.openai_responses.context import ResponsesContext, ResponsesDiale
 from segue.wire.openai_shared import (
     VENDOR_OPTIONS,
     convert_budget_to_effort,
-    drop_options,
     fit_options_to_model,
     parse_vendor_options,
     render_vendor_options,
 )
-
-__all__ = [
-    "OPTION_KEYS",
-    "VENDOR_OPTION_KEYS",
-    "add_vendor_options",
-    "fit_options",
-    "parse_options",
-    "project_allowed_tools",
-    "render_options",
-]
+from segue.wire.options import drop_options, parse_plain_options, render_plain_options
 
 _EFFORTS: tuple[Effort, ...] = get_args(Effort)
 _MODES: tuple[Literal["auto", "none", "required"], ...] = ("auto", "none", "required")
-# Options with the same value on both sides: API key, canonical field.
-_SIMPLE_OPTIONS = (
-    ("parallel_tool_calls", "parallel"),
-    ("temperature", "temperature"),
-    ("top_p", "top_p"),
-    ("max_output_tokens", "max_tokens"),
-    ("stream", "stream"),
-)
+_PLAIN_OPTIONS = {
+    "parallel": "parallel_tool_calls",
+    "temperature": "temperature",
+    "top_p": "top_p",
+    "max_tokens": "max_output_tokens",
+    "stream": "stream",
+}
 OPTION_KEYS = frozenset(
-    {key for key, _ in _SIMPLE_OPTIONS}
-    | {"tool_choice", "reasoning.effort", "text.format", "user", "safety_identifier"}
+    {*_PLAIN_OPTIONS.values(), "tool_choice", "reasoning.effort", "text.format", "user", "safety_identifier"}
 )
 VENDOR_OPTION_KEYS = VENDOR_OPTIONS | {"verbosity": "text.verbosity"}
 _UNSUPPORTED_OPTIONS = ("top_k", "stop", "seed", "presence_penalty", "frequency_penalty")
@@ -69,14 +55,10 @@ _MIN_TOKENS = 16
 def parse_options(body: Mapping[str, Any], dialect: ResponsesDialect) -> Options:
     verbosity = (object_or_none(body.get("text")) or {}).get("verbosity")
     return Options(
-        max_tokens=integer_or_none(body.get("max_output_tokens")),
-        temperature=number_or_none(body.get("temperature")),
-        top_p=number_or_none(body.get("top_p")),
+        **parse_plain_options(_PLAIN_OPTIONS, body.get),
         tool_choice=_parse_choice(body.get("tool_choice")),
-        parallel=boolean_or_none(body.get("parallel_tool_calls")),
         reasoning=_parse_reasoning(object_or_none(body.get("reasoning")), dialect),
         response_format=_parse_format(object_or_none((object_or_none(body.get("text")) or {}).get("format"))),
-        stream=boolean_or_none(body.get("stream")),
         user=string_or_none(body.get("safety_identifier")) or string_or_none(body.get("user")),
         vendor_options=parse_vendor_options({**body, "verbosity": verbosity}) if dialect.vendor_options else None,
     )
@@ -99,7 +81,7 @@ def _parse_choice(value: object) -> ToolChoice | None:
 
 
 def _choice_name(entry: JsonObject) -> str | None:
-    """The tool name of an entry; for hosted tools its label or type."""
+    """Return the tool name of an entry; for hosted tools its label or type."""
     if entry.get("type") in ("function", "custom"):
         return string_or_none(entry.get("name"))
     return string_or_none(entry.get("name") or entry.get("server_label") or entry.get("type"))
@@ -142,7 +124,7 @@ def _parse_format(value: JsonObject | None) -> ResponseFormat | None:
 
 
 def fit_options(options: Options, model: Model, declared: frozenset[str], context: ResponsesContext) -> Options:
-    """Cross-API options as the target accepts them; each change is reported."""
+    """Change options of another API to those that the target accepts; report each change."""
     report = context.report
     if not declared:
         options = drop_options(options, report, "no tools are declared", "tool_choice", "parallel")
@@ -169,14 +151,11 @@ def fit_options(options: Options, model: Model, declared: frozenset[str], contex
 def render_options(
     options: Options, project_name: Callable[[str], str], custom_tools: frozenset[str], original: Mapping[str, Any]
 ) -> JsonObject:
-    """All options as body fields. `custom_tools` are names; the keys of the same-API body `original` are reused."""
+    """Return all options as body fields, with the keys of the same-API body `original`. `custom_tools` are names."""
     body: JsonObject = {}
     if options.tool_choice is not None:
         body["tool_choice"] = _render_choice(options.tool_choice, project_name, custom_tools)
-    for key, field in _SIMPLE_OPTIONS:
-        value = getattr(options, field)
-        if value is not None:
-            body[key] = value
+    body |= render_plain_options(options, _PLAIN_OPTIONS)
     effort = _render_effort(options.reasoning)
     if effort is not None:
         body["reasoning"] = {"effort": effort}
@@ -190,7 +169,7 @@ def render_options(
 
 
 def add_vendor_options(options: Options, rendered: JsonObject) -> JsonObject:
-    """The rendered options with those shared by both OpenAI APIs, from a Chat Completions body."""
+    """Add the options that both OpenAI APIs have, from a Chat Completions body."""
     if options.vendor_options is None:
         return rendered
     vendor = render_vendor_options(options, "safety_identifier")
@@ -231,7 +210,7 @@ def _render_format(form: ResponseFormat) -> JsonObject:
 
 
 def project_allowed_tools(choice: JsonObject, project_name: Callable[[str], str]) -> JsonObject:
-    """`allowed_tools` with projected tool names; the same object if they do not change."""
+    """Project the tool names in `allowed_tools`; return the same object if they do not change."""
     entries = cast("list[object]", choice["tools"]) if isinstance(choice.get("tools"), list) else []
     projected = [_project_entry(entry, project_name) for entry in entries]
     unchanged = all(a is b for a, b in zip(projected, entries, strict=True))

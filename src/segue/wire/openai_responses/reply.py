@@ -16,19 +16,7 @@ from segue.wire.openai_responses.context import ResponsesContext, ResponsesDiale
 from segue.wire.openai_responses.hosted_types import APPROVAL_REQUEST, HOSTED_TYPES
 from segue.wire.openai_responses.items import item_type, parse_reply_items, render_reply_items
 from segue.wire.openai_responses.request import create_parse_context
-
-__all__ = [
-    "REPLY_KEYS",
-    "derive_response_id",
-    "parse_reply",
-    "render_ending",
-    "render_envelope",
-    "render_item",
-    "render_part",
-    "render_reply",
-    "render_status",
-    "render_usage",
-]
+from segue.wire.replies import has_client_calls, token_count
 
 # OAI-RESP-23
 _REASONS: dict[str, Finish] = {"max_output_tokens": "length", "content_filter": "filter", "steered": "pause"}
@@ -94,27 +82,19 @@ def _parse_finish(body: Mapping[str, Any], blocks: Sequence[Block]) -> Finish:
     if status == "incomplete":
         reason = (object_or_none(body.get("incomplete_details")) or {}).get("reason")
         return _REASONS.get(reason, "length") if isinstance(reason, str) else "length"
-    has_calls = any(isinstance(block, ToolCall) and block.kind != "hosted" for block in blocks)
-    return _STATUSES.get(status, "tool_calls" if has_calls else "stop")
+    return _STATUSES.get(status, "tool_calls" if has_client_calls(blocks) else "stop")
 
 
 def _parse_usage(usage: JsonObject | None) -> Usage | None:
     if usage is None:
         return None
-    input_details = object_or_none(usage.get("input_tokens_details")) or {}
-    output_details = object_or_none(usage.get("output_tokens_details")) or {}
     return Usage(
-        input=_token_count(usage, "input_tokens"),
-        output=_token_count(usage, "output_tokens"),
-        cache_read=_token_count(input_details, "cached_tokens"),
-        cache_write=_token_count(input_details, "cache_write_tokens"),
-        reasoning=_token_count(output_details, "reasoning_tokens"),
+        input=token_count(usage, "input_tokens"),
+        output=token_count(usage, "output_tokens"),
+        cache_read=token_count(usage, "input_tokens_details", "cached_tokens"),
+        cache_write=token_count(usage, "input_tokens_details", "cache_write_tokens"),
+        reasoning=token_count(usage, "output_tokens_details", "reasoning_tokens"),
     )
-
-
-def _token_count(usage: JsonObject, key: str) -> int:
-    value = usage.get(key)
-    return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
 # ----------------------------------------------------------------------------------------------------------------- out
@@ -148,7 +128,7 @@ def render_reply(reply: Reply, render_context: RenderContext, dialect: Responses
 
 
 def _drop_broken_calls(reply: Reply, own_native: Native) -> JsonObject | None:
-    """A broken response without the calls that are not in the reply; None if the remaining calls do not match."""
+    """Drop the calls of a broken response that are not in the reply; None if the remaining calls do not match."""
     call_ids = {call.raw_id for call in reply.calls}
     items = cast("list[JsonObject]", own_native.fragment["output"])
     kept = [
@@ -164,7 +144,7 @@ def derive_response_id(reply_id: str | None, dialect: ResponsesDialect, *seed: s
 
 
 def render_envelope(reply_id: str, created: int | None, model: str | None) -> JsonObject:
-    """The fields of a response around its output, in API order; status `in_progress`."""
+    """Return the fields of a response around its output, in API order; status `in_progress`."""
     return {
         "id": reply_id,
         "object": "response",
@@ -185,7 +165,7 @@ def render_envelope(reply_id: str, created: int | None, model: str | None) -> Js
 
 
 def render_ending(finish: Finish, cause: str | None = None) -> JsonObject:
-    """The final status fields; `cause` is used if it is one of the API's own reasons."""
+    """Return the final status fields; `cause` is used if it is one of the API's own reasons."""
     error = {"code": "server_error", "message": "the model's reply failed"} if finish == "error" else None
     reason = cause if cause in _REASONS else _INCOMPLETE_REASONS.get(finish)
     details = {"reason": reason} if finish in _INCOMPLETE_REASONS else None
@@ -193,7 +173,7 @@ def render_ending(finish: Finish, cause: str | None = None) -> JsonObject:
 
 
 def _render_same_api(reply: Reply, fragment: Mapping[str, Any], context: ResponsesContext) -> JsonObject:
-    """The original reply with projected call ids and names."""
+    """Return the original reply with projected call ids and names."""
     original_items = cast("list[JsonObject]", fragment["output"])
     calls = iter(reply.calls)
     items = [
@@ -217,7 +197,7 @@ def render_status(finish: Finish) -> str:
 
 
 def _render_output(reply: Reply, context: ResponsesContext) -> list[JsonObject]:
-    """Items with derived ids, which clients require; they are recognised when they are sent back."""
+    """Return items with derived ids, which clients require; they are recognised when they are sent back."""
     items: list[JsonObject] = []
     seed = _id_seed(reply)
     texts: list[Text] = []
@@ -246,7 +226,7 @@ def render_part(text: Text) -> JsonObject:
 
 
 def render_item(block: Block, suffix: str, state: str, context: ResponsesContext) -> list[JsonObject]:
-    """The items of a non-text block, with ids of this suffix; none if the API cannot represent it."""
+    """Return the items of a non-text block, with ids of this suffix; none if the API cannot represent it."""
     is_own = context.own_native(block.native) is not None
     if isinstance(block, Thinking):
         summary = [{"type": "summary_text", "text": block.text}] if block.text else []

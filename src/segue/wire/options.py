@@ -1,0 +1,68 @@
+"""Steps that the `options.py` of the wires share: plain options, stop sequences, dropped options.
+
+A plain option has the same value on both sides. A wire lists its plain options in a table, canonical field → API key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from segue.canonical.request import Options
+from segue.render.report import Report
+from segue.wire.json_values import JsonObject, boolean_or_none, integer_or_none, number_or_none, string_or_none
+
+_VALUE_PARSERS: dict[str, Callable[[object], Any]] = {
+    "max_tokens": integer_or_none,
+    "temperature": number_or_none,
+    "top_p": number_or_none,
+    "top_k": integer_or_none,
+    "parallel": boolean_or_none,
+    "stream": boolean_or_none,
+    "seed": integer_or_none,
+    "presence_penalty": number_or_none,
+    "frequency_penalty": number_or_none,
+    "user": string_or_none,
+}
+# Names of options in reports where they differ from the canonical name.
+_REPORT_NAMES = {"parallel": "parallel_tool_calls"}
+
+
+def parse_plain_options(keys: Mapping[str, str | None], get: Callable[[str], object]) -> dict[str, Any]:
+    """Return the plain options by canonical field; a value of the wrong type, or without a key, is None."""
+    return {field: None if key is None else _VALUE_PARSERS[field](get(key)) for field, key in keys.items()}
+
+
+def render_plain_options(options: Options, keys: Mapping[str, str | None]) -> JsonObject:
+    """Return the plain options that are set, by API key, in the order of the table."""
+    values = ((key, getattr(options, field)) for field, key in keys.items())
+    return {key: value for key, value in values if key is not None and value is not None}
+
+
+def drop_blank_stops(options: Options, report: Report) -> list[str]:
+    """Return the stop sequences without blank ones, which some APIs reject."""
+    stops = options.stop or ()
+    kept = [text for text in stops if text.strip()]
+    if len(kept) < len(stops):
+        report_dropped(report, "blank stop sequences are rejected", "stop")
+    return kept
+
+
+def drop_options(options: Options, report: Report, reason: str, *names: str) -> Options:
+    """Return the options without these names; report each that was set, with the reason."""
+    present = present_options(options, *names)
+    report_dropped(report, reason, *(_REPORT_NAMES.get(name, name) for name in present))
+    return msgspec.structs.replace(options, **dict.fromkeys(present)) if present else options
+
+
+def present_options(options: Options, *names: str) -> list[str]:
+    """Return the names of the options that are set."""
+    return [name for name in names if getattr(options, name) is not None]
+
+
+def report_dropped(report: Report, reason: str, *names: str) -> None:
+    """Report options that are not sent to the target."""
+    for name in names:
+        report.add("adjusted", f"`{name}` dropped: {reason}", subject=name)
