@@ -27,7 +27,7 @@ from tests.vendors.clients import ClientCall
 QUESTIONS = (
     loops.QUESTION,
     "And in Bergen and in Porto?",
-    "How warm is it in Rome, and how late is it in Europe/Rome?",
+    "What is the weather in Rome, and what time is it in Europe/Rome?",
 )
 IDS = {
     "openai-chat": r"call_\w{24}",

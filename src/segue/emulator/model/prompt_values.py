@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 Source: TypeAlias = Literal[
-    "code", "quoted", "url", "email", "date", "path", "time", "sum", "id", "number", "name", "topic"
+    "code", "quoted", "url", "email", "date", "zone", "path", "time", "sum", "id", "number", "name", "topic"
 ]
 
 # Each pattern hides its matches from the next ones: the digits of a date are no number.
@@ -21,6 +21,7 @@ _PATTERNS: tuple[tuple[Source, re.Pattern[str]], ...] = (
     ("url", re.compile(r"\bhttps?://[^\s<>\"'`)\]]*[^\s<>\"'`)\].,;:!?]", re.IGNORECASE)),
     ("email", re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")),
     ("date", re.compile(r"\b\d{4}-\d{2}-\d{2}(?:T[\d:.]+(?:Z|[+-]\d{2}:\d{2})?)?\b")),
+    ("zone", re.compile(r"\b(?:Africa|America|Asia|Atlantic|Australia|Etc|Europe|Pacific)/[A-Z]\w+\b")),
     (
         "path",
         re.compile(

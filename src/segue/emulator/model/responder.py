@@ -99,7 +99,7 @@ class _Responder(Struct):
         return calls[: 1 if options.parallel is False else _MAX_CALLS]
 
     def _new_calls(self, tools: list[Tool], *, is_forced: bool) -> list[CallStep]:
-        """Calls for the user's text: of file tools by its commands, of other tools by their declarations."""
+        """Call for the user's text: of file tools by its commands, of other tools by their declarations."""
         text = self.exchange.text
         if self.file_tools is None:
             return self._calls_of(select_tools(tools, text))
@@ -112,7 +112,7 @@ class _Responder(Struct):
         return self._calls_of(select_tools(mentioned or (tools if is_forced else []), text))
 
     def _calls_of(self, tools: Iterable[Tool]) -> list[CallStep]:
-        """Calls of these tools, as many of each as the text lists values; each tool once before any twice."""
+        """Call of these tools, as many of each as the text lists values; each tool once before any twice."""
         first: list[CallStep] = []
         others: list[CallStep] = []
         calls: list[CallStep] = []

@@ -22,7 +22,7 @@ _SOURCE_ROWS: tuple[tuple[str, tuple[Source, ...]], ...] = (
     ("source target origin destination", ("path", "name", "quoted")),
     ("date day deadline due until since", ("date",)),
     ("time hour when timestamp datetime start end", ("time", "date")),
-    ("zone timezone tz", ("name", "path")),
+    ("zone timezone tz", ("zone", "name")),
     ("city location place town country region state address airport station area", ("name", "quoted")),
     ("name person user author customer company team symbol ticker currency language", ("name", "quoted")),
     ("expression formula calculation equation math", ("sum", "code", "quoted", "topic")),
