@@ -118,7 +118,7 @@ def test_a_first_question(prompt: str, made: Any) -> None:
 @pytest.mark.parametrize(
     "prompt",
     [
-        *("Hi", "Hello there!", "What is 12 * 7?", "Write a haiku about the sea.", "Which model are you?"),
+        *("Hi", "Hello there!", "What is 12 * 7?", "Write code in Python.", "Which model are you?"),
         *("What can you do?", "run the tests", "What's the capital of France?", "And how is it tested?"),
         *(f"Write a commit message\n\n{DIFF}", f"Write a commit message:\n{DIFF}", "Explain this code\n\nx = 1\n"),
     ],

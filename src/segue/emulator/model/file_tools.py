@@ -45,12 +45,13 @@ _EXTENSIONS = (
     "|rs|rst|sh|sql|svg|swift|toml|tsx?|txt|xml|ya?ml"
 )
 _PATH = rf"(?P<path>(?<![\w/.~-])[\w.~/@-]*(?:[\w-]\.(?:{_EXTENSIONS})\b|\w/(?!\w))|(?<!\S)\.[a-z]\w{{2,}})"
-_FILE = r"(?:the\s+)?(?:file\s+)?(?P<path>\S+)"
+_FILE = r"(?:the\s+)?(?:file\s+)?(?P<path>\0\d+\0|\S*[./]\w\S*)"
+_NO_CONTENT = r"(?:it|this|that|them|something|everything)\b"
 _NO_PATTERN = r"(?:the|an?|me|my|out|in|at|around)\b"
 _NO_FOLDER = r"(?:this|the|an?|my|our|your|it|here|there|working|current)\b"
 # In order: the first pattern that matches makes the calls. Quoted texts are one word here.
 _COMMANDS: tuple[tuple[Role, str], ...] = (
-    ("write", rf"\b(?:write|save|put)\s+(?P<content>\S+)\s+(?:to|into|in|as)\s+{_FILE}"),
+    ("write", rf"\b(?:write|save|put)\s+(?!{_NO_CONTENT})(?P<content>\S+)\s+(?:to|into|in|as)\s+{_FILE}"),
     ("write", rf"\b(?:create|make|write)\s+(?:a\s+)?{_FILE}\s+(?:with|saying)\s+(?:the\s+text\s+)?(?P<content>\S+)$"),
     ("edit", rf"\b(?:replace|change)\s+(?P<old>\S+)\s+(?:with|by|to)\s+(?P<new>\S+)\s+in\s+{_FILE}"),
     (
