@@ -12,7 +12,7 @@ import pytest
 from segue import conformance
 from segue.conformance.rule import Violation
 from segue.emulator.errors import anthropic, bedrock, gemini
-from segue.emulator.errors.anthropic import prefix_mismatch_error
+from segue.emulator.errors.anthropic_blocks import prefix_mismatch_error
 from segue.emulator.errors.broken_rule import BrokenRule, ErrorTexts
 from segue.errors import InputError
 from segue.specs.rulebook import load_rulebook

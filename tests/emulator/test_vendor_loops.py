@@ -25,9 +25,9 @@ from tests.vendors import loops
 from tests.vendors.clients import ClientCall
 
 QUESTIONS = (
-    loops.QUESTION,
+    "What is the weather in Lisbon and in Oslo, and what time is it there?",
     "And in Bergen and in Porto?",
-    "How warm is it in Rome, and how late is it in Europe/Rome?",
+    "What is the weather in Rome, and what time is it in Europe/Rome?",
 )
 IDS = {
     "openai-chat": r"call_\w{24}",

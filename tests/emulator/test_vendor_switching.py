@@ -37,7 +37,7 @@ ASKED: dict[str, dict[str, Any]] = {
 MODELS = ("openai-responses", "anthropic", "gemini", "bedrock")
 SIGNATURES = ("signature", "thoughtSignature", "encrypted_content")
 NEXT = "And in Bergen and in Porto?"
-LAST = "How warm is it in Rome, and how late is it in Europe/Rome?"
+LAST = "What is the weather in Rome, and what time is it in Europe/Rome?"
 HOWS: tuple[RequestMode, RequestMode] = ("at once", "streamed")
 
 

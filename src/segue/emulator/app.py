@@ -19,21 +19,19 @@ from segue.canonical.json import parse_json_object
 from segue.canonical.request import Request
 from segue.conformance.rule import Verdict, Violation
 from segue.emulator import errors, validation
-from segue.emulator.encode import render_reply_body, stream_response, whole_response
 from segue.emulator.faults import Fault, FaultPlan, cut_arguments, repeat_ids
 from segue.emulator.http_messages import HttpRequest, HttpResponse, RecordedRequest
 from segue.emulator.ids import IdGenerator
 from segue.emulator.model.script import Script, fill_placeholders
 from segue.emulator.prompt_cache import PromptCache
 from segue.emulator.providers.provider import Operation, Provider, RequestContext, Route
-from segue.emulator.reply import ReplyBuilder
+from segue.emulator.reply import ReplyBuilder, render_reply_body, stream_response, whole_response
 from segue.emulator.signatures import digest
 from segue.emulator.steps import ErrorStep, ReplySteps, TextStep, WaitStep
+from segue.emulator.validation.invalid_json import invalid_json_error
 from segue.errors import InputError
 from segue.wire.base import ApiError
 from segue.wire.registry import SERVERS
-
-__all__ = ["App"]
 
 # APIs that send arguments as an object: in every reply, or at least in replies that are not streamed.
 _OBJECT_ARGUMENTS = frozenset({"gemini"})
@@ -87,7 +85,7 @@ class App:
         return self._standard_errors.max_body_bytes
 
     def handle(self, http_request: HttpRequest) -> HttpResponse:
-        """Returns the response. Streams are rendered when they are read; nothing here waits."""
+        """Return the response. Streams are rendered when they are read; nothing here waits."""
         record = RecordedRequest(len(self.requests) + 1, http_request.method, http_request.path)
         self.requests.append(record)
         ids = self._make_ids(http_request)
@@ -103,7 +101,7 @@ class App:
         return response
 
     def _notify(self, record: RecordedRequest) -> None:
-        """Calls the listener. Its exceptions go to `threading.excepthook`; the response is sent anyway."""
+        """Call the listener. Its exceptions go to `threading.excepthook`; the response is sent anyway."""
         if self._on_request is None:
             return
         try:
@@ -119,7 +117,7 @@ class App:
             response.content_type = self.provider.json_media_type
 
     def _make_ids(self, http_request: HttpRequest) -> IdGenerator:
-        """Returns new ids: a repeated request gets different ones, but the same in every run."""
+        """Return new ids: a repeated request gets different ones, but the same in every run."""
         request_digest = digest([http_request.path, http_request.body.decode("utf-8", "replace")])
         self._repeat_counts[request_digest] = self._repeat_counts.get(request_digest, 0) + 1
         return IdGenerator(self.provider.seed, self.provider.api, request_digest, self._repeat_counts[request_digest])
@@ -159,7 +157,7 @@ class App:
                 return self._error_response(error, record, retry_after=1 if fault == "rate-limit" else None)
         if body is None:
             return self._error_response(
-                validation.invalid_json_error(self.provider.api, http_request.body) or self._standard_errors.bad_json,
+                invalid_json_error(self.provider.api, http_request.body) or self._standard_errors.bad_json,
                 record,
             )
         return self._check_and_reply(
@@ -169,7 +167,7 @@ class App:
     def _parse_body(
         self, http_request: HttpRequest, route_and_model: tuple[Route, str | None] | None
     ) -> dict[str, Any] | None:
-        """Parses the body and adds the model from the path; `None` if it is not a JSON object."""
+        """Parse the body and adds the model from the path; `None` if it is not a JSON object."""
         try:
             body = dict(parse_json_object(http_request.body)[0])
         except InputError:
@@ -207,7 +205,7 @@ class App:
         return HttpResponse(error.status, b"", headers=headers, error_body=body)
 
     def _scripted_error(self, error_step: ErrorStep) -> ApiError:
-        """Builds a scripted error in the provider's format, with its error text if the script has none."""
+        """Build a scripted error in the provider's format, with its error text if the script has none."""
         errors = self._standard_errors
         by_status = {401: errors.bad_key, 429: errors.rate_limited, 503: errors.overloaded, 529: errors.overloaded}
         error = by_status.get(
@@ -238,7 +236,7 @@ class App:
     def _check(
         self, admitted: _AdmittedRequest, body: Mapping[str, Any]
     ) -> tuple[Verdict, Mapping[str, Any]] | ApiError:
-        """Checks the rules and the provider's own state; returns the verdict and the body with its stored history."""
+        """Check the rules and the provider's own state; returns the verdict and the body with its stored history."""
         api, provider = self.provider.api, self.provider
         missing = provider.check_required(admitted.http_request, body) if self._strict else None
         if missing is not None:
@@ -328,7 +326,7 @@ class App:
 
 
 def _find_violations(body: Mapping[str, Any], api: str, profile: str | None) -> tuple[Violation, ...]:
-    """Returns the violations of a body that was rejected before the rules were checked."""
+    """Return the violations of a body that was rejected before the rules were checked."""
     try:
         return conformance.check_body(body, api, profile=profile).violations
     except InputError:
@@ -336,14 +334,14 @@ def _find_violations(body: Mapping[str, Any], api: str, profile: str | None) -> 
 
 
 def _leading_error(steps: ReplySteps, *, first: bool) -> ErrorStep | None:
-    """Returns the first scripted error, which replaces the reply; with `first` (streams) only one at the start."""
+    """Return the first scripted error, which replaces the reply; with `first` (streams) only one at the start."""
     without_waits = [step for step in steps if not isinstance(step, WaitStep)]
     candidates = without_waits[:1] if first else without_waits
     return next((step for step in candidates if isinstance(step, ErrorStep)), None)
 
 
 def _leading_delay(steps: ReplySteps, *, first: bool) -> float:
-    """Returns the seconds before the response: all waits, or with `first` (streams) only the leading ones."""
+    """Return the seconds before the response: all waits, or with `first` (streams) only the leading ones."""
     total = 0.0
     for step in steps:
         if isinstance(step, WaitStep):

@@ -12,8 +12,6 @@ import msgspec
 from segue.emulator.server import Emulator
 from segue.wire.registry import WIRES
 
-__all__ = ["PreparedRequest", "Response", "build_request", "post"]
-
 _KEY = "segue-emulator"
 
 
@@ -45,7 +43,7 @@ def build_request(
     key: str | None = _KEY,
     headers: Mapping[str, str] | None = None,
 ) -> PreparedRequest:
-    """Builds the HTTP request of an API. A model in the path is `model`, else that of the body, else the default."""
+    """Build the HTTP request of an API. A model in the path is `model`, else that of the body, else the default."""
     wire = WIRES[api]
     path = wire.base_path + ((stream and wire.stream_path) or wire.path)
     if not isinstance(body, bytes):
@@ -73,7 +71,7 @@ def post(
     headers: Mapping[str, str] | None = None,
     timeout: float = 30.0,
 ) -> Response:
-    """Sends one request to an emulated provider and returns the response. By default the key is a placeholder."""
+    """Send one request to an emulated provider and returns the response. By default the key is a placeholder."""
     path, data, all_headers = build_request(emulator.api, body, model=model, stream=stream, key=key, headers=headers)
     url = urlsplit(emulator.url)
     connection = http.client.HTTPConnection(url.hostname or "", url.port, timeout=timeout)

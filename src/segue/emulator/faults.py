@@ -16,17 +16,6 @@ from segue.emulator.steps import CallStep, EndStep, ReplySteps
 from segue.errors import InputError, require_string
 from segue.wire.framing import EXCEPTION_PREFIX, FrameDecoder, encode_aws_message, encode_sse
 
-__all__ = [
-    "FAULTS",
-    "Fault",
-    "FaultPlan",
-    "cut_arguments",
-    "make_id_remover",
-    "map_payloads",
-    "repeat_end",
-    "repeat_ids",
-]
-
 Fault = Literal[
     "rate-limit",
     "server-error",
@@ -66,7 +55,7 @@ class FaultPlan:
         self._seed = seed
 
     def faults_for(self, number: int) -> frozenset[Fault]:
-        """Returns the faults of the request with this number, counted from 1."""
+        """Return the faults of the request with this number, counted from 1."""
         return frozenset(rule.name for rule in self._rules if self._applies(rule, number))
 
     def _applies(self, rule: _FaultRule, number: int) -> bool:
@@ -108,7 +97,7 @@ def _parse_rate(rate_text: str, text: str) -> float:
 
 
 def cut_arguments(steps: ReplySteps) -> ReplySteps:
-    """Returns the steps with the arguments of the last call cut off."""
+    """Return the steps with the arguments of the last call cut off."""
     call_indexes = [index for index, step in enumerate(steps) if isinstance(step, CallStep)]
     if not call_indexes:
         return steps
@@ -119,7 +108,7 @@ def cut_arguments(steps: ReplySteps) -> ReplySteps:
 
 
 def repeat_ids(steps: ReplySteps, make_id: Callable[[str], str | None]) -> ReplySteps:
-    """Returns the steps with one id for all calls of a tool, the same in every reply."""
+    """Return the steps with one id for all calls of a tool, the same in every reply."""
     return tuple(
         msgspec.structs.replace(step, id=make_id(step.name)) if isinstance(step, CallStep) else step for step in steps
     )
@@ -129,7 +118,7 @@ def repeat_ids(steps: ReplySteps, make_id: Callable[[str], str | None]) -> Reply
 
 
 def make_id_remover(ids: frozenset[str]) -> Callable[[Any], Any]:
-    """Returns a function that removes these ids from a payload."""
+    """Return a function that removes these ids from a payload."""
 
     def is_id(value: Any) -> bool:
         return isinstance(value, str) and value in ids
@@ -145,7 +134,7 @@ def make_id_remover(ids: frozenset[str]) -> Callable[[Any], Any]:
 
 
 def map_payloads(frames_data: bytes, change: Callable[[Any], Any]) -> bytes:
-    """Applies a function to every payload of complete stream frames."""
+    """Apply a function to every payload of complete stream frames."""
     frames = FrameDecoder()
     binary = frames_data[:1] == b"\0"
     output = b""
@@ -164,7 +153,7 @@ def _event_message(name: str | None, payload: bytes) -> bytes:
 
 
 def repeat_end(data: bytes) -> bytes:
-    """Repeats the end of a stream, without the content in the same chunk."""
+    """Repeat the end of a stream, without the content in the same chunk."""
     done = b"data: [DONE]\n\n"
     end = data.removesuffix(done)
     again = map_payloads(end, _drop_content) if b'"candidates"' in end else end

@@ -10,8 +10,6 @@ from msgspec import Struct
 
 from segue.conformance.rule import Violation
 
-__all__ = ["HttpRequest", "HttpResponse", "RecordedRequest"]
-
 
 @dataclass(frozen=True)
 class HttpRequest:

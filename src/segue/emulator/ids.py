@@ -5,8 +5,6 @@ from __future__ import annotations
 from hashlib import sha256
 from string import ascii_letters, ascii_lowercase, digits
 
-__all__ = ["ALPHANUMERIC", "BASE58", "HEX", "LOWER", "URL_SAFE", "IdGenerator"]
-
 ALPHANUMERIC = digits + ascii_letters
 BASE58 = "".join(letter for letter in digits[1:] + ascii_letters if letter not in "IlO")
 URL_SAFE = ALPHANUMERIC + "-_"

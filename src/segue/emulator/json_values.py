@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-__all__ = ["JsonObject", "list_or_empty", "object_or_none", "objects_in", "text_or_none", "without_keys"]
-
 JsonObject = dict[str, Any]
 
 
@@ -18,7 +16,7 @@ def list_or_empty(value: object) -> list[Any]:
 
 
 def objects_in(value: object) -> list[JsonObject]:
-    """Returns the entries of a list, with `{}` for those that are not objects, so that indexes do not change."""
+    """Return the entries of a list, with `{}` for those that are not objects, so that indexes do not change."""
     return [object_or_none(entry) or {} for entry in list_or_empty(value)]
 
 
@@ -27,7 +25,7 @@ def text_or_none(value: object) -> str | None:
 
 
 def without_keys(value: object, keys: frozenset[str]) -> Any:
-    """Returns a JSON value without these members, at any depth."""
+    """Return a JSON value without these members, at any depth."""
     if isinstance(value, dict):
         members = cast("JsonObject", value)
         return {key: without_keys(inner, keys) for key, inner in members.items() if key not in keys}

@@ -8,13 +8,11 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["PromptCache", "estimate_tokens"]
-
 _MAX_ENTRIES = 20_000
 
 
 def estimate_tokens(text: str) -> int:
-    """Estimates the number of tokens: four characters each."""
+    """Estimate the number of tokens: four characters each."""
     return (len(text) + 3) // 4
 
 
@@ -25,7 +23,7 @@ class PromptCache:
         self._seen: dict[bytes, None] = {}
 
     def lookup_and_add(self, owner: tuple[str, str], head: Any, entries: Sequence[Any]) -> tuple[int, int, int]:
-        """Returns the number of cached entries, of cached tokens, and of all tokens; adds the prompt to the cache."""
+        """Return the number of cached entries, of cached tokens, and of all tokens; adds the prompt to the cache."""
         prefix_hash = sha256(repr(owner).encode() + _encode(head)).digest()
         cached_entries = entry_tokens = 0
         is_cached = prefix_hash in self._seen

@@ -14,8 +14,6 @@ import pytest
 if TYPE_CHECKING:
     from segue.emulator.server import Emulator
 
-__all__ = ["StartEmulator", "emulator"]
-
 
 class StartEmulator(Protocol):
     """`emulator("anthropic", script="say Hello.")`, with the arguments of `segue.emulator.start`."""
@@ -25,7 +23,7 @@ class StartEmulator(Protocol):
 
 @pytest.fixture
 def emulator() -> Generator[StartEmulator]:
-    """Returns a function that starts emulated providers on loopback."""
+    """Return a function that starts emulated providers on loopback."""
     # Imported here, so that tests without a provider do not pay for it.
     from segue.emulator.server import start
 

@@ -29,8 +29,6 @@ from segue.emulator.providers import PROVIDERS
 from segue.errors import InputError, require_string
 from segue.wire.registry import find_wire_or_server
 
-__all__ = ["Emulator", "start"]
-
 _LOOPBACK = "127.0.0.1"
 _LAST_PORT = 65535
 _BACKLOG = 256
@@ -103,11 +101,11 @@ class Emulator:
         return list(self._app.requests)
 
     def assume_stored(self) -> None:
-        """Accepts references to items that this run has not stored, as if an earlier run had."""
+        """Accept references to items that this run has not stored, as if an earlier run had."""
         self._app.provider.assumes_stored = True
 
     def stop(self) -> None:
-        """Stops at once and closes open connections. May be called twice."""
+        """Stop at once and closes open connections. May be called twice."""
         if self._stop is not None:
             stop, self._stop = self._stop, None
             stop()
@@ -136,7 +134,7 @@ class Emulator:
             self._ready.set()
 
     async def _listen(self) -> None:
-        """Runs uvicorn's protocol without its server, which checks for shutdown only ten times a second."""
+        """Run uvicorn's protocol without its server, which checks for shutdown only ten times a second."""
         self._config.load()
         loop, stopped = asyncio.get_running_loop(), asyncio.Event()
         self._stop = partial(loop.call_soon_threadsafe, stopped.set)
@@ -205,7 +203,7 @@ class Emulator:
             await send({"type": "http.response.body", "body": b""})
 
     async def _reset(self, scope: Mapping[str, Any], receive: Callable[[], Any]) -> None:
-        """Resets the TCP connection, as a crash does."""
+        """Reset the TCP connection, as a crash does."""
         # Let the data written before arrive.
         await asyncio.sleep(0.01)
         for connection in list(self._state.connections):
@@ -239,7 +237,7 @@ def _read_request(scope: Mapping[str, Any], body: bytes, *, is_complete: bool) -
 
 
 def _decode_header(value: bytes) -> str:
-    """Decodes a header value: clients send non-ASCII text as UTF-8 or Latin-1."""
+    """Decode a header value: clients send non-ASCII text as UTF-8 or Latin-1."""
     try:
         return value.decode()
     except UnicodeDecodeError:
@@ -260,7 +258,7 @@ def start(
     patience: float = 30.0,
     on_request: Callable[[RecordedRequest], None] | None = None,
 ) -> Emulator:
-    """Starts the emulated provider of this API on loopback.
+    """Start the emulated provider of this API on loopback.
 
     `port` 0 chooses a free port. `script` is the text of a script or the path of a file; without one, and after its
     end, the built-in model replies. With `strict` off invalid bodies are accepted and their violations only recorded.

@@ -19,14 +19,12 @@ from msgspec import json as wire_json
 
 from segue.canonical.type_warmup import warm_type
 
-__all__ = ["PromptPrefix", "SignaturePayload", "Signer", "digest"]
-
 _MAC_LENGTH = 16
 _DIGEST_LENGTH = 12
 
 
 def digest(value: object) -> str:
-    """Returns a short hash of a JSON value, independent of the order of its members."""
+    """Return a short hash of a JSON value, independent of the order of its members."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_LENGTH]
 
@@ -44,7 +42,7 @@ class PromptPrefix(Struct, frozen=True, array_like=True):
         return cls(digest(system), digest(tools), digest(entries), len(entries))
 
     def find_difference(self, system: object, tools: object, entries: Sequence[object]) -> str | None:
-        """Returns the part of a prompt that differs: `system`, `tools` or `messages`; `None` if it is the same."""
+        """Return the part of a prompt that differs: `system`, `tools` or `messages`; `None` if it is the same."""
         if digest(system) != self.system:
             return "system"
         if digest(tools) != self.tools:
@@ -81,7 +79,7 @@ class Signer:
         return self._prefix + text.decode("ascii")
 
     def verify(self, text: object, account: str) -> SignaturePayload | None:
-        """Returns the content of a signature; `None` if it is not from this provider and account."""
+        """Return the content of a signature; `None` if it is not from this provider and account."""
         if not isinstance(text, str) or not text.startswith(self._prefix):
             return None
         try:

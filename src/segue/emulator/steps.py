@@ -8,8 +8,6 @@ from msgspec import UNSET, Struct
 
 from segue.canonical.request import Finish
 
-__all__ = ["CallStep", "CutStep", "EndStep", "ErrorStep", "ReplySteps", "Step", "TextStep", "ThinkStep", "WaitStep"]
-
 
 class TextStep(Struct, frozen=True, tag="say"):
     text: str

@@ -12,9 +12,6 @@ from segue.emulator.errors.broken_rule import BrokenRule, ErrorTexts, StandardEr
 from segue.wire.base import ApiError
 from segue.wire.registry import WIRES
 
-__all__ = ["error_for_verdict", "first_broken_rule", "standard_errors"]
-
-
 _MODULES = frozenset(module.name for module in pkgutil.iter_modules(__path__))
 for _api in WIRES:
     if (_name := _api.replace("-", "_")) not in _MODULES:
@@ -26,19 +23,19 @@ def _load_texts(api: str) -> ErrorTexts:
 
 
 def standard_errors(api: str) -> StandardErrors:
-    """Returns the provider's errors that are not about the body's content."""
+    """Return the provider's errors that are not about the body's content."""
     return _load_texts(api).standard
 
 
 def first_broken_rule(verdict: Verdict) -> str:
-    """Returns the broken rule that the provider checks first."""
+    """Return the broken rule that the provider checks first."""
     order = {number: place for place, number in enumerate(_load_texts(verdict.api).rule_order)}
     broken = (violation.rule for violation in verdict.violations if violation.severity == "reject")
     return min(broken, key=lambda rule: order.get(rule, len(order)))
 
 
 def error_for_verdict(body: Mapping[str, Any], verdict: Verdict, *, profile: str | None = None) -> ApiError:
-    """Returns the provider's error for an invalid body: that of the rule that it checks first."""
+    """Return the provider's error for an invalid body: that of the rule that it checks first."""
     texts = _load_texts(verdict.api)
     rules = texts.rules
     if profile is not None:

@@ -13,18 +13,15 @@ from typing import Any
 
 from segue.conformance.anthropic.content import KEYS
 from segue.conformance.values import is_object
-from segue.emulator.errors.anthropic_pairing import (
-    PAIRING_ERRORS,
+from segue.emulator.errors.anthropic_blocks import (
+    BLOCK_ERRORS,
     find_block,
     invalid_request,
     move_violation,
     schema_path,
 )
-from segue.emulator.errors.anthropic_thinking import THINKING_ERRORS, PrefixPart, prefix_mismatch_error
 from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, ErrorTexts, StandardErrors
 from segue.wire.base import ApiError
-
-__all__ = ["ERROR_TEXTS", "RULES", "PrefixPart", "prefix_mismatch_error"]
 
 _VALID_NAME = re.compile("[a-zA-Z0-9_-]{1,128}")
 MessageBuilder = Callable[[BrokenRule, Any], str]
@@ -51,7 +48,7 @@ _NO_TOOLS = "Requests which have `tool_use` or `tool_result` blocks in the conve
 
 
 def _field_error(wrong_type: str, otherwise: str | MessageBuilder) -> ErrorBuilder:
-    """Builds an error at the field: missing, of a wrong type, or else this message."""
+    """Build an error at the field: missing, of a wrong type, or else this message."""
 
     def build(broken: BrokenRule) -> ApiError:
         return invalid_request(f"{schema_path(broken)}: {_field_message(broken, wrong_type, otherwise)}")
@@ -236,8 +233,7 @@ RULES: Mapping[str, ErrorBuilder] = {
     "ANT-34": _field_error(_TEXT, _name_message),
     "ANT-35": _fixed_error("tools: Tool names must be unique."),
     "ANT-36": _schema_error,
-    **PAIRING_ERRORS,
-    **THINKING_ERRORS,
+    **BLOCK_ERRORS,
 }
 
 

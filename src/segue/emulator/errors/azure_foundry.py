@@ -13,8 +13,6 @@ from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, ErrorTex
 from segue.emulator.errors.openai_style import is_missing, parse_path, text_or_empty
 from segue.wire.base import ApiError
 
-__all__ = ["ERROR_TEXTS"]
-
 _PAYLOAD = "invalid_payload"
 _REQUEST = "invalid_request"
 _TYPES = re.compile(r"Expected (?:one of: )?([^;]+?)[;,] got (\w+)")
@@ -30,7 +28,7 @@ def _detail_entry(text: str, path: str) -> dict[str, str]:
 
 
 def _violation_detail(violation: Violation) -> dict[str, str]:
-    """Formats a violation as the service lists it: a missing member is reported on the object that lacks it."""
+    """Format a violation as the service lists it: a missing member is reported on the object that lacks it."""
     path, message = violation.path, violation.message
     types, missing = _TYPES.match(message), _MISSING.match(message)
     if types is not None:
@@ -43,7 +41,7 @@ def _violation_detail(violation: Violation) -> dict[str, str]:
 
 
 def _payload_error(broken: BrokenRule) -> ApiError:
-    """Lists all mismatches under one message; some conflicting settings have their own error."""
+    """List all mismatches under one message; some conflicting settings have their own error."""
     own_code = {"background": "unsupported_parameter", "stream_options": "invalid_mode"}.get(broken.path)
     if own_code is not None and not broken.message.startswith(("Expected", "Required")):
         param = "stream" if broken.path == "stream_options" else broken.path

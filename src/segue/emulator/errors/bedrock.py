@@ -19,8 +19,6 @@ from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, ErrorTex
 from segue.models import parse_model
 from segue.wire.base import ApiError
 
-__all__ = ["ERROR_TEXTS", "RULES", "wrap_model_error"]
-
 _START = "A conversation must start with a user message. Try again with a conversation that starts with a user message."
 _ALTERNATE = (
     "A conversation must alternate between user and assistant roles. Make sure the conversation alternates between "
@@ -31,7 +29,7 @@ _NO_STATUS = "This model doesn't support the status field. Remove status and try
 
 
 def wrap_model_error(error: ApiError) -> ApiError:
-    """Wraps an error of the model behind the service as the service does."""
+    """Wrap an error of the model behind the service as the service does."""
     return replace(
         error, message=f"The model returned the following errors: {error.message}", kind="ValidationException"
     )
@@ -42,7 +40,7 @@ def _fixed_error(message: str) -> ErrorBuilder:
 
 
 def _service_model_error(otherwise: str | Callable[[BrokenRule], str]) -> ErrorBuilder:
-    """Builds the service model's error for the body, else this message."""
+    """Build the service model's error for the body, else this message."""
 
     def build(broken: BrokenRule) -> ApiError:
         mismatch_error = find_mismatch_error(broken)
@@ -60,7 +58,7 @@ def _message_role(broken: BrokenRule, index: int) -> str:
 
 
 def _other_message(broken: BrokenRule) -> str:
-    """Returns the text for problems that the service model does not cover."""
+    """Return the text for problems that the service model does not cover."""
     if broken.steps[-1:] == ("status",):
         return _NO_STATUS
     place = broken.dotted_path
@@ -92,7 +90,7 @@ def _missing_results_error(broken: BrokenRule) -> ApiError:
 
 
 def _next_role_index(broken: BrokenRule, index: int) -> int:
-    """Returns the index of the next message with another role; system messages are skipped."""
+    """Return the index of the next message with another role; system messages are skipped."""
     role = _message_role(broken, index)
     while broken.value_at("messages", index) is not None and _message_role(broken, index) in (role, "system"):
         index += 1
@@ -140,7 +138,7 @@ _TYPES = {"toolUse": "tool_use", "toolResult": "tool_result", "reasoningText": "
 
 
 def _to_messages_block(block: object) -> dict[str, object]:
-    """Converts a block to one of the Messages API."""
+    """Convert a block to one of the Messages API."""
     if not is_object(block) or len(block) != 1:
         return {}
     ((name, value),) = block.items()
@@ -168,7 +166,7 @@ def _to_messages_path(violation: Violation) -> Violation:
 
 
 def _to_messages_rule(broken: BrokenRule) -> BrokenRule:
-    """Converts the broken rule to one of the Messages API."""
+    """Convert the broken rule to one of the Messages API."""
     messages = broken.body.get("messages")
     body = {
         **broken.body,

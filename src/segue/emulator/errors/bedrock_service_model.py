@@ -17,8 +17,6 @@ from segue.conformance.values import is_list, is_object
 from segue.emulator.errors.broken_rule import BrokenRule
 from segue.wire.base import ApiError
 
-__all__ = ["find_mismatch_error", "list_or_empty", "validation_error"]
-
 _STEP = re.compile(r"\[(\d+)\]")
 _UNSHOWN = ("messages", "system", "toolConfig", "promptVariables")
 _CLASSES = {"string": "String", "integer": "Integer", "number": "Float", "boolean": "Boolean", "bytes": "ByteBuffer"}
@@ -45,7 +43,7 @@ def validation_error(message: str, kind: str = "ValidationException") -> ApiErro
 
 
 def find_mismatch_error(broken: BrokenRule) -> ApiError | None:
-    """Returns the error for all mismatches in this body, `None` if there are none."""
+    """Return the error for all mismatches in this body, `None` if there are none."""
     mismatches = list(spec.find_mismatches(REQUEST, broken.body))
     for mismatch in mismatches:
         if mismatch.kind == "type" and mismatch.value is not None:
@@ -133,7 +131,7 @@ def _format_value(mismatch: spec.Mismatch) -> str:
 
 
 def _content_message(mismatch: spec.Mismatch) -> str:
-    """Returns the text for missing or surplus members of a union or closed object."""
+    """Return the text for missing or surplus members of a union or closed object."""
     match mismatch.kind:
         case "none":
             return _one_key_message(mismatch.path, mismatch.spec.members, "one")
@@ -160,7 +158,7 @@ def _dotted(path: str) -> str:
 
 
 def _check_open_objects(body: Mapping[str, object]) -> Iterator[str]:
-    """Yields texts for values that the model does not restrict and the service requires to be objects."""
+    """Yield texts for values that the model does not restrict and the service requires to be objects."""
     for path, value in _documents(body):
         if not is_object(value):
             message = f"The format of the value at {path} is invalid."
@@ -182,7 +180,7 @@ def _documents(body: Mapping[str, object]) -> Iterator[tuple[str, object]]:
 
 
 def list_or_empty(value: object) -> Sequence[object]:
-    """Returns the list itself, and an empty one for everything else."""
+    """Return the list itself, and an empty one for everything else."""
     return value if is_list(value) else ()
 
 

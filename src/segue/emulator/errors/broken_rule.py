@@ -11,8 +11,6 @@ from msgspec import Struct
 from segue.conformance.rule import Violation
 from segue.wire.base import ApiError
 
-__all__ = ["BrokenRule", "ErrorBuilder", "ErrorTexts", "StandardErrors"]
-
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 
 
@@ -42,7 +40,7 @@ class BrokenRule(Struct, frozen=True):
         return self.violations[0].message
 
     def value_at(self, *steps: str | int) -> Any:
-        """Returns the value at these path steps of the body, or None."""
+        """Return the value at these path steps of the body, or None."""
         value: Any = self.body
         for step in steps:
             try:

@@ -22,8 +22,6 @@ from segue.emulator.errors.openai_style import (
 )
 from segue.wire.base import ApiError
 
-__all__ = ["ERROR_TEXTS"]
-
 _CODE = "invalid_request_error"
 _UNANSWERED = (
     "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. "
@@ -58,7 +56,7 @@ def _fixed_error(message: str) -> ErrorBuilder:
 
 
 def _deserialize_error(broken: BrokenRule, problem: str) -> ApiError:
-    """Builds an error of the JSON deserializer, at the end of the body."""
+    """Build an error of the JSON deserializer, at the end of the body."""
     first = broken.steps[0] if broken.steps else "messages"
     place = f"{first}[{message_index(broken)}]" if len(broken.steps) > 1 else str(first)
     try:
@@ -76,7 +74,7 @@ def _type_error(broken: BrokenRule, expected: str = "a string") -> ApiError:
 
 
 def _bounds_error(spec: ValueSpec, expected: str = "a string") -> ErrorBuilder:
-    """Builds OpenAI's text for lengths and patterns, and the deserializer's for types."""
+    """Build OpenAI's text for lengths and patterns, and the deserializer's for types."""
 
     def build(broken: BrokenRule) -> ApiError:
         if is_missing(broken) or type_name(broken.value) != spec.kind:

@@ -17,8 +17,6 @@ from segue.conformance.values import is_object
 from segue.emulator.errors.broken_rule import BrokenRule
 from segue.wire.base import ApiError
 
-__all__ = ["Location", "invalid_argument", "locate", "member", "parser_line", "unknown_name_line"]
-
 _PACKAGE = "type.googleapis.com/google.ai.generativelanguage.v1beta"
 _SCALARS = {"string": "TYPE_STRING", "bytes": "TYPE_BYTES", "signature": "TYPE_BYTES", "bool": "TYPE_BOOL"}
 _NAMED = {
@@ -36,12 +34,12 @@ _LONGEST = 80
 
 
 def invalid_argument(message: str, param: str | None = None) -> ApiError:
-    """Builds an INVALID_ARGUMENT error; `param` is the field in the parser's path."""
+    """Build an INVALID_ARGUMENT error; `param` is the field in the parser's path."""
     return ApiError(400, message, "invalid_request_error", "INVALID_ARGUMENT", param)
 
 
 def member(value: object, *spellings: str) -> object:
-    """Returns the value of an object under one of these names, or None."""
+    """Return the value of an object under one of these names, or None."""
     if is_object(value):
         return next((value[name] for name in spellings if name in value), None)
     return None
@@ -63,7 +61,7 @@ class Location(Struct, frozen=True):
 
 
 def locate(broken: BrokenRule) -> Location:
-    """Returns the location of the first violation."""
+    """Return the location of the first violation."""
     path = checked = above = key = ""
     what = "request"
     value: object = broken.body
@@ -114,13 +112,13 @@ def _has_type(value: Any, what: str) -> bool:
 
 
 def unknown_name_line(at: Location, why: str = "Cannot find field.") -> str:
-    """Returns the parser's line for an unknown name."""
+    """Return the parser's line for an unknown name."""
     inside = f" at '{at.parent_path}'" if at.parent_path else ""
     return f'Invalid JSON payload received. Unknown name "{at.key}"{inside}: {why}'
 
 
 def parser_line(at: Location) -> str:
-    """Returns the parser's line for the value at this location, `""` if it is valid."""
+    """Return the parser's line for the value at this location, `""` if it is valid."""
     value, what = at.value, at.field_type
     if not what:
         return unknown_name_line(at)

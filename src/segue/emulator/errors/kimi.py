@@ -14,8 +14,6 @@ from segue.emulator.errors.openai_style import (
 )
 from segue.wire.base import ApiError
 
-__all__ = ["ERROR_TEXTS"]
-
 _UNANSWERED = (
     "an assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The "
     "following tool_call_ids did not have response messages: "
@@ -28,7 +26,7 @@ _K3_NAME = (
 
 
 def _formatted_error(template: str) -> ErrorBuilder:
-    """Builds an error from a template with position and role of the message and the value at the path."""
+    """Build an error from a template with position and role of the message and the value at the path."""
 
     def build(broken: BrokenRule) -> str:
         role, value = text_or_empty(find_message(broken).get("role")), text_or_empty(broken.value)

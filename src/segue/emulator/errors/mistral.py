@@ -15,8 +15,6 @@ from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, ErrorTex
 from segue.emulator.errors.openai_style import find_message, is_missing, member, message_index, text_or_empty, type_name
 from segue.wire.base import ApiError
 
-__all__ = ["ERROR_TEXTS"]
-
 _ORDER = ("invalid_request_message_order", "3230")
 _ASSISTANT = ("invalid_request_assistant_message", "3240")
 _FUNCTION = ("invalid_function_call", "3280")
@@ -43,7 +41,7 @@ def _built_error(make: Callable[[BrokenRule], str], kind: ErrorCode) -> ErrorBui
 
 
 def _pydantic_entry(broken: BrokenRule, error_type: str, message: str, steps: tuple[str | int, ...]) -> dict[str, Any]:
-    """Builds an entry with pydantic's location: the role of a message follows its index."""
+    """Build an entry with pydantic's location: the role of a message follows its index."""
     loc = list(steps)
     role = text_or_empty(member(broken.value_at(*steps[:2]), "role"))
     if steps[:1] == ("messages",) and len(steps) > 2 and role:
@@ -66,7 +64,7 @@ def _type_entry(broken: BrokenRule, expected: str) -> dict[str, Any]:
 
 
 def _tag_entry(broken: BrokenRule, discriminator: str, known: str) -> dict[str, Any]:
-    """Builds an entry for an unknown tag: reported on the object, not on the member with the tag."""
+    """Build an entry for an unknown tag: reported on the object, not on the member with the tag."""
     tag = text_or_empty(broken.value)
     message = f"Input tag '{tag}' found using '{discriminator}' does not match any of the expected tags: {known}"
     return _pydantic_entry(broken, "union_tag_invalid", message, broken.steps[:-1])
@@ -95,7 +93,7 @@ def _function_only_entry(broken: BrokenRule) -> dict[str, Any]:
 
 
 def _all_entries_error(make_entry: Callable[[BrokenRule], dict[str, Any]]) -> ErrorBuilder:
-    """Builds an error that lists all violations of the rule; the first is the message."""
+    """Build an error that lists all violations of the rule; the first is the message."""
 
     def build(broken: BrokenRule) -> ApiError:
         entries = tuple(make_entry(BrokenRule(broken.body, (violation,))) for violation in broken.violations)

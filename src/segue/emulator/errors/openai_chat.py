@@ -25,8 +25,6 @@ from segue.emulator.errors.openai_style import (
 )
 from segue.wire.base import ApiError
 
-__all__ = ["ERROR_TEXTS", "STANDARD_ERRORS", "first_result_index"]
-
 _UNANSWERED = (
     "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. "
     "The following tool_call_ids did not have response messages: "
@@ -62,7 +60,7 @@ def _orphan_result_error(broken: BrokenRule) -> ApiError:
 
 
 def first_result_index(broken: BrokenRule) -> int:
-    """Returns the index of the first tool message of the turn with the same id."""
+    """Return the index of the first tool message of the turn with the same id."""
     first = index = message_index(broken)
     while index > 0:
         index -= 1

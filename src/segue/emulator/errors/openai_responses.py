@@ -26,8 +26,6 @@ from segue.emulator.errors.openai_style import (
 )
 from segue.wire.base import ApiError
 
-__all__ = ["ERROR_TEXTS", "PREVIOUS_NOT_FOUND"]
-
 PREVIOUS_NOT_FOUND = "previous_response_not_found"
 """Not in the rulebook: `previous_response_id` is not stored."""
 
@@ -84,7 +82,7 @@ def _input_error(message: str, status: int = 400, code: str | None = None) -> Ap
 
 
 def _member_error(broken: BrokenRule) -> ApiError:
-    """Builds the error for a member of an item, by its item spec."""
+    """Build the error for a member of an item, by its item spec."""
     if len(broken.steps) < 3:
         return schema_error(broken, ValueSpec("an object"))
     key, item_spec = broken.steps[2], ITEM_SPECS.get(_item_type(broken))
@@ -98,7 +96,7 @@ def _member_error(broken: BrokenRule) -> ApiError:
 
 
 def _item_error(broken: BrokenRule) -> ApiError:
-    """Builds the error for an item type or a role; else for a member."""
+    """Build the error for an item type or a role; else for a member."""
     last = broken.steps[-1] if broken.steps else ""
     if len(broken.steps) == 2 and _item_type(broken) == "compaction_trigger":
         return _input_error("'compaction_trigger' must be the last item of the input.")
@@ -129,7 +127,7 @@ def _item_id_error(broken: BrokenRule) -> ApiError:
 
 
 def _part_error(broken: BrokenRule) -> ApiError:
-    """Builds the error for content and its parts."""
+    """Build the error for content and its parts."""
     last = broken.steps[-1] if broken.steps else ""
     if last in ("content", "output"):
         return schema_error(broken, _OUTPUTS)

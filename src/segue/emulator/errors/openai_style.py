@@ -17,28 +17,6 @@ from segue.conformance.values import is_list, is_object
 from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder
 from segue.wire.base import ApiError
 
-__all__ = [
-    "NAME_PATTERN",
-    "ValueSpec",
-    "error_with_text",
-    "error_with_values",
-    "expected_result_index",
-    "find_message",
-    "invalid_choice_error",
-    "is_missing",
-    "join_and",
-    "member",
-    "message_index",
-    "parse_path",
-    "schema_error",
-    "shorten",
-    "spec_error",
-    "text_or_empty",
-    "type_name",
-    "unanswered_call_ids",
-    "unknown_parameter_error",
-]
-
 NAME_PATTERN = "^[a-zA-Z0-9_-]+$"
 _LONGEST_SHOWN = 64
 
@@ -57,7 +35,7 @@ class ValueSpec(Struct, frozen=True):
 
 
 def type_name(value: object) -> str:
-    """Returns the service's name of a value's type."""
+    """Return the service's name of a value's type."""
     match value:
         case None:
             return "null"
@@ -84,27 +62,27 @@ def join_and(values: Sequence[str]) -> str:
 
 
 def shorten(value: object) -> str:
-    """Formats a value for a message; a long one by its two ends."""
+    """Format a value for a message; a long one by its two ends."""
     text = value if isinstance(value, str) else str(value)
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:3]}...{text[-3:]}"
 
 
 def text_or_empty(value: object) -> str:
-    """Returns the string itself, and `""` for everything else."""
+    """Return the string itself, and `""` for everything else."""
     return value if isinstance(value, str) else ""
 
 
 def error_with_text(
     message: str, *, status: int = 400, param: str | None = None, code: str | None = None
 ) -> ErrorBuilder:
-    """Returns an error builder with a fixed message."""
+    """Return an error builder with a fixed message."""
     return lambda _: ApiError(status, message, code=code, param=param)
 
 
 def error_with_values(
     make_message: Callable[[BrokenRule], str], *, status: int = 400, param: str | None = None, code: str | None = None
 ) -> ErrorBuilder:
-    """Returns an error builder whose message contains values of the body."""
+    """Return an error builder whose message contains values of the body."""
     return lambda broken: ApiError(status, make_message(broken), code=code, param=param)
 
 
@@ -112,7 +90,7 @@ def error_with_values(
 
 
 def _rule_at(broken: BrokenRule, path: str) -> BrokenRule:
-    """Returns the broken rule in the same body with another path."""
+    """Return the broken rule in the same body with another path."""
     return replace(broken, violations=(Violation("", path, "", "reject"),))
 
 
@@ -135,7 +113,7 @@ def is_missing(broken: BrokenRule) -> bool:
 
 
 def _find_wrong_parent(broken: BrokenRule) -> tuple[str, object, bool] | None:
-    """Returns path and value of the first parent that is not an object, and whether it is missing."""
+    """Return path and value of the first parent that is not an object, and whether it is missing."""
     steps = broken.steps
     for depth in range(1, len(steps)):
         if isinstance(steps[depth], int):
@@ -165,7 +143,7 @@ def _has_type(value: object, kind: str) -> bool:
 
 
 def schema_error(broken: BrokenRule, spec: ValueSpec) -> ApiError:
-    """Returns the schema's error for the value at the path."""
+    """Return the schema's error for the value at the path."""
     above = _find_wrong_parent(broken)
     if above is not None:
         path, value, missing = above
@@ -198,7 +176,7 @@ def _bounds_error(path: str, value: Any, spec: ValueSpec) -> ApiError:
 
 
 def invalid_choice_error(path: str, value: object, values: Sequence[str]) -> ApiError:
-    """Returns the error for a value that is not one of the supported ones."""
+    """Return the error for a value that is not one of the supported ones."""
     message = f"Invalid value: '{shorten(value)}'. Supported values are: {join_and(values)}."
     return ApiError(400, message, code="invalid_value", param=path)
 
@@ -210,7 +188,7 @@ def spec_error(
     pattern: str = "",
     values: tuple[str, ...] = (),
 ) -> ErrorBuilder:
-    """Returns an error builder for a value with one spec."""
+    """Return an error builder for a value with one spec."""
     spec = ValueSpec(kind, minimum, maximum, pattern, values)
     return lambda broken: schema_error(broken, spec)
 
@@ -219,7 +197,7 @@ def spec_error(
 
 
 def message_index(broken: BrokenRule) -> int:
-    """Returns the index of the message or item in the path."""
+    """Return the index of the message or item in the path."""
     return next((step for step in broken.steps if isinstance(step, int)), 0)
 
 
@@ -238,7 +216,7 @@ def member(value: object, key: str) -> Any:
 
 
 def _call_message_index(broken: BrokenRule) -> int:
-    """Returns the index of the assistant message with calls at or before the path."""
+    """Return the index of the assistant message with calls at or before the path."""
     messages = _messages(broken)
     for index in range(min(message_index(broken), len(messages) - 1), -1, -1):
         if member(messages[index], "role") == "assistant" and member(messages[index], "tool_calls"):
@@ -247,7 +225,7 @@ def _call_message_index(broken: BrokenRule) -> int:
 
 
 def _result_messages(broken: BrokenRule) -> Iterator[Any]:
-    """Yields the tool messages directly after that assistant message."""
+    """Yield the tool messages directly after that assistant message."""
     for message in _messages(broken)[_call_message_index(broken) + 1 :]:
         if member(message, "role") != "tool":
             return
@@ -255,13 +233,13 @@ def _result_messages(broken: BrokenRule) -> Iterator[Any]:
 
 
 def expected_result_index(broken: BrokenRule) -> int:
-    """Returns the index of the message at the position of the expected result, or the last index."""
+    """Return the index of the message at the position of the expected result, or the last index."""
     messages = _messages(broken)
     return max(0, min(_call_message_index(broken) + 1 + len(list(_result_messages(broken))), len(messages) - 1))
 
 
 def unanswered_call_ids(broken: BrokenRule) -> str:
-    """Returns the ids of the calls without a result, comma-separated: those of the violations, or all open ones if
+    """Return the ids of the calls without a result, comma-separated: those of the violations, or all open ones if
     another message is between the results."""
     if "tool_calls" in broken.steps:
         there = [parse_path(violation.path)[:4] for violation in broken.violations]

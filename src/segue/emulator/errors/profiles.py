@@ -16,8 +16,6 @@ from segue.emulator.errors.openai_style import (
 )
 from segue.wire.base import ApiError
 
-__all__ = ["PROFILES"]
-
 MessageBuilder = Callable[[BrokenRule], str]
 
 
@@ -31,7 +29,7 @@ def _built_error(
 
 
 def _groq_error(what: Callable[[BrokenRule, str], str]) -> ErrorBuilder:
-    """Builds Groq's error for a message of this role."""
+    """Build Groq's error for a message of this role."""
 
     def make(broken: BrokenRule) -> str:
         place, role = f"messages.{message_index(broken)}", text_or_empty(find_message(broken).get("role"))
@@ -54,7 +52,7 @@ _GROQ: Mapping[str, ErrorBuilder] = {
 
 
 def _last_key(broken: BrokenRule) -> str:
-    """Returns the key at the end of the path, which may contain dots."""
+    """Return the key at the end of the path, which may contain dots."""
     return broken.path.partition("].")[2]
 
 
@@ -99,7 +97,7 @@ _MINIMAX: Mapping[str, ErrorBuilder] = {
 
 
 def _json_error(broken: BrokenRule) -> tuple[str, int]:
-    """Returns the JSON error of the text at the path, and its offset."""
+    """Return the JSON error of the text at the path, and its offset."""
     text = text_or_empty(broken.value)
     try:
         json.loads(text)

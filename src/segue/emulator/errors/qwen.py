@@ -11,8 +11,6 @@ from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, ErrorTex
 from segue.emulator.errors.openai_style import expected_result_index, text_or_empty
 from segue.wire.base import ApiError
 
-__all__ = ["ERROR_TEXTS"]
-
 _CODE = "invalid_parameter_error"
 _PREFIX = "<400> InternalError.Algo.InvalidParameter: "
 _UNANSWERED = (

@@ -39,11 +39,9 @@ from msgspec.structs import replace
 from segue.canonical.blocks import responses_of
 from segue.canonical.json import encode_json_text, parse_argument_text
 from segue.canonical.request import Finish, Request
-from segue.emulator.model.last_exchange import format_result
+from segue.emulator.model.exchange import format_result
 from segue.emulator.steps import CallStep, CutStep, EndStep, ErrorStep, ReplySteps, Step, TextStep, ThinkStep, WaitStep
 from segue.errors import InputError, require_string
-
-__all__ = ["Script", "fill_placeholders"]
 
 _HEAD = re.compile(r"(?P<word>[^\s\[]+)(?:\[(?P<id>[^\]]*)\])?(?:[ \t]+(?P<rest>.*))?", re.DOTALL)
 _CALL = re.compile(r"(?P<name>[^\s{\[]+)\s*(?P<arguments>.*)", re.DOTALL)
@@ -64,7 +62,7 @@ class Script(Struct, frozen=True):
 
 
 class _Line(Struct):
-    """A line with those that go on with it."""
+    """A line with its continuation lines."""
 
     number: int
     head: str
@@ -213,32 +211,32 @@ def _join_names(text: Iterable[str], joint: str = "and") -> str:
     return f"{', '.join(first)} {joint} {last}"
 
 
-# --------------------------------------------------------------------------------------------------------------- holes
+# -------------------------------------------------------------------------------------------------------- placeholders
 
 
 def fill_placeholders(turn: ReplySteps, request: Request) -> ReplySteps:
-    """The turn as it is said to this request: results in their places, free text where a tool takes that."""
+    """Replace placeholders with the results of the request; arguments of custom tools become text."""
     results = {
         result.name: format_result(result)
         for message in request.messages
         for result in responses_of(message)
         if result.name and (result.content is not None or result.structured is not UNSET)
     }
-    free = {tool.name for tool in request.tools if tool.kind == "custom"}
+    custom_tools = {tool.name for tool in request.tools if tool.kind == "custom"}
 
-    def filled(text: str) -> str:
-        return _PLACEHOLDER.sub(lambda hole: _fill_placeholder(hole[0], hole[1], results), text)
+    def fill(text: str) -> str:
+        return _PLACEHOLDER.sub(lambda match: _fill_placeholder(match[0], match[1], results), text)
 
     steps: list[Step] = []
     for step in turn:
         if isinstance(step, TextStep | ThinkStep):
-            step = replace(step, text=filled(step.text))
-        elif isinstance(step, CallStep) and step.name in free and step.text is None:
+            step = replace(step, text=fill(step.text))
+        elif isinstance(step, CallStep) and step.name in custom_tools and step.text is None:
             text = step.arguments if isinstance(step.arguments, str) else encode_json_text(step.arguments)
             step = replace(step, arguments=UNSET, text=text)
         steps.append(step)
     return tuple(steps)
 
 
-def _fill_placeholder(hole: str, name: str | None, results: dict[str, str]) -> str:
-    return hole[0] if name is None else results.get(name, hole)
+def _fill_placeholder(placeholder: str, name: str | None, results: dict[str, str]) -> str:
+    return placeholder[0] if name is None else results.get(name, placeholder)

@@ -11,8 +11,6 @@ from segue.emulator.providers.provider import Provider
 from segue.wire.base import Wire
 from segue.wire.registry import WIRES
 
-__all__ = ["PROVIDERS", "Provider"]
-
 
 def _load_classes() -> Iterator[type[Provider]]:
     for module in pkgutil.iter_modules(__path__):

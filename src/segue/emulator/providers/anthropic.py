@@ -27,8 +27,6 @@ from segue.emulator.signatures import digest
 from segue.models import parse_model
 from segue.wire.base import ApiError
 
-__all__ = ["Anthropic"]
-
 _BETA = "thinking-binding-controls-2026-08-01"
 
 
@@ -65,7 +63,7 @@ class Anthropic(Provider):
         return ApiError(400, f"{name}: Field required")
 
     def restore_history(self, body: Body, account: str) -> Body | Violation:
-        """Adds the system prompt, tools and messages of a continued thread."""
+        """Add the system prompt, tools and messages of a continued thread."""
         thread = object_or_none(body.get("thread")) or {}
         if thread.get("type") != "continue":
             return body

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import hmac
+import re
 from collections.abc import Iterator, Mapping
+from hashlib import sha256
 from typing import Any
+from urllib.parse import quote
 
 from segue.canonical.blocks import Origin, Thinking
 from segue.conformance.rule import Violation
@@ -13,15 +17,17 @@ from segue.emulator.json_values import object_or_none, objects_in, text_or_none
 from segue.emulator.providers import claude
 from segue.emulator.providers.provider import Body, Provider, RequestContext, bearer_token, make_violation, post_route
 from segue.emulator.signatures import digest
-from segue.emulator.sigv4 import find_access_key, is_signed_with
 from segue.models import parse_model
 from segue.wire.base import ApiError
-
-__all__ = ["Bedrock"]
 
 _MODEL = r"/model/(?P<model>.+)/"
 _PROMPT = ":prompt/"
 _ERROR_NAMESPACE = "http://internal.amazon.com/coral/com.amazon.bedrock/"
+_SIGNED = re.compile(
+    r"AWS4-HMAC-SHA256 Credential=(?P<key>[^/,\s]+)/"
+    r"(?P<scope>(?P<day>\d{8})/(?P<region>[^/]+)/(?P<service>[^/]+)/aws4_request),"
+    r"\s*SignedHeaders=(?P<headers>[^,]+),\s*Signature=(?P<signature>[0-9a-f]{64})"
+)
 
 
 class Bedrock(Provider):
@@ -36,13 +42,13 @@ class Bedrock(Provider):
     )
 
     def read_key(self, http_request: HttpRequest) -> str | None:
-        return bearer_token(http_request) or find_access_key(http_request)
+        return bearer_token(http_request) or _find_access_key(http_request)
 
     def has_valid_key(self, http_request: HttpRequest, keys: frozenset[str]) -> bool:
         """A key is a bearer token, or `access key:secret`."""
         pairs = [key.split(":", 1) for key in keys if ":" in key]
         return bearer_token(http_request) in keys or any(
-            is_signed_with(http_request, key_id, secret) for key_id, secret in pairs
+            _is_signed_with(http_request, key_id, secret) for key_id, secret in pairs
         )
 
     def missing_field_error(self, name: str, http_request: HttpRequest, body: Body) -> ApiError:
@@ -53,7 +59,7 @@ class Bedrock(Provider):
         return object_or_none((object_or_none(body.get("input")) or {}).get("converse")) or body
 
     def restore_history(self, body: Body, account: str) -> Body | Violation:
-        """Adds the messages of a stored prompt."""
+        """Add the messages of a stored prompt."""
         is_stored_prompt = _PROMPT in str(body.get("modelId")) and body.get("messages") is None
         return (
             {**body, "messages": [{"role": "user", "content": [{"text": "What is kept."}]}]}
@@ -116,3 +122,30 @@ def _find_thinking(messages: list[Any]) -> Iterator[claude.ThinkingBlock]:
                 thinking = text_or_none(reasoning.get("text")) or ""
                 yield claude.ThinkingBlock(path, thinking, reasoning.get("signature"), number, before)
             before += 1
+
+
+# ---------------------------------------------------------------------------------------------- AWS Signature Version 4
+
+
+def _find_access_key(http_request: HttpRequest) -> str | None:
+    match = _SIGNED.match(http_request.headers.get("authorization", ""))
+    return match["key"] if match else None
+
+
+def _is_signed_with(http_request: HttpRequest, key_id: str, secret: str) -> bool:
+    match = _SIGNED.match(http_request.headers.get("authorization", ""))
+    if match is None or match["key"] != key_id:
+        return False
+    names = match["headers"].split(";")
+    headers = "".join(f"{name}:{' '.join(http_request.headers.get(name, '').split())}\n" for name in names)
+    # The canonical request escapes the path a second time and sorts the query.
+    path = quote(http_request.raw_path or "/", safe="/-_.~")
+    query = "&".join(sorted(part for part in http_request.raw_query.split("&") if part))
+    body = sha256(http_request.body).hexdigest()
+    canonical = "\n".join((http_request.method, path, query, headers, match["headers"], body))
+    stamp = http_request.headers.get("x-amz-date", "")
+    string_to_sign = "\n".join(("AWS4-HMAC-SHA256", stamp, match["scope"], sha256(canonical.encode()).hexdigest()))
+    key = f"AWS4{secret}".encode()
+    for part in (match["day"], match["region"], match["service"], "aws4_request"):
+        key = hmac.digest(key, part.encode(), "sha256")
+    return hmac.compare_digest(hmac.digest(key, string_to_sign.encode(), "sha256").hex(), match["signature"])

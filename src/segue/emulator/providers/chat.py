@@ -16,8 +16,6 @@ from segue.wire.base import ApiError
 from segue.wire.events import ReplyStart, arguments_text
 from segue.wire.registry import WIRES
 
-__all__ = ["ChatProvider", "DeepSeek", "Kimi", "Mistral", "OpenAIChat", "Qwen"]
-
 
 def _models_route(pattern: str) -> Route:
     return Route(re.compile(pattern), "models", "GET")
@@ -122,7 +120,7 @@ class DeepSeek(ChatProvider):
     routes = (post_route("(?:/v1|/beta)?/chat/completions"), _models_route("(?:/v1)?/models"))
 
     def missing_field_error(self, name: str, http_request: HttpRequest, body: Body) -> ApiError:
-        """Formats the error of the JSON deserializer, at the end of the body."""
+        """Format the error of the JSON deserializer, at the end of the body."""
         lines = http_request.body.rstrip().split(b"\n")
         place = f"line {len(lines)} column {len(lines[-1])}"
         message = f"Failed to deserialize the JSON body into the target type: missing field `{name}` at {place}"

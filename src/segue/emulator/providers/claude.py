@@ -11,8 +11,6 @@ from segue.emulator.providers.provider import make_violation
 from segue.emulator.signatures import PromptPrefix, SignaturePayload, Signer, digest
 from segue.models import Model
 
-__all__ = ["PromptParts", "ThinkingBlock", "check_thinking", "flatten_blocks", "is_prefix_bound", "make_prefix"]
-
 _CACHE_KEYS = frozenset({"cache_control", "cachePoint"})
 
 
@@ -32,7 +30,7 @@ def is_prefix_bound(model: Model) -> bool:
 
 
 def flatten_blocks(messages: Iterable[Any]) -> list[Any]:
-    """Returns the conversation block by block, independent of message boundaries and without cache markers."""
+    """Return the conversation block by block, independent of message boundaries and without cache markers."""
     entries: list[Any] = []
     for message in objects_in(list(messages)):
         content = message.get("content")

@@ -28,8 +28,6 @@ from segue.wire.base import ApiError
 from segue.wire.framing import FrameDecoder
 from segue.wire.gemini.capabilities import capabilities_of
 
-__all__ = ["Gemini"]
-
 _MODEL = r"/(?P<version>v1|v1beta|v1alpha)/(?:models|tunedModels)/(?P<model>[^/:]+)"
 _PARSER_PREFIXES = ("Invalid JSON payload received. Unknown name", "Invalid value at")
 _PLACE = re.compile(r" at '([^']+)'")
@@ -55,7 +53,7 @@ class Gemini(Provider):
         return ApiError(400, f"* GenerateContentRequest.{name}: {name} is not specified\n", code="INVALID_ARGUMENT")
 
     def body_to_count(self, body: Body) -> Body:
-        """Returns a nested request, else the body with contents."""
+        """Return a nested request, else the body with contents."""
         return object_or_none(body.get("generateContentRequest", body.get("generate_content_request"))) or body
 
     def check_state(self, body: Body, http_request: HttpRequest, account: str) -> Iterator[Violation]:
@@ -130,7 +128,7 @@ def _without_id(block: Block) -> Block:
 
 
 def _field_violation(line: str) -> dict[str, str]:
-    """Returns a line of the parser as an entry of the error details, with the field if the line contains one."""
+    """Return a line of the parser as an entry of the error details, with the field if the line contains one."""
     place = _PLACE.search(line)
     return {**({"field": place[1]} if place else {}), "description": line}
 
@@ -140,7 +138,7 @@ def _is_stream_path(http_request: HttpRequest) -> bool:
 
 
 def _to_standard_base64(text: str) -> str:
-    """Converts to padded standard base64. The API accepts both alphabets; Google's client sends the URL-safe one."""
+    """Convert to padded standard base64. The API accepts both alphabets; Google's client sends the URL-safe one."""
     bare = text.replace("-", "+").replace("_", "/").rstrip("=")
     return bare + "=" * (-len(bare) % 4)
 

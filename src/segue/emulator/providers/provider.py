@@ -19,19 +19,6 @@ from segue.wire.base import ApiError
 from segue.wire.events import ReplyStart
 from segue.wire.registry import WIRES
 
-__all__ = [
-    "Body",
-    "Operation",
-    "Provider",
-    "RequestContext",
-    "Route",
-    "StreamFraming",
-    "bearer_token",
-    "count_calls",
-    "make_violation",
-    "post_route",
-]
-
 Body = Mapping[str, Any]
 Operation = Literal["reply", "stream", "count", "models", "retrieve"]
 
@@ -113,7 +100,7 @@ class Provider:
     # ------------------------------------------------------------------------------------------------------- requests
 
     def find_route(self, http_request: HttpRequest) -> tuple[Route, str | None] | None:
-        """Returns the route of a request and the model in its path; `None` if there is none."""
+        """Return the route of a request and the model in its path; `None` if there is none."""
         for route in self.routes:
             match = route.pattern.fullmatch(http_request.path) if route.method == http_request.method else None
             if match is not None:
@@ -125,7 +112,7 @@ class Provider:
         return any(route.pattern.fullmatch(path) for route in self.routes)
 
     def read_key(self, http_request: HttpRequest) -> str | None:
-        """Returns the key of the request, which is also the account."""
+        """Return the key of the request, which is also the account."""
         header = self.wire.key_header
         header_key = http_request.headers.get(header) if header != "authorization" else None
         return header_key or bearer_token(http_request)
@@ -135,7 +122,7 @@ class Provider:
         return self.read_key(http_request) in keys
 
     def check_required(self, http_request: HttpRequest, body: Body) -> ApiError | None:
-        """Returns the error for a missing required header or field."""
+        """Return the error for a missing required header or field."""
         return next(
             (
                 self.missing_field_error(name, http_request, body)
@@ -150,22 +137,22 @@ class Provider:
         return ApiError(400, message, code="missing_required_parameter", param=name)
 
     def body_to_count(self, body: Body) -> Body:
-        """Returns the request to count tokens of, from the body of a count request."""
+        """Return the request to count tokens of, from the body of a count request."""
         return body
 
     def is_streaming(self, operation: Operation, body: Body) -> bool:
         return operation == "stream" or body.get("stream") is True
 
     def restore_history(self, body: Body, account: str) -> Body | Violation:
-        """Returns the body with the history that the provider stores."""
+        """Return the body with the history that the provider stores."""
         return body
 
     def conversation_entries(self, body: Body) -> list[Any]:
-        """Returns the entries of the conversation."""
+        """Return the entries of the conversation."""
         return list_or_empty(body.get(self.wire.conversation_key))
 
     def check_state(self, body: Body, http_request: HttpRequest, account: str) -> Iterator[Violation]:
-        """Yields violations that only the provider can find: signatures and stored state."""
+        """Yield violations that only the provider can find: signatures and stored state."""
         return iter(())
 
     # --------------------------------------------------------------------------------------------------------- replies
@@ -174,7 +161,7 @@ class Provider:
         return f"chatcmpl-{ids.make('reply', 0, 29)}"
 
     def call_ids(self, context: RequestContext, index: int, tool: str) -> tuple[str | None, str | None]:
-        """Returns the id that results refer to, and the item id if it differs."""
+        """Return the id that results refer to, and the item id if it differs."""
         return f"call_{context.ids.make('call', index, 24)}", None
 
     def call_origin(self, context: RequestContext, index: int, tool: str, scripted_id: str | None) -> Origin:
@@ -196,7 +183,7 @@ class Provider:
         return Thinking(text, origin=Origin(self.wire.provider, context.model, identity="absent"))
 
     def make_call_signature(self, context: RequestContext, index: int) -> Thinking | None:
-        """Returns the signature block before a call, if the API has one."""
+        """Return the signature block before a call, if the API has one."""
         return None
 
     def sign(self, context: RequestContext, index: int, text_digest: str, prefix: PromptPrefix | None = None) -> str:
@@ -206,42 +193,42 @@ class Provider:
         return self.signer.sign(signed_payload, context.account)
 
     def complete_reply(self, context: RequestContext, reply: Reply) -> Reply:
-        """Adds the fields of this API to the reply and its blocks."""
+        """Add the fields of this API to the reply and its blocks."""
         return reply
 
     def make_reply_start(self, reply: Reply) -> ReplyStart:
-        """Returns the first event of a stream."""
+        """Return the first event of a stream."""
         return ReplyStart(reply.id, reply.model, reply.created, reply.native)
 
     def initial_block(self, block: Text | Thinking | ToolCall) -> Text | Thinking | ToolCall:
-        """Returns a block as it is at the start of a stream."""
+        """Return a block as it is at the start of a stream."""
         return block
 
     def record_reply(self, context: RequestContext, reply: dict[str, Any]) -> None:
-        """Stores a sent reply."""
+        """Store a sent reply."""
 
     def headers(self, ids: IdGenerator, kind: str | None) -> dict[str, str]:
-        """Returns the headers of every response; `kind` is the error type, if any."""
+        """Return the headers of every response; `kind` is the error type, if any."""
         return {"x-request-id": f"req_{ids.make('request', 0, 32, '0123456789abcdef')}"}
 
     def error_type(self, error_body: Mapping[str, Any]) -> str | None:
-        """Returns the error type in an error body."""
+        """Return the error type in an error body."""
         inner = object_or_none(error_body.get("error")) or error_body
         return text_or_none(inner.get("type") or inner.get("status") or inner.get("code"))
 
     def complete_error(self, error_body: dict[str, Any], http_request: HttpRequest, ids: IdGenerator) -> Any:
-        """Adds the fields of this request or service to an error body."""
+        """Add the fields of this request or service to an error body."""
         return error_body
 
     def stream_framing(self, http_request: HttpRequest) -> StreamFraming | None:
-        """Returns the framing that this request needs, if it is not the default."""
+        """Return the framing that this request needs, if it is not the default."""
         return None
 
     def token_count_body(self, tokens: int) -> dict[str, Any]:
         return {"input_tokens": tokens}
 
     def stored_response(self, http_request: HttpRequest, account: str) -> ApiError | dict[str, Any]:
-        """Returns the response that the provider stores for this account under the path."""
+        """Return the response that the provider stores for this account under the path."""
         raise NotImplementedError
 
     def models_body(self) -> dict[str, Any]:
@@ -250,5 +237,5 @@ class Provider:
 
 
 def count_calls(request: Request) -> int:
-    """Returns the number of tool calls in the conversation."""
+    """Return the number of tool calls in the conversation."""
     return sum(isinstance(block, ToolCall) for message in request.messages for block in message.blocks)

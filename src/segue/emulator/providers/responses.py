@@ -26,8 +26,6 @@ from segue.wire.base import ApiError
 from segue.wire.events import arguments_text
 from segue.wire.openai_responses.reply import render_usage
 
-__all__ = ["AzureFoundry", "OpenAIResponses"]
-
 PREVIOUS_NOT_FOUND = "previous_response_not_found"
 _INCLUDE = "reasoning.encrypted_content"
 # The API has no reason for a pause; this one also means that the reply is unfinished.
@@ -61,7 +59,7 @@ _PAGE_SIZE = 20
 
 
 def _response_routes(path: str) -> tuple[Route, ...]:
-    """Returns the routes to create, get, list and delete responses under this path."""
+    """Return the routes to create, get, list and delete responses under this path."""
     stored_routes = ((_ID_SEGMENT, "GET"), (_ID_SEGMENT, "DELETE"), (f"{_ID_SEGMENT}/input_items", "GET"))
     return post_route(path), *(Route(re.compile(path + rest), "retrieve", method) for rest, method in stored_routes)
 
@@ -98,7 +96,7 @@ class OpenAIResponses(Provider):
         return None if object_or_none(body.get("prompt")) else super().check_required(http_request, body)
 
     def restore_history(self, body: Body, account: str) -> Body | Violation:
-        """Adds the items of `previous_response_id` and resolves item references."""
+        """Add the items of `previous_response_id` and resolves item references."""
         before = text_or_none(body.get("previous_response_id"))
         earlier: list[Any] = []
         if before is not None:
@@ -143,7 +141,7 @@ class OpenAIResponses(Provider):
                     yield make_violation(rule, path, f"generated with '{reasoning_id}'")
 
     def stored_response(self, http_request: HttpRequest, account: str) -> ApiError | JsonObject:
-        """Returns a stored response or its input items, or deletes it."""
+        """Return a stored response or its input items, or deletes it."""
         response_id, _, items = http_request.path.partition("/responses/")[2].partition("/")
         stored = self._stored.get((account, response_id))
         if stored is None:
@@ -161,7 +159,7 @@ class OpenAIResponses(Provider):
         return stored.response
 
     def _input_item(self, item: Any, response_id: str, at: int) -> JsonObject:
-        """Returns an input item as it is listed: with an id, a type and a content list."""
+        """Return an input item as it is listed: with an id, a type and a content list."""
         given = object_or_none(item) or {}
         content = given.get("content")
         if isinstance(content, str):
@@ -280,7 +278,7 @@ class OpenAIResponses(Provider):
 
 
 def _page(items: list[JsonObject], query: Mapping[str, str]) -> JsonObject:
-    """Returns a page of a list, newest first unless `order` is `asc`."""
+    """Return a page of a list, newest first unless `order` is `asc`."""
     items = items if query.get("order") == "asc" else items[::-1]
     ids = [item["id"] for item in items]
     start = ids.index(query["after"]) + 1 if query.get("after") in ids else 0

@@ -15,12 +15,9 @@ from typing import Any, TypeAlias
 from segue.emulator import errors
 from segue.emulator.http_messages import HttpRequest
 from segue.emulator.validation import openai_chat
-from segue.emulator.validation.invalid_json import invalid_json_error
 from segue.models import parse_model
 from segue.wire.base import ApiError
 from segue.wire.registry import WIRES
-
-__all__ = ["invalid_json_error", "validate"]
 
 Validator: TypeAlias = Callable[[Mapping[str, Any], HttpRequest], ApiError | None]
 
@@ -28,7 +25,7 @@ Validator: TypeAlias = Callable[[Mapping[str, Any], HttpRequest], ApiError | Non
 def validate(
     api: str, body: Mapping[str, Any], http_request: HttpRequest, *, profile: str | None = None
 ) -> ApiError | None:
-    """Returns the provider's error for an invalid body, `None` if it is valid."""
+    """Return the provider's error for an invalid body, `None` if it is valid."""
     if profile is not None:
         return openai_chat.validate_messages(body)
     error = _find_validator(api)(body, http_request)
@@ -39,7 +36,7 @@ def validate(
 
 @cache
 def _find_validator(api: str) -> Validator:
-    """Returns `validate` of the module with the API's name; chat APIs without one check the messages only."""
+    """Return `validate` of the module with the API's name; chat APIs without one check the messages only."""
     name = f"{__name__}.{api.replace('-', '_')}"
     if find_spec(name) is not None:
         return import_module(name).validate

@@ -36,8 +36,6 @@ from segue.emulator.validation.json_schema import find_schema_error
 from segue.models import parse_model
 from segue.wire.base import ApiError
 
-__all__ = ["BLOCKS", "MEMBERS", "TOOLS", "validate"]
-
 _INTERLEAVED = "interleaved-thinking-2025-05-14"
 _MIN_BUDGET = 1024
 
@@ -164,7 +162,7 @@ def _error(message: str) -> ApiError:
 
 
 def _tagged_path(path: str, body: Mapping[str, Any]) -> str:
-    """Formats a path with the tag of each tagged object."""
+    """Format a path with the tag of each tagged object."""
     parts: list[str] = []
     steps, found = parse_path(path), BrokenRule(body, ())
     for at, step in enumerate(steps):
@@ -274,14 +272,14 @@ def _validate_budget(body: Mapping[str, Any], betas: str) -> ApiError | None:
 
 
 def _drop_null_type(tool: object) -> object:
-    """Returns the tool without a null type, which means the default."""
+    """Return the tool without a null type, which means the default."""
     if not is_object(tool) or "type" not in tool or tool["type"] is not None:
         return tool
     return {key: value for key, value in tool.items() if key != "type"}
 
 
 def validate(body: Mapping[str, Any], http_request: HttpRequest) -> ApiError | None:
-    """Returns the error for the first mismatch of a body with the spec, `None` if it is valid."""
+    """Return the error for the first mismatch of a body with the spec, `None` if it is valid."""
     betas = http_request.headers.get("anthropic-beta", "")
     if is_list(body.get("tools")):
         body = {**body, "tools": [_drop_null_type(tool) for tool in body["tools"]]}

@@ -26,23 +26,13 @@ from segue.conformance.spec import (
 from segue.conformance.values import is_object
 from segue.emulator.json_values import object_or_none, objects_in
 
-__all__ = [
-    "OBJECT",
-    "chosen_name",
-    "declared_names",
-    "messages_spec",
-    "option_specs",
-    "tools_spec",
-    "undeclared_choice",
-]
-
 OBJECT = object_of()
 _TEMPERATURE = bounded("number", 0, 2)
 _PENALTY = bounded("number", -2, 2)
 
 
 def option_specs() -> dict[str, Spec]:
-    """Returns the specs of the options. Null means omitted."""
+    """Return the specs of the options. Null means omitted."""
     return {
         name: nullable(spec)
         for name, spec in {
@@ -70,7 +60,7 @@ def option_specs() -> dict[str, Spec]:
 
 
 def messages_spec(roles: Mapping[str, Mapping[str, Spec] | None]) -> Spec:
-    """Returns the spec of the messages from the content parts of each role; `None` leaves them open."""
+    """Return the spec of the messages from the content parts of each role; `None` leaves them open."""
     return list_of(
         tagged(
             "role",
@@ -85,19 +75,19 @@ def messages_spec(roles: Mapping[str, Mapping[str, Spec] | None]) -> Spec:
 
 
 def tools_spec(**more: Spec) -> Spec:
-    """Returns the spec of function tools and other tool types."""
+    """Return the spec of function tools and other tool types."""
     function = object_of({"name": STRING}, description=nullable(STRING), parameters=ANY, strict=nullable(BOOLEAN))
     return nullable(list_of(tagged("type", {"function": object_of({"function": function}), **more})))
 
 
 def declared_names(body: Mapping[str, Any]) -> set[str]:
-    """Returns the names of the declared tools."""
+    """Return the names of the declared tools."""
     inner = [object_or_none(tool.get(str(tool.get("type")))) or {} for tool in objects_in(body.get("tools"))]
     return {str(definition.get("name")) for definition in inner}
 
 
 def chosen_name(choice: object) -> str | None:
-    """Returns the tool name in a tool choice."""
+    """Return the tool name in a tool choice."""
     if not is_object(choice):
         return None
     inner = choice.get(str(choice.get("type")))
@@ -106,6 +96,6 @@ def chosen_name(choice: object) -> str | None:
 
 
 def undeclared_choice(body: Mapping[str, Any]) -> str | None:
-    """Returns the name in tool_choice if no such tool is declared."""
+    """Return the name in tool_choice if no such tool is declared."""
     name = chosen_name(body.get("tool_choice"))
     return name if name is not None and name not in declared_names(body) else None

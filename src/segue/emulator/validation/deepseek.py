@@ -23,8 +23,6 @@ from segue.emulator.validation.chat_specs import OBJECT, messages_spec, option_s
 from segue.emulator.validation.openai_errors import find_functions, validate_parameters
 from segue.wire.base import ApiError
 
-__all__ = ["validate"]
-
 _CODE = "invalid_request_error"
 _TEXT = {"text": object_of({"text": STRING})}
 _MEMBERS = {
@@ -101,7 +99,7 @@ def _describe_mismatch(mismatch: Mismatch) -> str:
 
 
 def validate(body: Mapping[str, Any], http_request: HttpRequest) -> ApiError | None:
-    """Returns the error for the first mismatch with its line and column, `None` if the body is valid."""
+    """Return the error for the first mismatch with its line and column, `None` if the body is valid."""
     data = http_request.body
     for mismatch in find_mismatches(_SPEC, body):
         if mismatch.kind in ("short", "long"):

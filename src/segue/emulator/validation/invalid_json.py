@@ -8,8 +8,6 @@ from typing import NamedTuple
 from segue.emulator.validation.mistral import pydantic_error
 from segue.wire.base import ApiError
 
-__all__ = ["invalid_json_error"]
-
 _TOO_DEEP = "recursion limit exceeded"
 
 
@@ -34,7 +32,7 @@ def _locate(data: bytes, at: int, why: str) -> _ParseFailure:
 
 
 def _find_failure(data: bytes) -> _ParseFailure | None:
-    """Returns the parse error; `None` if the body is JSON, but not an object."""
+    """Return the parse error; `None` if the body is JSON, but not an object."""
     try:
         text = data.decode()
         value = json.loads(text, parse_constant=_reject_constant)
@@ -118,6 +116,6 @@ _ERRORS_BY_API = {"anthropic": _anthropic_error, "deepseek": _deepseek_error, "m
 
 
 def invalid_json_error(api: str, data: bytes) -> ApiError | None:
-    """Returns the error of providers that report the position; `None` for the others."""
+    """Return the error of providers that report the position; `None` for the others."""
     make_error = _ERRORS_BY_API.get(api)
     return None if make_error is None else make_error(data)

@@ -11,8 +11,6 @@ from typing import Any
 
 from segue.conformance.values import is_list, is_object
 
-__all__ = ["find_schema_error", "format_value"]
-
 _TYPES = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
 _KINDS: Mapping[str, str] = {
     **dict.fromkeys(("maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum", "multipleOf"), "number"),
@@ -29,7 +27,7 @@ _LONGEST = 200
 
 
 def format_value(value: object) -> str:
-    """Returns the repr of a value, shortened: the validator quotes values like this."""
+    """Return the repr of a value, shortened: the validator quotes values like this."""
     text = repr(value)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
@@ -70,7 +68,7 @@ def _find_keyword_error(keyword: str, value: object) -> str | None:
 
 
 def _subschemas(schema: Mapping[str, object]) -> Iterator[object]:
-    """Yields the subschemas of a schema."""
+    """Yield the subschemas of a schema."""
     for keyword, value in schema.items():
         if keyword in _SUBSCHEMA_KEYWORDS:
             yield from value if is_list(value) else [value]
@@ -81,7 +79,7 @@ def _subschemas(schema: Mapping[str, object]) -> Iterator[object]:
 
 
 def find_schema_error(value: Any) -> str | None:
-    """Returns the first error, or `None` if the value is a schema."""
+    """Return the first error, or `None` if the value is a schema."""
     waiting: list[object] = [value]
     while waiting:
         part = waiting.pop()

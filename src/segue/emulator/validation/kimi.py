@@ -12,8 +12,6 @@ from segue.emulator.validation.chat_specs import OBJECT, messages_spec, option_s
 from segue.emulator.validation.openai_errors import find_functions, validate_parameters
 from segue.wire.base import ApiError
 
-__all__ = ["validate"]
-
 _PARTS = {"text": object_of(text=STRING), "image_url": OBJECT, "video_url": OBJECT, "file": OBJECT}
 _BUILTIN = object_of({"function": object_of({"name": STRING})})
 _MEMBERS = {
@@ -53,7 +51,7 @@ def _mismatch_error(mismatch: Mismatch, body: Mapping[str, Any]) -> ApiError:
 
 
 def validate(body: Mapping[str, Any], _http_request: HttpRequest) -> ApiError | None:
-    """Returns the error for the first mismatch of a body with the spec, `None` if it is valid."""
+    """Return the error for the first mismatch of a body with the spec, `None` if it is valid."""
     for mismatch in find_mismatches(_SPEC, body):
         return _mismatch_error(mismatch, body)
     if body.get("messages") == []:

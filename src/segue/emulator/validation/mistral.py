@@ -11,8 +11,6 @@ from segue.emulator.http_messages import HttpRequest
 from segue.emulator.validation.chat_specs import OBJECT
 from segue.wire.base import ApiError
 
-__all__ = ["pydantic_error", "validate"]
-
 _SPEC = object_of(messages=list_of(object_of({"role": STRING}, content=nullable(any_of(STRING, list_of(OBJECT))))))
 _KINDS = {
     "string": ("string_type", "Input should be a valid string"),
@@ -23,7 +21,7 @@ _OBJECT = ("model_attributes_type", "Input should be a valid dictionary or objec
 
 
 def pydantic_error(error_type: str, message: str, value: object, *steps: str | int) -> ApiError:
-    """Builds an error with one entry of pydantic's list."""
+    """Build an error with one entry of pydantic's list."""
     return ApiError(
         422, message, details=({"type": error_type, "loc": ["body", *steps], "msg": message, "input": value},)
     )
@@ -38,5 +36,5 @@ def _mismatch_error(mismatch: Mismatch) -> ApiError:
 
 
 def validate(body: Mapping[str, Any], _http_request: HttpRequest) -> ApiError | None:
-    """Returns the error for the first malformed message, `None` if the body can be parsed."""
+    """Return the error for the first malformed message, `None` if the body can be parsed."""
     return next((_mismatch_error(mismatch) for mismatch in find_mismatches(_SPEC, body)), None)

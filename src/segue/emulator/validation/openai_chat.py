@@ -29,8 +29,6 @@ from segue.emulator.validation.openai_errors import (
 )
 from segue.wire.base import ApiError
 
-__all__ = ["MEMBERS", "PARTS", "SPEC", "validate", "validate_messages"]
-
 _TEXT = object_of({"text": STRING})
 # All content parts, in the order of the service's error text.
 PARTS = {
@@ -91,7 +89,7 @@ _WITHOUT = "Invalid value for 'tool_choice': 'tool_choice' is only allowed when 
 
 
 def _part_error(mismatch: Mismatch, body: Mapping[str, Any]) -> ApiError | None:
-    """Returns the error for a part of an unknown type or not allowed for the role."""
+    """Return the error for a part of an unknown type or not allowed for the role."""
     if mismatch.kind != "choice" or "].content[" not in mismatch.path:
         return None
     if mismatch.value not in PARTS:
@@ -104,13 +102,13 @@ def _part_error(mismatch: Mismatch, body: Mapping[str, Any]) -> ApiError | None:
 
 
 def validate_messages(body: Mapping[str, Any]) -> ApiError | None:
-    """Returns the error for malformed messages, which all servers of this API reject."""
+    """Return the error for malformed messages, which all servers of this API reject."""
     spec = object_of(messages=messages_spec(dict.fromkeys(_ROLES)))
     return next((mismatch_error(mismatch) for mismatch in find_mismatches(spec, body)), None)
 
 
 def validate(body: Mapping[str, Any], _http_request: HttpRequest) -> ApiError | None:
-    """Returns the error for the first mismatch of a body with the spec, `None` if it is valid."""
+    """Return the error for the first mismatch of a body with the spec, `None` if it is valid."""
     unknown_keys = [name for name in body if name not in MEMBERS]
     if unknown_keys:
         return unknown_arguments_error(unknown_keys)

@@ -12,8 +12,6 @@ from segue.emulator.json_values import object_or_none, objects_in
 from segue.emulator.validation.json_schema import find_schema_error, format_value
 from segue.wire.base import ApiError
 
-__all__ = ["mismatch_error", "missing_error", "type_error", "validate_parameters"]
-
 _KINDS = {
     "string": "a string",
     "integer": "an integer",
@@ -71,7 +69,7 @@ def _bounds_error(mismatch: Mismatch) -> ApiError:
 
 
 def mismatch_error(mismatch: Mismatch) -> ApiError:
-    """Returns the error for one mismatch. Unknown members of the body are reported by each endpoint itself."""
+    """Return the error for one mismatch. Unknown members of the body are reported by each endpoint itself."""
     match mismatch.kind:
         case "missing":
             return missing_error(mismatch.path)
@@ -89,7 +87,7 @@ def mismatch_error(mismatch: Mismatch) -> ApiError:
 
 
 def validate_parameters(path: str, name: object, schema: Any) -> ApiError | None:
-    """Returns the error for parameters that are not the schema of an object, `None` if they are."""
+    """Return the error for parameters that are not the schema of an object, `None` if they are."""
     mismatch = find_schema_error(schema)
     if mismatch is None:
         kind = schema.get("type") if is_object(schema) else None
@@ -101,12 +99,12 @@ def validate_parameters(path: str, name: object, schema: Any) -> ApiError | None
 
 
 def unknown_arguments_error(names: list[str]) -> ApiError:
-    """Returns the error of Chat Completions for unknown members."""
+    """Return the error of Chat Completions for unknown members."""
     noun = "argument" if len(names) == 1 else "arguments"
     return ApiError(400, f"Unrecognized request {noun} supplied: {', '.join(names)}")
 
 
 def find_functions(body: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
-    """Returns the declared functions with their paths."""
+    """Return the declared functions with their paths."""
     found = [object_or_none(tool.get("function")) for tool in objects_in(body.get("tools"))]
     return [(f"tools[{index}].function", function) for index, function in enumerate(found) if function is not None]

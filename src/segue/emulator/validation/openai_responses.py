@@ -25,8 +25,6 @@ from segue.emulator.validation.chat_specs import OBJECT
 from segue.emulator.validation.openai_errors import mismatch_error, validate_parameters
 from segue.wire.base import ApiError
 
-__all__ = ["MEMBERS", "SPEC", "validate"]
-
 _FUNCTION = object_of({"name": STRING}, parameters=ANY, strict=nullable(BOOLEAN), description=nullable(STRING))
 _TOOLS = {**dict.fromkeys(sorted(TOOL_TYPES), OBJECT), "function": _FUNCTION, "custom": object_of({"name": STRING})}
 MEMBERS = {
@@ -92,7 +90,7 @@ def _unknown_parameter_error(name: str) -> ApiError:
 
 
 def _undeclared_choice(body: Mapping[str, Any]) -> str | None:
-    """Returns the function or custom tool in tool_choice if it is not declared."""
+    """Return the function or custom tool in tool_choice if it is not declared."""
     choice = body.get("tool_choice")
     if not is_object(choice) or choice.get("type") not in ("function", "custom"):
         return None
@@ -115,7 +113,7 @@ def _undeclared_choice(body: Mapping[str, Any]) -> str | None:
 
 
 def validate(body: Mapping[str, Any], _http_request: HttpRequest) -> ApiError | None:
-    """Returns the error for the first mismatch of a body with the spec, `None` if it is valid."""
+    """Return the error for the first mismatch of a body with the spec, `None` if it is valid."""
     unknown_key = next((name for name in body if name not in MEMBERS and name not in _CHECKED_BY_RULES), None)
     if unknown_key is not None:
         return _unknown_parameter_error(unknown_key)

@@ -12,8 +12,6 @@ from segue.emulator.validation.json_schema import format_value
 from segue.emulator.validation.openai_errors import find_functions, validate_parameters
 from segue.wire.base import ApiError
 
-__all__ = ["validate"]
-
 _CODE = "invalid_parameter_error"
 _PREFIX = "<400> InternalError.Algo.InvalidParameter: "
 _LISTED_PARTS = ("text", "image_url", "video_url", "video")
@@ -61,7 +59,7 @@ def _mismatch_error(mismatch: Mismatch) -> ApiError:
 
 
 def validate(body: Mapping[str, Any], _http_request: HttpRequest) -> ApiError | None:
-    """Returns the error for the first mismatch of a body with the spec, `None` if it is valid."""
+    """Return the error for the first mismatch of a body with the spec, `None` if it is valid."""
     for mismatch in find_mismatches(_SPEC, body):
         return _mismatch_error(mismatch)
     for _, function in find_functions(body):

@@ -1,8 +1,9 @@
-"""Anthropic's error texts about calls and results, and the paths in them."""
+"""Anthropic's error texts about tool calls, results and thinking blocks, and the paths in them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal, TypeAlias, get_args
 
 from msgspec.structs import replace
 
@@ -11,10 +12,31 @@ from segue.conformance.values import is_list, is_object, text_or_empty
 from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder
 from segue.wire.base import ApiError
 
-__all__ = ["PAIRING_ERRORS", "find_block", "invalid_request", "message_role", "move_violation", "schema_path"]
+PrefixPart: TypeAlias = Literal["system", "tools", "messages"]
 
 _PAIRED = "Each `tool_use` block must have a corresponding `tool_result` block in the next message."
 _COUNTED = "Messages following `tool_use` blocks must begin with a matching number of `tool_result` blocks."
+_MUST_START = (
+    "When `thinking` is enabled, a final `assistant` message must start with a thinking block (preceeding the lastmost "
+    "set of `tool_use` and `tool_result` blocks). We recommend you include thinking blocks from previous turns. To "
+    "avoid this requirement, disable `thinking`. Please consult our documentation at "
+    "https://docs.claude.com/en/docs/build-with-claude/extended-thinking"
+)
+_CHANGED = (
+    "`thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified. These blocks must "
+    "remain as they were in the original response."
+)
+_BOUND = (
+    "The block is bound to a different conversation. Remove the block, or set "
+    '`thinking.block_binding.prefix_mismatch_behavior` to "drop_block".'
+)
+_HEADER = "That setting requires the `thinking-binding-controls-2026-08-01` value in the `anthropic-beta` header."
+_PREFIX_DIFFERENCES: Mapping[str, str] = {
+    "system": "The `system` prompt differs from the one this block was created with.",
+    "tools": "The `tools` list differs from the one this block was created with.",
+    "messages": "Content that preceded this block when it was created is missing from this request, starting at "
+    "`messages.0.content.0`.",
+}
 
 
 def invalid_request(message: str) -> ApiError:
@@ -30,13 +52,13 @@ def _member(value: object, key: str) -> object:
 
 
 def move_violation(violation: Violation, steps: Sequence[str | int]) -> Violation:
-    """Returns the violation with another path."""
+    """Return the violation with another path."""
     path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
     return replace(violation, path=path.removeprefix("."))
 
 
 def schema_path(broken: BrokenRule) -> str:
-    """Formats a path as the schema does: with the type of each block, `custom` for a tool."""
+    """Format a path as the schema does: with the type of each block, `custom` for a tool."""
     steps = broken.steps
     parts: list[str] = []
     for at, step in enumerate(steps):
@@ -51,7 +73,7 @@ def schema_path(broken: BrokenRule) -> str:
 
 
 def find_block(broken: BrokenRule) -> tuple[str, object]:
-    """Returns path and value of the block at or above the path. String content counts as one block."""
+    """Return path and value of the block at or above the path. String content counts as one block."""
     steps = broken.steps
     if len(steps) > 3 and isinstance(steps[3], int):
         return ".".join(map(str, steps[:4])), broken.value_at(*steps[:4])
@@ -63,18 +85,21 @@ def _message_index(broken: BrokenRule) -> int:
     return next((step for step in broken.steps[:2] if isinstance(step, int)), 0)
 
 
-def message_role(broken: BrokenRule) -> str:
-    """Returns the role of the message in the path."""
+def _message_role(broken: BrokenRule) -> str:
+    """Return the role of the message in the path."""
     return text_or_empty(broken.value_at("messages", _message_index(broken), "role"))
 
 
 def _ids(broken: BrokenRule, index: int) -> Iterator[str]:
-    """Yields the ids of all calls or results in this message that break the rule."""
+    """Yield the ids of all calls or results in this message that break the rule."""
     for violation in broken.violations:
         single = BrokenRule(broken.body, (violation,))
         if _message_index(single) == index:
             _, block = find_block(single)
             yield text_or_empty(_member(block, "id")) or text_or_empty(_member(block, "tool_use_id"))
+
+
+# ------------------------------------------------------------------------------------------------------- calls, results
 
 
 def _wrong_role_error(broken: BrokenRule, role: str) -> ApiError:
@@ -99,7 +124,7 @@ def _too_few_results_error(index: int, count: int) -> ApiError:
 
 def _call_error(broken: BrokenRule) -> ApiError:
     """ANT-04"""
-    if message_role(broken) != "assistant":
+    if _message_role(broken) != "assistant":
         return _wrong_role_error(broken, "assistant")
     index = _message_index(broken)
     return _missing_results_error(broken, index, list(_ids(broken, index)))
@@ -129,7 +154,7 @@ def _orphan_result_error(broken: BrokenRule, call: str, where: str) -> ApiError:
 
 def _result_error(broken: BrokenRule) -> ApiError:
     """ANT-07"""
-    if message_role(broken) != "user":
+    if _message_role(broken) != "user":
         return _wrong_role_error(broken, "user")
     return _orphan_result_error(broken, "tool_use", "in the previous message")
 
@@ -148,7 +173,7 @@ def _server_tool_error(call: str) -> ErrorBuilder:
         kind = _member(find_block(broken)[1], "type")
         if kind == "tool_result":
             return _result_error(broken)
-        if kind == call or message_role(broken) != "assistant":
+        if kind == call or _message_role(broken) != "assistant":
             return _wrong_role_error(broken, "assistant")
         return _orphan_result_error(broken, call, "before it")
 
@@ -160,7 +185,82 @@ def _duplicate_id_error(broken: BrokenRule) -> ApiError:
     return invalid_request(f"{find_block(broken)[0]}: `tool_use` ids must be unique")
 
 
-PAIRING_ERRORS: Mapping[str, ErrorBuilder] = {
+# ------------------------------------------------------------------------------------------------------------- thinking
+
+
+def _block_type(broken: BrokenRule) -> str:
+    block = find_block(broken)[1]
+    return text_or_empty(block.get("type")) if is_object(block) else "thinking"
+
+
+def _field_message(broken: BrokenRule, key: str) -> str:
+    """Return the schema's error text for a string field of the block, `""` if it is valid."""
+    if broken.steps[-1:] != (key,):
+        return ""
+    block = broken.value_at(*broken.steps[:-1])
+    if is_object(block) and key not in block:
+        return f"{schema_path(broken)}: Field required"
+    return "" if isinstance(broken.value, str) else f"{schema_path(broken)}: Input should be a valid string"
+
+
+def _thinking_first_error(broken: BrokenRule) -> ApiError:
+    """ANT-24"""
+    place, _ = find_block(broken)
+    problem = f"Expected `thinking` or `redacted_thinking`, but found `{_block_type(broken)}`."
+    return invalid_request(f"{place}.type: {problem} {_MUST_START}")
+
+
+def _thinking_changed_error(broken: BrokenRule) -> ApiError:
+    """ANT-25"""
+    message = _field_message(broken, "thinking")
+    if message:
+        return invalid_request(message)
+    place, _ = find_block(broken)
+    if _message_role(broken) != "assistant":
+        message_path = place.rpartition(".")[0]
+        return invalid_request(f"{message_path}: thinking blocks may only be in `assistant` messages")
+    return invalid_request(f"{place}: {_CHANGED}")
+
+
+def _invalid_signature_message(place: str, kind: str) -> str:
+    return f"{place}: Invalid `{'data' if kind == 'redacted_thinking' else 'signature'}` in `{kind}` block"
+
+
+def _signature_error(broken: BrokenRule) -> ApiError:
+    """ANT-26, ANT-31"""
+    message = _field_message(broken, "signature") or _field_message(broken, "data")
+    return invalid_request(message or _invalid_signature_message(find_block(broken)[0], _block_type(broken)))
+
+
+def _final_thinking_error(broken: BrokenRule) -> ApiError:
+    """ANT-27"""
+    problem = f"an `assistant` message in the final position cannot contain `{_block_type(broken)}`."
+    advice = "To use thinking blocks, enable `thinking` in your request."
+    return invalid_request(f"{find_block(broken)[0]}: When thinking is disabled, {problem} {advice}")
+
+
+def prefix_mismatch_error(path: str, differs: PrefixPart | None, *, beta: bool = False) -> ApiError:
+    """ANT-28, for the block at this path; the last sentence names the part of the prompt that differs.
+
+    `beta`: the request has the header that the setting requires.
+    """
+    place = ".".join(path.replace("[", ".").replace("]", "").split(".")[:4])
+    sentences = [
+        f"{_invalid_signature_message(place, 'thinking')}.",
+        _BOUND,
+        "" if beta else _HEADER,
+        _PREFIX_DIFFERENCES.get(differs or "", ""),
+    ]
+    return invalid_request(" ".join(sentence for sentence in sentences if sentence))
+
+
+def _prefix_error(broken: BrokenRule) -> ApiError:
+    """ANT-28; the violation's message is the part of the prompt that differs, if it is a `PrefixPart`."""
+    different_part = next((part for part in get_args(PrefixPart) if part == broken.message), None)
+    return prefix_mismatch_error(find_block(broken)[0], different_part)
+
+
+BLOCK_ERRORS: Mapping[str, ErrorBuilder] = {
     "ANT-03": _duplicate_id_error,
     "ANT-04": _call_error,
     "ANT-05": _late_result_error,
@@ -170,4 +270,10 @@ PAIRING_ERRORS: Mapping[str, ErrorBuilder] = {
     "ANT-09": _server_tool_error("server_tool_use"),
     "ANT-10": _server_tool_error("mcp_tool_use"),
     "ANT-40": _older_pairing_error,
+    "ANT-24": _thinking_first_error,
+    "ANT-25": _thinking_changed_error,
+    "ANT-26": _signature_error,
+    "ANT-27": _final_thinking_error,
+    "ANT-28": _prefix_error,
+    "ANT-31": _signature_error,
 }

@@ -1,4 +1,4 @@
-"""The last exchange: the user's text, the calls after it, and their results."""
+"""The last exchange of a conversation: the user's question, the calls after it, and their results."""
 
 from __future__ import annotations
 
@@ -23,8 +23,6 @@ from segue.canonical.blocks import (
 )
 from segue.canonical.json import encode_json_text
 
-__all__ = ["Exchange", "find_exchange", "format_result", "is_failure"]
-
 _TAGGED = re.compile(r"<([A-Za-z][\w-]*)(?:\s[^<>]*)?>.*?</\1>", re.DOTALL)
 _BRACKETED = re.compile(r"^\s*\[[^\[\]]*\]\s*$", re.MULTILINE)
 _NUMBERS = re.compile(r"\d+")
@@ -33,7 +31,7 @@ _LOOKS_FAILED = re.compile(r'\s*(?:\[?error\b|\{"error"\s*:)', re.IGNORECASE)
 
 
 class Exchange(Struct, frozen=True):
-    """`words` are the human's; `calls` and `results` those since, in order, less what the provider ran itself."""
+    """The newest question of the user, and the calls and results after it, without those of hosted tools."""
 
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
@@ -48,53 +46,52 @@ class Exchange(Struct, frozen=True):
 
 
 def find_exchange(messages: Sequence[Message]) -> Exchange:
-    """The exchange that these messages end in.
+    """Find the last exchange.
 
-    Words right after results are a question like any other, unless they are a client's reminder: many put one there
-    each time, and whoever took that for a question would call tools for ever.
+    Text right after results starts a new exchange, unless it is a reminder that the client adds after each result:
+    calls for reminders would never end.
     """
-    words = ""
+    question = ""
     start = 0
     after_results = False
-    heard = _SeenTexts()
+    seen = _SeenTexts()
     for index, message in enumerate(messages):
         if message.speaker == "system":
             continue
         after_results = after_results or any(not response.hosted for response in responses_of(message))
-        said = _human_text(message) if message.speaker in ("human", "tool") else ""
-        if said and (heard.is_new(said) if after_results else heard.add(said)):
-            words, start = said, index + 1
+        text = _user_text(message) if message.speaker in ("human", "tool") else ""
+        if text and (seen.is_question(text) if after_results else seen.add(text)):
+            question, start = text, index + 1
         after_results = after_results and message.speaker != "ai"
     since = messages[start:]
     return Exchange(
-        words,
+        question,
         tuple(call for message in since for call in calls_of(message) if call.kind != "hosted"),
         tuple(result for message in since for result in responses_of(message) if _is_final(result)),
     )
 
 
 class _SeenTexts:
-    """What was said before, and what of it right after results."""
+    """The user texts so far, and the forms of those right after results."""
 
     def __init__(self) -> None:
-        self._words: set[str] = set()
-        self._after_results: set[str] = set()
+        self._texts: set[str] = set()
+        self._forms_after_results: set[str] = set()
 
     def add(self, text: str) -> bool:
-        self._words.add(text)
+        self._texts.add(text)
         return True
 
-    def is_new(self, text: str) -> bool:
-        """Whether words after results are no reminder: those stand in tags or brackets, or come again and again, be it
-        with another number in them."""
-        shape = _NUMBERS.sub("0", text)
-        known = text in self._words or shape in self._after_results
-        self._after_results.add(shape)
-        return not known and bool(_BRACKETED.sub("", _TAGGED.sub("", text)).strip())
+    def is_question(self, text: str) -> bool:
+        """False for a reminder after results: all of it in tags or brackets, or repeated, also with other numbers."""
+        form = _NUMBERS.sub("0", text)
+        is_repeated = text in self._texts or form in self._forms_after_results
+        self._forms_after_results.add(form)
+        return not is_repeated and bool(_BRACKETED.sub("", _TAGGED.sub("", text)).strip())
 
 
-def _human_text(message: Message) -> str:
-    """The human's words, less what a client put around them in tags, where anything is left then."""
+def _user_text(message: Message) -> str:
+    """The user's text without the tagged parts that a client adds, unless there is nothing else."""
     text = join_texts(block.text for block in message.blocks if isinstance(block, Text)).strip()
     return _TAGGED.sub(" ", text).strip() or text
 
@@ -104,21 +101,21 @@ def _is_final(result: ToolResponse) -> bool:
 
 
 def format_result(result: ToolResponse) -> str:
-    """What a result says, as one text."""
+    """The content of a result as one text."""
     if result.content:
         return join_texts(filter(None, map(_block_text, result.content)))
     structured: Any = result.structured
     if isinstance(structured, UnsetType) or structured is None:
         return ""
     if isinstance(structured, dict):
-        # What wraps a text for an API that wants an object is not part of it.
+        # Some APIs require an object, so clients wrap a text in one.
         (key, only), *more = cast("dict[str, Any]", structured).items() or [("", None)]
         structured = only if key in _WRAPPERS and not more and isinstance(only, str) else cast("Any", structured)
     return structured if isinstance(structured, str) else encode_json_text(structured)
 
 
 def is_failure(result: ToolResponse) -> bool:
-    """Whether a result tells of a failure; an API without a mark for it has only the words."""
+    """True for a failed call: by its state, or by its text, because some APIs have no field for failures."""
     return state_of(result) in ("error", "cancelled", "interrupted") or bool(_LOOKS_FAILED.match(format_result(result)))
 
 
