@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.conformance.case import Body, Case
+from tests.bodies import Body
+from tests.conformance.case import Case
 
 TOOL: Body = {"name": "f", "input_schema": {"type": "object"}}
 TEXT: Body = {"type": "text", "text": "t"}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.conformance.case import Body, Case
+from tests.bodies import Body
+from tests.conformance.case import Case
 
 CLAUDE = "us.anthropic.claude-sonnet-4-5-20250929-v1:0"
 NEWEST = "anthropic.claude-opus-4-6-v1:0"

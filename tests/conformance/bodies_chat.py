@@ -2,35 +2,22 @@
 
 from __future__ import annotations
 
-from tests.conformance.case import Body, Case
+from tests.bodies import Body, chat
+from tests.bodies.chat import assistant_calls, call, result, system, tool, user
+from tests.conformance.case import Case
 
-USER: Body = {"role": "user", "content": "q"}
-
-
-def call(call_id: object = "call_1", name: object = "f", arguments: object = "{}") -> Body:
-    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
-
-
-def assistant_calls(*calls: Body, **more: object) -> Body:
-    return {"role": "assistant", "content": None, "tool_calls": list(calls or (call(),)), **more}
-
-
-def result(call_id: object = "call_1", content: object = "r", **more: object) -> Body:
-    return {"role": "tool", "tool_call_id": call_id, "content": content, **more}
+USER = user()
 
 
 def body(*messages: Body, **more: object) -> Body:
-    return {"messages": [USER, *messages], **more}
-
-
-def tool(name: object = "f", **more: object) -> Body:
-    return {"type": "function", "function": {"name": name, **more}}
+    """A body that begins with a question."""
+    return chat.body(USER, *messages, **more)
 
 
 LONG = "c" * 41
 IMAGE: Body = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
 TEXT: Body = {"type": "text", "text": "r"}
-SYSTEM: Body = {"role": "system", "content": "s"}
+SYSTEM = system()
 OK = body(assistant_calls(), result())
 
 CASES = (

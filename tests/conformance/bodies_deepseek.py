@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from tests.conformance.bodies_chat import IMAGE, SYSTEM, USER, assistant_calls, body, call, result, tool
-from tests.conformance.case import Body, Case
+from tests.bodies import Body
+from tests.bodies.chat import assistant, assistant_calls, call, result, tool
+from tests.conformance.bodies_chat import IMAGE, SYSTEM, USER, body
+from tests.conformance.case import Case
 
 CHAT, REASONER, R1, V3, V4 = (
     "deepseek-chat",
@@ -12,7 +14,7 @@ CHAT, REASONER, R1, V3, V4 = (
     "deepseek-v3.2",
     "deepseek-v4-pro",
 )
-ANSWER: Body = {"role": "assistant", "content": "a"}
+ANSWER = assistant()
 THOUGHT: Body = {**ANSWER, "reasoning_content": "t"}
 HISTORY = (assistant_calls(), result())
 ON: Body = {"type": "enabled"}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from tests.bodies import Body
 from tests.conformance import bodies_responses as r
-from tests.conformance.case import Body, Case
+from tests.conformance.case import Case
 
 ENTROPY = "0123456789abcdef00" + "a" * 32
 AGENT: Body = {"type": "agent_reference", "name": "a"}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.conformance.case import Body, Case
+from tests.bodies import Body
+from tests.conformance.case import Case
 
 SIGNATURE = "c2lnbmVkIQ=="
 SKIP = "skip_thought_signature_validator"

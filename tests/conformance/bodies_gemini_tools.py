@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from tests.bodies import Body
 from tests.conformance.bodies_gemini import OK, body, call, declares, model, response, user
-from tests.conformance.case import Body, Case
+from tests.conformance.case import Case
 
 SCHEMA: Body = {"type": "OBJECT", "properties": {"a": {"type": "STRING"}}}
 PARAMETER = "tools[0].functionDeclarations[0].parameters.properties.a"

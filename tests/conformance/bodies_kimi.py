@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from tests.conformance.bodies_chat import IMAGE, SYSTEM, TEXT, USER, assistant_calls, body, call, result, tool
-from tests.conformance.case import Body, Case
+from tests.bodies import Body
+from tests.bodies.chat import assistant_calls, call, result, tool
+from tests.conformance.bodies_chat import IMAGE, SYSTEM, TEXT, USER, body
+from tests.conformance.case import Case
 
 F0 = "functions.f:0"
 F1 = "functions.f:1"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from tests.conformance.bodies_chat import IMAGE, SYSTEM, TEXT, USER, assistant_calls, body, call, result, tool
-from tests.conformance.case import Body, Case
+from tests.bodies import Body
+from tests.bodies.chat import assistant, assistant_calls, call, result, tool
+from tests.conformance.bodies_chat import IMAGE, SYSTEM, TEXT, USER, body
+from tests.conformance.case import Case
 
 A, B, C = "abcdefgh1", "abcdefgh2", "abcdefgh3"
-ANSWER: Body = {"role": "assistant", "content": "a"}
+ANSWER = assistant()
 PREFIX: Body = {"role": "assistant", "content": "a", "prefix": True}
 THINKING: Body = {"type": "thinking", "thinking": [{"type": "text", "text": "t"}]}
 HISTORY = (assistant_calls(call(A)), result(A))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from tests.conformance.bodies_chat import LONG, SYSTEM, USER, assistant_calls, body, call, result, tool
-from tests.conformance.case import Body, Case
+from tests.bodies import Body
+from tests.bodies.chat import assistant, assistant_calls, call, result, tool
+from tests.conformance.bodies_chat import LONG, SYSTEM, USER, body
+from tests.conformance.case import Case
 
-ANSWER: Body = {"role": "assistant", "content": "a"}
+ANSWER = assistant()
 HISTORY = (assistant_calls(), result())
 OK = body(*HISTORY)
 ARGUMENTS = ("messages[1].tool_calls[0].function.arguments",)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from tests.conformance.case import Body, Case
+from tests.bodies import Body, responses
+from tests.bodies.responses import call, reasoning, result, user
+from tests.conformance.case import Case
 
-USER: Body = {"role": "user", "content": "q"}
+USER = user()
 SAYS: Body = {"role": "assistant", "content": [{"type": "output_text", "text": "a", "annotations": []}]}
 ENCRYPTED = "gAAAAABo"
-THINKS: Body = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": ENCRYPTED}
+THINKS = reasoning(encrypted_content=ENCRYPTED)
 MEANT: Body = {"type": "item_reference", "id": "rs_1"}
 WHO: Body = {"type": "mcp_approval_request", "id": "mcpr_1", "name": "f", "arguments": "{}", "server_label": "s"}
 YES: Body = {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True}
@@ -22,14 +24,6 @@ EXIT: Body = {"stdout": "", "stderr": "", "outcome": {"type": "exit", "exit_code
 LONG = "c" * 65
 LONG_NAME = "n" * 129
 HUGE = "x" * 10_485_761
-
-
-def call(call_id: object = "call_1", **more: object) -> Body:
-    return {"type": "function_call", "call_id": call_id, "name": "f", "arguments": "{}", **more}
-
-
-def result(call_id: object = "call_1", output: object = "r", **more: object) -> Body:
-    return {"type": "function_call_output", "call_id": call_id, "output": output, **more}
 
 
 def custom(call_id: object = "call_1", **more: object) -> Body:
@@ -76,7 +70,8 @@ def seen(output: object = SHOT) -> Body:
 
 
 def body(*items: object, **more: object) -> Body:
-    return {"input": [USER, *items], **more}
+    """A body that begins with a question."""
+    return responses.body(USER, *items, **more)
 
 
 def message(*parts: object, role: str = "user") -> Body:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-Body = dict[str, object]
+from tests.bodies import Body
 
 
 class Case(NamedTuple):

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from segue import conformance
 from segue.conformance.gemini.fields import DATA_FIELDS, FIELDS, OTHER_ENDPOINT_FIELDS, to_camel
+from tests.bodies import Body
 from tests.conformance import bodies_gemini as g
 from tests.conformance import bodies_gemini_tools
-from tests.conformance.case import Body
 
 # Message → type of the SDK, which has none for the request itself.
 SDK = {name: "".join(word.capitalize() for word in name.split("_")) for name in FIELDS if name != "request"}

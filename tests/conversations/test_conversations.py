@@ -9,21 +9,21 @@ import copy
 import functools
 import json
 import os
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import segue
 from segue.conformance import apis, check_body
+from tests.conversations import snapshot
 from tests.conversations.build import Case
 from tests.conversations.conversions import Conversions, convert
 from tests.conversations.sdk import complaints
+from tests.conversations.snapshot import Column
 from tests.conversations.table import CASES
 from tests.each import for_each
 from tests.properties.checks import model_of
 
-SNAPSHOTS = Path(__file__).parent / "snapshots"
 WRITE = os.environ.get("SEGUE_SNAPSHOTS") == "write"
 TARGETS = tuple(row.name for row in segue.formats() if getattr(row, "kind", "wire") != "text")
 
@@ -105,45 +105,23 @@ def test_valid_body_is_unchanged_for_same_api(case: Case) -> None:
     assert json.dumps(out.body) == json.dumps(expected)
 
 
-def snapshot_of(made: Conversions, target: str) -> dict[str, Any]:
+def column_of(made: Conversions, target: str) -> Column:
     out = made.to(target)
     return {"findings": [finding.kind for finding in out.report.findings], "body": out.body}
 
 
-def path_of(case: Case) -> Path:
-    return SNAPSHOTS / f"{case.name}.json"
-
-
 @functools.lru_cache(maxsize=1)
-def stored(path: Path) -> dict[str, Any]:
-    return json.loads(path.read_text("utf-8"))["targets"] if path.exists() else {}
-
-
-def write(made: Conversions) -> None:
-    SNAPSHOTS.mkdir(exist_ok=True)
-    case = made.case
-    page = {
-        "case": case.name,
-        "source": case.source,
-        "about": case.about,
-        "targets": {target: snapshot_of(made, target) for target in TARGETS},
-    }
-    path_of(case).write_text(json.dumps(page, indent=2, ensure_ascii=False) + "\n", "utf-8")
-    stored.cache_clear()
+def stored(made: Conversions) -> dict[str, Column]:
+    if WRITE:
+        snapshot.write(made.case, {target: column_of(made, target) for target in TARGETS})
+    return snapshot.read(made.case.name)
 
 
 @EVERY_TARGET
 def test_equals_its_snapshot(made: Conversions, target: str) -> None:
-    if WRITE:
-        write(made)
-    pages = stored(path_of(made.case))
-    assert target in pages, f"no snapshot of {made.case.name} for {target}: SEGUE_SNAPSHOTS=write, then review it"
-    assert json.dumps(snapshot_of(made, target), indent=1) == json.dumps(pages[target], indent=1)
-
-
-def test_no_snapshot_without_a_case() -> None:
-    names = {case.name for case in CASES}
-    assert sorted(path.stem for path in SNAPSHOTS.glob("*.json") if path.stem not in names) == []
+    columns = stored(made)
+    assert target in columns, f"no snapshot of {made.case.name} for {target}: SEGUE_SNAPSHOTS=write, then review it"
+    assert json.dumps(column_of(made, target), indent=1) == json.dumps(columns[target], indent=1)
 
 
 def test_there_are_enough_of_them() -> None:

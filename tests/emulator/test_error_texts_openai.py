@@ -19,12 +19,12 @@ from segue.emulator.errors.profiles import PROFILES
 from segue.errors import InputError
 from segue.wire.base import ApiError, Wire
 from segue.wire.registry import SERVERS, WIRES
+from tests.bodies import Body
 from tests.conformance import bodies_chat as c
 from tests.conformance import bodies_foundry as f
 from tests.conformance import bodies_mistral as m
 from tests.conformance import bodies_profiles, test_rules
 from tests.conformance import bodies_responses as r
-from tests.conformance.case import Body
 from tests.each import for_each
 
 APIS = ("openai-chat", "openai-responses", "azure-foundry", "kimi", "deepseek", "qwen", "mistral")

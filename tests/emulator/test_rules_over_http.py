@@ -17,9 +17,9 @@ from segue import conformance, emulator
 from segue.conformance import profiles
 from segue.emulator import Emulator
 from segue.emulator.client import Response, post
+from tests.bodies import Body
 from tests.conformance import bodies_anthropic, bodies_bedrock, bodies_foundry, bodies_gemini, bodies_profiles
 from tests.conformance import bodies_responses as r
-from tests.conformance.case import Body
 from tests.conformance.test_rules import BODIES, CASES, EXAMPLES, MODELS, PREFIX, PROFILE_EXAMPLES, RULEBOOK, is_case
 from tests.conformance.test_rules import _chat_body as chat_body
 from tests.emulator import test_error_texts_claude_gemini as claude_texts

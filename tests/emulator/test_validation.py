@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from importlib import import_module
-from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -16,6 +14,7 @@ from segue.emulator.client import post
 from segue.emulator.http_messages import HttpRequest
 from segue.emulator.validation import anthropic, openai_chat, openai_responses
 from segue.wire.registry import WIRES
+from tests.conversations import snapshot
 from tests.emulator.envelopes import ENVELOPES
 from tests.emulator.sdk_values import members_of, values_of
 
@@ -650,7 +649,6 @@ def test_blocks_and_tools_are_those_of_the_sdk() -> None:
 
 # ------------------------------------------------------------------------------------------- what segue itself renders
 
-SNAPSHOTS = Path(__file__).parents[1] / "conversations" / "snapshots"
 # What was asked for in words of no API, or what came so and goes back as it came.
 KEPT = {
     ("responses_unknown_items", "openai-responses"),
@@ -663,14 +661,14 @@ KEPT = {
 
 def test_bodies_valid_for_the_checker_pass_validation() -> None:
     seen, refused = 0, set[tuple[str, str]]()
-    for path in sorted(SNAPSHOTS.glob("*.json")):
-        for api, target in json.loads(path.read_text())["targets"].items():
-            body = target.get("body")
+    for name in snapshot.names():
+        for api, column in snapshot.read(name).items():
+            body = column["body"]
             if not body or api not in conformance.apis() or not conformance.check_body(body, api):
                 continue
             seen += 1
             whole = {"max_tokens": 4096, **body} if api == "anthropic" else body
             if validation.validate(api, whole, OPTIONS) is not None:
-                refused.add((path.stem, api))
+                refused.add((name, api))
     assert seen > 3000
     assert refused == KEPT

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
-Body = dict[str, Any]
+from tests.bodies import Body, responses
+from tests.bodies.responses import assistant, result, user
 
 SCHEMA = {"type": "object", "properties": {"q": {"type": "string"}}}
 
@@ -13,37 +15,8 @@ def function(name: str = "read", **more: Any) -> Body:
     return {"type": "function", "name": name, "description": "reads", "parameters": SCHEMA, "strict": False, **more}
 
 
-def user(content: Any = "go", **more: Any) -> Body:
-    return {"role": "user", "content": content, **more}
-
-
-def assistant(text: str, **more: Any) -> Body:
-    """An assistant message as it occurs in a reply."""
-    return {
-        "type": "message",
-        "id": "msg_1",
-        "role": "assistant",
-        "status": "completed",
-        "content": [{"type": "output_text", "text": text, "annotations": []}],
-        **more,
-    }
-
-
-def reasoning(item_id: str = "rs_1", **more: Any) -> Body:
-    return {"type": "reasoning", "id": item_id, "summary": [], "encrypted_content": "gAAA1", **more}
-
-
-def call(call_id: str = "call_1", name: Any = "read", arguments: Any = '{"q": "a"}', **more: Any) -> Body:
-    return {"type": "function_call", "call_id": call_id, "name": name, "arguments": arguments, **more}
-
-
-def output(call_id: Any = "call_1", value: Any = "done", **more: Any) -> Body:
-    return {"type": "function_call_output", "call_id": call_id, "output": value, **more}
-
-
-def body(*items: Body, **more: Any) -> Body:
-    return {"model": "gpt-5.6-terra", "input": list(items), **more}
-
+body = partial(responses.body, model="gpt-5.6-terra")
+call = partial(responses.call, name="read", arguments='{"q": "a"}')
 
 # A client that declares its tools in an item, keeps nothing at the provider and sends every id back.
 AGENT = {
@@ -300,8 +273,14 @@ EVERY_ITEM = {
             ],
         },
         {"id": "prg_1", "type": "program", "call_id": "call_P1", "code": "return 1", "fingerprint": "fp_5d0c"},
-        call("call_Qm4", "book_berth", "{}", namespace="harbour", caller={"type": "program", "caller_id": "call_P1"}),
-        output("call_Qm4", "berth N-15", caller={"type": "program", "caller_id": "call_P1"}),
+        call(
+            "call_Qm4",
+            name="book_berth",
+            arguments="{}",
+            namespace="harbour",
+            caller={"type": "program", "caller_id": "call_P1"},
+        ),
+        result("call_Qm4", "berth N-15", caller={"type": "program", "caller_id": "call_P1"}),
         {"id": "pro_1", "type": "program_output", "call_id": "call_P1", "result": '"N-15"', "status": "completed"},
         {"type": "custom_tool_call", "call_id": "call_Ct2", "name": "run_sql", "input": "", "async": True},
         {"type": "custom_tool_call_output", "call_id": "call_Ct2", "output": [{"type": "input_text", "text": "none"}]},
@@ -359,12 +338,12 @@ APART = {
             "status": "completed",
             "content": [{"type": "refusal", "refusal": "No."}],
         },
-        call("call_a", "read", "", id="fc_a"),
+        call("call_a", arguments="", id="fc_a"),
         user("meanwhile"),
-        call("call_b", "read", "not json", id=None),
-        output("call_b", ""),
+        call("call_b", arguments="not json", id=None),
+        result("call_b", ""),
         assistant("between", id="msg_4"),
-        output("call_a", []),
+        result("call_a", []),
         user(
             [
                 {"type": "input_audio", "input_audio": {"data": "UklG", "format": "wav"}},
@@ -379,7 +358,7 @@ APART = {
 CHAINED = {
     "model": "gpt-5",
     "previous_response_id": "resp_1",
-    "input": [output("call_9", "late"), {"type": "custom_tool_call_output", "call_id": "call_8", "output": "x"}],
+    "input": [result("call_9", "late"), {"type": "custom_tool_call_output", "call_id": "call_8", "output": "x"}],
     "tools": [function()],
     "tool_choice": {"type": "function", "name": "read"},
 }
@@ -391,10 +370,10 @@ REFERRED = {
         {"id": "msg_9"},
         {"type": "item_reference", "id": "rs_9"},
         {"type": "item_reference", "id": "fc_9"},
-        output("call_9"),
+        result("call_9"),
         {"type": "reasoning", "id": "rs_1", "summary": []},
         call("call_1", id="fc_1"),
-        output("call_1"),
+        result("call_1"),
     ],
     "tool_choice": {"type": "web_search_preview"},
 }

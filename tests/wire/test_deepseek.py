@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,34 +17,14 @@ from segue.wire.dialects.deepseek import WIRE as DEEPSEEK
 from segue.wire.dialects.kimi import WIRE as KIMI
 from segue.wire.dialects.mistral import WIRE as MISTRAL
 from segue.wire.openai_chat import OPENAI_CHAT
+from tests.bodies import chat
+from tests.bodies.chat import assistant, call, result, user
+from tests.bodies.chat import compatible_calls as assistant_calls
 from tests.wire.conversion import convert_body, convert_reply
 
-READ = {"type": "function", "function": {"name": "read", "parameters": {"type": "object", "properties": {}}}}
+TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
 V4 = "deepseek-v4-pro"
-
-
-def call(call_id: str = "call_00_a", name: str = "read", arguments: str = "{}") -> dict:
-    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
-
-
-def assistant_calls(*calls: dict, **more: Any) -> dict:
-    return {"role": "assistant", "content": "", **more, "tool_calls": list(calls)}
-
-
-def assistant(content: Any = "x", **more: Any) -> dict:
-    return {"role": "assistant", "content": content, **more}
-
-
-def result(call_id: str = "call_00_a", content: Any = "r") -> dict:
-    return {"role": "tool", "tool_call_id": call_id, "content": content}
-
-
-def user(content: Any = "go") -> dict:
-    return {"role": "user", "content": content}
-
-
-def body_of(*messages: dict, model: str = "deepseek-chat", **more: Any) -> dict[str, Any]:
-    return {"model": model, "messages": list(messages), **more}
+body_of = partial(chat.body, model="deepseek-chat")
 
 
 ON, OFF = {"type": "enabled"}, {"type": "disabled"}
@@ -56,7 +37,7 @@ SAME_API = {
         {"role": "system", "content": "later"},
         user("again"),
         assistant("half", prefix=True),
-        tools=[READ],
+        tools=[TOOL],
         tool_choice="required",
         stop=["a"] * 9,
         response_format={"type": "json_object"},
@@ -72,7 +53,7 @@ SAME_API = {
         thinking=ON,
         reasoning_effort="max",
     ),
-    "V4 is told not to": body_of(*LOOP, model=V4, thinking=OFF, tools=[READ], tool_choice="required"),
+    "V4 is told not to": body_of(*LOOP, model=V4, thinking=OFF, tools=[TOOL], tool_choice="required"),
     "V3.2 thinks beside calls": body_of(
         user(),
         assistant_calls(call(), reasoning_content="hm"),
@@ -141,7 +122,7 @@ def test_own_reasoning_is_sent_back_and_other_reasoning_dropped() -> None:
     assert convert_body(body, DEEPSEEK, DEEPSEEK)[0]["messages"][1]["reasoning_content"] == "hm"
     assert convert_body(body, KIMI, DEEPSEEK, model=V4)[0]["messages"][1]["reasoning_content"] == "."
     converted, _ = convert_body(body, KIMI, DEEPSEEK, model="deepseek-chat", reasoning="text")
-    assert converted["messages"][1]["content"] == "[reasoning] hm\nx"
+    assert converted["messages"][1]["content"] == "[reasoning] hm\na"
 
 
 def test_r1_refuses_its_own_reasoning() -> None:
@@ -195,7 +176,7 @@ def test_final_assistant_message_needs_prefix(model: str) -> None:
         ("deepseek-chat", None, "required", ("required", None)),
         ("deepseek-chat", ON, "required", ("required", OFF)),
         (V4, None, "required", ("required", OFF)),
-        (V4, None, {"type": "function", "function": {"name": "read"}}, (READ, OFF)),
+        (V4, None, {"type": "function", "function": {"name": "f"}}, (TOOL, OFF)),
         (V4, None, "auto", ("auto", None)),
         (V4, OFF, "required", ("required", OFF)),
         ("deepseek-reasoner", None, "required", ("auto", None)),
@@ -203,15 +184,15 @@ def test_final_assistant_message_needs_prefix(model: str) -> None:
 )
 def test_no_tool_is_forced_while_the_model_thinks(model: str, thinking: Any, choice: Any, expected: Any) -> None:
     more = {} if thinking is None else {"thinking": thinking}
-    body = body_of(user(), model=model, tools=[READ], tool_choice=choice, **more)
+    body = body_of(user(), model=model, tools=[TOOL], tool_choice=choice, **more)
     made, report = convert_body(body, DEEPSEEK, DEEPSEEK)
-    forced = choice if expected[0] is READ else expected[0]
+    forced = choice if expected[0] is TOOL else expected[0]
     assert (made["tool_choice"], made.get("thinking")) == (forced, expected[1])
     assert bool(report.findings_of("adjusted")) == (made != body)
 
 
 def test_no_reasoning_placeholder_where_thinking_is_disabled() -> None:
-    body = body_of(*LOOP, model=V4, tools=[READ], tool_choice="required")
+    body = body_of(*LOOP, model=V4, tools=[TOOL], tool_choice="required")
     made, _ = convert_body(body, DEEPSEEK, DEEPSEEK)
     assert made == {**body, "thinking": OFF}
 
@@ -279,8 +260,8 @@ def test_same_api_text_keeps_reasoning_where_calls_do() -> None:
 
 def test_only_function_tools_and_no_empty_list() -> None:
     assert "tools" not in convert_body(body_of(user(), tools=[]), DEEPSEEK, DEEPSEEK)[0]
-    made, report = convert_body(body_of(user(), tools=[READ, {"type": "web_search"}]), DEEPSEEK, DEEPSEEK)
-    assert made["tools"] == [READ]
+    made, report = convert_body(body_of(user(), tools=[TOOL, {"type": "web_search"}]), DEEPSEEK, DEEPSEEK)
+    assert made["tools"] == [TOOL]
     assert report.findings_of("tools")
 
 

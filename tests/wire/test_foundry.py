@@ -13,6 +13,7 @@ from segue.wire.detect_body import detect_source, find_contradicting_api
 from segue.wire.dialects.azure_foundry import WIRE as AZURE_FOUNDRY
 from segue.wire.openai_responses import OPENAI_RESPONSES
 from segue.wire.registry import WIRES
+from tests.bodies.responses import user
 from tests.catalog.vendor_catalog import Sample, catalogue, samples
 from tests.conversations.foundry import AGENT, MEMORY, agent, foundry, make_id, service_call, service_output
 from tests.conversations.replies import responses_reply
@@ -23,10 +24,6 @@ API = "azure-foundry"
 ITEMS = {row["wire_type"] for row in catalogue() if row["provider_key"] == API and row["surface"] == "Responses items"}
 SAMPLES = [sample for sample in samples() if sample.provider == API and sample.wire_type in ITEMS]
 ELSEWHERE = [wire for wire in WIRES if wire != API]
-
-
-def user(content: Any = "go") -> dict[str, Any]:
-    return {"role": "user", "content": content}
 
 
 def convert_same_api(body: dict[str, Any], **policy: Any) -> segue.Converted:

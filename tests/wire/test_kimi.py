@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,67 +14,54 @@ from segue.canonical.request import Options, Reasoning, Reply, ToolChoice
 from segue.models import parse_model
 from segue.wire.dialects.kimi import WIRE as KIMI
 from segue.wire.openai_chat import OPENAI_CHAT
+from tests.bodies import chat
+from tests.bodies.chat import call, result, user
+from tests.bodies.chat import compatible_calls as assistant_calls
 from tests.wire.conversion import convert_body, convert_reply, render_client_reply
 
-READ = {"type": "function", "function": {"name": "read", "parameters": {"type": "object", "properties": {}}}}
-
-
-def call(call_id: str | None = "functions.read:0", name: str = "read") -> dict:
-    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": "{}"}}
-
-
-def assistant_calls(*calls: dict, **more: Any) -> dict:
-    return {"role": "assistant", "content": "", **more, "tool_calls": list(calls)}
-
-
-def result(call_id: str = "functions.read:0", content: Any = "r", **more: Any) -> dict:
-    return {"role": "tool", "tool_call_id": call_id, **more, "content": content}
-
-
-def user(content: Any = "go") -> dict:
-    return {"role": "user", "content": content}
-
-
-def body_of(*messages: dict, model: str = "kimi-k2-0905-preview", **more: Any) -> dict[str, Any]:
-    return {"model": model, "messages": list(messages), **more}
+TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
+A = "functions.f:0"
+body_of = partial(chat.body, model="kimi-k2-0905-preview")
 
 
 SAME_API = {
     "K2": body_of(
         {"role": "system", "content": "s"},
         user(),
-        assistant_calls(call(), call("functions.list:1", "list")),
+        assistant_calls(call(A), call("functions.list:1", "list")),
         result("functions.list:1"),
-        result(name="read", content=""),
+        result(A, name="f", content=""),
         user(
             [{"type": "text", "text": "see"}, {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}}]
         ),
         {"role": "assistant", "content": "half", "partial": True},
         max_tokens=5,
         temperature=0.6,
-        tools=[READ],
+        tools=[TOOL],
         tool_choice="auto",
         response_format={"type": "json_object"},
     ),
-    "short ids": body_of(user(), assistant_calls(call("read:0")), result("read:0")),
+    "short ids": body_of(user(), assistant_calls(call("f:0")), result("f:0")),
     "ids that restart": body_of(
-        user(), assistant_calls(call("read:0")), result("read:0"), assistant_calls(call("read:0")), result("read:0")
+        user(), assistant_calls(call("f:0")), result("f:0"), assistant_calls(call("f:0")), result("f:0")
     ),
     "thinking": body_of(
         user(),
-        assistant_calls(call(), reasoning_content="hm"),
-        result(),
-        assistant_calls(call("functions.read:1"), reasoning_content=""),
-        result("functions.read:1"),
+        assistant_calls(call(A), reasoning_content="hm"),
+        result(A),
+        assistant_calls(call("functions.f:1"), reasoning_content=""),
+        result("functions.f:1"),
         model="kimi-k2.5",
         thinking={"type": "enabled", "keep": "all"},
     ),
-    "no thinking": body_of(user(), assistant_calls(call()), result(), model="kimi-k2.5", thinking={"type": "disabled"}),
+    "no thinking": body_of(
+        user(), assistant_calls(call(A)), result(A), model="kimi-k2.5", thinking={"type": "disabled"}
+    ),
     "K3": body_of(
         user(),
         assistant_calls(call("x"), call("y"), reasoning_content="a"),
         result("x"),
-        result("y", name="read"),
+        result("y", name="f"),
         model="kimi-k3",
     ),
     "built-in tools": body_of(user(), tools=[{"type": "builtin_function", "function": {"name": "$web_search"}}]),
@@ -105,15 +93,15 @@ def test_cross_api_ids_and_names() -> None:
             result("call_a"),
             {"role": "system", "content": "later"},
         ],
-        "tools": [READ, {"type": "custom", "custom": {"name": "patch"}}],
+        "tools": [TOOL, {"type": "custom", "custom": {"name": "patch"}}],
         "max_completion_tokens": 9,
         "temperature": 1.5,
     }
     made, report = convert_body(body, OPENAI_CHAT, KIMI)
     call_message, first, second, later = made["messages"][1:]
     spelled = call_message["tool_calls"][1]["function"]["name"]
-    assert [entry["id"] for entry in call_message["tool_calls"]] == ["functions.read:0", f"functions.{spelled}:1"]
-    assert first == {"role": "tool", "tool_call_id": "functions.read:0", "content": "r", "name": "read"}
+    assert [entry["id"] for entry in call_message["tool_calls"]] == ["functions.f:0", f"functions.{spelled}:1"]
+    assert first == {"role": "tool", "tool_call_id": "functions.f:0", "content": "r", "name": "f"}
     assert second["name"] == spelled
     assert later == user("[system] later")
     assert [tool["type"] for tool in made["tools"]] == ["function", "function"]
@@ -134,7 +122,7 @@ def test_every_call_carries_reasoning_while_the_model_thinks() -> None:
 
 
 def test_reasoning_under_another_key_is_moved_to_reasoning_content() -> None:
-    body = body_of(user(), assistant_calls(call(), reasoning="hm", note=1), result(), model="kimi-k2.5")
+    body = body_of(user(), assistant_calls(call(A), reasoning="hm", note=1), result(A), model="kimi-k2.5")
     request = KIMI.parse_request(body)
     assert isinstance(request.messages[1].blocks[0], Thinking)
     made, _ = convert_body(body, KIMI, KIMI)
@@ -146,8 +134,8 @@ def test_reasoning_under_another_key_is_moved_to_reasoning_content() -> None:
 def test_empty_texts_and_messages_are_left_out() -> None:
     body = body_of(
         user(),
-        assistant_calls(call(), content=[{"type": "text", "text": ""}]),
-        result(),
+        assistant_calls(call(A), content=[{"type": "text", "text": ""}]),
+        result(A),
         {"role": "assistant", "content": ""},
     )
     made, _ = convert_body(body, KIMI, KIMI)
@@ -164,7 +152,7 @@ def test_k3_pairs_by_order() -> None:
         model="kimi-k3",
     )
     request = KIMI.parse_request(body)
-    assert [responses_of(message)[0].name for message in request.messages[2:]] == ["read", "list"]
+    assert [responses_of(message)[0].name for message in request.messages[2:]] == ["f", "list"]
     made, _ = convert_body(body, KIMI, KIMI)
     assert [message["tool_call_id"] for message in made["messages"][2:]] == ["a", "b"]
 
@@ -214,7 +202,7 @@ def test_thinking_option_is_rendered(effort: str, model: str | None, expected: A
 
 
 def test_no_tool_is_forced_while_the_model_thinks() -> None:
-    body = {"messages": [user()], "tools": [READ], "tool_choice": "required"}
+    body = {"messages": [user()], "tools": [TOOL], "tool_choice": "required"}
     assert convert_body(body, OPENAI_CHAT, KIMI, model="kimi-k2.5")[0]["tool_choice"] == "auto"
     assert convert_body(body, OPENAI_CHAT, KIMI)[0]["tool_choice"] == "required"
     off = {**body, "reasoning_effort": "none"}
@@ -223,7 +211,7 @@ def test_no_tool_is_forced_while_the_model_thinks() -> None:
 
 
 def test_a_reply() -> None:
-    message = assistant_calls(call("read:0"), reasoning_content="hm")
+    message = assistant_calls(call("f:0"), reasoning_content="hm")
     usage = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3, "cached_tokens": 1}
     body = {
         "id": "c",
@@ -234,7 +222,7 @@ def test_a_reply() -> None:
     assert reply.thinking == "hm"
     assert reply.usage is not None
     assert (reply.usage.input, reply.usage.cache_read) == (1, 1)
-    assert reply.calls[0].origin.raw_id == "read:0"
+    assert reply.calls[0].origin.raw_id == "f:0"
     assert convert_reply(body, KIMI, KIMI)[0] is body
     made, _ = render_client_reply(Reply((Thinking("hm"),)), KIMI)
     assert made["choices"][0]["message"] == {"role": "assistant", "content": "", "reasoning_content": "hm"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from typing import Any
 
 import pytest
@@ -20,34 +21,15 @@ from segue.wire.dialects.kimi import WIRE as KIMI
 from segue.wire.dialects.mistral import WIRE as MISTRAL
 from segue.wire.ids import IdMap, mistral_scheme, nine_character_hash
 from segue.wire.openai_chat import OPENAI_CHAT
+from tests.bodies import chat
+from tests.bodies.chat import assistant, call, result, system, user
+from tests.bodies.chat import compatible_calls as assistant_calls
 from tests.wire.conversion import convert_body, convert_reply, render_client_reply
 
-READ = {"type": "function", "function": {"name": "read", "parameters": {"type": "object", "properties": {}}}}
+TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
 NINE = re.compile(r"[a-zA-Z0-9]{9}")
-
-
-def call(call_id: str | None = "abcdefgh1", name: str = "read", arguments: Any = "{}") -> dict:
-    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
-
-
-def assistant_calls(*calls: dict, **more: Any) -> dict:
-    return {"role": "assistant", "content": "", **more, "tool_calls": list(calls)}
-
-
-def assistant(content: Any = "x", **more: Any) -> dict:
-    return {"role": "assistant", "content": content, **more}
-
-
-def result(call_id: str = "abcdefgh1", content: Any = "r", **more: Any) -> dict:
-    return {"role": "tool", "tool_call_id": call_id, **more, "content": content}
-
-
-def user(content: Any = "go") -> dict:
-    return {"role": "user", "content": content}
-
-
-def system(content: Any = "s") -> dict:
-    return {"role": "system", "content": content}
+A = "abcdefgh1"
+body_of = partial(chat.body, model="mistral-medium-latest")
 
 
 def thinking(text: str = "hm", **more: Any) -> dict:
@@ -58,19 +40,15 @@ def text_part(text: str = "x") -> dict:
     return {"type": "text", "text": text}
 
 
-def body_of(*messages: dict, model: str = "mistral-medium-latest", **more: Any) -> dict[str, Any]:
-    return {"model": model, "messages": list(messages), **more}
-
-
 SAME_API = {
     "a whole loop": body_of(
         system(),
         system("more"),
         user(),
         user("again"),
-        assistant_calls(call(), call("abcdefgh2", "list", {"path": "a"}), prefix=False),
+        assistant_calls(call(A), call("abcdefgh2", "list", {"path": "a"}), prefix=False),
         result("abcdefgh2"),
-        result(name="read"),
+        result(A, name="f"),
         assistant("done"),
         user(),
         system("a word after the user's"),
@@ -81,20 +59,20 @@ SAME_API = {
         random_seed=3,
         safe_prompt=True,
         prompt_mode=None,
-        tools=[READ],
+        tools=[TOOL],
         tool_choice="any",
         parallel_tool_calls=False,
         response_format={"type": "json_schema", "json_schema": {"name": "n", "schema": {}, "strict": True}},
         metadata={"k": 1},
     ),
-    "an id that comes again": body_of(user(), assistant_calls(call()), result(), assistant_calls(call()), result()),
+    "an id that comes again": body_of(user(), assistant_calls(call(A)), result(A), assistant_calls(call(A)), result(A)),
     "thinking": body_of(
         system([text_part("think"), thinking("like this"), text_part("!")]),
         user(),
         assistant([thinking(closed=True, signature="c2ln"), text_part()]),
         user(),
-        assistant_calls(call(), content=[thinking()]),
-        result(),
+        assistant_calls(call(A), content=[thinking()]),
+        result(A),
         model="magistral-medium-2509",
     ),
     "parts": body_of(
@@ -114,8 +92,8 @@ SAME_API = {
     "a model of one's own": body_of(user(), assistant([thinking(), text_part()]), user(), model="ft:acme"),
     "a picture in a result of the newest": body_of(
         user(),
-        assistant_calls(call()),
-        result(content=[text_part(), {"type": "image_url", "image_url": "https://x/y.png"}]),
+        assistant_calls(call(A)),
+        result(A, content=[text_part(), {"type": "image_url", "image_url": "https://x/y.png"}]),
         model="mistral-small-2603",
     ),
     "no tools": body_of(user(), tools=None),
@@ -144,7 +122,7 @@ def test_nine_characters_of_a_hash() -> None:
 
 
 def _assigned(*raw_ids: str, provider: str = "openai") -> list[str]:
-    calls = [ToolCall("read", {"n": n}, origin=Origin(provider, raw_id=raw)) for n, raw in enumerate(raw_ids)]
+    calls = [ToolCall("f", {"n": n}, origin=Origin(provider, raw_id=raw)) for n, raw in enumerate(raw_ids)]
     (message,) = pair([Message("ai", tuple(calls))])
     ids = IdMap(mistral_scheme(), provider="mistral")
     ids.add_messages([message], str)
@@ -159,8 +137,8 @@ def test_a_collision_counts_the_salt_up(monkeypatch: pytest.MonkeyPatch) -> None
 def test_projected_id_avoids_an_existing_id() -> None:
     foreign = _assigned("call_a")[0]
     calls = [
-        ToolCall("read", origin=Origin("mistral", raw_id=foreign)),
-        ToolCall("read", {"n": 0}, origin=Origin("openai", raw_id="call_a")),
+        ToolCall("f", origin=Origin("mistral", raw_id=foreign)),
+        ToolCall("f", {"n": 0}, origin=Origin("openai", raw_id="call_a")),
     ]
     (message,) = pair([Message("ai", tuple(calls))])
     ids = IdMap(mistral_scheme(), provider="mistral")
@@ -179,18 +157,18 @@ def test_cross_api_ids_have_nine_characters_and_match() -> None:
             result("call_b", "B"),
             result("call_a", "A"),
         ],
-        "tools": [READ],
+        "tools": [TOOL],
     }
     made, _ = convert_body(body, OPENAI_CHAT, MISTRAL)
     first, second = (entry["id"] for entry in made["messages"][1]["tool_calls"])
     assert first != second
     assert NINE.fullmatch(first)
-    assert made["messages"][2:] == [result(first, "A", name="read"), result(second, "B", name="read")]
+    assert made["messages"][2:] == [result(first, "A", name="f"), result(second, "B", name="f")]
     assert convert_body(body, OPENAI_CHAT, MISTRAL)[0] == made
 
 
 def test_same_api_valid_id_stays_and_invalid_one_is_replaced() -> None:
-    body = body_of(user(), assistant_calls(call(), call("call_2")), result(), result("call_2"))
+    body = body_of(user(), assistant_calls(call(A), call("call_2")), result(A), result("call_2"))
     made, _ = convert_body(body, MISTRAL, MISTRAL)
     first, second = (entry["id"] for entry in made["messages"][1]["tool_calls"])
     assert first == "abcdefgh1"
@@ -202,7 +180,7 @@ def test_same_api_valid_id_stays_and_invalid_one_is_replaced() -> None:
 
 
 def test_repeated_id_in_one_message_is_made_unique() -> None:
-    body = body_of(user(), assistant_calls(call(), call()), result(content="A"), result(content="B"))
+    body = body_of(user(), assistant_calls(call(A), call(A)), result(A, content="A"), result(A, content="B"))
     made, _ = convert_body(body, MISTRAL, MISTRAL)
     first, second = (entry["id"] for entry in made["messages"][1]["tool_calls"])
     assert first == "abcdefgh1" != second
@@ -211,7 +189,7 @@ def test_repeated_id_in_one_message_is_made_unique() -> None:
 
 def test_round_trip_through_other_wires() -> None:
     body = body_of(
-        user(), assistant_calls(call(), call("abcdefgh2", "list")), result(content="A"), result("abcdefgh2", "B")
+        user(), assistant_calls(call(A), call("abcdefgh2", "list")), result(A, content="A"), result("abcdefgh2", "B")
     )
     for other in ("openai-chat", "anthropic", "kimi"):
         there = segue.convert(body, source="mistral", target=other)
@@ -231,7 +209,7 @@ def roles(body: dict) -> list[str]:
 @pytest.mark.parametrize("source", [OPENAI_CHAT, MISTRAL])
 @pytest.mark.parametrize("model", ["mistral-large-2407", "mistral-large-2512", "mistral-small-latest"])
 def test_bridge_between_a_result_and_user_text(source: Any, model: str) -> None:
-    body = body_of(user(), assistant_calls(call()), result(), user("and?"), model=model)
+    body = body_of(user(), assistant_calls(call(A)), result(A), user("and?"), model=model)
     made, report = convert_body(body, source, MISTRAL, model=model)
     assert roles(made) == ["user", "assistant", "tool", "assistant", "user"]
     assert made["messages"][3] == {"role": "assistant", "content": "[continued]"}
@@ -241,7 +219,7 @@ def test_bridge_between_a_result_and_user_text(source: Any, model: str) -> None:
 
 def test_system_text_after_a_reply_or_a_result_becomes_user() -> None:
     body = body_of(
-        user(), assistant_calls(call()), result(), system("a"), assistant(), system("b"), system("c"), user()
+        user(), assistant_calls(call(A)), result(A), system("a"), assistant(), system("b"), system("c"), user()
     )
     made, _ = convert_body(body, MISTRAL, MISTRAL)
     assert roles(made)[3:] == ["assistant", "user", "assistant", "user", "system", "user"]
@@ -281,15 +259,15 @@ def test_rewritten_prefill_keeps_its_prefix_flag() -> None:
 
 
 def test_leading_calls_get_a_user_message_before_them() -> None:
-    made, _ = convert_body(body_of(assistant_calls(call()), result()), MISTRAL, MISTRAL)
+    made, _ = convert_body(body_of(assistant_calls(call(A)), result(A)), MISTRAL, MISTRAL)
     assert roles(made) == ["user", "assistant", "tool"]
-    made, _ = convert_body(body_of(system(), assistant_calls(call()), result()), MISTRAL, MISTRAL)
+    made, _ = convert_body(body_of(system(), assistant_calls(call(A)), result(A)), MISTRAL, MISTRAL)
     assert roles(made) == ["system", "assistant", "tool"]
 
 
 @pytest.mark.parametrize(("model", "parted"), [("open-mixtral-8x22b", True), ("mistral-large-2411", False)])
 def test_text_and_calls_are_split_for_the_oldest_models(model: str, parted: bool) -> None:
-    body = body_of(user(), assistant_calls(call(), content="I look."), result(), model=model)
+    body = body_of(user(), assistant_calls(call(A), content="I look."), result(A), model=model)
     for source in (MISTRAL, OPENAI_CHAT):
         made, report = convert_body(body, source, MISTRAL, model=model)
         assert roles(made) == ["user", *["assistant"] * (2 if parted else 1), "tool"]
@@ -297,7 +275,7 @@ def test_text_and_calls_are_split_for_the_oldest_models(model: str, parted: bool
     if parted:
         assert made["messages"][1] == assistant("I look.")
         assert made["messages"][2]["content"] is None
-    empty = body_of(user(), assistant_calls(call(), content=[text_part("")]), result(), model=model)
+    empty = body_of(user(), assistant_calls(call(A), content=[text_part("")]), result(A), model=model)
     assert len(convert_body(empty, MISTRAL, MISTRAL)[0]["messages"]) == 3
 
 
@@ -308,7 +286,9 @@ def test_an_empty_reply_is_left_out() -> None:
 
 
 def test_missing_and_surplus_results() -> None:
-    body = body_of(user(), assistant_calls(call(), call("abcdefgh2")), result(), result(), result("nobody123"), user())
+    body = body_of(
+        user(), assistant_calls(call(A), call("abcdefgh2")), result(A), result(A), result("nobody123"), user()
+    )
     made, _ = convert_body(body, MISTRAL, MISTRAL)
     assert roles(made) == ["user", "assistant", "tool", "tool", "assistant", "user", "user"]
     assert [m["tool_call_id"] for m in made["messages"][2:4]] == ["abcdefgh1", "abcdefgh2"]
@@ -353,7 +333,7 @@ def test_thinking_of_other_providers_is_dropped_or_becomes_text() -> None:
     body = {"messages": [user(), assistant(reasoning_content="hm"), user()]}
     assert "hm" not in json.dumps(convert_body(body, KIMI, MISTRAL)[0])
     made, _ = convert_body(body, KIMI, MISTRAL, reasoning="text")
-    assert made["messages"][1]["content"] == [text_part("[reasoning] hm"), text_part()]
+    assert made["messages"][1]["content"] == [text_part("[reasoning] hm"), text_part("a")]
 
 
 def test_thinking_is_converted_cross_api() -> None:
@@ -421,7 +401,9 @@ def test_unsupported_parts_become_text() -> None:
 
 def test_results_are_text_before_the_newest_generation() -> None:
     picture = {"type": "image_url", "image_url": "https://x/y.png"}
-    body = body_of(user(), assistant_calls(call()), result(content=[text_part(), picture]), model="mistral-large-2512")
+    body = body_of(
+        user(), assistant_calls(call(A)), result(A, content=[text_part(), picture]), model="mistral-large-2512"
+    )
     made, _ = convert_body(body, MISTRAL, MISTRAL)
     assert roles(made) == ["user", "assistant", "tool", "assistant", "user"]
     assert "image_url" not in json.dumps(made["messages"][2])
@@ -429,7 +411,7 @@ def test_results_are_text_before_the_newest_generation() -> None:
 
 @pytest.mark.parametrize("arguments", ["{}", '{"a": 1}', {"a": 1}, {}, "{broken"])
 def test_arguments_as_text_or_object(arguments: Any) -> None:
-    body = body_of(user(), assistant_calls(call(arguments=arguments)), result())
+    body = body_of(user(), assistant_calls(call(A, arguments=arguments)), result(A))
     assert convert_body(body, MISTRAL, MISTRAL)[0] == body
     made, _ = convert_body(body, MISTRAL, OPENAI_CHAT)
     assert isinstance(made["messages"][1]["tool_calls"][0]["function"]["arguments"], str)
@@ -437,7 +419,9 @@ def test_arguments_as_text_or_object(arguments: Any) -> None:
 
 def test_names_are_projected_consistently() -> None:
     tool = {"type": "function", "function": {"name": "a.b", "parameters": {}}}
-    body = body_of(user(), assistant_calls(call(name="a.b")), result(name="a.b"), tools=[tool], tool_choice="auto")
+    body = body_of(
+        user(), assistant_calls(call(A, name="a.b")), result(A, name="a.b"), tools=[tool], tool_choice="auto"
+    )
     made, _ = convert_body(body, MISTRAL, MISTRAL)
     spelled = made["tools"][0]["function"]["name"]
     assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", spelled)
@@ -448,13 +432,13 @@ def test_names_are_projected_consistently() -> None:
 
 
 def test_unknown_keys_are_dropped_for_same_api() -> None:
-    entry = {**call(), "extra": 1}
+    entry = {**call(A), "extra": 1}
     entry["function"] = {**entry["function"], "parsed_arguments": {}}
-    tool = {"type": "function", "function": {"name": "read", "x": 1}}
+    tool = {"type": "function", "function": {"name": "f", "x": 1}}
     body = body_of(
         {"role": "user", "content": [{**text_part(), "cache_control": {}}], "name": "bob"},
         {"role": "assistant", "content": None, "tool_calls": [entry], "refusal": None, "note": 2},
-        {**result(), "status": "ok"},
+        {**result(A), "status": "ok"},
         stream_options={"include_usage": True},
         max_completion_tokens=7,
         tools=[tool],
@@ -463,10 +447,8 @@ def test_unknown_keys_are_dropped_for_same_api() -> None:
     made, report = convert_body(body, MISTRAL, MISTRAL)
     assert made == {
         "model": "mistral-medium-latest",
-        "messages": [user([text_part()]), {"role": "assistant", "content": None, "tool_calls": [call()]}, result()],
-        "tools": [
-            {"type": "function", "function": {"name": "read", "parameters": {"type": "object", "properties": {}}}}
-        ],
+        "messages": [user([text_part()]), {"role": "assistant", "content": None, "tool_calls": [call(A)]}, result(A)],
+        "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}],
         "max_tokens": 7,
     }
     dropped = {finding.subject for finding in report.findings_of("dropped")}
@@ -487,7 +469,7 @@ def test_unknown_keys_are_dropped_for_same_api() -> None:
     ],
 )
 def test_invalid_schema_is_repaired(parameters: Any) -> None:
-    tool = {"type": "function", "function": {"name": "read", "parameters": parameters}}
+    tool = {"type": "function", "function": {"name": "f", "parameters": parameters}}
     for source in (MISTRAL, OPENAI_CHAT):
         made, report = convert_body(body_of(user(), tools=[tool]), source, MISTRAL)
         assert made["tools"][0]["function"]["parameters"]["type"] == "object"
@@ -504,7 +486,7 @@ def test_invalid_schema_is_repaired(parameters: Any) -> None:
     ],
 )
 def test_a_schema_stays_as_it_is(parameters: Any) -> None:
-    tool = {"type": "function", "function": {"name": "read", "parameters": parameters}}
+    tool = {"type": "function", "function": {"name": "f", "parameters": parameters}}
     body = body_of(user(), tools=[tool])
     assert convert_body(body, MISTRAL, MISTRAL)[0] == body
     assert segue.check(body, "mistral")
@@ -522,7 +504,7 @@ def test_no_empty_list_of_tools() -> None:
 def test_cross_api_options() -> None:
     body = {
         "messages": [user()],
-        "tools": [READ],
+        "tools": [TOOL],
         "tool_choice": "required",
         "parallel_tool_calls": False,
         "max_completion_tokens": 9,
@@ -650,7 +632,7 @@ def test_a_reply_with_thinking() -> None:
     [("tool_calls", "tool_calls"), ("model_length", "length"), ("error", "error"), ("stop", "stop")],
 )
 def test_stop_reasons(reason: str, finish: str) -> None:
-    message = assistant_calls({**call(), "index": 0}) if reason == "tool_calls" else assistant()
+    message = assistant_calls({**call(A), "index": 0}) if reason == "tool_calls" else assistant()
     reply = MISTRAL.parse_reply(reply_of(message, reason))
     assert reply.finish == finish
     if reason == "tool_calls":
@@ -659,7 +641,7 @@ def test_stop_reasons(reason: str, finish: str) -> None:
 
 def test_a_reply_for_a_client_of_mistral() -> None:
     made, _ = render_client_reply(
-        Reply((Thinking("hm"), Text("so"), ToolCall("read", origin=Origin("openai", raw_id="call_1")))), MISTRAL
+        Reply((Thinking("hm"), Text("so"), ToolCall("f", origin=Origin("openai", raw_id="call_1")))), MISTRAL
     )
     message = made["choices"][0]["message"]
     assert message["content"] == [thinking(), text_part("so")]
@@ -716,5 +698,5 @@ def test_error_body_is_rejected_as_reply(body: dict) -> None:
 
 
 def test_body_is_detected_by_model() -> None:
-    assert segue.convert(body_of(user(), assistant_calls(call()), result()), target="openai-chat").source == "mistral"
+    assert segue.convert(body_of(user(), assistant_calls(call(A)), result(A)), target="openai-chat").source == "mistral"
     assert segue.convert(body_of(user(), model="devstral-2512"), target="openai-chat").source == "mistral"

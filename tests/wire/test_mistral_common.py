@@ -18,6 +18,7 @@ from mistral_common.tokens.tokenizers.base import TokenizerVersion
 
 import segue
 from segue.models import parse_model
+from tests.bodies.chat import assistant, call, compatible_calls, result, system, user
 from tests.budget import examples
 from tests.conversations.table import CASES
 from tests.each import for_each
@@ -98,23 +99,17 @@ def test_scenario_is_accepted(generation: int, scenario: Any, source: str) -> No
     assert complaints(out.body, generation) is None, out.body
 
 
-def call(call_id: str = "abcdefgh1") -> Body:
-    return {"id": call_id, "type": "function", "function": {"name": "f", "arguments": "{}"}}
-
-
-USER = {"role": "user", "content": "q"}
-ASKS = {"role": "assistant", "content": "", "tool_calls": [call()]}
-FOUND = {"role": "tool", "tool_call_id": "abcdefgh1", "content": "r"}
-SAYS = {"role": "assistant", "content": "x"}
-SYSTEM = {"role": "system", "content": "s"}
+A, B = "abcdefgh1", "abcdefgh2"
+USER, SYSTEM, SAYS = user(), system(), assistant()
+ASKS, FOUND = compatible_calls(call(A)), result(A)
 # Rule, the tokenizers that hold to it, and a history that breaks it.
 BROKEN: list[tuple[str, set[int], list[Body]]] = [
     ("MIS-01", {3, 7, 11}, [USER, {**ASKS, "tool_calls": [call("call_1")]}, {**FOUND, "tool_call_id": "call_1"}]),
     ("MIS-02", {3, 7, 11, 13, 15}, [USER, {**ASKS, "tool_calls": [call("null")]}, {**FOUND, "tool_call_id": "null"}]),
-    ("MIS-03", {3, 7, 11, 13, 15}, [USER, {**ASKS, "tool_calls": [call(), call("abcdefgh2")]}, FOUND]),
-    ("MIS-04", {11, 13, 15}, [USER, ASKS, {**FOUND, "tool_call_id": "abcdefgh2"}]),
+    ("MIS-03", {3, 7, 11, 13, 15}, [USER, {**ASKS, "tool_calls": [call(A), call(B)]}, FOUND]),
+    ("MIS-04", {11, 13, 15}, [USER, ASKS, {**FOUND, "tool_call_id": B}]),
     ("MIS-05", {3, 7, 11, 13, 15}, [USER, ASKS, FOUND, FOUND]),
-    ("MIS-06", {11, 13, 15}, [USER, {**ASKS, "tool_calls": [call(), call()]}, FOUND, FOUND]),
+    ("MIS-06", {11, 13, 15}, [USER, {**ASKS, "tool_calls": [call(A), call(A)]}, FOUND, FOUND]),
     ("MIS-07", {3, 7, 11, 13, 15}, [USER, ASKS, FOUND, USER]),
     ("MIS-08", {3, 7, 11, 13, 15}, [USER, FOUND]),
     ("MIS-09", {3, 7, 11, 13, 15}, [USER, ASKS, FOUND, SYSTEM, USER]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator
+from functools import partial
 from hashlib import sha256
 from typing import Any, Literal
 
@@ -52,36 +53,20 @@ from segue.wire.dialects.kimi import WIRE as KIMI
 from segue.wire.ids import IdMap
 from segue.wire.names import NameMap
 from segue.wire.openai_chat import OPENAI_CHAT
+from tests.bodies import chat
+from tests.bodies.chat import assistant_calls, result, user
 from tests.wire.conversion import convert_body, convert_reply, render_client_reply
 
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
-READ = {"type": "function", "function": {"name": "read", "description": "Reads.", "parameters": SCHEMA, "strict": True}}
+TOOL = {"type": "function", "function": {"name": "f", "description": "Reads.", "parameters": SCHEMA, "strict": True}}
 GRAMMAR = {"syntax": "lark", "definition": 'start: "x"'}
 PATCH = {
     "type": "custom",
     "custom": {"name": "patch", "description": "Patches.", "format": {"type": "grammar", "grammar": GRAMMAR}},
 }
 PNG = "data:image/png;base64,iVBORw0KGgo="
-
-
-def call(call_id: str | None = "call_1", name: str = "read", arguments: Any = '{"path": "a"}', **more: Any) -> dict:
-    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}, **more}
-
-
-def assistant_calls(*calls: dict, content: Any = None, **more: Any) -> dict:
-    return {"role": "assistant", "content": content, "tool_calls": list(calls), **more}
-
-
-def result(call_id: str = "call_1", content: Any = "text", **more: Any) -> dict:
-    return {"role": "tool", "tool_call_id": call_id, "content": content, **more}
-
-
-def user(content: Any = "go", **more: Any) -> dict:
-    return {"role": "user", "content": content, **more}
-
-
-def body_of(*messages: dict, **more: Any) -> dict[str, Any]:
-    return {"model": "gpt-4.1", "messages": list(messages), **more}
+body_of = partial(chat.body, model="gpt-4.1")
+call = partial(chat.call, arguments='{"path": "a"}')
 
 
 def exhausted(value: Any) -> Any:
@@ -96,7 +81,7 @@ def exhausted(value: Any) -> Any:
 # Kept for the whole run: a lazy check that outlives its adapter crashes.
 BODY = TypeAdapter(CompletionCreateParams)
 MESSAGE = TypeAdapter(ChatCompletionMessageParam)
-TOOL = TypeAdapter(ChatCompletionToolUnionParam)
+TOOL_TYPE = TypeAdapter(ChatCompletionToolUnionParam)
 
 
 def assert_sdk_accepts(body: dict[str, Any], *, extra: Literal["forbid", "ignore"] = "forbid") -> None:
@@ -104,7 +89,7 @@ def assert_sdk_accepts(body: dict[str, Any], *, extra: Literal["forbid", "ignore
     for message in body["messages"]:
         exhausted(MESSAGE.validate_python(message, extra=extra))
     for tool in body.get("tools", ()):
-        exhausted(TOOL.validate_python(tool, extra=extra))
+        exhausted(TOOL_TYPE.validate_python(tool, extra=extra))
 
 
 # --------------------------------------------------------------------------------------------------------------- home
@@ -135,13 +120,13 @@ SAME_API = {
         store=False,
         service_tier="auto",
         unheard_of=[1.0],
-        tools=[READ, PATCH, {"type": "mystery", "x": 1}],
+        tools=[TOOL, PATCH, {"type": "mystery", "x": 1}],
         parallel_tool_calls=False,
-        tool_choice={"type": "function", "function": {"name": "read"}, "note": 1},
+        tool_choice={"type": "function", "function": {"name": "f"}, "note": 1},
         response_format={"type": "json_schema", "json_schema": {"name": "r", "schema": SCHEMA, "description": "d"}},
     ),
     "old token limit": body_of(user(), max_tokens=5, temperature="hot", stop=["a", "b"], response_format={"type": "x"}),
-    "key order": {"tools": [READ], "messages": [user()], "stream": False, "model": "gpt-4.1", "tool_choice": "auto"},
+    "key order": {"tools": [TOOL], "messages": [user()], "stream": False, "model": "gpt-4.1", "tool_choice": "auto"},
     "calls": body_of(
         user(),
         assistant_calls(call("call_1"), call("call_2", arguments='{ "path" : "é\\u00e9" }'), content=""),
@@ -153,14 +138,14 @@ SAME_API = {
     "SDK leftovers": body_of(
         user(),
         assistant_calls(
-            call(index=0, function={"name": "read", "arguments": "{}", "parsed_arguments": {}}),
+            call(index=0, function={"name": "f", "arguments": "{}", "parsed_arguments": {}}),
             refusal=None,
             audio=None,
             function_call=None,
             annotations=None,
             parsed=None,
         ),
-        result(name="read", status="ok"),
+        result(name="f", status="ok"),
         {"role": "assistant", "content": "Done.", "tool_calls": None, "annotations": [{"type": "url_citation"}]},
     ),
     "custom calls": body_of(
@@ -172,20 +157,20 @@ SAME_API = {
     ),
     "allowed tools": body_of(
         user(),
-        tools=[READ],
+        tools=[TOOL],
         tool_choice={
             "type": "allowed_tools",
-            "allowed_tools": {"mode": "required", "tools": [{"type": "function", "function": {"name": "read"}}]},
+            "allowed_tools": {"mode": "required", "tools": [{"type": "function", "function": {"name": "f"}}]},
         },
     ),
     "legacy functions": body_of(
         user(),
-        {"role": "assistant", "content": None, "function_call": {"name": "read", "arguments": "{}"}},
-        {"role": "function", "name": "read", "content": None},
-        {"role": "assistant", "content": "", "function_call": {"name": "read", "arguments": "not json"}},
-        {"role": "function", "name": "read", "content": "b"},
-        functions=[{"name": "read", "parameters": SCHEMA}],
-        function_call={"name": "read"},
+        {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}},
+        {"role": "function", "name": "f", "content": None},
+        {"role": "assistant", "content": "", "function_call": {"name": "f", "arguments": "not json"}},
+        {"role": "function", "name": "f", "content": "b"},
+        functions=[{"name": "f", "parameters": SCHEMA}],
+        function_call={"name": "f"},
     ),
     "media": body_of(
         user(
@@ -299,9 +284,7 @@ def test_names_are_projected_everywhere() -> None:
     [
         pytest.param(call(arguments={"path": "a"}), call(arguments='{"path":"a"}'), id="arguments as an object"),
         pytest.param(call(arguments=None), call(arguments="{}"), id="no arguments"),
-        pytest.param(
-            {"id": "call_1", "function": {"name": "read", "arguments": "{}"}}, call(arguments="{}"), id="type"
-        ),
+        pytest.param({"id": "call_1", "function": {"name": "f", "arguments": "{}"}}, call(arguments="{}"), id="type"),
         pytest.param(
             {"id": "call_1", "type": "custom", "custom": {"name": "patch", "input": None}},
             {"id": "call_1", "type": "custom", "custom": {"name": "patch", "input": ""}},
@@ -381,7 +364,7 @@ def test_changed_options_are_merged_into_existing_keys() -> None:
 
 
 def test_legacy_call_needs_no_result_for_same_api() -> None:
-    old = {"role": "assistant", "content": None, "function_call": {"name": "read", "arguments": "{}"}}
+    old = {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}}
     body = body_of(user(), old, user())
     assert convert_body(body, OPENAI_CHAT, OPENAI_CHAT)[0] == body
     cross_api, _ = convert_body(body, OPENAI_CHAT, KIMI)
@@ -389,7 +372,7 @@ def test_legacy_call_needs_no_result_for_same_api() -> None:
 
 
 def test_legacy_result_for_a_tool_call_becomes_a_tool_message() -> None:
-    body = body_of(user(), assistant_calls(call(None)), {"role": "function", "name": "read", "content": "r"})
+    body = body_of(user(), assistant_calls(call(None)), {"role": "function", "name": "f", "content": "r"})
     made, _ = convert_body(body, OPENAI_CHAT, OPENAI_CHAT)
     new_id = made["messages"][1]["tool_calls"][0]["id"]
     assert made["messages"][2] == result(new_id, "r")
@@ -423,7 +406,7 @@ def test_roles_and_blocks() -> None:
     assert (first.origin.raw_id, first.origin.identity, first.arguments) == ("call_1", "natural", {"path": "a"})
     assert (second.origin.raw_id, second.origin.identity) == (None, "synthetic")
     (response,) = responses_of(request.messages[4])
-    assert (response.call_id, response.name, response.content) == (first.id, "read", (Text("text"),))
+    assert (response.call_id, response.name, response.content) == (first.id, "f", (Text("r"),))
     assert response.is_complete
 
 
@@ -431,7 +414,7 @@ def test_calls_of_every_kind() -> None:
     custom = {"id": "call_2", "type": "custom", "custom": {"name": "patch", "input": "{not json"}}
     request = parsed(
         assistant_calls(call(arguments="{broken"), custom, call("call_3", arguments="")),
-        {"role": "assistant", "function_call": {"name": "read", "arguments": '{"a":1}'}},
+        {"role": "assistant", "function_call": {"name": "f", "arguments": '{"a":1}'}},
     )
     broken, free, empty = calls_of(request.messages[0])
     (old,) = calls_of(request.messages[1])
@@ -483,7 +466,7 @@ def test_options_and_tools() -> None:
         temperature=1,
         top_p=0.5,
         stop=("END",),
-        tool_choice=ToolChoice("tool", "read"),
+        tool_choice=ToolChoice("tool", "f"),
         parallel=False,
         reasoning=Reasoning(effort="low"),
         response_format=ResponseFormat("schema", SCHEMA, "r"),
@@ -500,8 +483,8 @@ def test_options_and_tools() -> None:
             "user": "u",
         },
     )
-    read, patch, mystery = request.tools
-    assert (read.name, read.description, read.parameters, read.strict) == ("read", "Reads.", SCHEMA, True)
+    function, patch, mystery = request.tools
+    assert (function.name, function.description, function.parameters, function.strict) == ("f", "Reads.", SCHEMA, True)
     assert (patch.name, patch.kind, patch.grammar) == ("patch", "custom", GRAMMAR)
     assert (mystery.name, mystery.kind) == ("mystery", "hosted")
 
@@ -513,7 +496,7 @@ def test_options_and_tools() -> None:
         ({"tool_choice": {"type": "custom", "custom": {"name": "p"}}}, Options(tool_choice=ToolChoice("tool", "p"))),
         (
             {"tool_choice": SAME_API["allowed tools"]["tool_choice"]},
-            Options(tool_choice=ToolChoice("required", allowed=("read",))),
+            Options(tool_choice=ToolChoice("required", allowed=("f",))),
         ),
         ({"function_call": "none"}, Options(tool_choice=ToolChoice("none"))),
         ({"function_call": {"name": "f"}}, Options(tool_choice=ToolChoice("tool", "f"))),
@@ -552,7 +535,7 @@ def test_single_options(options: dict, expected: Options) -> None:
         ({"messages": [{"role": "assistant", "function_call": []}]}, "messages[0].function_call"),
         ({"messages": [result(content=1)]}, "messages[0].content"),
         ({"messages": [], "tools": {}}, "tools"),
-        ({"messages": [], "tools": [READ, 1]}, "tools[1]"),
+        ({"messages": [], "tools": [TOOL, 1]}, "tools[1]"),
         ({"messages": [], "tools": [{"type": "function"}]}, "tools[0].function"),
         ({"messages": [], "tools": [{"type": "function", "function": {}}]}, "tools[0].function.name"),
         ({"messages": [], "functions": [{}]}, "functions[0].name"),
@@ -745,8 +728,8 @@ def test_more_tools_than_the_api_takes() -> None:
 
 def test_long_description_is_cut_for_same_api() -> None:
     long = {"type": "function", "function": {"name": "a", "description": "é" * 1025, "parameters": SCHEMA}, "x": 1}
-    made, report = convert_body(body_of(user(), tools=[READ, long]), OPENAI_CHAT, OPENAI_CHAT)
-    assert made["tools"][0] is READ
+    made, report = convert_body(body_of(user(), tools=[TOOL, long]), OPENAI_CHAT, OPENAI_CHAT)
+    assert made["tools"][0] is TOOL
     assert made["tools"][1]["function"]["description"] == "é" * 1023 + "…"
     assert made["tools"][1]["x"] == 1
     assert len(report.findings_of("tools")) == 1
@@ -872,8 +855,8 @@ def test_long_user_id_is_hashed(target: str, place: tuple[str, ...]) -> None:
         return value, [finding.subject for finding in made.report.findings_of("adjusted") if finding.subject == "user"]
 
     assert sent("u" * limit) == ("u" * limit, [])
-    for user in ("u" * (limit + 1), "v" * (limit + 1)):
-        assert sent(user) == (sha256(user.encode()).hexdigest(), ["user"])
+    for name in ("u" * (limit + 1), "v" * (limit + 1)):
+        assert sent(name) == (sha256(name.encode()).hexdigest(), ["user"])
 
 
 def test_user_id_with_invalid_characters_is_hashed() -> None:
@@ -940,7 +923,7 @@ def test_a_reply_is_read() -> None:
     assert (reply.id, reply.model, reply.finish) == ("chatcmpl-1", "gpt-4.1-2025-04-14", "tool_calls")
     assert reply.usage == Usage(input=10, output=5, cache_read=4, cache_write=1, reasoning=2)
     assert [(made.name, made.id, made.origin.raw_id) for made in reply.calls] == [
-        ("read", "", "call_1"),
+        ("f", "", "call_1"),
         ("patch", "", "call_2"),
     ]
     assert reply.calls[0].origin.model == "gpt-4.1-2025-04-14"
@@ -984,7 +967,7 @@ def test_finish(reason: str | None, calls: bool, finish: str) -> None:
 def test_cross_api_reply() -> None:
     hosted = ToolCall("web_search", {}, kind="hosted")
     reply = Reply(
-        (Thinking("hm"), Text("Let me see."), hosted, ToolResponse(hosted=True), ToolCall("read", {"path": "a"})),
+        (Thinking("hm"), Text("Let me see."), hosted, ToolResponse(hosted=True), ToolCall("f", {"path": "a"})),
         finish="tool_calls",
         usage=Usage(input=3, output=4, reasoning=1),
         model="claude-opus-4-5",

@@ -25,9 +25,10 @@ from segue.render.report import Report
 from segue.wire.base import ApiError
 from segue.wire.detect_body import detect_source, find_contradicting_api
 from segue.wire.openai_responses import OPENAI_RESPONSES as WIRE
+from tests.bodies.responses import assistant, reasoning, result, user
 from tests.budget import examples
 from tests.conversations.sdk import complaints
-from tests.wire.bodies_responses import BODIES, SCHEMA, assistant, body, call, function, output, reasoning, user
+from tests.wire.bodies_responses import BODIES, SCHEMA, body, call, function
 from tests.wire.conversion import render_client_reply
 
 API = "openai-responses"
@@ -112,15 +113,15 @@ def test_only_ids_and_names_are_merged_into_the_original():
     long = "x" * 70
     given_body = body(
         user(),
-        call(long, "read it", id="fc_1", status="completed", unknown=1),
-        output(long, "done", id="fco_1", unknown=2),
+        call(long, name="read it", id="fc_1", status="completed", unknown=1),
+        result(long, "done", id="fco_1", unknown=2),
         tools=[function("read it", defer_loading=True)],
         tool_choice={"type": "function", "name": "read it"},
     )
     made = convert_same_api(given_body).body
-    _, item, result = made["input"]
+    _, item, answer = made["input"]
     assert item == {**given_body["input"][1], "call_id": item["call_id"], "name": made["tools"][0]["name"]}
-    assert result == {**given_body["input"][2], "call_id": item["call_id"]}
+    assert answer == {**given_body["input"][2], "call_id": item["call_id"]}
     assert item["call_id"].startswith("call_")
     assert made["tools"] == [{**given_body["tools"][0], "name": item["name"]}]
     assert made["tool_choice"] == {"type": "function", "name": item["name"]}
@@ -133,7 +134,7 @@ def test_names_are_projected_wherever_they_are_declared():
         {"type": "additional_tools", "role": "developer", "tools": tools},
         user(),
         call(name="a b"),
-        output(),
+        result(),
         tool_choice={"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "a b"}]},
         tools=[function("e")],
     )
@@ -165,7 +166,7 @@ def test_user_side_messages(role, speaker, content):
 def test_consecutive_model_items_are_one_reply():
     messages = parsed(
         *(user(), reasoning(), assistant("a"), call(id="fc_1"), call("call_2")),
-        *(output(), output("call_2"), assistant("b", id="msg_2")),
+        *(result(), result("call_2"), assistant("b", id="msg_2")),
     )
     assert [message.speaker for message in messages] == ["human", "ai", "tool", "tool", "ai"]
     assert [type(block) for block in messages[1].blocks] == [Thinking, Text, ToolCall, ToolCall]
@@ -184,12 +185,12 @@ def test_both_ids_stay_in_their_own_fields():
 
 
 def test_item_id_is_never_used_as_call_id():
-    made = convert_same_api(body(user(), {**call(id="fc_1"), "call_id": None}, {**output(), "call_id": None})).body[
+    made = convert_same_api(body(user(), {**call(id="fc_1"), "call_id": None}, {**result(), "call_id": None})).body[
         "input"
     ]
     assert made[1]["call_id"] == made[2]["call_id"] != "fc_1"
     assert made[1]["id"] == "fc_1"
-    chat = convert_cross_api(body(user(), {**call(id="fc_1"), "call_id": None}, {**output(), "call_id": None})).body
+    chat = convert_cross_api(body(user(), {**call(id="fc_1"), "call_id": None}, {**result(), "call_id": None})).body
     assert chat["messages"][1]["tool_calls"][0]["id"].startswith("call_")
 
 
@@ -252,9 +253,9 @@ def test_outputs_are_text_parts_or_any_value():
         ([], []),
     ]
     for value, kinds in cases:
-        response = parsed(call(), output(value=value))[1].blocks[0]
+        response = parsed(call(), result(output=value))[1].blocks[0]
         assert [type(block) for block in response.content] == kinds
-    response = parsed(call(), output(value={"a": 1}))[1].blocks[0]
+    response = parsed(call(), result(output={"a": 1}))[1].blocks[0]
     assert response.structured == {"a": 1}
 
 
@@ -343,7 +344,7 @@ def test_api_instruction_items_are_not_messages():
 def test_output_without_id_and_open_call_is_no_result():
     """The API accepts outputs without an id; one must not replace a result that follows."""
     update = {"type": "function_call_output", "name": "read", "output": "by the way"}
-    given_body = body(user(), call(), update, output(value="the real one"))
+    given_body = body(user(), call(), update, result(output="the real one"))
     assert convert_same_api(given_body).body == given_body
     chat = convert_cross_api(given_body).body["messages"]
     assert chat[2] == {"role": "tool", "tool_call_id": "call_1", "content": "the real one"}
@@ -372,7 +373,7 @@ def test_a_namespace_keeps_tools_of_one_name_apart():
 
 def test_call_keeps_its_namespace_for_same_api_and_in_its_name_cross_api():
     # OAI-RESP-18
-    given_body = body(user(), call(name="get", namespace="crm"), output(), tools=[CRM])
+    given_body = body(user(), call(name="get", namespace="crm"), result(), tools=[CRM])
     assert convert_same_api(given_body).body == given_body
     there = convert_cross_api(given_body).body
     (chat_call,) = there["messages"][1]["tool_calls"]
@@ -403,15 +404,15 @@ def test_call_gets_the_namespace_of_its_tool():
     item = {"type": "additional_tools", "role": "developer", "tools": [CRM]}
     free = {"type": "custom_tool_call", "call_id": "call_2", "name": "ask", "input": "x"}
     answer = {"type": "custom_tool_call_output", "call_id": "call_2", "output": "y"}
-    given_body = body(item, user(), call(name="get"), output(), free, answer)
+    given_body = body(item, user(), call(name="get"), result(), free, answer)
     made = convert_same_api(given_body).body["input"]
-    assert made == [item, user(), call(name="get", namespace="crm"), output(), free, answer]
+    assert made == [item, user(), call(name="get", namespace="crm"), result(), free, answer]
     there = convert_cross_api(given_body).body
     assert there["messages"][1]["tool_calls"][0]["function"]["name"] == there["tools"][0]["function"]["name"]
 
 
 def test_invalid_namespace_name_is_projected_with_its_calls():
-    given_body = body(user(), call(name="get", namespace="crm x"), output(), tools=[{**CRM, "name": "crm x"}])
+    given_body = body(user(), call(name="get", namespace="crm x"), result(), tools=[{**CRM, "name": "crm x"}])
     made = convert_same_api(given_body).body
     assert made["input"][1] == call(name="get", namespace=made["tools"][0]["name"])
     assert made["tools"][0]["name"].startswith("crm_x_")
@@ -551,7 +552,7 @@ def test_repeated_call_id_is_made_unique():
 
 
 def test_a_result_that_is_too_long_is_cut():
-    made = convert_same_api(body(user(), call(), output(value="x" * 10_485_761)))
+    made = convert_same_api(body(user(), call(), result(output="x" * 10_485_761)))
     assert len(made.body["input"][2]["output"]) == 10_485_760
     assert [finding.kind for finding in made.report.findings] == ["dropped"]
 
@@ -759,8 +760,8 @@ def test_chat_compatible_server_gets_no_openai_only_options():
 def test_tool_rendered_as_text_has_the_projected_name():
     picture = {"type": "input_image", "image_url": "https://x/y.png"}
     tools = [{"type": "namespace", "name": "web", "description": "w", "tools": [function("open")]}]
-    lost = output("call_9", "lost", name="find", namespace="web")
-    given_body = body(user(), call(name="open", namespace="web"), output(output=[picture]), lost, tools=tools)
+    lost = result("call_9", "lost", name="find", namespace="web")
+    given_body = body(user(), call(name="open", namespace="web"), result(output=[picture]), lost, tools=tools)
     chat = convert_cross_api(given_body).body
     shown = chat["messages"][1]["tool_calls"][0]["function"]["name"]
     text = json.dumps([message["content"] for message in chat["messages"] if message["role"] == "user"])
@@ -770,8 +771,8 @@ def test_tool_rendered_as_text_has_the_projected_name():
 
 
 def test_codex_placeholder_for_a_killed_call_is_replaced_by_its_output():
-    aborted = output("call_1", "aborted")
-    for outputs in ((aborted, output("call_1", "A")), (output("call_1", "A"), aborted)):
+    aborted = result("call_1", "aborted")
+    for outputs in ((aborted, result("call_1", "A")), (result("call_1", "A"), aborted)):
         for out in (
             convert_same_api(body(user(), call(), *outputs)),
             convert_cross_api(body(user(), call(), *outputs)),
@@ -779,8 +780,8 @@ def test_codex_placeholder_for_a_killed_call_is_replaced_by_its_output():
             assert "aborted" not in json.dumps(out.body)
             assert [finding.subject for finding in out.report.of("dedupe")] == ["aborted"]
     alone = segue.convert(body(user(), call(), aborted), source=API, target="anthropic").body["messages"][-1]
-    (result,) = alone["content"]
-    assert (result["content"], "is_error" in result) == ("aborted", False)
+    (answer,) = alone["content"]
+    assert (answer["content"], "is_error" in answer) == ("aborted", False)
 
 
 def test_other_model_of_same_api_gets_only_supported_options():
@@ -876,7 +877,7 @@ def test_reply_is_unchanged_for_same_api():
 
 
 def test_a_repeated_id_in_a_reply_is_made_unique():
-    given_body = body(user(), call(id="fc_1"), output(), tools=[function()])
+    given_body = body(user(), call(id="fc_1"), result(), tools=[function()])
     given_reply = response(call(id="fc_2", status="completed"), assistant("x", id="msg_2"))
     made = convert_same_api(given_body).reply(given_reply)
     assert made["output"][0] == {**given_reply["output"][0], "call_id": made["output"][0]["call_id"]}
@@ -945,7 +946,7 @@ def test_ids_made_for_a_client_are_never_sent_to_the_provider():
     made, _ = render_client_reply(FROM_ABROAD, WIRE)
     items = [item for item in made["output"] if item["type"] != "custom_tool_call"]
     (function_call,) = [item for item in items if item["type"] == "function_call"]
-    next_body = body(user(), *items, output(function_call["call_id"]))
+    next_body = body(user(), *items, result(function_call["call_id"]))
     sent = convert_same_api(next_body).body["input"]
     assert "hist" not in json.dumps(sent)
     assert [item.get("type", "message") for item in sent] == [
@@ -1035,7 +1036,7 @@ def test_registry_row():
         ({"input": [assistant("", content={})]}, "input[0].content"),
         ({"input": [{"role": "assistant", "content": "x", "tool_calls": [{}]}]}, "input[0].tool_calls"),
         ({"input": [call(name=7)]}, "input[0].name"),
-        ({"input": [output(value=[7])]}, "input[0].output[0]"),
+        ({"input": [result(output=[7])]}, "input[0].output[0]"),
         ({"input": "x", "tools": 7}, "tools"),
         ({"input": "x", "tools": [7]}, "tools[0]"),
         ({"input": "x", "tools": [{"type": "function"}]}, "tools[0].name"),

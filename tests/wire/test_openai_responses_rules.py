@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 import segue
+from tests.bodies.responses import assistant, reasoning, result, user
 from tests.conversations.sdk import complaints
-from tests.wire.bodies_responses import BODIES, assistant, body, call, function, output, reasoning, user
+from tests.wire.bodies_responses import BODIES, body, call, function
 
 API = "openai-responses"
 SEARCH = {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search", "query": "q"}}
@@ -48,20 +49,20 @@ def dropped_subjects(out: Any) -> list[str | None]:
 
 @pytest.mark.parametrize("call_id", ["", None, 7, "x" * 65])
 def test_resp_01_a_call_id_has_1_to_64_characters(call_id):
-    made = convert_same_api(user(), {**call(), "call_id": call_id}, {**output(), "call_id": call_id}).body["input"]
+    made = convert_same_api(user(), {**call(), "call_id": call_id}, {**result(), "call_id": call_id}).body["input"]
     assert 1 <= len(made[1]["call_id"]) <= 64
     assert made[2]["call_id"] == made[1]["call_id"]
 
 
 @pytest.mark.parametrize("call_id", ["x", "x" * 64, "functions.read:0", "toolu_01", "a|fc_b", "ünï"])
 def test_resp_01_any_characters_are_valid(call_id):
-    given_body = body(user(), call(call_id), output(call_id))
+    given_body = body(user(), call(call_id), result(call_id))
     assert segue.convert(given_body, target=API).body == given_body
 
 
 @pytest.mark.parametrize("item_id", ["call_1", "item_1", "", "fc_" + "x" * 62, "fc.1"])
 def test_resp_02_an_id_of_a_wrong_form_is_left_out(item_id):
-    out = convert_same_api(user(), call(id=item_id), output())
+    out = convert_same_api(user(), call(id=item_id), result())
     assert out.body["input"][1] == {**call(), "arguments": '{"q":"a"}'}
     assert complaints(out.body, API) == []
 
@@ -74,7 +75,7 @@ def test_resp_03_message_with_invalid_id_is_sent_without_id(item_id):
 
 @pytest.mark.parametrize("item_id", ["item_1", "", "rs_" + "x" * 70])
 def test_resp_03_reasoning_with_invalid_id_is_dropped_with_its_items(item_id):
-    out = convert_same_api(user(), reasoning(item_id), assistant("a"), call(id="fc_1"), output())
+    out = convert_same_api(user(), reasoning(item_id), assistant("a"), call(id="fc_1"), result())
     assert kinds(out) == ["message", "message", "function_call", "function_call_output"]
     assert ids(out) == [None] * 4
     assert findings(out) == ["reasoning"]
@@ -85,14 +86,14 @@ def test_encrypted_reasoning_without_an_id_stays():
     """Stateless clients omit the ids; encrypted reasoning needs none."""
     thought = reasoning()
     del thought["id"]
-    given_body = body(user(), thought, call(), output(), store=False)
+    given_body = body(user(), thought, call(), result(), store=False)
     assert segue.convert(given_body, target=API).body == given_body
 
 
 def test_resp_13_ids_are_unique():
     out = convert_same_api(
-        *(user("a", id="msg_0"), reasoning(), assistant("x"), call(id="fc_1"), output(id="fco_1")),
-        *(user("b", id="msg_0"), reasoning(), assistant("y"), call("call_2", id="fc_1"), output("call_2", id="fco_1")),
+        *(user("a", id="msg_0"), reasoning(), assistant("x"), call(id="fc_1"), result(id="fco_1")),
+        *(user("b", id="msg_0"), reasoning(), assistant("y"), call("call_2", id="fc_1"), result("call_2", id="fco_1")),
     )
     assert ids(out)[:5] == ["msg_0", "rs_1", "msg_1", "fc_1", "fco_1"]
     assert ids(out)[5:] == [None] * 4
@@ -109,13 +110,13 @@ def test_resp_13_repeated_item_is_dropped():
         *(("dedupe", "rs_1"), ("dedupe", "msg_1"), ("dedupe", "ws_1")),
     ]
     chat = segue.convert(body(user(), assistant("x"), assistant("x"), {"id": "msg_1"}), target="openai-chat")
-    assert [message["content"] for message in chat.body["messages"]] == ["go", "x"]
+    assert [message["content"] for message in chat.body["messages"]] == ["q", "x"]
     assert [finding.subject for finding in chat.report.findings_of("dedupe")] == ["msg_1", "msg_1"]
 
 
 def test_resp_13_repeated_output_is_not_paired_with_a_later_call():
-    once = (call("call_0", id="fc_1"), output("call_0", "A", id="fco_1"))
-    later = (call("call_0", id="fc_2"), output("call_0", "A", id="fco_1"), output("call_0", "B", id="fco_2"))
+    once = (call("call_0", id="fc_1"), result("call_0", "A", id="fco_1"))
+    later = (call("call_0", id="fc_2"), result("call_0", "A", id="fco_1"), result("call_0", "B", id="fco_2"))
     out = segue.convert(body(user(), *once, user(), *later), target="openai-chat")
     assert [message["content"] for message in out.body["messages"] if message["role"] == "tool"] == ["A", "B"]
 
@@ -202,7 +203,7 @@ def test_resp_21_approval_response_stays_when_its_request_is_repeated():
 
 
 def test_resp_04_every_call_gets_its_output():
-    out = convert_same_api(user(), call(id="fc_1"), call("call_2"), output("call_2"), user("next"))
+    out = convert_same_api(user(), call(id="fc_1"), call("call_2"), result("call_2"), user("next"))
     assert kinds(out) == [
         *("message", "function_call", "function_call", "function_call_output", "function_call_output", "message")
     ]
@@ -212,7 +213,7 @@ def test_resp_04_every_call_gets_its_output():
 
 
 def test_resp_05_orphan_output_becomes_text():
-    out = convert_same_api(user(), output("call_9", "lost"))
+    out = convert_same_api(user(), result("call_9", "lost"))
     assert out.body["input"][1] == user("[result of a tool; its call is no longer part of this conversation]\nlost")
     assert findings(out) == ["orphan"]
 
@@ -223,9 +224,9 @@ def test_resp_05_orphan_output_becomes_text():
     ids=["response", "conversation", "conversation object"],
 )
 def test_resp_05_orphan_output_stays_where_the_provider_holds_the_call(held):
-    given_body = body(output("call_9", "x"), output("call_8", [{"type": "input_text", "text": "y"}]), **held)
+    given_body = body(result("call_9", "x"), result("call_8", [{"type": "input_text", "text": "y"}]), **held)
     assert segue.convert(given_body, source=API, target=API).body == given_body
-    assert convert_same_api(output("call_9", {"a": 1}), **held).body["input"] == [output("call_9", '{"a":1}')]
+    assert convert_same_api(result("call_9", {"a": 1}), **held).body["input"] == [result("call_9", '{"a":1}')]
     out = segue.convert(given_body, source=API, target="anthropic")
     assert segue.check(out.body, "anthropic")
     name = next(iter(held.values()))
@@ -236,7 +237,7 @@ def test_resp_05_orphan_output_stays_where_the_provider_holds_the_call(held):
 
 
 def test_resp_05_orphan_output_stays_where_an_item_refers_to_its_call():
-    given_body = body(user(), {"type": "item_reference", "id": "fc_9"}, output("call_9"))
+    given_body = body(user(), {"type": "item_reference", "id": "fc_9"}, result("call_9"))
     assert segue.convert(given_body, target=API).body == given_body
     out = segue.convert(given_body, target="openai-chat")
     findings_found = [(finding.subject, finding.message) for finding in out.report.findings_of("dropped")]
@@ -297,7 +298,7 @@ def test_resp_06_outputs_keep_their_place_for_same_api_and_follow_calls_cross_ap
 
 
 def test_resp_06_output_before_its_call_is_kept():
-    given_body = body(user(), output(), call(), user("next"))
+    given_body = body(user(), result(), call(), user("next"))
     assert segue.convert(given_body, target=API).body == given_body
     chat = segue.convert(given_body, target="openai-chat").body["messages"]
     assert [message["role"] for message in chat] == ["user", "assistant", "tool", "user"]
@@ -305,8 +306,8 @@ def test_resp_06_output_before_its_call_is_kept():
 
 def test_resp_06_only_the_broken_turn_is_touched():
     out = convert_same_api(
-        *(user(), call("call_a"), call("call_b"), user("meanwhile"), output("call_a")),
-        *(call("call_c"), user("more"), output("call_c")),
+        *(user(), call("call_a"), call("call_b"), user("meanwhile"), result("call_a")),
+        *(call("call_c"), user("more"), result("call_c")),
     )
     assert kinds(out) == [
         *("message", "function_call", "function_call", "function_call_output", "message", "function_call_output"),
@@ -320,22 +321,22 @@ def test_resp_14_to_16_parts_and_outputs_of_wrong_type_are_repaired():
         user([{"type": "text", "text": "a"}, {"type": "output_text", "text": "b"}]),
         assistant("", content=[{"type": "input_text", "text": "c"}]),
         call(arguments={"q": 1}),
-        output(value=[{"type": "text", "text": "d"}, {"type": "image_url", "image_url": {"url": "https://x"}}]),
+        result(output=[{"type": "text", "text": "d"}, {"type": "image_url", "image_url": {"url": "https://x"}}]),
         call("call_2"),
-        {**output("call_2"), "output": None},
+        {**result("call_2"), "output": None},
         call("call_3"),
-        output("call_3", [{"type": "document", "text": "e"}]),
+        result("call_3", [{"type": "document", "text": "e"}]),
     )
     picture = {"type": "input_image", "detail": "auto", "image_url": "https://x"}
     assert out.body["input"] == [
         user([{"type": "input_text", "text": "a"}, {"type": "input_text", "text": "b"}]),
         {"role": "assistant", "content": "c"},
         call(arguments='{"q":1}'),
-        {**output(), "output": [{"type": "input_text", "text": "d"}, picture]},
+        {**result(), "output": [{"type": "input_text", "text": "d"}, picture]},
         call("call_2"),
-        output("call_2", ""),
+        result("call_2", ""),
         call("call_3"),
-        output("call_3", [{"type": "input_text", "text": "[document not supported here] e"}]),
+        result("call_3", [{"type": "input_text", "text": "[document not supported here] e"}]),
     ]
     assert complaints(out.body, API) == []
 
@@ -344,7 +345,7 @@ def test_possibly_newer_items_are_kept():
     strange = {"type": "telepathy", "text": "e"}
     given_body = body(
         *(user([strange]), assistant("", content=[strange, {"type": "output_text", "text": "a"}, strange])),
-        *(call(), output(value=[strange])),
+        *(call(), result(output=[strange])),
     )
     assert segue.convert(given_body, target=API).body == given_body
     chat = segue.convert(given_body, target="openai-chat").body["messages"]
@@ -404,7 +405,7 @@ def test_resp_20_the_local_shell_may_name_its_call_by_the_items_own_id():
 
 
 def test_resp_24_only_one_previous_state():
-    out = convert_same_api(output(), previous_response_id="resp_1", conversation="conv_1")
+    out = convert_same_api(result(), previous_response_id="resp_1", conversation="conv_1")
     assert "conversation" not in out.body
 
 
@@ -415,13 +416,13 @@ def test_resp_25_hosted_calls_have_unique_ids():
     assert segue.convert(given_body, target=API).body == given_body
     convert_same_api(user(), call_item, answer, {**call_item, "id": "prg_2"}, {**answer, "id": "pro_2", "result": "3"})
     convert_same_api(user(), call_item, answer, {**answer, "id": "pro_2", "result": "3"})
-    convert_same_api(user(), call(), output(), call_item, answer)
+    convert_same_api(user(), call(), result(), call_item, answer)
 
 
 def test_resp_17_an_output_is_of_its_calls_type():
     custom = {"type": "custom_tool_call", "call_id": "call_1", "name": "free", "input": "x"}
     out = convert_same_api(
-        user(), custom, output(), call("call_2"), {**output("call_2"), "type": "custom_tool_call_output"}
+        user(), custom, result(), call("call_2"), {**result("call_2"), "type": "custom_tool_call_output"}
     )
     assert kinds(out) == [
         *("message", "custom_tool_call", "custom_tool_call_output", "function_call", "function_call_output")
@@ -429,7 +430,7 @@ def test_resp_17_an_output_is_of_its_calls_type():
 
 
 def test_resp_25_calls_with_one_id_are_made_unique():
-    out = convert_same_api(user(), call(), output(value="a"), user(), call(), output(value="b"))
+    out = convert_same_api(user(), call(), result(output="a"), user(), call(), result(output="b"))
     made = [(item["call_id"], item.get("output")) for item in out.body["input"] if "call_id" in item]
     assert [value for _, value in made] == [None, "a", None, "b"]
     assert made[0][0] == made[1][0] == "call_1" != made[2][0] == made[3][0]
@@ -438,7 +439,7 @@ def test_resp_25_calls_with_one_id_are_made_unique():
 # ---------------------------------------------------------------------------------------------------------- reasoning
 
 REPLY = (reasoning(), assistant("a"), call(id="fc_1"), call("call_2", id="fc_2"))
-RESULTS = (output(), output("call_2"))
+RESULTS = (result(), result("call_2"))
 
 
 def test_reasoning_is_sent_back_with_its_items():
@@ -474,7 +475,7 @@ def test_resp_07_reasoning_not_known_to_be_invalid_stays():
 
 def test_resp_08_item_without_its_reasoning_loses_its_id():
     out = convert_same_api(
-        user(), reasoning(), user("in between"), call(id="fc_1"), output(), call("call_2", id="fc_2"), output("call_2")
+        user(), reasoning(), user("in between"), call(id="fc_1"), result(), call("call_2", id="fc_2"), result("call_2")
     )
     assert kinds(out)[:3] == ["message", "message", "function_call"]
     assert ids(out) == [None, None, None, None, "fc_2", None]
@@ -520,7 +521,7 @@ def test_resp_10_unencrypted_reasoning_needs_stored_state(stored):
 
 
 def test_resp_10_references_need_stored_state():
-    out = convert_same_api(user(), {"type": "item_reference", "id": "rs_1"}, call(id="fc_1"), output(), store=False)
+    out = convert_same_api(user(), {"type": "item_reference", "id": "rs_1"}, call(id="fc_1"), result(), store=False)
     assert kinds(out) == ["message", "function_call", "function_call_output"]
     assert ids(out) == [None] * 3
     assert findings(out) == ["dropped"]
@@ -612,7 +613,7 @@ def test_earlier_items_do_not_change_when_messages_are_added():
 
 
 def test_repair_reports_its_changes():
-    repaired = segue.repair(body(user(), call(id="call_1"), output("call_9", "lost")), API)
+    repaired = segue.repair(body(user(), call(id="call_1"), result("call_9", "lost")), API)
     assert {change.path for change in repaired.changes} >= {"input[2]", "input[3]"}
     assert findings(repaired) == ["orphan", "synthetic"]
     assert dropped_subjects(repaired) == ["call_1"]
@@ -624,9 +625,9 @@ def test_repair_reports_its_changes():
 
 
 def test_output_for_provider_state_needs_its_own_id():
-    items = [output("call_9", "a"), output("call_9", "b"), output(["call_8"], "c"), output("x" * 65, "d")]
+    items = [result("call_9", "a"), result("call_9", "b"), result(["call_8"], "c"), result("x" * 65, "d")]
     out = convert_same_api(*items, previous_response_id="resp_1")
-    assert out.body["input"][0] == output("call_9", "a")
+    assert out.body["input"][0] == result("call_9", "a")
     assert [item.get("role") for item in out.body["input"][1:]] == ["user"] * 3
     assert findings(out) == ["orphan"] * 3
 

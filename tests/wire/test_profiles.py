@@ -11,29 +11,11 @@ import pytest
 import segue
 from segue.conformance import profile_names
 from segue.wire.registry import SERVERS
+from tests.bodies.chat import assistant, call, result, user
+from tests.bodies.chat import compatible_calls as assistant_calls
 
 PARAMETERS = {"type": "object", "properties": {}}
-READ = {"type": "function", "function": {"name": "read", "parameters": PARAMETERS}}
-
-
-def call(call_id: str = "call_a", name: str = "read", arguments: str = "{}") -> dict:
-    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
-
-
-def assistant_calls(*calls: dict, **more: Any) -> dict:
-    return {"role": "assistant", "content": "", **more, "tool_calls": list(calls)}
-
-
-def assistant(content: Any = "x", **more: Any) -> dict:
-    return {"role": "assistant", "content": content, **more}
-
-
-def result(call_id: str = "call_a", content: Any = "r", **more: Any) -> dict:
-    return {"role": "tool", "tool_call_id": call_id, "content": content, **more}
-
-
-def user(content: Any = "go", **more: Any) -> dict:
-    return {"role": "user", "content": content, **more}
+TOOL = {"type": "function", "function": {"name": "f", "parameters": PARAMETERS}}
 
 
 def convert_for_profile(profile: str, *messages: dict, model: str | None = None, **more: Any) -> dict[str, Any]:
@@ -51,13 +33,13 @@ PLAIN = {
     "messages": [
         {"role": "system", "content": "s"},
         user(),
-        assistant_calls(call(), call("call_b")),
+        assistant_calls(call(), call("call_2")),
         result(),
-        result("call_b"),
+        result("call_2"),
         assistant(),
         user([{"type": "text", "text": "see"}, {"type": "image_url", "image_url": {"url": "https://x/y.png"}}]),
     ],
-    "tools": [READ],
+    "tools": [TOOL],
     "tool_choice": "auto",
     "max_tokens": 5,
     "temperature": 0.5,
@@ -78,8 +60,8 @@ def test_openai_only_options_are_dropped(profile: str) -> None:
         profile,
         {"role": "developer", "content": "s"},
         user(),
-        {"role": "assistant", "content": None, "function_call": {"name": "read", "arguments": "{}"}},
-        {"role": "function", "name": "read", "content": "old"},
+        {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}},
+        {"role": "function", "name": "f", "content": "old"},
         assistant_calls(custom),
         result("call_c"),
         assistant(None, refusal="no"),
@@ -144,9 +126,9 @@ def test_arguments_are_json(profile: str) -> None:
     made = convert_for_profile(
         profile,
         user(),
-        assistant_calls(call(arguments='{"a":'), call("call_b", arguments="[1]")),
+        assistant_calls(call(arguments='{"a":'), call("call_2", arguments="[1]")),
         result(),
-        result("call_b"),
+        result("call_2"),
     )
     first, second = (entry["function"]["arguments"] for entry in made["messages"][1]["tool_calls"])
     assert (json.loads(first), second) == ({"_raw": '{"a":'}, "[1]")
@@ -155,7 +137,7 @@ def test_arguments_are_json(profile: str) -> None:
 
 
 def test_minimax_needs_a_schema() -> None:
-    tool = {"type": "function", "function": {"name": "read"}}
+    tool = {"type": "function", "function": {"name": "f"}}
     made = convert_for_profile("minimax", user(), assistant_calls(call()), result(), tools=[tool])
     assert made["tools"][0]["function"]["parameters"] == PARAMETERS
 
@@ -193,23 +175,23 @@ def test_id_scheme_follows_the_served_model(profile: str) -> None:
         out = segue.convert(source, source="anthropic", target="openai-chat", profile=profile, model=model)
         return out.body["messages"][1]["tool_calls"][0]["id"]
 
-    assert made_id("moonshotai/Kimi-K2-Instruct") == "functions.read:0"
+    assert made_id("moonshotai/Kimi-K2-Instruct") == "functions.f:0"
     assert re.fullmatch(r"[a-zA-Z0-9]{9}", made_id("mistralai/Devstral-Small-2507"))
     assert made_id("Qwen/Qwen3-32B").startswith("call_")
     assert made_id("kimi-k3").startswith("call_")
 
 
 def test_openrouter_gets_its_reasoning_back() -> None:
-    details = [{"type": "reasoning.encrypted", "data": "x", "id": "call_a", "index": 0}]
+    details = [{"type": "reasoning.encrypted", "data": "x", "id": "call_1", "index": 0}]
     body = [user(), assistant_calls(call(), reasoning_details=details), result()]
     for model in ("google/gemini-3-pro", "anthropic/claude-opus-4.6"):
         assert convert_for_profile("openrouter", *body, model=model)["messages"] == body
 
 
 def test_openrouter_has_a_signature_for_gemini_where_there_is_none() -> None:
-    body = [user(), assistant_calls(call(), call("call_b")), result(), result("call_b")]
+    body = [user(), assistant_calls(call(), call("call_2")), result(), result("call_2")]
     (entry,) = convert_for_profile("openrouter", *body, model="google/gemini-3-pro")["messages"][1]["reasoning_details"]
-    assert (entry["type"], entry["id"], entry["index"]) == ("reasoning.encrypted", "call_a", 0)
+    assert (entry["type"], entry["id"], entry["index"]) == ("reasoning.encrypted", "call_1", 0)
     assert (
         "reasoning_details"
         not in convert_for_profile("openrouter", *body, model="google/gemini-2.5-pro")["messages"][1]

@@ -14,10 +14,12 @@ from segue.canonical.json import encode_json
 from segue.fast import convert_fast
 from segue.pipeline import ConvertJob, convert_request
 from segue.wire.registry import SERVERS, WIRES
-from tests.wire.test_profiles import READ, assistant, assistant_calls, call, convert_for_profile, result, user
+from tests.bodies.chat import assistant, call, result, user
+from tests.bodies.chat import compatible_calls as assistant_calls
+from tests.wire.test_profiles import TOOL, convert_for_profile
 
 SYSTEM = {"role": "system", "content": "s"}
-TWO = (user(), assistant_calls(call(), call("call_b"), content="hm"), result(), result("call_b"))
+TWO = (user(), assistant_calls(call(), call("call_2"), content="hm"), result(), result("call_2"))
 TEMPLATE_SERVERS = ("llama.cpp", "vllm")
 
 
@@ -26,8 +28,8 @@ TEMPLATE_SERVERS = ("llama.cpp", "vllm")
 def test_calls_one_by_one(profile: str, model: str) -> None:
     made = convert_for_profile(profile, *TWO, model=model)["messages"]
     calls = [message["tool_calls"] for message in made if "tool_calls" in message]
-    assert [[one["id"] for one in listed] for listed in calls] == [["call_a"], ["call_b"]]
-    assert [message.get("tool_call_id") for message in made if message["role"] == "tool"] == ["call_a", "call_b"]
+    assert [[one["id"] for one in listed] for listed in calls] == [["call_1"], ["call_2"]]
+    assert [message.get("tool_call_id") for message in made if message["role"] == "tool"] == ["call_1", "call_2"]
     order = [message["role"] for message in made if message.get("content") != "hm" or "tool_calls" in message]
     assert order == ["user", "assistant", "tool", "assistant", "tool"]
     assert sum(message.get("content") == "hm" for message in made) == 1
@@ -53,7 +55,7 @@ def test_gpt_oss_has_reasoning_beside_calls_and_text_before_them() -> None:
 @pytest.mark.parametrize("profile", [*TEMPLATE_SERVERS, "ollama"])
 def test_results_in_the_order_of_their_calls(profile: str) -> None:
     made = convert_for_profile(
-        profile, user(), assistant_calls(call(), call("call_b")), result("call_b", "b"), result("call_a", "a")
+        profile, user(), assistant_calls(call(), call("call_2")), result("call_2", "b"), result("call_1", "a")
     )
     assert [message["content"] for message in made["messages"][2:]] == ["a", "b"]
 
@@ -104,7 +106,7 @@ def test_fast_path_gives_the_same_body(profile: str, model: str, source: str) ->
             *map(result, ids),
             assistant(),
         ]
-    body: Any = {"messages": [SYSTEM, *turns, user()], "tools": [READ]}
+    body: Any = {"messages": [SYSTEM, *turns, user()], "tools": [TOOL]}
     if source != "openai-chat":
         body = segue.convert(body, source="openai-chat", target=source).body
     job = ConvertJob(SERVERS[profile], WIRES[source], base_wire=WIRES["openai-chat"], model=model)

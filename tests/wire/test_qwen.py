@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,45 +17,25 @@ from segue.wire.dialects.deepseek import WIRE as DEEPSEEK
 from segue.wire.dialects.kimi import WIRE as KIMI
 from segue.wire.dialects.qwen import WIRE as QWEN
 from segue.wire.openai_chat import OPENAI_CHAT
+from tests.bodies import chat
+from tests.bodies.chat import assistant, call, result, user
+from tests.bodies.chat import compatible_calls as assistant_calls
 from tests.wire.conversion import convert_body, convert_reply
 
-READ = {"type": "function", "function": {"name": "read", "parameters": {"type": "object", "properties": {}}}}
-
-
-def call(call_id: str = "call_a", name: str = "read", arguments: Any = "{}") -> dict:
-    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
-
-
-def assistant_calls(*calls: dict, **more: Any) -> dict:
-    return {"role": "assistant", "content": "", **more, "tool_calls": list(calls)}
-
-
-def assistant(content: Any = "x", **more: Any) -> dict:
-    return {"role": "assistant", "content": content, **more}
-
-
-def result(call_id: str = "call_a", content: Any = "r") -> dict:
-    return {"role": "tool", "tool_call_id": call_id, "content": content}
-
-
-def user(content: Any = "go") -> dict:
-    return {"role": "user", "content": content}
-
-
-def body_of(*messages: dict, model: str = "qwen-plus", **more: Any) -> dict[str, Any]:
-    return {"model": model, "messages": list(messages), **more}
+TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
+body_of = partial(chat.body, model="qwen-plus")
 
 
 SAME_API = {
     "a loop": body_of(
         {"role": "system", "content": "s"},
         user(),
-        assistant_calls(call(arguments='{"a": 1}'), call("call_b", "list")),
-        result("call_b"),
+        assistant_calls(call(arguments='{"a": 1}'), call("call_2", "list")),
+        result("call_2"),
         result(),
         user(),
         assistant("half", partial=True),
-        tools=[READ],
+        tools=[TOOL],
         tool_choice="auto",
         parallel_tool_calls=True,
         enable_search=True,
@@ -132,11 +113,11 @@ def test_cross_api_ids_and_names() -> None:
     body = {
         "messages": [
             user(),
-            assistant_calls(call("call_a"), call("call_b", "ns.list")),
-            result("call_b"),
-            result("call_a"),
+            assistant_calls(call("call_1"), call("call_2", "ns.list")),
+            result("call_2"),
+            result("call_1"),
         ],
-        "tools": [READ, {"type": "custom", "custom": {"name": "patch"}}],
+        "tools": [TOOL, {"type": "custom", "custom": {"name": "patch"}}],
         "temperature": 2,
         "user": "u",
     }
@@ -208,7 +189,7 @@ def test_thinking_budget_is_kept() -> None:
 
 
 # The only tool there is: see `required_choice`.
-CHOSEN = {"type": "function", "function": {"name": "read"}}
+CHOSEN = {"type": "function", "function": {"name": "f"}}
 
 
 @pytest.mark.parametrize(
@@ -225,7 +206,7 @@ CHOSEN = {"type": "function", "function": {"name": "read"}}
     ],
 )
 def test_options_incompatible_with_thinking(model: str, more: dict, expected: Any) -> None:
-    body = {"messages": [user()], "tools": [READ], **more}
+    body = {"messages": [user()], "tools": [TOOL], **more}
     made, report = convert_body(body, OPENAI_CHAT, QWEN, model=model)
     assert (made.get("tool_choice"), made.get("enable_thinking"), "response_format" in made) == expected
     changed = expected[0] == CHOSEN or expected[1] is False or model == "qwq-plus"
@@ -241,7 +222,7 @@ def test_pictures_for_models_that_see() -> None:
 
 def test_results_are_paired_by_id() -> None:
     request = QWEN.parse_request(SAME_API["a loop"])
-    assert [responses_of(message)[0].name for message in request.messages[3:5]] == ["list", "read"]
+    assert [responses_of(message)[0].name for message in request.messages[3:5]] == ["list", "f"]
     assert not QWEN.constraints(parse_model("qwen-plus")).pairs_by_position
 
 
@@ -249,7 +230,7 @@ def test_a_reply() -> None:
     choice = {"message": assistant_calls(call(), reasoning_content="hm"), "finish_reason": "tool_calls", "index": 0}
     body = {"id": "c", "model": "qwen-plus", "choices": [choice]}
     reply = QWEN.parse_reply(body)
-    assert (reply.thinking, reply.finish, reply.calls[0].origin.raw_id) == ("hm", "tool_calls", "call_a")
+    assert (reply.thinking, reply.finish, reply.calls[0].origin.raw_id) == ("hm", "tool_calls", "call_1")
     assert convert_reply(body, QWEN, QWEN)[0] is body
 
 

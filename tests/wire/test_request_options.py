@@ -5,6 +5,7 @@ Each case covers what the target would reject, or what would be dropped without 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from segue.fast import convert_fast
 from segue.pipeline import ConvertJob, convert_request
 from segue.render.constraints import TEXTS
 from segue.wire.registry import WIRES
+from tests.bodies.chat import call, tool
 
 OBJECT = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": False}
 SCHEMA = {"type": "json_schema", "json_schema": {"name": "n", "strict": True, "schema": OBJECT}}
@@ -43,8 +45,7 @@ def gemini(**config: Any) -> dict[str, Any]:
     return {"contents": [{"role": "user", "parts": [{"text": "hi"}]}], "generationConfig": config}
 
 
-def function(name: str = "f", **more: Any) -> dict[str, Any]:
-    return {"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": {}}, **more}}
+function = partial(tool, parameters={"type": "object", "properties": {}})
 
 
 def finding_messages(made: segue.Converted, *kinds: Any) -> list[str]:
@@ -221,13 +222,9 @@ def test_names_without_leading_letter_are_projected_for_kimi(name: str) -> None:
     assert made.report.findings_of("name")
     assert segue.check(made.body, "kimi")
     assert not segue.check({"model": "kimi-k2", "messages": [], "tools": [function(name)]}, "kimi")
-    reply = {"choices": [{"message": {"role": "assistant", "tool_calls": [call(spelled[0], "{}")]}}]}
+    reply = {"choices": [{"message": {"role": "assistant", "tool_calls": [call(name=spelled[0])]}}]}
     back = made.reply(reply)["choices"][0]["message"]["tool_calls"][0]["function"]["name"]
     assert back == name
-
-
-def call(name: str, arguments: str) -> dict[str, Any]:
-    return {"id": "call_1", "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
 @pytest.mark.parametrize(
@@ -247,7 +244,7 @@ def test_non_json_arguments_are_wrapped_except_for_openai(target: str, profile: 
 
 @pytest.mark.parametrize("target", ["mistral", "kimi", "deepseek"])
 def test_non_json_arguments_stay_for_same_api(target: str) -> None:
-    entry = {**call("f", '{"a": '), "id": "functions.f:0" if target == "kimi" else "abcdefghi"}
+    entry = call("functions.f:0" if target == "kimi" else "abcdefghi", arguments='{"a": ')
     result = {"role": "tool", "tool_call_id": entry["id"], "name": "f", "content": "r"}
     call_item = {"role": "assistant", "content": "", "tool_calls": [entry]}
     body = {"model": WIRES[target].default_model, "messages": [{"role": "user", "content": "a"}, call_item, result]}
