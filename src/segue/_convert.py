@@ -27,8 +27,7 @@ from segue.wire.base import Fetch, RenderContext, Wire
 from segue.wire.ids import IdMap
 from segue.wire.names import ANY_NAME, NameMap
 from segue.wire.registry import WIRES, find_wire, find_wire_or_server
-from segue.wire.text.extractor import TextExtractor, extract_from_reply
-from segue.wire.text.extractor_choice import choose_extractor
+from segue.wire.text.extractor import TextExtractor, choose_extractor, extract_from_reply
 from segue.wire.text.registry import TEXT_FORMATS
 
 __all__ = ["Body", "Converted", "build_policy", "convert"]

@@ -12,8 +12,7 @@ from segue.wire.base import Wire
 from segue.wire.events import Event
 from segue.wire.names import NameMap
 from segue.wire.stream_parser import DEFAULT_TURN_KEY
-from segue.wire.text.extractor import TextExtractor, extract_from_reply
-from segue.wire.text.extractor_choice import choose_extractor
+from segue.wire.text.extractor import TextExtractor, choose_extractor, extract_from_reply
 
 __all__ = ["ReplyReader", "SentRequest", "map_reply"]
 

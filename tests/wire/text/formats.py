@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
 from segue.wire.text.declared_tools import DeclaredTools
+from segue.wire.text.regions import BrokenCall, FoundCall, Segment
 from segue.wire.text.registry import FORMATS
 from segue.wire.text.scan import CallScanner, scan_text
-from segue.wire.text.text_format import BrokenCall, FoundCall, Segment, TextFormat
-from segue.wire.text.xml_render import XML_VARIANTS
+from segue.wire.text.text_format import TextFormat
+from segue.wire.text.xml import XML_VARIANTS
 
 EACH: dict[str, TextFormat] = {form.name: form for form in FORMATS} | {
     f"xml as {name} writes it": form for name, form in XML_VARIANTS.items() if name != "qwen"

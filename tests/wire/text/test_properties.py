@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segue.canonical.request import Tool
+from segue.wire.text.regions import FoundCall
 from segue.wire.text.scan import CallScanner, scan_text
-from segue.wire.text.text_format import FoundCall, ResultText, TextFormat
+from segue.wire.text.text_format import ResultText, TextFormat
 from tests.budget import examples
 from tests.wire.text.formats import (
     CALL,

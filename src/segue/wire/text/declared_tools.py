@@ -10,8 +10,6 @@ from segue.canonical.request import Tool
 from segue.wire.json_values import object_or_none
 from segue.wire.text.lenient_json import InvalidJsonError, parse_lenient
 
-__all__ = ["DeclaredTools", "NestedElements"]
-
 NestedElements: TypeAlias = "str | list[tuple[str, NestedElements]]"
 
 _ALL_TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})

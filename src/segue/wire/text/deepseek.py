@@ -14,12 +14,10 @@ from itertools import product
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
 from segue.wire.text.elements import ElementFormat
-from segue.wire.text.json_calls import call_arguments, function_declaration, render_spaced_json
-from segue.wire.text.region_reader import Reading
-from segue.wire.text.special_tokens import TokenReader, TokenSet, parse_call, token_opener
-from segue.wire.text.text_format import ResultText, Segment, TextFormat
-
-__all__ = ["DEEPSEEK_TEXT"]
+from segue.wire.text.json_calls import parse_call
+from segue.wire.text.regions import Reading, Segment
+from segue.wire.text.text_format import ResultText, TextFormat, call_arguments, function_declaration, render_spaced_json
+from segue.wire.text.tokens import TokenRegion, TokenSet, token_opener
 
 _BAR, _GAP = "\N{FULLWIDTH VERTICAL LINE}", "\N{LOWER ONE EIGHTH BLOCK}"
 _BARS = tuple((left, right) for left in (_BAR, "|") for right in (_BAR, "|"))
@@ -56,7 +54,7 @@ _NAME_ENDS = _TOKENS.with_tokens({"line": "\n", "fence": "```", "object": "{"})
 _LONGEST_NAME = 256
 
 
-class _Call(TokenReader):
+class _Call(TokenRegion):
     """One call with a separator, and the section's tokens if they come directly before or after it."""
 
     tokens, opening, closing = _TOKENS, _OPENING, _CLOSING

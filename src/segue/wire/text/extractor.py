@@ -12,8 +12,9 @@ import msgspec
 
 from segue.canonical.blocks import Block, Origin, Text, Thinking, ToolCall
 from segue.canonical.ids import canonical_tool_id
-from segue.canonical.request import Finish, Reply
+from segue.canonical.request import Finish, Reply, Tool
 from segue.render.report import Report
+from segue.wire.base import Wire
 from segue.wire.events import (
     BlockEnd,
     BlockStart,
@@ -31,11 +32,11 @@ from segue.wire.events import (
 from segue.wire.json_values import object_or_none
 from segue.wire.stream_deltas import TextBuffer
 from segue.wire.text.declared_tools import DeclaredTools
-from segue.wire.text.eos import EosFilter
+from segue.wire.text.regions import BrokenCall, FoundCall, Segment
+from segue.wire.text.registry import select_parse_format
 from segue.wire.text.scan import CallScanner, scan_text
-from segue.wire.text.text_format import BrokenCall, FoundCall, Segment, TextFormat
-
-__all__ = ["TextExtractor", "ThinkTagSplitter", "extract_from_reply"]
+from segue.wire.text.text_format import TextFormat
+from segue.wire.text.tokens import EosFilter
 
 # Most models; Magistral; Gemma 4.
 _THINK_TAGS = {"<think>": "</think>", "[THINK]": "[/THINK]", "<|channel>thought\n": "<channel|>"}
@@ -334,6 +335,21 @@ class TextExtractor:
         for found in calls:
             self._report.add("text", f"call of {found.name} extracted from the reasoning: the reply has no text")
             self._emit_call(found, out)
+
+
+def choose_extractor(
+    wire: Wire,
+    model: str | None,
+    tool_format: str,
+    *,
+    turn_key: str,
+    tools: Iterable[Tool] | None = None,
+    report: Report | None = None,
+    think: bool = True,
+) -> TextExtractor:
+    """The extractor for replies of this model, in the given tool format or the one that the model is known to leak."""
+    text_format = select_parse_format(tool_format, wire.provider, model)
+    return TextExtractor(text_format, turn_key=turn_key, declared=DeclaredTools(tools), report=report, think=think)
 
 
 def extract_from_reply(reply: Reply, extractor: TextExtractor) -> Reply:

@@ -9,18 +9,16 @@ from msgspec.structs import replace
 
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
-from segue.wire.text.json_calls import call_arguments, function_declaration, parse_json_calls, render_spaced_json
+from segue.wire.text.json_calls import parse_json_calls
 from segue.wire.text.lenient_json import JsonScanner
-from segue.wire.text.region_reader import Reading, RegionReader
-from segue.wire.text.text_format import FoundCall, ResultText, Segment, TextFormat, literal_opener
-
-__all__ = ["HERMES", "read_tagged_calls"]
+from segue.wire.text.regions import FoundCall, Reading, Region, Segment, literal_opener
+from segue.wire.text.text_format import ResultText, TextFormat, call_arguments, function_declaration, render_spaced_json
 
 _OPEN, _CLOSE = "<tool_call>", "</tool_call>"
 _TAGS = re.compile(f"(?<={_CLOSE})|{_OPEN}")
 
 
-class _Calls(RegionReader):
+class _Calls(Region):
     """One or more calls and the closing tag, which may be missing."""
 
     def read(self) -> Reading[list[Segment]]:
@@ -28,7 +26,7 @@ class _Calls(RegionReader):
         return (yield from read_tagged_calls(self, _CLOSE, _TAGS))
 
 
-def read_tagged_calls(reader: RegionReader, closing: str, tags: re.Pattern[str]) -> Reading[list[Segment]]:
+def read_tagged_calls(reader: Region, closing: str, tags: re.Pattern[str]) -> Reading[list[Segment]]:
     """Read consecutive objects, or a list of them, up to a closing tag. The opening tag is already consumed."""
     segments: list[Segment] = []
     while True:
@@ -60,7 +58,7 @@ def _repair_json(text: str) -> list[FoundCall] | None:
     return None if isinstance(calls, str) else calls
 
 
-def _take_closing(reader: RegionReader, closing: str) -> Reading[str]:
+def _take_closing(reader: Region, closing: str) -> Reading[str]:
     """Return what follows an object: the closing tag, which is consumed, another object, or something else.
 
     A surplus brace before the tag is consumed with it.

@@ -7,8 +7,6 @@ from typing import Any
 
 from segue.canonical.json import MAX_DEPTH, estimate_depth, find_duplicate_key, parse_argument_text
 
-__all__ = ["InvalidJsonError", "JsonScanner", "find_repeated_key", "parse_lenient"]
-
 _TOKEN = re.compile(
     r"""
     (?P<string>"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+')

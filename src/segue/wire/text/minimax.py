@@ -15,10 +15,7 @@ import re
 from collections import Counter
 
 from segue.wire.text.declared_tools import NestedElements
-from segue.wire.text.region_reader import Reading, RegionReader
-from segue.wire.text.text_format import FoundCall, Opener, Segment, literals_opener
-
-__all__ = ["MARKER", "OPENER"]
+from segue.wire.text.regions import FoundCall, Opener, Reading, Region, Segment, literals_opener
 
 MARKER = "]<]minimax[>["
 _SECTION, _SECTION_END = f"{MARKER}<tool_call>", f"{MARKER}</tool_call>"
@@ -31,7 +28,7 @@ _MAX_DEPTH = 64
 _TAG = re.compile(r"<(/?)([^<>]++)>(.*)", re.DOTALL)
 
 
-class _Call(RegionReader):
+class _Call(Region):
     """One call, with the section's tags if they come directly before or after it."""
 
     def read(self) -> Reading[list[Segment]]:

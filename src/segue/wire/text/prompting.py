@@ -32,9 +32,6 @@ from segue.wire.names import NameMap
 from segue.wire.text.text_format import ResultText, TextFormat
 from segue.wire.tools import to_function_tool
 
-__all__ = ["render_as_text", "text_constraints"]
-
-
 # Body keys for tool declarations and tool choice, in all APIs.
 _TOOL_KEYS = frozenset(
     {"tools", "tool_choice", "parallel_tool_calls", "functions", "function_call"}

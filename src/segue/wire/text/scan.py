@@ -1,4 +1,4 @@
-"""Splits streamed text into text and calls. Text that cannot begin a call is passed on at once, markers never in part.
+"""Splits streamed text into segments. Text that cannot begin a call is passed on at once, markers never in part.
 
 Text in a code fence or after a backtick is quoted and never a call.
 """
@@ -9,9 +9,8 @@ import re
 from functools import cache
 
 from segue.wire.text.declared_tools import DeclaredTools
-from segue.wire.text.text_format import BrokenCall, FoundCall, Match, Opener, Region, Segment, TextFormat
-
-__all__ = ["CallScanner", "Segment", "scan_text"]
+from segue.wire.text.regions import BrokenCall, FoundCall, Match, Opener, Region, Segment
+from segue.wire.text.text_format import TextFormat
 
 _MIN_FENCE = 3
 _FENCE_RUN = {sign: re.compile(rf"{sign}*+") for sign in "`~"}
