@@ -12,10 +12,8 @@ import msgspec
 from msgspec import Struct
 
 from segue.errors import InputError
-from segue.wire.catalog.paths import get_path
+from segue.wire.catalog.codecs import get_path
 from segue.wire.json_values import JsonObject, json_type_name, require_object
-
-__all__ = ["Entry", "check_payload", "find_mismatches", "load_entries", "matches_discriminator"]
 
 
 class Entry(Struct, frozen=True):

@@ -10,30 +10,12 @@ from msgspec import UNSET, UnsetType
 
 from segue.canonical.blocks import Block, Media, Opaque, Text, ToolResponse
 from segue.canonical.json import encode_json_text, parse_argument_text
-from segue.wire.catalog.field_codecs import Content, OutputCodec, Patch, parse_data_url, response_text
-from segue.wire.catalog.paths import get_path
+from segue.wire.catalog.codecs import Content, OutputCodec, Patch, get_path, parse_data_url, response_text
 from segue.wire.json_values import JsonObject, object_or_none, require_list, string_or_none
 from segue.wire.openai_responses.call_types import CALL_TYPES
 from segue.wire.openai_responses.hosted_types import HOSTED_TYPES
 from segue.wire.openai_responses.parts import parse_image_url, parse_parts
 from segue.wire.openai_shared import data_url
-
-__all__ = [
-    "code_interpreter_output",
-    "has_failed",
-    "image_generation_output",
-    "list_output",
-    "output_or_error",
-    "parts_output",
-    "render_chat_image",
-    "render_found_tools",
-    "render_input_media",
-    "screenshot_output",
-    "shell_output",
-    "split_exit_line",
-    "web_search_output",
-    "with_status",
-]
 
 
 def has_failed(payload: JsonObject) -> bool:

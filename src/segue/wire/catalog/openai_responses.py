@@ -6,7 +6,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from segue.canonical.blocks import Media, Text, ToolCall, ToolResponse
-from segue.wire.catalog.field_codecs import (
+from segue.wire.catalog.codecs import (
     ArgumentsCodec,
     Content,
     OutputCodec,
@@ -35,8 +35,6 @@ from segue.wire.catalog.shape import EnclosingBody, PayloadShape
 from segue.wire.json_values import JsonObject, object_or_none
 from segue.wire.openai_responses.call_types import CALL_TYPES
 from segue.wire.openai_responses.hosted_types import HOSTED_TYPES
-
-__all__ = ["RESPONSES"]
 
 _ITEM_BODY = EnclosingBody("openai-responses", lambda item: {"input": [item]})
 _DONE = {"status": "completed"}

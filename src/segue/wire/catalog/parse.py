@@ -15,15 +15,12 @@ from segue.canonical.blocks import Block, Identity, Media, Native, Opaque, Origi
 from segue.canonical.ids import canonical_tool_id, raw_id_or_none
 from segue.canonical.json import encode_json_text
 from segue.errors import InputError
+from segue.wire.catalog.codecs import get_path, parse_data_url
 from segue.wire.catalog.entry import Entry
-from segue.wire.catalog.field_codecs import parse_data_url
-from segue.wire.catalog.paths import get_path
 from segue.wire.catalog.shape import PayloadShape
 from segue.wire.json_values import JsonObject, json_type_name, require_list, require_object
 from segue.wire.openai_responses.context import join_name
 from segue.wire.registry import WIRES
-
-__all__ = ["parse_payload"]
 
 _STANDALONE_TURN_KEY = "item"
 """The turn key of payloads outside of a turn."""

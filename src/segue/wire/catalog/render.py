@@ -7,14 +7,11 @@ from typing import Any, cast
 
 from segue.canonical.blocks import Block, Native, Opaque, Thinking, ToolCall, ToolResponse
 from segue.errors import InputError
+from segue.wire.catalog.codecs import Patch, get_path, set_path
 from segue.wire.catalog.entry import Entry, check_payload
-from segue.wire.catalog.field_codecs import Patch
-from segue.wire.catalog.paths import get_path, set_path
 from segue.wire.catalog.shape import PayloadShape
 from segue.wire.json_values import JsonObject
 from segue.wire.openai_responses.context import split_name
-
-__all__ = ["find_original_payload", "render_payload"]
 
 PayloadBlock = ToolCall | ToolResponse | Opaque
 
