@@ -3,14 +3,15 @@
 JSON Schema 2020-12 is the canonical form. `normalize_schema` converts any draft to it; `render_schema` renders it for a
 target, whose subset is a row of `rules`. A rendered schema accepts every value that the original accepted: unsupported
 keywords move to the description, rejected combinations are merged, and each change is reported. Strict modes are the
-exception, since they forbid undeclared keys; a schema that a strict mode can't express is not sent as strict.
+exception, since they forbid undeclared keys; a schema that a strict mode can't express is not sent as strict. They also
+require every property: `drop_forced_nulls` drops the nulls that this forces into arguments.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -24,20 +25,10 @@ from segue.wire.schema.description import add_to_description, describe_keyword, 
 from segue.wire.schema.document import ROOT, Document, iter_references, rename_definition
 from segue.wire.schema.json_schema import ANNOTATIONS, COMBINATORS, Node, Schema, types_of
 from segue.wire.schema.lenient import render_lenient
-from segue.wire.schema.merge import Merger, merge_objects
-from segue.wire.schema.nulls import drop_forced_nulls
+from segue.wire.schema.merge import Merger, enum_values, merge_objects
 from segue.wire.schema.parse import parse_schema_document
 from segue.wire.schema.rules import UNRESTRICTED, SchemaRules, UnsupportedSchemaError
 from segue.wire.schema.subset import render_subset
-
-__all__ = [
-    "SchemaRules",
-    "drop_forced_nulls",
-    "normalize_schema",
-    "render_format_schema",
-    "render_schema",
-    "render_tool_schema",
-]
 
 
 def normalize_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -208,3 +199,42 @@ def _replace_root(document: Document, root: Node, rules: SchemaRules) -> Documen
         key: rename_definition(schema, ROOT, name) for key, schema in {**document.defs, name: document.root}.items()
     }
     return Document(rename_definition(root, ROOT, name), defs, document.size)
+
+
+# --------------------------------------------------------------------------------------------------------- forced nulls
+
+
+def drop_forced_nulls(arguments: Any, parameters: Mapping[str, Any]) -> Any:
+    """The arguments without nulls for optional properties that the original schema does not allow to be null."""
+    document = parse_schema_document(parameters, SchemaChanges())
+    return _drop_nulls(arguments, document.root, document, 0)
+
+
+def _drop_nulls(value: Any, schema: Schema, document: Document, depth: int) -> Any:
+    node = schema
+    while isinstance(node, dict) and "$ref" in node and depth < 100:
+        node, depth = document.find(node["$ref"]), depth + 1
+    if isinstance(node, bool) or depth >= 100:
+        return value
+    if isinstance(value, list):
+        items = cast("list[Any]", value)
+        return [_drop_nulls(item, node["items"], document, depth + 1) for item in items] if "items" in node else items
+    if not isinstance(value, dict):
+        return value
+    properties: dict[str, Schema] = node.get("properties", {})
+    return {
+        key: _drop_nulls(item_value, properties[key], document, depth + 1) if key in properties else item_value
+        for key, item_value in cast("dict[str, Any]", value).items()
+        if item_value is not None
+        or key not in properties
+        or key in node.get("required", ())
+        or _accepts_null(properties[key], document)
+    }
+
+
+def _accepts_null(schema: Schema, document: Document) -> bool:
+    for branch in Merger(document, SchemaChanges()).expand_branches(schema, ""):
+        values = enum_values(branch)
+        if "null" in (types_of(branch) or ["null"]) and (values is None or None in values):
+            return True
+    return False

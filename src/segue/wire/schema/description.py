@@ -8,8 +8,6 @@ from typing import Any, cast
 from segue.canonical.json import encode_json_text
 from segue.wire.schema.json_schema import Node, Schema, types_of
 
-__all__ = ["DESCRIBED_KEYWORDS", "add_to_description", "describe_keyword", "describe_schema"]
-
 _MAX_LENGTH = 240
 _MAX_VALUE_LENGTH = 60
 _MAX_ITEMS = 8

@@ -9,17 +9,6 @@ from msgspec import Struct
 
 from segue.wire.schema.json_schema import SCHEMA_LISTS, SCHEMA_MAPS, SINGLE_SCHEMAS, Node, Schema, is_schema
 
-__all__ = [
-    "ROOT",
-    "Document",
-    "find_dependents",
-    "find_recursive",
-    "format_pointer",
-    "iter_references",
-    "list_subschemas",
-    "rename_definition",
-]
-
 ROOT = "#"
 """The name of the whole document among its definitions."""
 _LEGACY_SCHEMA_MAPS = SCHEMA_MAPS | {"$defs", "definitions", "dependencies"}

@@ -11,8 +11,6 @@ from segue.wire.schema.document import ROOT, Document, find_dependents, format_p
 from segue.wire.schema.json_schema import ANNOTATIONS, SCHEMA_LISTS, SCHEMA_MAPS, SINGLE_SCHEMAS, Node, Schema, types_of
 from segue.wire.schema.rules import SchemaRules
 
-__all__ = ["render_lenient"]
-
 # These keywords may be a boolean in every draft.
 _BOOLEAN_ALLOWED = frozenset({"additionalProperties", "unevaluatedProperties", "unevaluatedItems", "items"})
 # A wider schema in these keywords makes the whole schema narrower.

@@ -13,8 +13,6 @@ from segue.wire.schema.description import add_to_description, describe_keyword, 
 from segue.wire.schema.document import Document
 from segue.wire.schema.json_schema import ANNOTATIONS, COMBINATORS, Node, Schema, is_equal, types_of, unique_values
 
-__all__ = ["Merger", "enum_values", "merge_any", "merge_objects"]
-
 _MAX_BRANCHES = 24
 _MAX_TRAIL = 40
 _CONDITION = ("if", "then", "else")

@@ -28,8 +28,6 @@ from segue.wire.schema.json_schema import (
     types_of,
 )
 
-__all__ = ["parse_schema_document"]
-
 _MAX_DEPTH = 64
 _KNOWN_TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
 # Before draft 2019-09 siblings of `$ref` are ignored.

@@ -21,16 +21,16 @@ from segue.wire.schema.json_schema import (
     Node,
     Schema,
     applies_to,
+    find_value_types,
+    has_type,
+    is_finite,
     json_type_of,
     types_of,
     unique_values,
 )
 from segue.wire.schema.keywords import BOUNDS, KeywordRenderer
 from segue.wire.schema.merge import Merger, enum_values
-from segue.wire.schema.node_types import find_value_types, has_type, is_finite
 from segue.wire.schema.rules import SchemaRules, UnsupportedSchemaError
-
-__all__ = ["render_subset"]
 
 _MAX_DEPTH = 40
 _MAX_TRAIL = 50

@@ -15,9 +15,6 @@ from msgspec import Struct
 from segue.canonical.request import Tool
 from segue.wire.json_values import JsonObject, object_or_none, string_or_none
 
-__all__ = ["CLIENT_TOOLS", "ClientTool", "find_client_tools"]
-
-
 _ANTHROPIC, _OPENAI, _GEMINI = "anthropic", "openai-responses", "gemini"
 # Settings of a declaration that the model needs.
 _SETTINGS = (

@@ -29,8 +29,6 @@ from segue.wire.vendor_tools.declarations import (
 )
 from segue.wire.vendor_tools.hosted import KIND_TITLES, HostedTool, find_source_row, find_target_row
 
-__all__ = ["ConvertedTools", "convert_vendor_tools", "is_deferred", "merge_body_fields", "restore_client_call"]
-
 DEFERRED_KEY = "defer_loading"
 _RESPONSES = "openai-responses"
 _REQUIRED_OPTIONS = ("label", "url")

@@ -17,15 +17,6 @@ from segue.wire.base import BodyTool
 from segue.wire.json_values import JsonObject, object_or_none, string_or_none
 from segue.wire.registry import WIRES
 
-__all__ = [
-    "Declaration",
-    "body_declarations",
-    "body_tool_fields",
-    "build_declaration",
-    "find_body_tool",
-    "tool_declarations",
-]
-
 
 class Declaration(Struct, frozen=True):
     """An unwrapped declaration: its type and its other fields."""

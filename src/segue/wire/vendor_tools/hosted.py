@@ -24,8 +24,6 @@ from segue.wire.vendor_tools.mcp import (
     render_openai_server,
 )
 
-__all__ = ["KIND_TITLES", "ROWS", "HostedTool", "ToolKind", "ToolOptions", "find_source_row", "find_target_row"]
-
 ToolKind = Literal["web_search", "web_fetch", "code_execution", "mcp", "tool_search", "image_generation"]
 ToolOptions: TypeAlias = dict[str, Any]
 KIND_TITLES: dict[ToolKind, str] = {

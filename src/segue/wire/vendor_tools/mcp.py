@@ -11,16 +11,6 @@ from typing import Any, cast
 
 from segue.wire.json_values import JsonObject, object_or_none, string_or_none
 
-__all__ = [
-    "RESTRICTIONS",
-    "parse_anthropic_server",
-    "parse_gemini_server",
-    "parse_openai_server",
-    "render_anthropic_server",
-    "render_gemini_server",
-    "render_openai_server",
-]
-
 # Restrictions of the tools that may be called: where a target has no field for them, the server is not declared.
 RESTRICTIONS = ("allowed_tools", "denied_tools")
 _BEARER = "Bearer "
