@@ -34,7 +34,7 @@ _ERROR_CODE = re.compile("[a-z]+(_[a-z]+)+|unavailable")
 
 
 def _parse_result_content(content: object) -> list[Block]:
-    """The blocks of a content; blocks that a result can't hold become text."""
+    """Parse the blocks of a content; blocks that a result can't hold become text."""
     if isinstance(content, str):
         return [Text(content)]
     return [_as_result_block(block) for block in parse_content(require_list(content, "content"), None)]
@@ -76,7 +76,7 @@ def _render_source(media: Media) -> JsonObject | None:
 
 
 def _render_server_content(response: ToolResponse, error_type: str, wrap: Callable[[str], Any]) -> Any:
-    """The content of a server tool's result, from the text it was parsed to, or from any other text."""
+    """Render the content of a server tool's result, from the text it was parsed to, or from any other text."""
     text = response_text(response)
     content, _ = parse_argument_text(text)
     if _is_typed_content(content):
@@ -91,7 +91,7 @@ def _render_server_content(response: ToolResponse, error_type: str, wrap: Callab
 
 
 def _require_encrypted(results: list[JsonObject]) -> list[JsonObject]:
-    """ANT-32: a web search result is accepted only with the server's `encrypted_content`."""
+    """Raise `InputError` for a web search result without the server's `encrypted_content` (ANT-32)."""
     for entry in results:
         if entry["type"] == "web_search_result" and not entry.get("encrypted_content"):
             raise InputError(
@@ -107,7 +107,7 @@ def _is_typed_content(value: Any) -> bool:
 
 
 def _input_with_caller() -> ArgumentsCodec:
-    """The input, and the calling tool in `caller`."""
+    """Return a codec for the input, and the calling tool in `caller`."""
 
     def render(call: ToolCall) -> Patch:
         parent = call.origin.parent
@@ -139,7 +139,7 @@ _SERVER_CALL = PayloadShape(
 
 
 def _server_result(tool: str, wrap: Callable[[str], Any]) -> PayloadShape:
-    """The result of a server tool; `wrap` builds its content from plain text."""
+    """Return the shape of a server tool's result; `wrap` builds its content from plain text."""
 
     def parse(payload: JsonObject) -> Content:
         content = payload.get("content")

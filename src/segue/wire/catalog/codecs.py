@@ -18,7 +18,7 @@ from segue.wire.tools import render_arguments_object
 
 
 def get_path(payload: object, path: str) -> Any:
-    """The value at a path; None if there is none."""
+    """Return the value at a path; None if there is none."""
     for step in path.split(".") if path else ():
         if isinstance(payload, list):
             items = cast("list[object]", payload)
@@ -29,13 +29,13 @@ def get_path(payload: object, path: str) -> Any:
 
 
 def has_path(payload: object, path: str) -> bool:
-    """True if the path exists, even with the value null."""
+    """Return True if the path exists, even with the value null."""
     parent, _, name = path.rpartition(".")
     return name in (object_or_none(get_path(payload, parent)) or {})
 
 
 def set_path(payload: JsonObject, path: str, value: object) -> JsonObject:
-    """A copy of the payload with this value at the path."""
+    """Return a copy of the payload with this value at the path."""
     step, _, rest = path.partition(".")
     inner = object_or_none(payload.get(step)) or {}
     return {**payload, step: set_path(inner, rest, value) if rest else value}
@@ -65,7 +65,7 @@ class OutputCodec(Struct, frozen=True):
 
 
 def json_text(path: str) -> ArgumentsCodec:
-    """JSON as a string; a payload may also have the value itself."""
+    """Return a codec for JSON as a string; a payload may also have the value itself."""
 
     def parse(payload: JsonObject) -> tuple[Any, str | None]:
         text = get_path(payload, path)
@@ -79,7 +79,7 @@ def _render_json_text(call: ToolCall) -> str:
 
 
 def json_value(path: str) -> ArgumentsCodec:
-    """A JSON value."""
+    """Return a codec for a JSON value."""
     return ArgumentsCodec(
         lambda payload: (get_path(payload, path) if get_path(payload, path) is not None else {}, None),
         _render_value_at(path),
@@ -98,7 +98,7 @@ def free_text(path: str) -> ArgumentsCodec:
 
 
 def selected_keys(*names: str, root: str = "") -> ArgumentsCodec:
-    """An object of these keys of the payload."""
+    """Return a codec for an object of these keys of the payload."""
     prefix = f"{root}." if root else ""
 
     def parse(payload: JsonObject) -> tuple[Any, str | None]:
@@ -113,12 +113,12 @@ def selected_keys(*names: str, root: str = "") -> ArgumentsCodec:
 
 
 def object_arguments(path: str) -> ArgumentsCodec:
-    """An object; other arguments are wrapped in one, as the wires do."""
+    """Return a codec for an object; other arguments are wrapped in one, as the wires do."""
     return ArgumentsCodec(json_value(path).parse, lambda call: {path: render_arguments_object(call, Report())})
 
 
 def object_or_text(path: str) -> ArgumentsCodec:
-    """An instruction to another agent: an object as a JSON string, or plain text."""
+    """Return a codec for an instruction to another agent: an object as a JSON string, or plain text."""
 
     def parse(payload: JsonObject) -> tuple[Any, str | None]:
         text = string_or_none(get_path(payload, path)) or ""
@@ -135,7 +135,7 @@ no_arguments = ArgumentsCodec(lambda _payload: ({}, None), lambda _call: {})
 
 
 def text_output(path: str) -> OutputCodec:
-    """Text; other JSON values are parsed as structured content."""
+    """Return a codec for text; other JSON values are parsed as structured content."""
 
     def parse(payload: JsonObject) -> Content:
         text = get_path(payload, path)
@@ -147,7 +147,7 @@ def text_output(path: str) -> OutputCodec:
 
 
 def value_output(path: str) -> OutputCodec:
-    """Text, or any other JSON value."""
+    """Return a codec for text or any other JSON value."""
 
     def render(response: ToolResponse) -> Patch:
         return {path: response_text(response) if isinstance(response.structured, UnsetType) else response.structured}
@@ -158,7 +158,7 @@ def value_output(path: str) -> OutputCodec:
 def custom_output(
     path: str, parse_value: Callable[[Any], Sequence[Block]], render_value: Callable[[ToolResponse], object]
 ) -> OutputCodec:
-    """A value with its own conversion from and to blocks."""
+    """Return a codec for a value with its own conversion from and to blocks."""
 
     def parse(payload: JsonObject) -> Content:
         value = get_path(payload, path)
@@ -168,14 +168,14 @@ def custom_output(
 
 
 def response_text(response: ToolResponse) -> str:
-    """The text of a response; structured content as JSON text."""
+    """Return the text of a response; structured content as JSON text."""
     if not isinstance(response.structured, UnsetType):
         return encode_json_text(response.structured)
     return "\n".join(block.text for block in response.content or () if isinstance(block, Text))
 
 
 def parse_data_url(url: str, kind: str = "image") -> Media:
-    """Media from a URL or a data URL."""
+    """Parse a URL or a data URL as media."""
     head, comma, data = url.partition(",")
     if url.startswith("data:") and comma and head.endswith(";base64"):
         return Media(cast("Any", kind), head[5:-7] or None, data)
@@ -183,7 +183,7 @@ def parse_data_url(url: str, kind: str = "image") -> Media:
 
 
 def optional_output(path: str) -> OutputCodec:
-    """Text or any other JSON value; omitted if the response is empty."""
+    """Return a codec for text or any other JSON value; it is omitted if the response is empty."""
     output = value_output(path)
 
     def render(response: ToolResponse) -> Patch:
@@ -193,7 +193,7 @@ def optional_output(path: str) -> OutputCodec:
 
 
 def keys_output(*names: str) -> OutputCodec:
-    """An object of these keys of the payload."""
+    """Return a codec for an object of these keys of the payload."""
 
     def parse(payload: JsonObject) -> Content:
         return (), {name: payload[name] for name in names if payload.get(name) is not None}
@@ -206,7 +206,7 @@ def keys_output(*names: str) -> OutputCodec:
 
 
 def with_failure_fields(output: OutputCodec, failure: Mapping[str, Any]) -> OutputCodec:
-    """An output with these fields added if the call failed."""
+    """Return the codec with these fields added if the call failed."""
 
     def render(response: ToolResponse) -> Patch:
         failed = response.error or response.outcome is not None

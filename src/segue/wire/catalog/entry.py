@@ -66,7 +66,7 @@ def check_payload(payload: JsonObject, entry: Entry) -> None:
 
 
 def find_mismatches(payload: JsonObject, entry: Entry) -> Iterator[tuple[str, str]]:
-    """Path and message of each mismatch between the payload and this type."""
+    """Yield path and message of each mismatch between the payload and this type."""
     for key, value in entry.discriminator.items():
         if not _has_value(payload, key, value):
             values = cast("list[object]", value) if isinstance(value, list) else [value]
@@ -106,7 +106,7 @@ _UNION_SEPARATOR = re.compile(r"\|(?![^\[]*\])")
 
 @cache
 def _json_kinds(spec: str) -> frozenset[str] | None:
-    """The kinds of values that a field accepts; None for any."""
+    """Return the kinds of values that a field accepts; None for any."""
     kinds: set[str] = set()
     for name in _UNION_SEPARATOR.split(spec.removesuffix(_OPTIONAL)):
         if name in ("Any", "object") or name.startswith("union of"):

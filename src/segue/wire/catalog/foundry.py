@@ -34,7 +34,7 @@ from segue.wire.openai_responses.hosted_types import HOSTED_TYPES
 
 
 def _open_map_arguments(root: str) -> ArgumentsCodec:
-    """An open map of strings: all keys except `output` are arguments."""
+    """Return a codec for an open map of strings: all keys except `output` are arguments."""
 
     def parse(step: JsonObject) -> tuple[Any, str | None]:
         fields = object_or_none(get_path(step, root)) or {}
@@ -47,7 +47,7 @@ def _open_map_arguments(root: str) -> ArgumentsCodec:
 
 
 def _operation_arguments(root: str) -> ArgumentsCodec:
-    """An open map that may hold its arguments as a JSON string."""
+    """Return a codec for an open map that may hold its arguments as a JSON string."""
     plain, open_map = json_text(f"{root}.arguments"), _open_map_arguments(root)
 
     def parse(step: JsonObject) -> tuple[Any, str | None]:
@@ -229,7 +229,7 @@ _FAILED = {"status": "failed"}
 
 
 def _pair_shapes(kind: str, tool: str | None = None) -> Iterator[tuple[str, PayloadShape]]:
-    """A call and its output, which share `call_id`. Without `tool` the items hold the tool name."""
+    """Yield the shapes of a call and its output, which share `call_id`. Without `tool` the items hold the tool name."""
     name = "name" if tool is None else None
     yield (
         f"{kind}ToolCall",

@@ -34,7 +34,7 @@ _MEDIA = ("image", "audio", "video", "document")
 
 
 def _parse_result(step: JsonObject) -> Content:
-    """Text, a list of content parts, or any other JSON value."""
+    """Parse text, a list of content parts, or any other JSON value."""
     value = step.get("result")
     if value is None:
         return None, UNSET
@@ -80,7 +80,7 @@ def _render_media(media: Media) -> JsonObject:
 
 
 def _render_list(response: ToolResponse) -> Patch:
-    """A list of results; plain text becomes its only entry."""
+    """Render a list of results; plain text becomes its only entry."""
     results = response.structured
     return {"result": results if isinstance(results, list) else [{"text": response_text(response)}]}
 
@@ -136,7 +136,7 @@ def _get_object(payload: JsonObject, root: str) -> JsonObject:
 
 
 def _function_output(root: str = "") -> OutputCodec:
-    """The function's result in `response`, and its media in `parts`."""
+    """Return a codec for the function's result in `response`, and its media in `parts`."""
     prefix = f"{root}." if root else ""
 
     def parse(payload: JsonObject) -> Content:

@@ -28,7 +28,7 @@ _MESSAGE_BODY = EnclosingBody("mistral", lambda message: {"messages": [message]}
 
 
 def _parse_info(entry: JsonObject) -> Content:
-    """The output that a connector discloses."""
+    """Parse the output that a connector discloses."""
     info = object_or_none(entry.get("info"))
     return (None, UNSET) if not info else ((), info)
 

@@ -63,7 +63,7 @@ def _media_label(media: Media) -> str:
 
 
 def _parse_run_output(step: JsonObject) -> Content:
-    """The output; an empty list means that there is none yet."""
+    """Parse the output; an empty list means that there is none yet."""
     content, structured = _CODE_OUTPUT.parse(step)
     return content or None, structured
 
@@ -174,7 +174,7 @@ def _render_approval(text: str) -> Patch:
 
 
 def _subagent_shape(tool: str, *names: str) -> PayloadShape:
-    """A call without an output; a failure shows only in its status."""
+    """Return the shape of a call without an output; a failure shows only in its status."""
     return PayloadShape(
         id="id",
         tool=tool,

@@ -16,7 +16,7 @@ from segue.wire.openai_responses.hosted_types import HOSTED_TYPES, format_approv
 
 
 def mcp_output(error: Callable[[str], JsonObject]) -> OutputCodec:
-    """The output of an MCP server's tool; `error` renders text as the API's error object."""
+    """Return a codec for the output of an MCP server's tool; `error` renders text as the API's error object."""
 
     def render(response: ToolResponse) -> Patch:
         if not response.error:

@@ -25,7 +25,7 @@ def has_failed(payload: JsonObject) -> bool:
 def with_status(
     output: OutputCodec, *, done: object = "completed", failed: object = "failed", path: str = "status"
 ) -> OutputCodec:
-    """An output with a status field."""
+    """Return the codec with a status field."""
 
     def render(response: ToolResponse) -> Patch:
         has_error = response.error or response.outcome is not None
@@ -35,7 +35,7 @@ def with_status(
 
 
 def output_or_error(output: OutputCodec, path: str = "error") -> OutputCodec:
-    """An output, or an error field instead."""
+    """Return a codec for an output, or an error field instead."""
 
     def parse(payload: JsonObject) -> Content:
         error, (content, structured) = get_path(payload, path), output.parse(payload)
@@ -75,7 +75,7 @@ def render_chat_image(media: Media) -> JsonObject | None:
 
 
 def _image_source(media: Media) -> JsonObject:
-    """The source of an image: a data URL, a URL, or a file id."""
+    """Return the source of an image: a data URL, a URL, or a file id."""
     if media.data is not None:
         return {"image_url": data_url(media.mime or "image/png", media.data)}
     return {"image_url": media.url} if media.url is not None else {"file_id": media.file_id}
@@ -84,7 +84,7 @@ def _image_source(media: Media) -> JsonObject:
 def parts_output(
     path: str, text: str = "input_text", render_media: Callable[[Media], JsonObject | None] = render_input_media
 ) -> OutputCodec:
-    """Text, or a list of parts; `render_media` renders media as a part, None if the list can't hold it."""
+    """Return a codec for text or a list of parts; `render_media` returns None for media that the list can't hold."""
 
     def parse(payload: JsonObject) -> Content:
         value = get_path(payload, path)
@@ -120,7 +120,7 @@ def _block_text(block: Block) -> str:
 
 
 def _result_list(response: ToolResponse) -> list[Any]:
-    """The list that a response holds as JSON; other text becomes its only entry."""
+    """Return the list that a response holds as JSON; other text becomes its only entry."""
     value: object = response.structured
     if isinstance(value, UnsetType):
         value = parse_argument_text(response_text(response))[0] if response_text(response) else cast("list[Any]", [])
@@ -132,7 +132,7 @@ def _has_content(response: ToolResponse) -> bool:
 
 
 def list_output(path: str) -> OutputCodec:
-    """A list of search results, as JSON text."""
+    """Return a codec for a list of search results, as JSON text."""
 
     def parse(payload: JsonObject) -> Content:
         value = get_path(payload, path)
@@ -148,7 +148,7 @@ web_search_output = OutputCodec(
 
 
 def code_interpreter_output(path: str, render_image: Callable[[Media], JsonObject]) -> OutputCodec:
-    """Logs and images of a program."""
+    """Return a codec for the logs and images of a program."""
 
     def parse(payload: JsonObject) -> Content:
         value = get_path(payload, path)
@@ -185,7 +185,7 @@ def _parse_code_output(entry: JsonObject) -> Block:
 
 
 def render_found_tools(response: ToolResponse) -> Patch:
-    """The tools that a search found: the declarations, else the names in its text."""
+    """Render the tools that a search found: the declarations, else the names in its text."""
     if isinstance(response.structured, list):
         return {"tools": cast("list[Any]", response.structured)}
     listed = re.fullmatch(r"\[tools found: (.*)\]", response_text(response))

@@ -45,7 +45,7 @@ _PARENT_PATH = "caller.caller_id"
 
 
 def _as_resource(shape: PayloadShape) -> PayloadShape:
-    """The stored variant of an item, which always has a status."""
+    """Return the shape of the stored variant of an item, which always has a status."""
     return replace(shape, defaults={**shape.defaults, **_DONE})
 
 
@@ -71,7 +71,7 @@ def _render_tool_search_output(response: ToolResponse) -> Patch:
 
 
 def _hosted_arguments(kind: str, codec: ArgumentsCodec) -> ArgumentsCodec:
-    """Arguments parsed as the wire does, and rendered by the codec."""
+    """Return a codec that parses arguments as the wire does, and renders them with the given codec."""
     return ArgumentsCodec(lambda item: (HOSTED_TYPES[kind].arguments(item), None), codec.render)
 
 

@@ -60,7 +60,7 @@ def _parse_in_body(payload: JsonObject, shape: PayloadShape) -> list[Block]:
 
 
 def _has_expected_blocks(blocks: list[Block], payload: JsonObject, entry: Entry, shape: PayloadShape) -> bool:
-    """True if the wire returned the blocks of this type; some items are parsed only with their neighbours."""
+    """Return True if the wire returned the blocks of this type; some items are parsed only with their neighbours."""
     answered = any(isinstance(block, ToolResponse) for block in blocks)
     if entry.role == "output":
         return answered
@@ -69,7 +69,7 @@ def _has_expected_blocks(blocks: list[Block], payload: JsonObject, entry: Entry,
 
 
 def _find_path(holder: object, payload: JsonObject) -> str | None:
-    """The path of the payload in a body."""
+    """Return the path of the payload in a body."""
     if holder is payload:
         return ""
     steps: list[tuple[str, object]] = []
@@ -166,7 +166,7 @@ def _parse_member(
 
 
 def _needs_name(entry: Entry, shape: PayloadShape) -> bool:
-    """True for a name inside a nested object, which the catalog's field list does not check."""
+    """Return True for a name inside a nested object, which the catalog's field list does not check."""
     return entry.role != "output" and "." in (shape.name or "") and not entry.enveloped and shape.list_path is None
 
 
@@ -180,7 +180,7 @@ def _parse_output(
     *,
     always: bool = False,
 ) -> list[Block]:
-    """The output, if there is one; a type that is only an output gives one even without content."""
+    """Parse the output, if there is one; a type that is only an output has one even without content."""
     content, structured = shape.output.parse(payload) if shape.output is not None else (None, UNSET)
     failed = shape.failed(payload)
     if content is None and structured is UNSET and not (always or failed):
@@ -201,7 +201,7 @@ def _parse_output(
 
 
 def _add_provenance(block: Block, entry: Entry, shape: PayloadShape, payload: JsonObject) -> Block:
-    """A block that the wire parsed, with the provenance of the catalog."""
+    """Return a block that the wire parsed, with the provenance of the catalog."""
     if not isinstance(block, ToolCall | ToolResponse | Opaque):
         return block
     catalog_origin = _origin(payload, entry, shape)
@@ -240,7 +240,7 @@ def _add_provenance(block: Block, entry: Entry, shape: PayloadShape, payload: Js
 
 
 def _inline_data_url(block: Block) -> Block:
-    """Media with a data URL, as media with data."""
+    """Convert media with a data URL to media with data."""
     if not isinstance(block, Media) or block.url is None or not block.url.startswith("data:"):
         return block
     decoded = parse_data_url(block.url, block.kind)

@@ -93,7 +93,7 @@ def _provider_entries(provider: str) -> list[Entry]:
 
 
 def find_entry(payload: JsonObject, provider: str, wire_type: str | None) -> Entry | None:
-    """The type of this payload: the given one, else the best match; None if the catalog has none."""
+    """Return the type of this payload: the given one, else the best match; None if the catalog has none."""
     if wire_type is not None:
         entry = get_entry(provider, wire_type)
         check_payload(payload, entry)
@@ -112,13 +112,13 @@ def find_entry(payload: JsonObject, provider: str, wire_type: str | None) -> Ent
 
 
 def _belongs_to_other_type(payload: JsonObject, entry: Entry) -> bool:
-    """True if the payload has a type field and the entry's type does not."""
+    """Return True if the payload has a type field and the entry's type does not."""
     nameless = not entry.enveloped and all(value == "*" for value in entry.discriminator.values())
     return nameless and any(key in payload and key not in entry.fields for key in ("type", "role"))
 
 
 def _mismatch_score(payload: JsonObject, entry: Entry) -> int:
-    """The number of unknown fields, weighted, less the number of matching discriminator fields."""
+    """Return the number of unknown fields, weighted, less the number of matching discriminator fields."""
     fields = payload if entry.member is None else object_or_none(payload.get(entry.member)) or {}
     unknown = len(fields.keys() - entry.fields.keys())
     matched = sum(1 if value == "*" else 2 for value in entry.discriminator.values())

@@ -32,7 +32,7 @@ from segue.wire.schema.subset import render_subset
 
 
 def normalize_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema of any draft, or of OpenAPI, as JSON Schema 2020-12."""
+    """Convert a schema of any draft, or of OpenAPI, to JSON Schema 2020-12."""
     return render_lenient(parse_schema_document(schema, SchemaChanges()), UNRESTRICTED, SchemaChanges())
 
 
@@ -44,7 +44,7 @@ def render_schema(
     subject: str,
     kind: FindingKind = "tools",
 ) -> dict[str, Any]:
-    """The schema of a tool's parameters for the target, always of an object. For rules that are not strict.
+    """Render the schema of a tool's parameters, always of an object. For rules that are not strict.
 
     Parameters that are not an object become its only property, `value`; so do the arguments.
     """
@@ -54,7 +54,7 @@ def render_schema(
 def render_tool_schema(
     tool: Tool, rules: SchemaRules, report: Report, *, strict: SchemaRules | None = None
 ) -> tuple[dict[str, Any], bool | None]:
-    """A tool's parameters and its `strict` for the target; `strict` is dropped where the schema can't be expressed."""
+    """Render a tool's parameters and its `strict`, which is dropped where the schema can't be expressed."""
     if not tool.strict:
         return render_schema(tool.parameters, rules, report, subject=tool.name), None if strict is None else tool.strict
     if strict is None:
@@ -70,7 +70,7 @@ def render_tool_schema(
 def render_format_schema(
     form: ResponseFormat | None, rules: SchemaRules, report: Report, *, strict: SchemaRules | None = None
 ) -> ResponseFormat | None:
-    """The response format for the target; None if the target can't express it.
+    """Render the response format; None if the target can't express it.
 
     Unlike arguments, a response is not wrapped, so a target that requires an object gets no other schema.
     """
@@ -111,7 +111,7 @@ def _render_cached(schema: Mapping[str, Any], rules: SchemaRules, *, as_object: 
 
 @lru_cache(maxsize=512)
 def _render_bytes(data: bytes, rules: SchemaRules, as_object: bool) -> _RenderedSchema:
-    """Cached, since a conversation declares the same tools at every turn."""
+    """Render a schema; cached, since a conversation declares the same tools at every turn."""
     changes = SchemaChanges()
     try:
         node = _render(parse_json_object(data)[0], rules, changes, wrap=as_object)
@@ -139,7 +139,7 @@ def _has_named_keys(root: Schema) -> bool:
 
 
 def _ensure_object_root(document: Document, rules: SchemaRules, changes: SchemaChanges, *, wrap: bool) -> Document:
-    """The document with an object at the root, without keywords that the target rejects there."""
+    """Return the document with an object at the root, without keywords that the target rejects there."""
     root = document.root
     node = root if isinstance(root, dict) else {}
     rejected = node.keys() & rules.rejected_at_top
@@ -187,7 +187,7 @@ def _inline_root_reference(document: Document) -> Document:
 
 
 def _replace_root(document: Document, root: Node, rules: SchemaRules) -> Document:
-    """The document with another root. References to the old root keep referring to it."""
+    """Return the document with another root. References to the old root keep referring to it."""
     if not rules.openapi:
         root = {**root, "properties": root.get("properties", {})}
     if root == document.root or not any(ROOT in iter_references(schema) for schema in (root, *document.defs.values())):
@@ -205,7 +205,7 @@ def _replace_root(document: Document, root: Node, rules: SchemaRules) -> Documen
 
 
 def drop_forced_nulls(arguments: Any, parameters: Mapping[str, Any]) -> Any:
-    """The arguments without nulls for optional properties that the original schema does not allow to be null."""
+    """Drop nulls of optional properties that the original schema does not allow to be null."""
     document = parse_schema_document(parameters, SchemaChanges())
     return _drop_nulls(arguments, document.root, document, 0)
 

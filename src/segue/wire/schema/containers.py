@@ -74,7 +74,7 @@ class ContainerRenderer:
     def _required_keys(
         self, branch: Node, properties: Node, additional: Schema, texts: list[str], location: Location
     ) -> list[str]:
-        """The required properties. Where each has to be declared, undeclared ones get a declaration."""
+        """Return the required properties. Where each has to be declared, undeclared ones get a declaration."""
         required: list[str] = branch.get("required", [])
         if not self._rules.required_must_be_declared and not self._rules.all_required:
             return required

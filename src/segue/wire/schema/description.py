@@ -15,7 +15,7 @@ _MAX_DEPTH = 2
 
 
 def add_to_description(node: Node, texts: list[str]) -> Node:
-    """The node with these texts appended to its description."""
+    """Return the node with these texts appended to its description."""
     if not texts:
         return node
     joined = "; ".join(dict.fromkeys(texts))
@@ -24,13 +24,13 @@ def add_to_description(node: Node, texts: list[str]) -> Node:
 
 
 def describe_keyword(keyword: str, value: Any) -> str:
-    """One keyword as text; empty for keywords that are not in JSON Schema."""
+    """Describe one keyword as text; empty for keywords that are not in JSON Schema."""
     make = _DESCRIPTIONS.get(keyword)
     return "" if make is None else _truncate(make(value))
 
 
 def describe_schema(schema: Schema, depth: int = 0) -> str:
-    """A whole schema as short text."""
+    """Describe a whole schema as short text."""
     if isinstance(schema, bool):
         return "anything" if schema else "nothing"
     if depth > _MAX_DEPTH:

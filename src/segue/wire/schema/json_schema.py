@@ -33,7 +33,7 @@ _TYPES_OF_KEYWORD: dict[str, frozenset[str]] = {
 
 
 def applies_to(keyword: str, types: list[str] | None) -> bool:
-    """True if a keyword constrains values of these types."""
+    """Return True if a keyword constrains values of these types."""
     keyword_types = _TYPES_OF_KEYWORD.get(keyword)
     return types is None or keyword_types is None or any(_base_type(kind) in keyword_types for kind in types)
 
@@ -47,13 +47,13 @@ def is_schema(value: object) -> bool:
 
 
 def types_of(node: Node) -> list[str] | None:
-    """The types that a node names; None means every type."""
+    """Return the types that a node names; None means every type."""
     types: Any = node.get("type")
     return cast("list[str] | None", types) if types is None or isinstance(types, list) else [types]
 
 
 def json_type_of(value: object) -> str:
-    """The type of a JSON value."""
+    """Return the type of a JSON value."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -66,7 +66,7 @@ def json_type_of(value: object) -> str:
 
 
 def is_equal(first: object, second: object) -> bool:
-    """Whether two JSON values are equal: 1 equals 1.0, but not true."""
+    """Return whether two JSON values are equal: 1 equals 1.0, but not true."""
     if json_type_of(first) != json_type_of(second):
         return False
     if isinstance(first, dict):
@@ -79,7 +79,7 @@ def is_equal(first: object, second: object) -> bool:
 
 
 def unique_values(values: list[Any]) -> list[Any]:
-    """The values without duplicates."""
+    """Return the values without duplicates."""
     unique: list[Any] = []
     for value in values:
         if not any(is_equal(value, other) for other in unique):
@@ -88,7 +88,7 @@ def unique_values(values: list[Any]) -> list[Any]:
 
 
 def has_type(value: object, types: list[str] | None) -> bool:
-    """True if a value has one of these types; None is every type."""
+    """Return True if a value has one of these types; None is every type."""
     if types is None:
         return True
     kinds = [kind.lower() for kind in types]
@@ -98,7 +98,7 @@ def has_type(value: object, types: list[str] | None) -> bool:
 
 
 def find_value_types(values: list[Any], types: list[str] | None) -> list[str]:
-    """The types of these values; numbers are `integer` where the node's types do not include `number`."""
+    """Return the types of these values; numbers are `integer` where the node's types do not include `number`."""
     types_of_values = list(dict.fromkeys(json_type_of(value) for value in values))
     numbers = [value for value in values if json_type_of(value) == "number"]
     are_integers = all(isinstance(value, int) for value in numbers) if types is None else "number" not in types
@@ -106,7 +106,7 @@ def find_value_types(values: list[Any], types: list[str] | None) -> list[str]:
 
 
 def add_null(node: Node) -> Node:
-    """A rendered node that accepts null as well."""
+    """Return a rendered node that accepts null as well."""
     kinds = types_of(node)
     if kinds is not None and "null" in kinds:
         return node
@@ -120,7 +120,7 @@ def add_null(node: Node) -> Node:
 
 
 def is_finite(node: Node, defs: Node, seen: set[str], depth: int) -> bool:
-    """True if some value of a rendered node is finite, by the conservative check of Moonshot's validator."""
+    """Return True if some value of a rendered node is finite, by the conservative check of Moonshot's validator."""
     if not node:
         return True
     if depth > 100:

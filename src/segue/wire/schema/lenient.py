@@ -55,7 +55,7 @@ class _Renderer:
         return {**root, self._defs_key: used_defs} if used_defs else root
 
     def _used_definitions(self, root: Node, defs: Node) -> Node:
-        """The definitions that are still referred to."""
+        """Return the definitions that are still referred to."""
         prefix = format_pointer("", key=self._defs_key)
         pointers = list(iter_references(root))
         seen = set(pointers)
@@ -143,7 +143,7 @@ class _Renderer:
             self._changes.add(f"`{key}` moved to the description", path)
 
     def _render_properties(self, properties: dict[str, Schema], texts: list[str], path: str) -> Node:
-        """Property names that the target rejects move to the description."""
+        """Render properties; names that the target rejects move to the description."""
         pattern = self._rules.property_name_pattern
         rendered: Node = {}
         for name, subschema in properties.items():

@@ -33,7 +33,7 @@ _OUTPUT, _OUTPUT_END = _token("output", "begin"), _token("output", "end")
 
 
 def _token_variants(*parts: str) -> list[str]:
-    """A special token in all variants."""
+    """Return a special token in all variants."""
     return [_token(*parts, gap=gap, bars=bars) for bars, gap in product(_BARS, (_GAP, "_", "\\_", " "))]
 
 
@@ -87,7 +87,7 @@ class _Call(TokenRegion):
         return [parse_call(second or name, text.strip().removesuffix("```"), self.flush_taken())]
 
     def _read_second_name(self) -> Reading[str]:
-        """Up to V3 the name follows the separator, and the call's type comes before it."""
+        """Read the name after the separator: up to V3 it stands there, and the call's type before it."""
         yield from self.skip_space()
         if (yield from self.peek_char()) in ("{", "[", '"', "`") or (yield from self.peek_token(_TOKENS)):
             return ""
@@ -106,7 +106,7 @@ class _Call(TokenRegion):
 
 
 def _tag_variants(tag: str) -> list[str]:
-    """A tag of V3.2 and V4, with the special token's bars or ASCII ones."""
+    """Return a tag of V3.2 and V4, with the special token's bars or ASCII ones."""
     return [tag.replace("DSML", f"{left}DSML{right}") for left, right in _BARS]
 
 

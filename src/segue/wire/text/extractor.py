@@ -107,7 +107,7 @@ def _nonempty(kind: _Kind, text: str) -> list[tuple[_Kind, str]]:
 
 
 def _partial_tag_length(text: str, close: str) -> int:
-    """The length of the longest end of the text that may begin the closing tag."""
+    """Return the length of the longest end of the text that may begin the closing tag."""
     start = text.rfind(close[0], max(0, len(text) - len(close) + 1))
     return len(text) - start if start >= 0 and close.startswith(text[start:]) else 0
 
@@ -347,13 +347,13 @@ def choose_extractor(
     report: Report | None = None,
     think: bool = True,
 ) -> TextExtractor:
-    """The extractor for replies of this model, in the given tool format or the one that the model is known to leak."""
+    """Return the extractor for a model's replies: in the given tool format, or the one that the model leaks."""
     text_format = select_parse_format(tool_format, wire.provider, model)
     return TextExtractor(text_format, turn_key=turn_key, declared=DeclaredTools(tools), report=report, think=think)
 
 
 def extract_from_reply(reply: Reply, extractor: TextExtractor) -> Reply:
-    """The reply with extracted calls and reasoning; the same object if there are none."""
+    """Extract calls and reasoning from the reply; return the same object if there are none."""
     events = extractor.feed(reply_events(reply))
     if not extractor.has_extracted:
         return reply

@@ -83,7 +83,7 @@ class _Code(TokenRegion):
         return [replace(calls[0], raw_text=self.flush_taken()), *calls[1:]]
 
     def _parse_calls(self, text: str) -> list[FoundCall] | str:
-        """The calls of the code as a whole, or line by line; or the reason why it is not only calls."""
+        """Parse the code as a whole, or line by line; return the reason if it is not only calls."""
         calls = parse_json_calls(convert_python_calls(_strip_print(text)))
         if isinstance(calls, str):
             lines = [
@@ -99,7 +99,7 @@ class _Code(TokenRegion):
         )
 
     def _strip_module(self, name: str) -> str:
-        """A name without its module."""
+        """Return a name without its module."""
         last = name.rpartition(".")[2]
         is_tool_name = self.declared.can_call(name) if self.declared.is_given else not name.startswith("default_api.")
         return name if is_tool_name or (self.declared.is_given and not self.declared.can_call(last)) else last
@@ -206,7 +206,7 @@ def _skip(pattern: re.Pattern[str], text: str, position: int) -> int:
 
 
 def _parse_word(text: str, position: int, bare: re.Pattern[str]) -> tuple[str, bool, int]:
-    """The string or bare word at this position, whether it is a string, and the position after it."""
+    """Return the string or bare word at this position, whether it is a string, and the position after it."""
     for quote in _QUOTES:
         if text.startswith(quote, position):
             end = text.find(quote, position + len(quote))
@@ -223,7 +223,7 @@ def _parse_word(text: str, position: int, bare: re.Pattern[str]) -> tuple[str, b
 
 
 def _convert_bare_word(word: str) -> str:
-    """A number or a constant of JSON or Python; any other unquoted text is a string."""
+    """Convert a number or a constant of JSON or Python; any other unquoted text is a string."""
     return word if _NUMBER.fullmatch(word) else _CONSTANTS.get(word) or json.dumps(word)
 
 
@@ -255,7 +255,7 @@ def _render_properties(properties: Mapping[str, Any]) -> str:
 
 
 def _render_property(schema: Mapping[str, Any]) -> str:
-    """A property's schema, with the keywords that the chat template prints, in its order."""
+    """Render a property's schema, with the keywords that the chat template prints, in its order."""
     kind = _render_type(schema)
     parts: list[str] = []
     if description := schema.get("description"):
@@ -273,7 +273,7 @@ def _render_property(schema: Mapping[str, Any]) -> str:
 
 
 def _render_items(schema: Mapping[str, Any]) -> str:
-    """The schema of a list's items, with all its keywords."""
+    """Render the schema of a list's items, with all its keywords."""
     parts: list[str] = []
     for key in _sort_keys(schema):
         if key == "properties":

@@ -53,7 +53,7 @@ def read_tagged_calls(reader: Region, closing: str, tags: re.Pattern[str]) -> Re
 
 
 def _repair_json(text: str) -> list[FoundCall] | None:
-    """The calls of JSON without its last bracket, which small models forget before the tag."""
+    """Parse JSON without its last bracket, which small models forget before the tag."""
     calls = parse_json_calls(text + ("]" if text.startswith("[") else "}"))
     return None if isinstance(calls, str) else calls
 
@@ -90,7 +90,7 @@ def _render_tools(tools: Sequence[Tool]) -> str:
 
 
 def _render_calls(calls: Sequence[ToolCall]) -> str:
-    """Tags in strings are escaped, so that simple parsers do not take them for tags."""
+    """Render calls; tags in strings are escaped, so that simple parsers do not take them for tags."""
     rendered = [render_spaced_json({"name": call.name, "arguments": call_arguments(call)}) for call in calls]
     safe = [_TAG_IN_STRING.sub(r"\\u003c\1", text) for text in rendered]
     return "\n".join(f"{_OPEN}\n{text}\n{_CLOSE}" for text in safe)

@@ -16,7 +16,7 @@ _OTHER_KEYS = frozenset({"name", "id", "type", "function"})
 
 
 def parse_json_calls(text: str) -> list[FoundCall] | str:
-    """The calls in a JSON object or a list of objects, or the reason why it is not valid."""
+    """Parse the calls in a JSON object or a list of objects; return the reason if it is not valid."""
     try:
         value = parse_lenient(text)
     except InvalidJsonError as error:
@@ -60,7 +60,7 @@ def _parse_call(value: JsonObject | None) -> FoundCall | str:
 
 
 def parse_call(name: str, text: str, raw_text: str, raw_id: str | None = None) -> Segment:
-    """A call from its name and JSON arguments; empty text means no arguments."""
+    """Build a call from its name and JSON arguments; empty text means no arguments."""
     bare = text.strip()
     try:
         value = parse_lenient(bare) if bare else None
@@ -72,7 +72,7 @@ def parse_call(name: str, text: str, raw_text: str, raw_id: str | None = None) -
 def build_call(
     name: str, arguments: Any, raw_text: str, raw_id: str | None = None, repeated_key: str | None = None
 ) -> Segment:
-    """A call from its name and parsed arguments; a string is parsed as JSON once more, or kept as free text."""
+    """Build a call from its name and parsed arguments; a string is parsed as JSON again, or kept as free text."""
     name = name.strip()
     if not name or len(name.split()) > 1:
         return BrokenCall(raw_text, "no tool name")

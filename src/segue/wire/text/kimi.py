@@ -71,7 +71,7 @@ _NUMBERED_ID = re.compile(r"(.+):\d+", re.DOTALL)
 
 
 def _parse_tool_name(raw_id: str, declared: DeclaredTools) -> str:
-    """The tool name in an id `functions.name:3`, whose prefix or number may be missing."""
+    """Parse the tool name in an id `functions.name:3`, whose prefix or number may be missing."""
     body = raw_id.removeprefix("functions.")
     numbered = _NUMBERED_ID.fullmatch(body)
     before_colon = body.rpartition(":")[0]
@@ -84,7 +84,7 @@ def _parse_tool_name(raw_id: str, declared: DeclaredTools) -> str:
 
 
 def _render_id(name: str, raw_id: str) -> str:
-    """The id of a rendered call. An id that does not hold the tool name is appended to it."""
+    """Render the id of a call. An id that does not hold the tool name is appended to it."""
     if re.fullmatch(rf"(functions\.)?{re.escape(name)}:\d+", raw_id) or (raw_id == name and ":" not in name):
         return raw_id
     return f"functions.{name}:{quote(raw_id, safe='') or 0}"

@@ -40,7 +40,7 @@ def parse_lenient(text: str) -> Any:
 
 
 def find_repeated_key(text: str, value: object) -> str | None:
-    """A key that occurs twice in an object of lenient JSON; `value` is its parsed value."""
+    """Return a key that occurs twice in an object of lenient JSON; `value` is its parsed value."""
     strict = text if parse_argument_text(text)[1] is None else _TOKEN.sub(_to_strict, text)
     return find_duplicate_key(strict, value)
 
@@ -107,7 +107,7 @@ class JsonScanner:
         return self._depth > 0
 
     def feed(self, text: str, start: int = 0) -> int | None:
-        """The position after the end of the value, or None if it has not ended."""
+        """Return the position after the end of the value, or None if it has not ended."""
         position = start
         seen_before, self._seen = self._seen, self._seen + len(text) - start
         while position < len(text):

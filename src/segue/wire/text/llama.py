@@ -87,7 +87,7 @@ class _CallReader(Region):
         return calls if self.declared.is_given or '"parameters"' in text or '"arguments"' in text else "no arguments"
 
     def _reject(self, why: str, search_start: int, text: str, *, tagged: bool) -> Segment:
-        """A broken call, or plain text.
+        """Return a broken call, or plain text.
 
         Without a tag it is a broken call only if it names a declared tool, or is certainly a list of calls.
         """

@@ -65,7 +65,7 @@ class _Call(Region):
 
 
 def _parse_elements(text: str) -> list[tuple[str, NestedElements]] | None:
-    """The elements of a call, each with its text or its child elements; None if the tags are not balanced."""
+    """Parse the elements of a call, each with its text or its children; None if the tags are not balanced."""
     leading_text, *tags = text.split(MARKER)
     inside: list[tuple[str, str, list[tuple[str, NestedElements]]]] = [("", "", [])]
     if leading_text.strip():

@@ -112,7 +112,7 @@ class Region(ABC):
             yield
 
     def peek(self, *markers: str) -> Reading[str]:
-        """The next marker, or an empty string. No marker may be a prefix of another."""
+        """Return the next marker, or an empty string. No marker may be a prefix of another."""
         longest = max(map(len, markers))
         while True:
             coming = self._text[self._offset : self._offset + longest]
@@ -130,13 +130,13 @@ class Region(ABC):
         return marker
 
     def at_end(self) -> Reading[bool]:
-        """True if there is no more text."""
+        """Return True if there is no more text."""
         while self._offset == len(self._text) and not self.ended:
             yield
         return self._offset == len(self._text)
 
     def peek_char(self) -> Reading[str]:
-        """The next character, empty at the end."""
+        """Return the next character, empty at the end."""
         ended = yield from self.at_end()
         return "" if ended else self._text[self._offset]
 
@@ -225,7 +225,7 @@ class Opener(Struct, frozen=True):
 
 
 def literal_opener(marker: str, region: Callable[[DeclaredTools], Region]) -> Opener:
-    """An opener that is one fixed string."""
+    """Return an opener that is one fixed string."""
 
     def match(text: str, position: int, _at_line_start: bool, ended: bool) -> Match:
         if text.startswith(marker, position):
@@ -237,7 +237,7 @@ def literal_opener(marker: str, region: Callable[[DeclaredTools], Region]) -> Op
 
 
 def literals_opener(markers: Sequence[str], region: Callable[[DeclaredTools], Region]) -> Opener:
-    """An opener that is one of several strings of two or more characters with the same first character."""
+    """Return an opener that is one of several strings of two or more characters with the same first character."""
     pattern = re.compile("|".join(map(re.escape, markers)))
     longest = max(map(len, markers))
 

@@ -37,12 +37,12 @@ def find_format(name: str) -> TextFormat:
 
 
 def select_render_format(name: str, model: Model) -> TextFormat | None:
-    """The format in the variant that the model was trained on; None if `name` is not a text format."""
+    """Return the format in the variant that the model was trained on; None if `name` is not a text format."""
     return XML_VARIANTS.get(model.family, XML) if name == XML.name else TEXT_FORMATS.get(name)
 
 
 def select_parse_format(name: str, provider: str, model: str | None) -> TextFormat | None:
-    """The format in which calls are extracted: the named one; for `auto`, the one that the model is known to leak."""
+    """Return the format to extract calls in: the named one; for `auto`, the one that the model is known to leak."""
     if name != "auto":
         return TEXT_FORMATS.get(name)
     family = parse_model(model).family if model else None
@@ -50,7 +50,7 @@ def select_parse_format(name: str, provider: str, model: str | None) -> TextForm
 
 
 def detect_format(text: str) -> TextFormat | None:
-    """The format whose marker comes first in the text."""
+    """Return the format whose marker comes first in the text."""
     matches = [
         (position, -len(marker), text_format)
         for text_format in FORMATS

@@ -23,7 +23,7 @@ _SLICE_SIZE = 4096
 
 @cache
 def _compile_candidates(openers: tuple[Opener, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Patterns for positions where a call or a fence may begin, or a run of backticks continues; and for quoted text.
+    """Compile patterns for positions where a call or fence may begin, or backticks continue; and for quoted text.
 
     Each alternative begins with a literal character, so that `re` can search for it quickly.
     """
@@ -150,7 +150,7 @@ class CallScanner:
             self._in_backticks = "\n\n" not in previous_char + text[start:stop]
 
     def _skip_run(self, text: str, position: int) -> int:
-        """The position after a run of backticks or tildes. A complete run may open or close a fence."""
+        """Return the position after a run of backticks or tildes. A complete run may open or close a fence."""
         if not self._run[1]:
             self._run = (text[position], 0)
             self._run_opens = self._line_is_blank

@@ -45,24 +45,24 @@ class TextFormat(Struct, frozen=True):
 
 
 def render_spaced_json(value: object, *, indent: int | None = None) -> str:
-    """JSON with a blank after each comma and colon, as chat templates render it."""
+    """Render JSON with a blank after each comma and colon, as chat templates do."""
     return json.dumps(value, ensure_ascii=False, indent=indent)
 
 
 def function_declaration(tool: Tool) -> JsonObject:
-    """A tool declaration in the form that chat templates take."""
+    """Return a tool declaration in the form that chat templates take."""
     parameters = tool.parameters or {"type": "object", "properties": {}}
     function = {"name": tool.name, "description": tool.description or "", "parameters": parameters}
     return {"type": "function", "function": function}
 
 
 def call_arguments(call: ToolCall) -> Any:
-    """The arguments of a call; text that is not valid JSON stays text."""
+    """Return the arguments of a call; text that is not valid JSON stays text."""
     return call.arguments if call.arguments_text is None else call.arguments_text
 
 
 def named_arguments(call: ToolCall) -> JsonObject:
-    """The arguments of a call as an object, for formats that only have named arguments."""
+    """Return the arguments of a call as an object, for formats that only have named arguments."""
     arguments = call_arguments(call)
     if call.arguments_text is not None:
         return {"_raw": call.arguments_text} if call.arguments_text.strip() else {}

@@ -63,11 +63,11 @@ class TokenSet:
         return TokenSet({**self._tokens_by_kind, **tokens})
 
     def can_begin(self, text: str, position: int = 0) -> bool:
-        """True if the text from here on is an incomplete token."""
+        """Return True if the text from here on is an incomplete token."""
         return len(text) - position < self.max_length and text[position:] in self._prefixes
 
     def find_partial(self, text: str, position: int) -> int:
-        """The position of an incomplete token at the end of the text, else the end of the text."""
+        """Return the position of an incomplete token at the end of the text, else the end of the text."""
         for start in range(max(position, len(text) - self.max_length + 1), len(text)):
             if text[start:] in self._prefixes:
                 return start
@@ -82,7 +82,7 @@ class TokenRegion(Region):
     closing: TokenSet
 
     def peek_token(self, tokens: TokenSet) -> Reading[str]:
-        """The kind of the next token, or an empty string."""
+        """Return the kind of the next token, or an empty string."""
         while not self.ended and (self._offset == len(self._text) or tokens.can_begin(self._text, self._offset)):
             yield
         matched = tokens.pattern.match(self._text, self._offset)
@@ -215,7 +215,7 @@ class TokenRegion(Region):
         return [self.build_broken_call(reason)]
 
     def _search(self, pattern: re.Pattern[str], tokens: TokenSet, position: int) -> re.Match[str] | None:
-        """The next match, unless the text may end inside a token there."""
+        """Return the next match, unless the text may end inside a token there."""
         matched = pattern.search(self._text, position)
         if matched is None or self.ended or matched.start() <= len(self._text) - tokens.max_length:
             return matched
@@ -225,7 +225,7 @@ class TokenRegion(Region):
         return len(self._text) if self.ended else tokens.find_partial(self._text, position)
 
     def _can_open_string(self, position: int) -> bool:
-        """True if a string may begin at this quote, judged by the character before it."""
+        """Return True if a string may begin at this quote, judged by the character before it."""
         while position and self._text[position - 1].isspace():
             position -= 1
         if position:
@@ -235,7 +235,7 @@ class TokenRegion(Region):
 
 
 def token_opener(tokens: TokenSet, region: Callable[[DeclaredTools], Region]) -> Opener:
-    """An opener for a region that begins with any of these tokens."""
+    """Return an opener for a region that begins with any of these tokens."""
 
     def match(text: str, position: int, _at_line_start: bool, ended: bool) -> Match:
         if not ended and tokens.can_begin(text, position):
@@ -298,7 +298,7 @@ class EosFilter:
         return text if leading is None else text[leading.end() :]
 
     def _find_eos(self, text: str, *, ended: bool) -> int:
-        """The position of the EOS tokens at the end of the text; the last one may be incomplete."""
+        """Return the position of the EOS tokens at the end of the text; the last one may be incomplete."""
         stop = len(text) - (0 if ended else self._partial_token_length(text))
         while len(text) - stop < _MAX_HELD:
             bare = text[max(0, stop - _MAX_HELD) : stop].rstrip()

@@ -136,7 +136,7 @@ class _Calls(Region):
         return (yield from self._read_call(tag_set, name)) if name else "no tool name"
 
     def _read_call(self, tag_set: _TagSet, name: str) -> Reading[tuple[str, Any] | str]:
-        """Name and arguments of a call, or the reason why it is not valid. GLM's end tag is that of the wrapper."""
+        """Read name and arguments; return the reason if they are not valid. GLM's end tag is that of the wrapper."""
         arguments: dict[str, Any] = {}
         self._repeated_key = None
         while True:
@@ -241,7 +241,7 @@ _PLAIN_NAME = re.compile(r"""[^\s<>"']+""")
 
 
 def _render_value(value: object) -> str:
-    """Text unchanged, anything else as JSON."""
+    """Render text unchanged, anything else as JSON."""
     text = value if isinstance(value, str) else render_spaced_json(value)
     return _ESCAPABLE_TAG.sub(r"<\\\1", text) if "<" in text else text
 
@@ -276,7 +276,7 @@ def _qwen_call(call: ToolCall) -> str:
 
 
 def _render_elements(fields: Mapping[str, Any], skipped: tuple[str, ...]) -> list[str]:
-    """Each key as a tag, except the known ones."""
+    """Render each key as a tag, except those in `skipped`."""
     return [
         f"<{key}>{value if isinstance(value, str) else render_spaced_json(value)}</{key}>"
         for key, value in fields.items()
