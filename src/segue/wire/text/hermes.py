@@ -26,28 +26,28 @@ class _Calls(Region):
         return (yield from read_tagged_calls(self, _CLOSE, _TAGS))
 
 
-def read_tagged_calls(reader: Region, closing: str, tags: re.Pattern[str]) -> Reading[list[Segment]]:
+def read_tagged_calls(region: Region, closing: str, tags: re.Pattern[str]) -> Reading[list[Segment]]:
     """Read consecutive objects, or a list of them, up to a closing tag. The opening tag is already consumed."""
     segments: list[Segment] = []
     while True:
-        yield from reader.skip_space()
-        if not (yield from reader.peek("{", "[")):
-            return [*segments, reader.build_broken_call("no call after the tag", tags)]
-        start = reader.checkpoint
+        yield from region.skip_space()
+        if not (yield from region.peek("{", "[")):
+            return [*segments, region.build_broken_call("no call after the tag", tags)]
+        start = region.checkpoint
         scan = JsonScanner("<")
-        is_complete = yield from reader.take_json(scan)
-        text = reader.text_since(start)
+        is_complete = yield from region.take_json(scan)
+        text = region.text_since(start)
         if not is_complete:
-            calls = _repair_json(text) if (yield from reader.take_marker(closing)) else None
+            calls = _repair_json(text) if (yield from region.take_marker(closing)) else None
             if calls is None:
                 why = "invalid JSON" if scan.broken and not scan.stopped else "unterminated JSON"
-                return [*segments, reader.build_broken_call(why, tags)]
-            return [*segments, replace(calls[0], raw_text=reader.flush_taken()), *calls[1:]]
-        next_marker = yield from _take_closing(reader, closing)
+                return [*segments, region.build_broken_call(why, tags)]
+            return [*segments, replace(calls[0], raw_text=region.flush_taken()), *calls[1:]]
+        next_marker = yield from _take_closing(region, closing)
         calls = parse_json_calls(text)
         if isinstance(calls, str):
-            return [*segments, reader.build_broken_call(calls, tags)]
-        segments += [replace(calls[0], raw_text=reader.flush_taken()), *calls[1:]]
+            return [*segments, region.build_broken_call(calls, tags)]
+        segments += [replace(calls[0], raw_text=region.flush_taken()), *calls[1:]]
         if next_marker != "{":
             return segments
 
@@ -58,22 +58,22 @@ def _repair_json(text: str) -> list[FoundCall] | None:
     return None if isinstance(calls, str) else calls
 
 
-def _take_closing(reader: Region, closing: str) -> Reading[str]:
+def _take_closing(region: Region, closing: str) -> Reading[str]:
     """Return what follows an object: the closing tag, which is consumed, another object, or something else.
 
     A surplus brace before the tag is consumed with it.
     """
-    end = reader.checkpoint
-    yield from reader.skip_space()
-    marker = yield from reader.peek(closing, "{", "}")
+    end = region.checkpoint
+    yield from region.skip_space()
+    marker = yield from region.peek(closing, "{", "}")
     if marker == "}":
-        reader.take(1)
-        yield from reader.skip_space()
-        marker = yield from reader.peek(closing)
+        region.take(1)
+        yield from region.skip_space()
+        marker = yield from region.peek(closing)
     if marker == closing:
-        reader.take(len(closing))
+        region.take(len(closing))
     else:
-        reader.rewind(end)
+        region.rewind(end)
     return marker
 
 

@@ -73,7 +73,8 @@ def _to_strict_escape(escape: re.Match[str]) -> str:
     return char if char in "'\n" else f"\\\\{char}"
 
 
-_STRING_REST = {quote: re.compile(rf"[^{quote}\\]*+(?:\\.[^{quote}\\]*+)*+", re.DOTALL) for quote in "\"'"}
+STRING_REST = {quote: re.compile(rf"[^{quote}\\]*+(?:\\.[^{quote}\\]*+)*+", re.DOTALL) for quote in "\"'"}
+"""By quote: the content of a string up to its closing quote."""
 # Characters that may precede a bracket or a quote inside a value; after anything else it is not JSON.
 _BEFORE_JSON = {"{": "[,:", "[": "[,:", '"': "{[,:", "'": "{[,:"}
 _BEFORE_CALL = {"{": "[(,:=", "[": "[(,:=", '"': "{[(,:=", "'": "{[(,:="}
@@ -146,7 +147,7 @@ class JsonScanner:
         if self._escaped:
             self._escaped = False
             position += 1
-        content = _STRING_REST[self._quote].match(text, position)
+        content = STRING_REST[self._quote].match(text, position)
         stop = content.end() if content is not None else position
         if stop < len(text) and text[stop] == self._quote:
             self._quote = ""

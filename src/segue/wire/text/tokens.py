@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 
 from segue.wire.text.declared_tools import DeclaredTools
+from segue.wire.text.lenient_json import STRING_REST
 from segue.wire.text.regions import Match, Opener, Reading, Region, Segment
 
 # A quote opens a string only where a value or a key may begin; an apostrophe in a word does not.
 _BEFORE_STRING = frozenset("{[,:")
 _AFTER_STRING = frozenset({*"}],:", ""})
-_STRINGS = {quote: re.compile(rf"[^{quote}\\]*+(?:\\.[^{quote}\\]*+)*+", re.DOTALL) for quote in "\"'"}
 # Limit of the text that `EosFilter` holds back.
 _MAX_HELD = 512
 
@@ -133,7 +133,7 @@ class TokenRegion(Region):
             if matched[1] and ends is None:
                 self.take(start - self._offset)
                 return False
-            if ends is not None or char in _STRINGS:
+            if ends is not None or char in STRING_REST:
                 if ends is None and not self._can_open_string(start):
                     continue
                 self.take(position - self._offset)
@@ -171,7 +171,7 @@ class TokenRegion(Region):
     def take_string(self, quote: str) -> Reading[bool]:
         """Consume a string after its first quote; return whether it is terminated."""
         while True:
-            content = _STRINGS[quote].match(self._text, self._offset)
+            content = STRING_REST[quote].match(self._text, self._offset)
             self.take(0 if content is None else content.end() - self._offset)
             if self._text.startswith(quote, self._offset):
                 self.take(1)
@@ -193,7 +193,7 @@ class TokenRegion(Region):
         char = yield from self.peek_char()
         if char in ("{", "["):
             is_complete = yield from self.take_balanced()
-        elif char in _STRINGS:
+        elif char in STRING_REST:
             self.take(1)
             is_complete = yield from self._take_valid_string(char)
         else:
