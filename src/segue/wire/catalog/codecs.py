@@ -174,6 +174,10 @@ def response_text(response: ToolResponse) -> str:
     return "\n".join(block.text for block in response.content or () if isinstance(block, Text))
 
 
+def has_content(response: ToolResponse) -> bool:
+    return bool(response.content) or not isinstance(response.structured, UnsetType)
+
+
 def parse_data_url(url: str, kind: str = "image") -> Media:
     """Parse a URL or a data URL as media."""
     head, comma, data = url.partition(",")
@@ -187,7 +191,7 @@ def optional_output(path: str) -> OutputCodec:
     output = value_output(path)
 
     def render(response: ToolResponse) -> Patch:
-        return output.render(response) if response.content or response.structured is not UNSET else {}
+        return output.render(response) if has_content(response) else {}
 
     return OutputCodec(output.parse, render)
 

@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 
 from segue.canonical.blocks import Block, Media, Opaque, Text, ToolResponse
 from segue.canonical.json import encode_json_text, parse_argument_text
-from segue.wire.catalog.codecs import Content, OutputCodec, Patch, get_path, parse_data_url, response_text
+from segue.wire.catalog.codecs import Content, OutputCodec, Patch, get_path, has_content, parse_data_url, response_text
 from segue.wire.json_values import JsonObject, object_or_none, require_list, string_or_none
 from segue.wire.openai_responses.call_types import CALL_TYPES
 from segue.wire.openai_responses.hosted_types import HOSTED_TYPES
@@ -49,7 +49,7 @@ def output_or_error(output: OutputCodec, path: str = "error") -> OutputCodec:
     def render(response: ToolResponse) -> Patch:
         if not response.error:
             return output.render(response)
-        if not _has_content(response):
+        if not has_content(response):
             return {}
         return {path: response_text(response) if isinstance(response.structured, UnsetType) else response.structured}
 
@@ -127,10 +127,6 @@ def _result_list(response: ToolResponse) -> list[Any]:
     return cast("list[Any]", value) if isinstance(value, list) else [{"type": "text", "text": response_text(response)}]
 
 
-def _has_content(response: ToolResponse) -> bool:
-    return bool(response.content) or not isinstance(response.structured, UnsetType)
-
-
 def list_output(path: str) -> OutputCodec:
     """Return a codec for a list of search results, as JSON text."""
 
@@ -138,12 +134,12 @@ def list_output(path: str) -> OutputCodec:
         value = get_path(payload, path)
         return None if value is None else (Text(encode_json_text(require_list(value, path))),), UNSET
 
-    return OutputCodec(parse, lambda response: {path: _result_list(response)} if _has_content(response) else {}, path)
+    return OutputCodec(parse, lambda response: {path: _result_list(response)} if has_content(response) else {}, path)
 
 
 web_search_output = OutputCodec(
     lambda payload: (HOSTED_TYPES["web_search_call"].result(payload), UNSET),
-    lambda response: {"action.sources": _result_list(response)} if _has_content(response) else {},
+    lambda response: {"action.sources": _result_list(response)} if has_content(response) else {},
 )
 
 
@@ -239,7 +235,7 @@ def _render_image(response: ToolResponse) -> Patch:
     picture = next((block for block in response.content or () if isinstance(block, Media)), None)
     if picture is not None:
         return {"result": picture.data, "output_format": (picture.mime or "image/png").rpartition("/")[2]}
-    if not _has_content(response):
+    if not has_content(response):
         return {"result": None}
     return {
         "result": None,

@@ -129,6 +129,8 @@ def _mismatch_score(payload: JsonObject, entry: Entry) -> int:
     return 100 * unknown - matched + (-10 if has_output else 5)
 
 
+# --------------------------------------------------------------------------------------------------- the table of types
+
 RenderedAs = Literal["itself", "itself in replies", "call", "result", "call and result", "text"]
 
 
