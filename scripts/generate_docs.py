@@ -12,7 +12,7 @@ import click
 from scripts.api_page import api_page
 from segue.cli.app import root
 from segue.specs.rulebook import RulebookEntry, load_rulebook
-from segue.wire.catalog.table_rows import TypeRow, type_rows
+from segue.wire.catalog.registry import TypeRow, type_rows
 from segue.wire.registry import WIRES
 
 DOCS = Path(__file__).parent.parent / "docs"

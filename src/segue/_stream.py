@@ -35,8 +35,7 @@ from segue.wire.names import ANY_NAME, NameMap
 from segue.wire.registry import WIRES, find_wire
 from segue.wire.replies import report_extra_choices
 from segue.wire.stream_parser import DEFAULT_TURN_KEY, StreamParser
-from segue.wire.text.extractor import TextExtractor, extract_from_reply
-from segue.wire.text.extractor_choice import choose_extractor
+from segue.wire.text.extractor import TextExtractor, choose_extractor, extract_from_reply
 from segue.wire.tool_formats import find_tool_format
 
 __all__ = ["ReplyStream", "assemble", "render_reply_body"]

@@ -26,8 +26,7 @@ from segue.wire.ids import IdMap
 from segue.wire.names import ANY_NAME, NameMap
 from segue.wire.replies import report_extra_choices
 from segue.wire.stream_parser import DEFAULT_TURN_KEY
-from segue.wire.text.extractor import TextExtractor, extract_from_reply
-from segue.wire.text.extractor_choice import choose_extractor
+from segue.wire.text.extractor import TextExtractor, choose_extractor, extract_from_reply
 from segue.wire.text.registry import TEXT_FORMATS
 from segue.wire.tools import drop_call_nulls, unwrap_free_text
 from segue.wire.vendor_tools.convert import restore_client_call

@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 import segue
 from segue.canonical.blocks import Block, Media, Opaque, Text, ToolCall, ToolResponse
-from segue.wire.catalog.table_rows import type_rows
+from segue.wire.catalog.registry import type_rows
 from segue.wire.registry import WIRES
 from tests.catalog.vendor_catalog import Sample, samples
 from tests.each import for_each

@@ -9,7 +9,7 @@ from segue.wire.text.kimi import KIMI_TEXT
 from segue.wire.text.llama import LLAMA
 from segue.wire.text.mistral import MISTRAL_TEXT
 from segue.wire.text.text_format import TextFormat
-from segue.wire.text.xml_render import XML
+from segue.wire.text.xml import XML
 
 QWEN_25, QWEN_3, QWQ = "Qwen-Qwen2.5-7B-Instruct", "Qwen-Qwen3-0.6B", "Qwen-QwQ-32B"
 HERMES_2, HERMES_3 = "NousResearch-Hermes-2-Pro-Llama-3-8B-tool_use", "NousResearch-Hermes-3-Llama-3.1-8B-tool_use"

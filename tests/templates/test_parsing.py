@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from segue.wire.text.regions import BrokenCall, FoundCall
 from segue.wire.text.registry import detect_format
 from segue.wire.text.scan import CallScanner, scan_text
-from segue.wire.text.text_format import BrokenCall, FoundCall
 from tests.templates import models
 from tests.templates.histories import (
     CALLS,

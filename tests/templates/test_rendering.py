@@ -17,9 +17,10 @@ from segue.wire.text.hermes import HERMES
 from segue.wire.text.kimi import KIMI_TEXT
 from segue.wire.text.llama import LLAMA
 from segue.wire.text.mistral import MISTRAL_TEXT
+from segue.wire.text.regions import FoundCall
 from segue.wire.text.scan import scan_text
-from segue.wire.text.text_format import FoundCall, TextFormat
-from segue.wire.text.xml_render import XML_VARIANTS
+from segue.wire.text.text_format import TextFormat
+from segue.wire.text.xml import XML_VARIANTS
 from tests.templates import models
 from tests.templates.engine import prompt
 from tests.templates.histories import (

@@ -15,8 +15,8 @@ from jinja2.exceptions import TemplateError, UndefinedError
 
 import segue
 from segue.canonical.blocks import ToolCall
+from segue.wire.text.regions import FoundCall
 from segue.wire.text.scan import scan_text
-from segue.wire.text.text_format import FoundCall
 from tests.templates import models
 from tests.templates.engine import prompt
 from tests.templates.histories import (

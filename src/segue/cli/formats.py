@@ -64,7 +64,7 @@ def _show_profiles(*, as_json: bool) -> None:
 
 
 def _show_types(*, as_json: bool) -> None:
-    from segue.wire.catalog.table_rows import type_rows
+    from segue.wire.catalog.registry import type_rows
 
     rows = type_rows()
     if as_json:

@@ -1,8 +1,8 @@
-"""Test helpers for text formats: scan a text whole or in parts, and generate texts and calls."""
+"""Test helpers for text formats: summarize the segments of a text, and generate texts and calls."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
 from segue.wire.text.declared_tools import DeclaredTools
+from segue.wire.text.regions import BrokenCall, FoundCall, Segment
 from segue.wire.text.registry import FORMATS
-from segue.wire.text.scan import CallScanner, scan_text
-from segue.wire.text.text_format import BrokenCall, FoundCall, Segment, TextFormat
-from segue.wire.text.xml_render import XML_VARIANTS
+from segue.wire.text.scan import scan_text
+from segue.wire.text.text_format import TextFormat
+from segue.wire.text.xml import XML_VARIANTS
+from tests.wire.text.parsing import text_of
 
 EACH: dict[str, TextFormat] = {form.name: form for form in FORMATS} | {
     f"xml as {name} writes it": form for name, form in XML_VARIANTS.items() if name != "qwen"
@@ -44,31 +46,15 @@ def declared_for(calls: Iterable[ToolCall]) -> DeclaredTools:
 DECLARED = declared_for([CALL, OTHER])
 
 
-def scan_parts(parts: Sequence[str], form: TextFormat, declared: DeclaredTools | None = None) -> list[Segment]:
-    scanner = CallScanner(form, declared)
-    pieces = [piece for part in parts for piece in scanner.feed(part)] + scanner.close()
-    joined: list[Segment] = []
-    for piece in pieces:
-        if isinstance(piece, str) and joined and isinstance(joined[-1], str):
-            joined[-1] += piece
-        else:
-            joined.append(piece)
-    return joined
-
-
 def cut(text: str, places: Iterable[int]) -> list[str]:
     stops = [0, *sorted(place % (len(text) + 1) for place in places), len(text)]
     return [text[start:stop] for start, stop in pairwise(stops)]
 
 
-def written_text(pieces: Iterable[Segment]) -> str:
-    return "".join(piece if isinstance(piece, str) else piece.raw_text for piece in pieces)
-
-
 def summarize_pieces(text: str, form: TextFormat, declared: DeclaredTools | None = None) -> list[Any]:
     """Text as it is, calls as name and arguments, broken calls as a list of their text. No character is missing."""
     pieces = scan_text(text, form, declared)
-    assert written_text(pieces) == text
+    assert text_of(pieces) == text
     return [_summarize_piece(piece) for piece in pieces]
 
 
@@ -80,10 +66,6 @@ def _summarize_piece(piece: Segment) -> Any:
             return [piece.raw_text]
         case _:
             return piece
-
-
-def calls_in(text: str, form: TextFormat, declared: DeclaredTools | None = None) -> list[tuple[str, Any]]:
-    return [piece for piece in summarize_pieces(text, form, declared) if isinstance(piece, tuple)]
 
 
 def fragments(form: TextFormat) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from types import FrameType
-from typing import Any
+from typing import Any, cast
 
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -13,8 +13,9 @@ from msgspec.structs import replace
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
 from segue.wire.text.declared_tools import DeclaredTools
+from segue.wire.text.regions import BrokenCall, FoundCall, Match, Opener, Region, RegionEnd, Segment
 from segue.wire.text.scan import CallScanner, scan_text
-from segue.wire.text.text_format import BrokenCall, FoundCall, Match, Opener, Region, RegionEnd, Segment, TextFormat
+from segue.wire.text.text_format import TextFormat
 
 NamedArguments = tuple[str, Any]
 
@@ -124,7 +125,7 @@ def work(text: str, form: TextFormat, step: int | None = None) -> int:
             found = opener.match(text, place, at_line_start, ended)
             if found == "no" or found == "perhaps":
                 return found
-            return lambda declared: _Counted(found(declared), count)
+            return lambda declared: cast("Region", _Counted(found(declared), count))
 
         return Opener(opener.first_chars, match, opener.second_chars)
 

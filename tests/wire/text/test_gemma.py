@@ -8,8 +8,9 @@ from hypothesis import given
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
 from segue.wire.text.gemma import GEMMA
+from segue.wire.text.regions import FoundCall
 from segue.wire.text.scan import scan_text
-from segue.wire.text.text_format import FoundCall, ResultText
+from segue.wire.text.text_format import ResultText
 from tests.budget import examples
 from tests.wire.text.parsing import (
     CALLS,

@@ -8,9 +8,9 @@ import pytest
 
 from segue.canonical.blocks import ToolCall
 from segue.wire.text.hermes import HERMES
+from segue.wire.text.regions import BrokenCall
 from segue.wire.text.registry import detect_format
 from segue.wire.text.scan import scan_text
-from segue.wire.text.text_format import BrokenCall
 from tests.wire.text.formats import summarize_pieces
 
 O, C = "<tool_call>", "</tool_call>"  # noqa: E741

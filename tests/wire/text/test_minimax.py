@@ -10,7 +10,7 @@ from segue.canonical.request import Tool
 from segue.wire.text.declared_tools import DeclaredTools
 from segue.wire.text.registry import detect_format
 from segue.wire.text.scan import scan_text
-from segue.wire.text.xml_render import XML
+from segue.wire.text.xml import XML
 from tests.wire.text.parsing import calls, lost, plain_text, read, scan_parts, text_of, work
 
 N = "]<]minimax[>["

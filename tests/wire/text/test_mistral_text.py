@@ -26,8 +26,9 @@ from mistral_common.tokens.tokenizers.tekken import Tekkenizer
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
 from segue.wire.text.mistral import MISTRAL_TEXT
+from segue.wire.text.regions import FoundCall
 from segue.wire.text.scan import scan_text
-from segue.wire.text.text_format import FoundCall, ResultText
+from segue.wire.text.text_format import ResultText
 from tests.budget import examples
 from tests.wire.text.parsing import (
     CALLS,

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segue.canonical.request import Tool
+from segue.wire.text.regions import FoundCall
 from segue.wire.text.scan import CallScanner, scan_text
-from segue.wire.text.text_format import FoundCall, ResultText, TextFormat
+from segue.wire.text.text_format import ResultText, TextFormat
 from tests.budget import examples
 from tests.wire.text.formats import (
     CALL,
@@ -19,10 +20,9 @@ from tests.wire.text.formats import (
     cut,
     declared_for,
     fragments,
-    scan_parts,
     texts,
-    written_text,
 )
+from tests.wire.text.parsing import scan_parts, text_of
 
 every_format = pytest.mark.parametrize("form", EACH.values(), ids=EACH)
 
@@ -34,7 +34,7 @@ def test_no_character_is_lost_and_splits_change_nothing(form: TextFormat, data: 
     text = data.draw(texts(form))
     declared = data.draw(st.sampled_from([None, DECLARED]))
     whole = scan_text(text, form, declared)
-    assert written_text(whole) == text
+    assert text_of(whole) == text
     parts = cut(text, data.draw(st.lists(st.integers(0, 2000), max_size=6)))
     assert scan_parts(parts, form, declared) == whole
 
@@ -46,7 +46,7 @@ def test_rendered_calls_are_parsed_back(form: TextFormat, data: st.DataObject):
     calls = data.draw(call_lists(form))
     text = form.render_calls(calls)
     pieces = scan_text(text, form, declared_for(calls))
-    assert written_text(pieces) == text
+    assert text_of(pieces) == text
     assert [piece for piece in pieces if isinstance(piece, str) and piece.strip()] == []
     read = [(piece.name, piece.arguments) for piece in pieces if isinstance(piece, FoundCall)]
     assert read == [(call.name, call.arguments) for call in calls]
@@ -85,7 +85,7 @@ def test_text_is_emitted_at_once_without_partial_markers(form: TextFormat):
     assert [piece for piece in shown if isinstance(piece, str)] == []
     pieces = shown + scanner.feed("\nThere.") + scanner.close()
     assert [type(piece) for piece in pieces] == [FoundCall, str]
-    assert written_text(pieces) == f"{call}\nThere."
+    assert text_of(pieces) == f"{call}\nThere."
 
 
 @every_format
@@ -127,7 +127,7 @@ def test_a_broken_call_does_not_hide_the_next(form: TextFormat):
 @every_format
 def test_every_fragment_alone_keeps_its_characters(form: TextFormat):
     for text in fragments(form):
-        assert written_text(scan_text(text, form)) == text
+        assert text_of(scan_text(text, form)) == text
 
 
 @every_format

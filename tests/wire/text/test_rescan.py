@@ -8,8 +8,9 @@ from segue.wire.text.gemma import GEMMA
 from segue.wire.text.hermes import HERMES
 from segue.wire.text.kimi import KIMI_TEXT
 from segue.wire.text.mistral import MISTRAL_TEXT
+from segue.wire.text.regions import BrokenCall
 from segue.wire.text.scan import scan_text
-from segue.wire.text.text_format import BrokenCall, TextFormat
+from segue.wire.text.text_format import TextFormat
 from tests.wire.text.parsing import work
 
 BROKEN = {

@@ -9,7 +9,7 @@ import pytest
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
 from segue.wire.text.declared_tools import DeclaredTools
-from segue.wire.text.xml_render import XML, XML_VARIANTS
+from segue.wire.text.xml import XML, XML_VARIANTS
 from tests.wire.text.formats import summarize_pieces
 
 PREFIX = "antml" + ":"

@@ -2,24 +2,112 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from msgspec import UNSET
 
-from segue.canonical.blocks import ToolCall, ToolResponse
+from segue.canonical.blocks import Block, Media, Opaque, Text, ToolCall, ToolResponse
+from segue.canonical.json import encode_json_text, parse_argument_text
+from segue.errors import InputError
+from segue.wire.anthropic.items import intact_fragment, parse_content
 from segue.wire.anthropic.server_tool_text import server_tool_blocks
-from segue.wire.catalog.anthropic_content import parse_result_content, render_result_content, render_server_content
-from segue.wire.catalog.field_codecs import ArgumentsCodec, Content, OutputCodec, Patch, custom_output
+from segue.wire.catalog.codecs import (
+    ArgumentsCodec,
+    Content,
+    OutputCodec,
+    Patch,
+    custom_output,
+    keys_output,
+    object_arguments,
+    response_text,
+    with_failure_fields,
+)
 from segue.wire.catalog.shape import EnclosingBody, PayloadShape, is_true
-from segue.wire.catalog.shared_codecs import keys_output, object_arguments, with_failure_fields
-from segue.wire.json_values import JsonObject, object_or_none
+from segue.wire.json_values import JsonObject, object_or_none, require_list
 
-__all__ = ["ANTHROPIC"]
+# ------------------------------------------------------------------------------------------------------ result content
+
+
+_ERROR_CODE = re.compile("[a-z]+(_[a-z]+)+|unavailable")
+
+
+def _parse_result_content(content: object) -> list[Block]:
+    """Parse the blocks of a content; blocks that a result can't hold become text."""
+    if isinstance(content, str):
+        return [Text(content)]
+    return [_as_result_block(block) for block in parse_content(require_list(content, "content"), None)]
+
+
+def _as_result_block(block: Block) -> Block:
+    if isinstance(block, Text | Media | Opaque):
+        return block
+    return Text(encode_json_text(block.native.fragment if block.native is not None else {}))
+
+
+def _render_result_content(response: ToolResponse) -> list[JsonObject]:
+    blocks = response.content or ()
+    if response.structured is not UNSET:
+        blocks = (Text(encode_json_text(response.structured)), *blocks)
+    return [rendered for block in blocks if (rendered := _render_block(block)) is not None]
+
+
+def _render_block(block: Block) -> JsonObject | None:
+    original = intact_fragment(block.native)
+    if original is not None:
+        return original
+    if isinstance(block, Media) and (source := _render_source(block)) is not None:
+        return {"type": block.kind, "source": source}
+    text = block.url or block.name if isinstance(block, Media) else getattr(block, "text", "")
+    # ANT-13: no empty text next to other blocks
+    return {"type": "text", "text": text} if text else None
+
+
+def _render_source(media: Media) -> JsonObject | None:
+    if media.kind not in ("image", "document"):
+        return None
+    if media.data is not None:
+        default_type = "image/png" if media.kind == "image" else "application/pdf"
+        return {"type": "base64", "media_type": media.mime or default_type, "data": media.data}
+    if media.url is not None:
+        return {"type": "url", "url": media.url}
+    return {"type": "file", "file_id": media.file_id} if media.file_id is not None else None
+
+
+def _render_server_content(response: ToolResponse, error_type: str, wrap: Callable[[str], Any]) -> Any:
+    """Render the content of a server tool's result, from the text it was parsed to, or from any other text."""
+    text = response_text(response)
+    content, _ = parse_argument_text(text)
+    if _is_typed_content(content):
+        return _require_encrypted(cast("list[JsonObject]", content)) if isinstance(content, list) else content
+    if response.error:
+        code, _, message = text.partition("\n")
+        if not _ERROR_CODE.fullmatch(code):
+            code, message = "unavailable", text
+        return {"type": error_type, "error_code": code} | ({"error_message": message} if message else {})
+    wrapped = wrap(text)
+    return _require_encrypted(cast("list[JsonObject]", wrapped)) if isinstance(wrapped, list) else wrapped
+
+
+def _require_encrypted(results: list[JsonObject]) -> list[JsonObject]:
+    """Raise `InputError` for a web search result without the server's `encrypted_content` (ANT-32)."""
+    for entry in results:
+        if entry["type"] == "web_search_result" and not entry.get("encrypted_content"):
+            raise InputError(
+                "web search results need the server's encrypted_content, so new ones can't be created", path="content"
+            )
+    return results
+
+
+def _is_typed_content(value: Any) -> bool:
+    if isinstance(value, list):
+        return all(_is_typed_content(item) for item in cast("list[Any]", value))
+    return isinstance(value, dict) and isinstance(cast("JsonObject", value).get("type"), str)
 
 
 def _input_with_caller() -> ArgumentsCodec:
-    """The input, and the calling tool in `caller`."""
+    """Return a codec for the input, and the calling tool in `caller`."""
 
     def render(call: ToolCall) -> Patch:
         parent = call.origin.parent
@@ -35,7 +123,7 @@ _ASSISTANT_BODY = EnclosingBody("anthropic", lambda block: {"messages": [{"role"
 _USER_BODY = EnclosingBody("anthropic", lambda block: {"messages": [{"role": "user", "content": [block]}]})
 
 _CONTENT = with_failure_fields(
-    custom_output("content", parse_result_content, render_result_content), {"is_error": True}
+    custom_output("content", _parse_result_content, _render_result_content), {"is_error": True}
 )
 _CALL = PayloadShape(
     id="id", name="name", arguments=_input_with_caller(), parent="caller.tool_id", enclosing_body=_ASSISTANT_BODY
@@ -51,14 +139,14 @@ _SERVER_CALL = PayloadShape(
 
 
 def _server_result(tool: str, wrap: Callable[[str], Any]) -> PayloadShape:
-    """The result of a server tool; `wrap` builds its content from plain text."""
+    """Return the shape of a server tool's result; `wrap` builds its content from plain text."""
 
     def parse(payload: JsonObject) -> Content:
         content = payload.get("content")
         return (None if content is None else server_tool_blocks(content)), UNSET
 
     def render(response: ToolResponse) -> Patch:
-        return {"content": render_server_content(response, f"{tool}_tool_result_error", wrap)}
+        return {"content": _render_server_content(response, f"{tool}_tool_result_error", wrap)}
 
     return PayloadShape(
         id="tool_use_id",

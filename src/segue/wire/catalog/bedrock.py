@@ -6,13 +6,9 @@ from msgspec import UNSET
 
 from segue.canonical.blocks import Block, Media, ToolCall, ToolResponse
 from segue.wire.bedrock.media import format_name
-from segue.wire.catalog.field_codecs import ArgumentsCodec, OutputCodec, Patch
-from segue.wire.catalog.paths import get_path
+from segue.wire.catalog.codecs import ArgumentsCodec, OutputCodec, Patch, get_path, object_arguments
 from segue.wire.catalog.shape import EnclosingBody, PayloadShape, is_one_of
-from segue.wire.catalog.shared_codecs import object_arguments
 from segue.wire.json_values import JsonObject
-
-__all__ = ["BEDROCK"]
 
 _ASSISTANT_BODY = EnclosingBody("bedrock", lambda block: {"messages": [{"role": "assistant", "content": [block]}]})
 _USER_BODY = EnclosingBody("bedrock", lambda block: {"messages": [{"role": "user", "content": [block]}]})

@@ -12,10 +12,8 @@ import msgspec
 from msgspec import Struct
 
 from segue.errors import InputError
-from segue.wire.catalog.paths import get_path
+from segue.wire.catalog.codecs import get_path
 from segue.wire.json_values import JsonObject, json_type_name, require_object
-
-__all__ = ["Entry", "check_payload", "find_mismatches", "load_entries", "matches_discriminator"]
 
 
 class Entry(Struct, frozen=True):
@@ -68,7 +66,7 @@ def check_payload(payload: JsonObject, entry: Entry) -> None:
 
 
 def find_mismatches(payload: JsonObject, entry: Entry) -> Iterator[tuple[str, str]]:
-    """Path and message of each mismatch between the payload and this type."""
+    """Yield path and message of each mismatch between the payload and this type."""
     for key, value in entry.discriminator.items():
         if not _has_value(payload, key, value):
             values = cast("list[object]", value) if isinstance(value, list) else [value]
@@ -108,7 +106,7 @@ _UNION_SEPARATOR = re.compile(r"\|(?![^\[]*\])")
 
 @cache
 def _json_kinds(spec: str) -> frozenset[str] | None:
-    """The kinds of values that a field accepts; None for any."""
+    """Return the kinds of values that a field accepts; None for any."""
     kinds: set[str] = set()
     for name in _UNION_SEPARATOR.split(spec.removesuffix(_OPTIONAL)):
         if name in ("Any", "object") or name.startswith("union of"):

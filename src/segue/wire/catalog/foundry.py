@@ -1,19 +1,226 @@
-"""Azure Foundry's types: the Responses items that OpenAI does not have. Those of Agents are in `foundry_agents`."""
+"""Azure Foundry's types: the run steps of Agents, and the Responses items that OpenAI does not have."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any, cast
 
 from msgspec import UNSET
 
-from segue.canonical.blocks import Text, ToolResponse
-from segue.wire.catalog.field_codecs import OutputCodec, Patch, json_text, response_text, value_output
-from segue.wire.catalog.foundry_agents import AGENTS
+from segue.canonical.blocks import Block, Media, Text, ToolCall, ToolResponse
+from segue.wire.catalog.codecs import (
+    ArgumentsCodec,
+    OutputCodec,
+    Patch,
+    custom_output,
+    get_path,
+    json_text,
+    keys_output,
+    object_arguments,
+    object_or_text,
+    optional_output,
+    parse_data_url,
+    response_text,
+    selected_keys,
+    text_output,
+    value_output,
+    with_failure_fields,
+)
 from segue.wire.catalog.shape import EnclosingBody, PayloadShape, is_one_of
-from segue.wire.catalog.shared_codecs import keys_output, optional_output, with_failure_fields
+from segue.wire.json_values import JsonObject, object_or_none, string_or_none
 from segue.wire.openai_responses.hosted_types import HOSTED_TYPES
 
-__all__ = ["FOUNDRY"]
+# ---------------------------------------------------------------------------------------------------- agents: arguments
+
+
+def _open_map_arguments(root: str) -> ArgumentsCodec:
+    """Return a codec for an open map of strings: all keys except `output` are arguments."""
+
+    def parse(step: JsonObject) -> tuple[Any, str | None]:
+        fields = object_or_none(get_path(step, root)) or {}
+        return {key: value for key, value in fields.items() if key != "output"}, None
+
+    def render(call: ToolCall) -> Patch:
+        return object_arguments(root).render(call)
+
+    return ArgumentsCodec(parse, render)
+
+
+def _operation_arguments(root: str) -> ArgumentsCodec:
+    """Return a codec for an open map that may hold its arguments as a JSON string."""
+    plain, open_map = json_text(f"{root}.arguments"), _open_map_arguments(root)
+
+    def parse(step: JsonObject) -> tuple[Any, str | None]:
+        return (open_map if get_path(step, f"{root}.arguments") is None else plain).parse(step)
+
+    return ArgumentsCodec(parse, plain.render)
+
+
+# ------------------------------------------------------------------------------------------------------ agents: outputs
+
+
+def _list_objects(value: object) -> list[JsonObject]:
+    items = cast("list[object]", value) if isinstance(value, list) else []
+    return [object_or_none(item) or {} for item in items]
+
+
+def _parse_code_outputs(outputs: object) -> list[Block]:
+    blocks: list[Block] = []
+    for item in _list_objects(outputs):
+        logs, picture = string_or_none(item.get("logs")), string_or_none(get_path(item, "image.file_id"))
+        blocks += [Text(logs)] if logs is not None else []
+        blocks += [Media("image", file_id=picture)] if picture is not None else []
+    return blocks
+
+
+def _render_code_outputs(response: ToolResponse) -> list[JsonObject]:
+    pictures = [block.file_id for block in response.content or () if isinstance(block, Media) and block.file_id]
+    logs = [{"type": "logs", "logs": text}] if (text := response_text(response)) else []
+    return [*logs, *({"type": "image", "image": {"file_id": picture}} for picture in pictures)]
+
+
+def _parse_search_results(results: object) -> list[Block]:
+    blocks: list[Block] = []
+    for result in _list_objects(results):
+        texts = [part.get("text") for part in _list_objects(result.get("content"))]
+        lines = [line for line in (result.get("file_name"), *texts) if isinstance(line, str) and line]
+        blocks += [Text("\n".join(lines))] if lines else []
+    return blocks
+
+
+def _render_search_results(response: ToolResponse) -> list[JsonObject]:
+    texts = [block.text for block in response.content or () if isinstance(block, Text)] or [response_text(response)]
+    nameless = {"file_id": "", "file_name": "", "score": 0}
+    return [nameless | {"content": [{"type": "text", "text": text}]} for text in texts if text]
+
+
+def _parse_screenshot(output: object) -> list[Block]:
+    url, file_id = string_or_none(get_path(output, "image_url")), string_or_none(get_path(output, "file_id"))
+    if url is not None:
+        return [parse_data_url(url)]
+    return [Media("image", file_id=file_id)] if file_id is not None else []
+
+
+def _render_screenshot(response: ToolResponse) -> JsonObject:
+    for block in response.content or ():
+        if not isinstance(block, Media):
+            continue
+        if block.file_id is not None:
+            return {"type": "computer_screenshot", "file_id": block.file_id}
+        url = block.url if block.data is None else f"data:{block.mime or 'image/png'};base64,{block.data}"
+        return {"type": "computer_screenshot", "image_url": url}
+    return {"type": "computer_screenshot"}
+
+
+# ------------------------------------------------------------------------------------------------------- agents: shapes
+
+
+def _step(
+    tool: str,
+    arguments: ArgumentsCodec,
+    output: OutputCodec,
+    *,
+    name: str | None = None,
+    defaults: dict[str, Any] | None = None,
+) -> PayloadShape:
+    return PayloadShape(
+        id="id", name=name, tool=tool, arguments=arguments, output=output, kind="hosted", defaults=defaults or {}
+    )
+
+
+def _map_step(tool: str) -> PayloadShape:
+    return _step(tool, _open_map_arguments(tool), text_output(f"{tool}.output"))
+
+
+_FUNCTION = PayloadShape(id="id", name="function.name", arguments=json_text("function.arguments"))
+_ACTION = selected_keys("action", root="computer_use_preview")
+
+_AGENTS: dict[str, PayloadShape] = {
+    "RunStepFunctionToolCall": _FUNCTION,
+    "RunStepCodeInterpreterToolCall": _step(
+        "code_interpreter",
+        selected_keys("input", root="code_interpreter"),
+        custom_output("code_interpreter.outputs", _parse_code_outputs, _render_code_outputs),
+        defaults={"code_interpreter": {"input": "", "outputs": []}},
+    ),
+    "RunStepFileSearchToolCall": _step(
+        "file_search",
+        selected_keys("ranking_options", root="file_search"),
+        custom_output("file_search.results", _parse_search_results, _render_search_results),
+        defaults={"file_search": {"results": []}},
+    ),
+    "RunStepAzureAISearchToolCall": _map_step("azure_ai_search"),
+    "RunStepBingGroundingToolCall": _map_step("bing_grounding"),
+    "RunStepBingCustomSearchToolCall": _map_step("bing_custom_search"),
+    "RunStepMicrosoftFabricToolCall": _map_step("fabric_dataagent"),
+    "RunStepSharepointToolCall": _map_step("sharepoint_grounding"),
+    "RunStepOpenAPIToolCall": _step(
+        "openapi", _operation_arguments("openapi"), text_output("openapi.output"), name="openapi.name"
+    ),
+    "RunStepAzureFunctionToolCall": _step(
+        "azure_function",
+        json_text("azure_function.arguments"),
+        text_output("azure_function.output"),
+        name="azure_function.name",
+    ),
+    "RunStepBrowserAutomationToolCall": _step(
+        "browser_automation",
+        selected_keys("input", root="browser_automation"),
+        text_output("browser_automation.output"),
+        defaults={"browser_automation": {"input": "", "output": "", "steps": []}},
+    ),
+    "RunStepComputerUseToolCall": PayloadShape(
+        id="id",
+        tool="computer",
+        arguments=_ACTION,
+        output=custom_output("computer_use_preview.output", _parse_screenshot, _render_screenshot),
+        defaults={"computer_use_preview": {"pending_safety_checks": []}},
+    ),
+    "RunStepConnectedAgentToolCall": _step(
+        "connected_agent",
+        object_or_text("connected_agent.arguments"),
+        text_output("connected_agent.output"),
+        name="connected_agent.name",
+    ),
+    "RunStepDeepResearchToolCall": _step(
+        "deep_research",
+        selected_keys("input", root="deep_research"),
+        text_output("deep_research.output"),
+        defaults={"deep_research": {"input": ""}},
+    ),
+    "RunStepMcpToolCall": _step(
+        "", json_text("arguments"), text_output("output"), name="name", defaults={"arguments": "{}", "output": ""}
+    ),
+    "RequiredFunctionToolCall": _FUNCTION,
+    "RequiredComputerUseToolCall": PayloadShape(
+        id="id",
+        tool="computer",
+        arguments=_ACTION,
+        defaults={"computer_use_preview": {"pending_safety_checks": []}},
+    ),
+    "RequiredMcpToolCall": PayloadShape(
+        id="id",
+        name="name",
+        arguments=json_text("arguments"),
+        kind="hosted",
+        defaults={"server_label": "unknown"},
+    ),
+    "AgentsToolOutput": PayloadShape(
+        id="tool_call_id", output=text_output("output"), defaults={"type": "function_call_output"}
+    ),
+    "AgentsComputerToolOutput": PayloadShape(
+        id="tool_call_id", tool="computer", output=custom_output("output", _parse_screenshot, _render_screenshot)
+    ),
+    "AgentsToolApproval": PayloadShape(
+        id="tool_call_id",
+        parse_approval=lambda payload: "approved" if payload["approve"] else "refused",
+        render_approval=lambda text: {"approve": text.startswith("approved")},
+    ),
+}
+
+
+# ----------------------------------------------------------------------------------------------------------- responses
+
 
 _ITEM_BODY = EnclosingBody("azure-foundry", lambda item: {"input": [item]})
 _REPLY_ITEM_BODY = EnclosingBody("azure-foundry", lambda item: {"input": [item]}, replies_only=True)
@@ -22,7 +229,7 @@ _FAILED = {"status": "failed"}
 
 
 def _pair_shapes(kind: str, tool: str | None = None) -> Iterator[tuple[str, PayloadShape]]:
-    """A call and its output, which share `call_id`. Without `tool` the items hold the tool name."""
+    """Yield the shapes of a call and its output, which share `call_id`. Without `tool` the items hold the tool name."""
     name = "name" if tool is None else None
     yield (
         f"{kind}ToolCall",
@@ -110,5 +317,5 @@ FOUNDRY: dict[str, PayloadShape] = {
         kind="hosted",
         enclosing_body=_REPLY_ITEM_BODY,
     ),
-    **AGENTS,
+    **_AGENTS,
 }

@@ -1,30 +1,128 @@
-"""Gemini's types: parts of generateContent and Live messages. Those of Interactions are in `gemini_interactions`."""
+"""Gemini's types: parts of generateContent, Live messages, and steps of Interactions."""
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 from msgspec import UNSET
 
-from segue.canonical.blocks import Media, ToolCall, ToolResponse, text_of
-from segue.wire.catalog.field_codecs import (
+from segue.canonical.blocks import Block, Media, Text, ToolCall, ToolResponse, text_of
+from segue.wire.catalog.codecs import (
     ArgumentsCodec,
     Content,
     OutputCodec,
     Patch,
+    get_path,
+    no_arguments,
+    object_arguments,
     response_text,
     selected_keys,
     text_output,
+    with_failure_fields,
 )
-from segue.wire.catalog.gemini_interactions import INTERACTIONS
-from segue.wire.catalog.paths import get_path
-from segue.wire.catalog.shape import EnclosingBody, PayloadShape
-from segue.wire.catalog.shared_codecs import object_arguments
+from segue.wire.catalog.shape import EnclosingBody, PayloadShape, is_true
 from segue.wire.gemini.hosted_tools import CODE_EXECUTION
 from segue.wire.gemini.items import intact_fragment
 from segue.wire.gemini.media import render_inline
 from segue.wire.gemini.results import parse_result_content
-from segue.wire.json_values import JsonObject, object_or_none
+from segue.wire.json_values import JsonObject, object_or_none, string_or_none
 
-__all__ = ["GEMINI"]
+# -------------------------------------------------------------------------------------------------------- interactions
+
+
+_MEDIA = ("image", "audio", "video", "document")
+
+
+def _parse_result(step: JsonObject) -> Content:
+    """Parse text, a list of content parts, or any other JSON value."""
+    value = step.get("result")
+    if value is None:
+        return None, UNSET
+    if isinstance(value, str):
+        return (Text(value),), UNSET
+    parts = cast("list[object]", value) if isinstance(value, list) else []
+    blocks = [_parse_part(part) for part in parts]
+    parsed = [block for block in blocks if block is not None]
+    return (tuple(parsed), UNSET) if parsed and len(parsed) == len(blocks) else ((), cast("object", value))
+
+
+def _parse_part(part: object) -> Block | None:
+    match part:
+        case {"type": "text", "text": str(text)}:
+            return Text(text)
+        case {"type": str(kind)} if kind in _MEDIA:
+            return _parse_media(kind, object_or_none(part) or {})
+        case _:
+            return None
+
+
+def _parse_media(kind: Any, part: JsonObject) -> Media | None:
+    mime, data, uri = (string_or_none(part.get(key)) for key in ("mime_type", "data", "uri"))
+    if data is None and uri is None:
+        return None
+    reachable = uri is not None and uri.startswith(("https://", "http://"))
+    return Media(kind, mime, data=data, url=uri if reachable else None, file_id=None if reachable else uri)
+
+
+def _render_result(response: ToolResponse) -> Patch:
+    pictures = [block for block in response.content or () if isinstance(block, Media)]
+    if response.structured is not UNSET and not pictures:
+        return {"result": response.structured}
+    if not pictures:
+        return {"result": response_text(response)}
+    texts = [{"type": "text", "text": text}] if (text := response_text(response)) else []
+    return {"result": [*texts, *map(_render_media, pictures)]}
+
+
+def _render_media(media: Media) -> JsonObject:
+    source = {"data": media.data} if media.data is not None else {"uri": media.url or media.file_id or ""}
+    return {"type": media.kind, **({"mime_type": media.mime} if media.mime else {}), **source}
+
+
+def _render_list(response: ToolResponse) -> Patch:
+    """Render a list of results; plain text becomes its only entry."""
+    results = response.structured
+    return {"result": results if isinstance(results, list) else [{"text": response_text(response)}]}
+
+
+_RESULT = with_failure_fields(OutputCodec(_parse_result, _render_result), {"is_error": True})
+_LIST = with_failure_fields(OutputCodec(_parse_result, _render_list), {"is_error": True})
+_HIDDEN = with_failure_fields(OutputCodec(lambda _step: (None, UNSET), lambda _response: {}), {"is_error": True})
+
+
+def _interaction_call(tool: str, arguments: ArgumentsCodec) -> PayloadShape:
+    return PayloadShape(id="id", tool=tool, arguments=arguments, kind="hosted")
+
+
+def _interaction_result(tool: str, output: OutputCodec | None) -> PayloadShape:
+    return PayloadShape(id="call_id", tool=tool, output=output, failed=is_true("is_error"), kind="hosted")
+
+
+_ARGUMENTS = object_arguments("arguments")
+# By tool: the codecs of its arguments and its output. Some results have no output.
+_TOOLS: dict[str, tuple[str, ArgumentsCodec, OutputCodec | None]] = {
+    "CodeExecution": ("code_execution", _ARGUMENTS, _RESULT),
+    "GoogleSearch": ("google_search", _ARGUMENTS, _LIST),
+    "GoogleMaps": ("google_maps", _ARGUMENTS, OutputCodec(_parse_result, _render_list)),
+    "UrlContext": ("url_context", _ARGUMENTS, _LIST),
+    "FileSearch": ("file_search", no_arguments, None),
+    "Retrieval": ("retrieval", _ARGUMENTS, _HIDDEN),
+    "Processing": ("processing", no_arguments, None),
+}
+
+_INTERACTIONS: dict[str, PayloadShape] = {
+    "InteractionFunctionCall": PayloadShape(id="id", name="name", arguments=_ARGUMENTS),
+    "InteractionFunctionResult": PayloadShape(id="call_id", name="name", output=_RESULT, failed=is_true("is_error")),
+    "InteractionMcpServerToolCall": PayloadShape(
+        id="id", name="name", arguments=_ARGUMENTS, kind="hosted", defaults={"server_name": "unknown"}
+    ),
+    "InteractionMcpServerToolResult": PayloadShape(
+        id="call_id", name="name", output=OutputCodec(_parse_result, _render_result), kind="hosted"
+    ),
+    **{f"Interaction{name}Call": _interaction_call(tool, arguments) for name, (tool, arguments, _) in _TOOLS.items()},
+    **{f"Interaction{name}Result": _interaction_result(tool, output) for name, (tool, _, output) in _TOOLS.items()},
+}
+
 
 _MODEL_BODY = EnclosingBody("gemini", lambda part: {"contents": [{"role": "model", "parts": [part]}]})
 _USER_BODY = EnclosingBody("gemini", lambda part: {"contents": [{"role": "user", "parts": [part]}]})
@@ -38,7 +136,7 @@ def _get_object(payload: JsonObject, root: str) -> JsonObject:
 
 
 def _function_output(root: str = "") -> OutputCodec:
-    """The function's result in `response`, and its media in `parts`."""
+    """Return a codec for the function's result in `response`, and its media in `parts`."""
     prefix = f"{root}." if root else ""
 
     def parse(payload: JsonObject) -> Content:
@@ -163,5 +261,5 @@ GEMINI: dict[str, PayloadShape] = {
     "LiveServerToolCallCancellation": PayloadShape(
         id="id", list_path="toolCallCancellation.ids", ids_only=True, cancelled=lambda _payload: True
     ),
-    **INTERACTIONS,
+    **_INTERACTIONS,
 }

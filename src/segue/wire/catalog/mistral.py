@@ -5,23 +5,21 @@ from __future__ import annotations
 from msgspec import UNSET, UnsetType
 
 from segue.canonical.blocks import ToolResponse
-from segue.wire.catalog.field_codecs import (
+from segue.wire.catalog.codecs import (
     Content,
     OutputCodec,
     Patch,
     json_text,
-    json_text_or_value,
     response_text,
     selected_keys,
     text_output,
     value_output,
 )
-from segue.wire.catalog.openai_mcp import format_approval, parse_approval_text
+from segue.wire.catalog.openai_mcp import parse_approval_text
 from segue.wire.catalog.openai_outputs import parts_output, render_chat_image, with_status
 from segue.wire.catalog.shape import EnclosingBody, PayloadShape, is_one_of
 from segue.wire.json_values import JsonObject, object_or_none
-
-__all__ = ["MISTRAL"]
+from segue.wire.openai_responses.hosted_types import format_approval
 
 _CALL_BODY = EnclosingBody(
     "mistral", lambda call: {"messages": [{"role": "assistant", "content": "", "tool_calls": [call]}]}
@@ -30,7 +28,7 @@ _MESSAGE_BODY = EnclosingBody("mistral", lambda message: {"messages": [message]}
 
 
 def _parse_info(entry: JsonObject) -> Content:
-    """The output that a connector discloses."""
+    """Parse the output that a connector discloses."""
     info = object_or_none(entry.get("info"))
     return (None, UNSET) if not info else ((), info)
 
@@ -54,7 +52,7 @@ MISTRAL: dict[str, PayloadShape] = {
     "ToolCall": PayloadShape(
         id="id",
         name="function.name",
-        arguments=json_text_or_value("function.arguments"),
+        arguments=json_text("function.arguments"),
         defaults={"type": "function"},
         enclosing_body=_CALL_BODY,
     ),
@@ -64,9 +62,7 @@ MISTRAL: dict[str, PayloadShape] = {
         output=parts_output("content", "text", render_chat_image),
         enclosing_body=_MESSAGE_BODY,
     ),
-    "FunctionCallEntry": PayloadShape(
-        id="tool_call_id", item_id="id", name="name", arguments=json_text_or_value("arguments")
-    ),
+    "FunctionCallEntry": PayloadShape(id="tool_call_id", item_id="id", name="name", arguments=json_text("arguments")),
     "FunctionResultEntry": PayloadShape(id="tool_call_id", item_id="id", output=text_output("result")),
     "ToolCallConfirmation": PayloadShape(
         id="tool_call_id",

@@ -8,24 +8,15 @@ from msgspec import UNSET, UnsetType
 
 from segue.canonical.blocks import Block, Text, ToolResponse
 from segue.canonical.json import parse_argument_text
-from segue.wire.catalog.field_codecs import Content, OutputCodec, Patch, json_text, response_text
+from segue.wire.catalog.codecs import Content, OutputCodec, Patch, json_text, response_text
 from segue.wire.catalog.openai_outputs import has_failed
 from segue.wire.catalog.shape import PayloadShape
 from segue.wire.json_values import JsonObject, object_or_none, require_list, string_or_none
 from segue.wire.openai_responses.hosted_types import HOSTED_TYPES, format_approval
 
-__all__ = [
-    "APPROVAL_REQUEST",
-    "APPROVAL_RESPONSE",
-    "MCP_LIST_TOOLS",
-    "format_approval",
-    "mcp_output",
-    "parse_approval_text",
-]
-
 
 def mcp_output(error: Callable[[str], JsonObject]) -> OutputCodec:
-    """The output of an MCP server's tool; `error` renders text as the API's error object."""
+    """Return a codec for the output of an MCP server's tool; `error` renders text as the API's error object."""
 
     def render(response: ToolResponse) -> Patch:
         if not response.error:

@@ -10,30 +10,12 @@ from msgspec import UNSET, UnsetType
 
 from segue.canonical.blocks import Block, Media, Opaque, Text, ToolResponse
 from segue.canonical.json import encode_json_text, parse_argument_text
-from segue.wire.catalog.field_codecs import Content, OutputCodec, Patch, parse_data_url, response_text
-from segue.wire.catalog.paths import get_path
+from segue.wire.catalog.codecs import Content, OutputCodec, Patch, get_path, has_content, parse_data_url, response_text
 from segue.wire.json_values import JsonObject, object_or_none, require_list, string_or_none
 from segue.wire.openai_responses.call_types import CALL_TYPES
 from segue.wire.openai_responses.hosted_types import HOSTED_TYPES
 from segue.wire.openai_responses.parts import parse_image_url, parse_parts
 from segue.wire.openai_shared import data_url
-
-__all__ = [
-    "code_interpreter_output",
-    "has_failed",
-    "image_generation_output",
-    "list_output",
-    "output_or_error",
-    "parts_output",
-    "render_chat_image",
-    "render_found_tools",
-    "render_input_media",
-    "screenshot_output",
-    "shell_output",
-    "split_exit_line",
-    "web_search_output",
-    "with_status",
-]
 
 
 def has_failed(payload: JsonObject) -> bool:
@@ -43,7 +25,7 @@ def has_failed(payload: JsonObject) -> bool:
 def with_status(
     output: OutputCodec, *, done: object = "completed", failed: object = "failed", path: str = "status"
 ) -> OutputCodec:
-    """An output with a status field."""
+    """Return the codec with a status field."""
 
     def render(response: ToolResponse) -> Patch:
         has_error = response.error or response.outcome is not None
@@ -53,7 +35,7 @@ def with_status(
 
 
 def output_or_error(output: OutputCodec, path: str = "error") -> OutputCodec:
-    """An output, or an error field instead."""
+    """Return a codec for an output, or an error field instead."""
 
     def parse(payload: JsonObject) -> Content:
         error, (content, structured) = get_path(payload, path), output.parse(payload)
@@ -67,7 +49,7 @@ def output_or_error(output: OutputCodec, path: str = "error") -> OutputCodec:
     def render(response: ToolResponse) -> Patch:
         if not response.error:
             return output.render(response)
-        if not _has_content(response):
+        if not has_content(response):
             return {}
         return {path: response_text(response) if isinstance(response.structured, UnsetType) else response.structured}
 
@@ -93,7 +75,7 @@ def render_chat_image(media: Media) -> JsonObject | None:
 
 
 def _image_source(media: Media) -> JsonObject:
-    """The source of an image: a data URL, a URL, or a file id."""
+    """Return the source of an image: a data URL, a URL, or a file id."""
     if media.data is not None:
         return {"image_url": data_url(media.mime or "image/png", media.data)}
     return {"image_url": media.url} if media.url is not None else {"file_id": media.file_id}
@@ -102,7 +84,7 @@ def _image_source(media: Media) -> JsonObject:
 def parts_output(
     path: str, text: str = "input_text", render_media: Callable[[Media], JsonObject | None] = render_input_media
 ) -> OutputCodec:
-    """Text, or a list of parts; `render_media` renders media as a part, None if the list can't hold it."""
+    """Return a codec for text or a list of parts; `render_media` returns None for media that the list can't hold."""
 
     def parse(payload: JsonObject) -> Content:
         value = get_path(payload, path)
@@ -138,35 +120,31 @@ def _block_text(block: Block) -> str:
 
 
 def _result_list(response: ToolResponse) -> list[Any]:
-    """The list that a response holds as JSON; other text becomes its only entry."""
+    """Return the list that a response holds as JSON; other text becomes its only entry."""
     value: object = response.structured
     if isinstance(value, UnsetType):
         value = parse_argument_text(response_text(response))[0] if response_text(response) else cast("list[Any]", [])
     return cast("list[Any]", value) if isinstance(value, list) else [{"type": "text", "text": response_text(response)}]
 
 
-def _has_content(response: ToolResponse) -> bool:
-    return bool(response.content) or not isinstance(response.structured, UnsetType)
-
-
 def list_output(path: str) -> OutputCodec:
-    """A list of search results, as JSON text."""
+    """Return a codec for a list of search results, as JSON text."""
 
     def parse(payload: JsonObject) -> Content:
         value = get_path(payload, path)
         return None if value is None else (Text(encode_json_text(require_list(value, path))),), UNSET
 
-    return OutputCodec(parse, lambda response: {path: _result_list(response)} if _has_content(response) else {}, path)
+    return OutputCodec(parse, lambda response: {path: _result_list(response)} if has_content(response) else {}, path)
 
 
 web_search_output = OutputCodec(
     lambda payload: (HOSTED_TYPES["web_search_call"].result(payload), UNSET),
-    lambda response: {"action.sources": _result_list(response)} if _has_content(response) else {},
+    lambda response: {"action.sources": _result_list(response)} if has_content(response) else {},
 )
 
 
 def code_interpreter_output(path: str, render_image: Callable[[Media], JsonObject]) -> OutputCodec:
-    """Logs and images of a program."""
+    """Return a codec for the logs and images of a program."""
 
     def parse(payload: JsonObject) -> Content:
         value = get_path(payload, path)
@@ -203,7 +181,7 @@ def _parse_code_output(entry: JsonObject) -> Block:
 
 
 def render_found_tools(response: ToolResponse) -> Patch:
-    """The tools that a search found: the declarations, else the names in its text."""
+    """Render the tools that a search found: the declarations, else the names in its text."""
     if isinstance(response.structured, list):
         return {"tools": cast("list[Any]", response.structured)}
     listed = re.fullmatch(r"\[tools found: (.*)\]", response_text(response))
@@ -257,7 +235,7 @@ def _render_image(response: ToolResponse) -> Patch:
     picture = next((block for block in response.content or () if isinstance(block, Media)), None)
     if picture is not None:
         return {"result": picture.data, "output_format": (picture.mime or "image/png").rpartition("/")[2]}
-    if not _has_content(response):
+    if not has_content(response):
         return {"result": None}
     return {
         "result": None,

@@ -6,7 +6,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from segue.canonical.blocks import Media, Text, ToolCall, ToolResponse
-from segue.wire.catalog.field_codecs import (
+from segue.wire.catalog.codecs import (
     ArgumentsCodec,
     Content,
     OutputCodec,
@@ -36,8 +36,6 @@ from segue.wire.json_values import JsonObject, object_or_none
 from segue.wire.openai_responses.call_types import CALL_TYPES
 from segue.wire.openai_responses.hosted_types import HOSTED_TYPES
 
-__all__ = ["RESPONSES"]
-
 _ITEM_BODY = EnclosingBody("openai-responses", lambda item: {"input": [item]})
 _DONE = {"status": "completed"}
 _PARENT_PATH = "caller.caller_id"
@@ -47,7 +45,7 @@ _PARENT_PATH = "caller.caller_id"
 
 
 def _as_resource(shape: PayloadShape) -> PayloadShape:
-    """The stored variant of an item, which always has a status."""
+    """Return the shape of the stored variant of an item, which always has a status."""
     return replace(shape, defaults={**shape.defaults, **_DONE})
 
 
@@ -73,7 +71,7 @@ def _render_tool_search_output(response: ToolResponse) -> Patch:
 
 
 def _hosted_arguments(kind: str, codec: ArgumentsCodec) -> ArgumentsCodec:
-    """Arguments parsed as the wire does, and rendered by the codec."""
+    """Return a codec that parses arguments as the wire does, and renders them with the given codec."""
     return ArgumentsCodec(lambda item: (HOSTED_TYPES[kind].arguments(item), None), codec.render)
 
 

@@ -15,15 +15,12 @@ from segue.canonical.blocks import Block, Identity, Media, Native, Opaque, Origi
 from segue.canonical.ids import canonical_tool_id, raw_id_or_none
 from segue.canonical.json import encode_json_text
 from segue.errors import InputError
+from segue.wire.catalog.codecs import get_path, parse_data_url
 from segue.wire.catalog.entry import Entry
-from segue.wire.catalog.field_codecs import parse_data_url
-from segue.wire.catalog.paths import get_path
 from segue.wire.catalog.shape import PayloadShape
 from segue.wire.json_values import JsonObject, json_type_name, require_list, require_object
 from segue.wire.openai_responses.context import join_name
 from segue.wire.registry import WIRES
-
-__all__ = ["parse_payload"]
 
 _STANDALONE_TURN_KEY = "item"
 """The turn key of payloads outside of a turn."""
@@ -63,7 +60,7 @@ def _parse_in_body(payload: JsonObject, shape: PayloadShape) -> list[Block]:
 
 
 def _has_expected_blocks(blocks: list[Block], payload: JsonObject, entry: Entry, shape: PayloadShape) -> bool:
-    """True if the wire returned the blocks of this type; some items are parsed only with their neighbours."""
+    """Return True if the wire returned the blocks of this type; some items are parsed only with their neighbours."""
     answered = any(isinstance(block, ToolResponse) for block in blocks)
     if entry.role == "output":
         return answered
@@ -72,7 +69,7 @@ def _has_expected_blocks(blocks: list[Block], payload: JsonObject, entry: Entry,
 
 
 def _find_path(holder: object, payload: JsonObject) -> str | None:
-    """The path of the payload in a body."""
+    """Return the path of the payload in a body."""
     if holder is payload:
         return ""
     steps: list[tuple[str, object]] = []
@@ -169,7 +166,7 @@ def _parse_member(
 
 
 def _needs_name(entry: Entry, shape: PayloadShape) -> bool:
-    """True for a name inside a nested object, which the catalog's field list does not check."""
+    """Return True for a name inside a nested object, which the catalog's field list does not check."""
     return entry.role != "output" and "." in (shape.name or "") and not entry.enveloped and shape.list_path is None
 
 
@@ -183,7 +180,7 @@ def _parse_output(
     *,
     always: bool = False,
 ) -> list[Block]:
-    """The output, if there is one; a type that is only an output gives one even without content."""
+    """Parse the output, if there is one; a type that is only an output has one even without content."""
     content, structured = shape.output.parse(payload) if shape.output is not None else (None, UNSET)
     failed = shape.failed(payload)
     if content is None and structured is UNSET and not (always or failed):
@@ -204,7 +201,7 @@ def _parse_output(
 
 
 def _add_provenance(block: Block, entry: Entry, shape: PayloadShape, payload: JsonObject) -> Block:
-    """A block that the wire parsed, with the provenance of the catalog."""
+    """Return a block that the wire parsed, with the provenance of the catalog."""
     if not isinstance(block, ToolCall | ToolResponse | Opaque):
         return block
     catalog_origin = _origin(payload, entry, shape)
@@ -243,7 +240,7 @@ def _add_provenance(block: Block, entry: Entry, shape: PayloadShape, payload: Js
 
 
 def _inline_data_url(block: Block) -> Block:
-    """Media with a data URL, as media with data."""
+    """Convert media with a data URL to media with data."""
     if not isinstance(block, Media) or block.url is None or not block.url.startswith("data:"):
         return block
     decoded = parse_data_url(block.url, block.kind)

@@ -7,20 +7,17 @@ from typing import Any, cast
 
 from segue.canonical.blocks import Block, Native, Opaque, Thinking, ToolCall, ToolResponse
 from segue.errors import InputError
+from segue.wire.catalog.codecs import Patch, get_path, set_path
 from segue.wire.catalog.entry import Entry, check_payload
-from segue.wire.catalog.field_codecs import Patch
-from segue.wire.catalog.paths import get_path, set_path
 from segue.wire.catalog.shape import PayloadShape
 from segue.wire.json_values import JsonObject
 from segue.wire.openai_responses.context import split_name
-
-__all__ = ["find_original_payload", "render_payload"]
 
 PayloadBlock = ToolCall | ToolResponse | Opaque
 
 
 def find_original_payload(blocks: Sequence[Block], entry: Entry) -> JsonObject | None:
-    """The payload that these blocks were parsed from, if they are unchanged and of this type."""
+    """Return the payload that these blocks were parsed from, if they are unchanged and of this type."""
     natives = [block.native for block in blocks if isinstance(block, PayloadBlock)]
     originals = {id(native.fragment): native for native in natives if native is not None and native.intact}
     if len(originals) != 1 or len(natives) != sum(native is not None for native in natives):
@@ -84,7 +81,7 @@ def _add_signature(blocks: Sequence[Block], payload: JsonObject, shape: PayloadS
 
 
 def _initial_payload(entry: Entry, shape: PayloadShape) -> JsonObject:
-    """The discriminator and default fields of the type."""
+    """Return the discriminator and default fields of the type."""
     payload: JsonObject = {} if entry.member is None else {entry.member: {}}
     for key, value in entry.discriminator.items():
         if value != "*":
@@ -112,7 +109,7 @@ def _render_blocks(
 
 
 def _render_ids_and_name(block: PayloadBlock, entry: Entry, shape: PayloadShape) -> dict[str, Any]:
-    """The ids, each in its own field, and the name."""
+    """Render the ids, each in its own field, and the name."""
     origin, name = block.origin, None if isinstance(block, Opaque) else block.name
     fields: dict[str | None, str | None] = {
         shape.item_id: origin.item_id,
@@ -125,7 +122,7 @@ def _render_ids_and_name(block: PayloadBlock, entry: Entry, shape: PayloadShape)
 
 
 def _render_id(block: PayloadBlock, entry: Entry, shape: PayloadShape) -> str | None:
-    """The raw id; where the type requires one and the block has none, the canonical id."""
+    """Return the raw id; where the type requires one and the block has none, the canonical id."""
     if block.origin.raw_id is not None or entry.ids.get((shape.id or "").rpartition(".")[2]) != "required":
         return block.origin.raw_id
     canonical_id = (

@@ -7,11 +7,8 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from segue.wire.catalog.field_codecs import ArgumentsCodec, OutputCodec, no_arguments
-from segue.wire.catalog.paths import get_path
+from segue.wire.catalog.codecs import ArgumentsCodec, OutputCodec, get_path, no_arguments
 from segue.wire.json_values import JsonObject
-
-__all__ = ["EnclosingBody", "PayloadShape", "is_one_of", "is_true"]
 
 
 class EnclosingBody(Struct, frozen=True):

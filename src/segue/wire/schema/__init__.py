@@ -3,14 +3,15 @@
 JSON Schema 2020-12 is the canonical form. `normalize_schema` converts any draft to it; `render_schema` renders it for a
 target, whose subset is a row of `rules`. A rendered schema accepts every value that the original accepted: unsupported
 keywords move to the description, rejected combinations are merged, and each change is reported. Strict modes are the
-exception, since they forbid undeclared keys; a schema that a strict mode can't express is not sent as strict.
+exception, since they forbid undeclared keys; a schema that a strict mode can't express is not sent as strict. They also
+require every property: `drop_forced_nulls` drops the nulls that this forces into arguments.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -24,24 +25,14 @@ from segue.wire.schema.description import add_to_description, describe_keyword, 
 from segue.wire.schema.document import ROOT, Document, iter_references, rename_definition
 from segue.wire.schema.json_schema import ANNOTATIONS, COMBINATORS, Node, Schema, types_of
 from segue.wire.schema.lenient import render_lenient
-from segue.wire.schema.merge import Merger, merge_objects
-from segue.wire.schema.nulls import drop_forced_nulls
+from segue.wire.schema.merge import Merger, enum_values, merge_objects
 from segue.wire.schema.parse import parse_schema_document
 from segue.wire.schema.rules import UNRESTRICTED, SchemaRules, UnsupportedSchemaError
 from segue.wire.schema.subset import render_subset
 
-__all__ = [
-    "SchemaRules",
-    "drop_forced_nulls",
-    "normalize_schema",
-    "render_format_schema",
-    "render_schema",
-    "render_tool_schema",
-]
-
 
 def normalize_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema of any draft, or of OpenAPI, as JSON Schema 2020-12."""
+    """Convert a schema of any draft, or of OpenAPI, to JSON Schema 2020-12."""
     return render_lenient(parse_schema_document(schema, SchemaChanges()), UNRESTRICTED, SchemaChanges())
 
 
@@ -53,7 +44,7 @@ def render_schema(
     subject: str,
     kind: FindingKind = "tools",
 ) -> dict[str, Any]:
-    """The schema of a tool's parameters for the target, always of an object. For rules that are not strict.
+    """Render the schema of a tool's parameters, always of an object. For rules that are not strict.
 
     Parameters that are not an object become its only property, `value`; so do the arguments.
     """
@@ -63,7 +54,7 @@ def render_schema(
 def render_tool_schema(
     tool: Tool, rules: SchemaRules, report: Report, *, strict: SchemaRules | None = None
 ) -> tuple[dict[str, Any], bool | None]:
-    """A tool's parameters and its `strict` for the target; `strict` is dropped where the schema can't be expressed."""
+    """Render a tool's parameters and its `strict`, which is dropped where the schema can't be expressed."""
     if not tool.strict:
         return render_schema(tool.parameters, rules, report, subject=tool.name), None if strict is None else tool.strict
     if strict is None:
@@ -79,7 +70,7 @@ def render_tool_schema(
 def render_format_schema(
     form: ResponseFormat | None, rules: SchemaRules, report: Report, *, strict: SchemaRules | None = None
 ) -> ResponseFormat | None:
-    """The response format for the target; None if the target can't express it.
+    """Render the response format; None if the target can't express it.
 
     Unlike arguments, a response is not wrapped, so a target that requires an object gets no other schema.
     """
@@ -120,7 +111,7 @@ def _render_cached(schema: Mapping[str, Any], rules: SchemaRules, *, as_object: 
 
 @lru_cache(maxsize=512)
 def _render_bytes(data: bytes, rules: SchemaRules, as_object: bool) -> _RenderedSchema:
-    """Cached, since a conversation declares the same tools at every turn."""
+    """Render a schema; cached, since a conversation declares the same tools at every turn."""
     changes = SchemaChanges()
     try:
         node = _render(parse_json_object(data)[0], rules, changes, wrap=as_object)
@@ -148,7 +139,7 @@ def _has_named_keys(root: Schema) -> bool:
 
 
 def _ensure_object_root(document: Document, rules: SchemaRules, changes: SchemaChanges, *, wrap: bool) -> Document:
-    """The document with an object at the root, without keywords that the target rejects there."""
+    """Return the document with an object at the root, without keywords that the target rejects there."""
     root = document.root
     node = root if isinstance(root, dict) else {}
     rejected = node.keys() & rules.rejected_at_top
@@ -196,7 +187,7 @@ def _inline_root_reference(document: Document) -> Document:
 
 
 def _replace_root(document: Document, root: Node, rules: SchemaRules) -> Document:
-    """The document with another root. References to the old root keep referring to it."""
+    """Return the document with another root. References to the old root keep referring to it."""
     if not rules.openapi:
         root = {**root, "properties": root.get("properties", {})}
     if root == document.root or not any(ROOT in iter_references(schema) for schema in (root, *document.defs.values())):
@@ -208,3 +199,42 @@ def _replace_root(document: Document, root: Node, rules: SchemaRules) -> Documen
         key: rename_definition(schema, ROOT, name) for key, schema in {**document.defs, name: document.root}.items()
     }
     return Document(rename_definition(root, ROOT, name), defs, document.size)
+
+
+# --------------------------------------------------------------------------------------------------------- forced nulls
+
+
+def drop_forced_nulls(arguments: Any, parameters: Mapping[str, Any]) -> Any:
+    """Drop nulls of optional properties that the original schema does not allow to be null."""
+    document = parse_schema_document(parameters, SchemaChanges())
+    return _drop_nulls(arguments, document.root, document, 0)
+
+
+def _drop_nulls(value: Any, schema: Schema, document: Document, depth: int) -> Any:
+    node = schema
+    while isinstance(node, dict) and "$ref" in node and depth < 100:
+        node, depth = document.find(node["$ref"]), depth + 1
+    if isinstance(node, bool) or depth >= 100:
+        return value
+    if isinstance(value, list):
+        items = cast("list[Any]", value)
+        return [_drop_nulls(item, node["items"], document, depth + 1) for item in items] if "items" in node else items
+    if not isinstance(value, dict):
+        return value
+    properties: dict[str, Schema] = node.get("properties", {})
+    return {
+        key: _drop_nulls(item_value, properties[key], document, depth + 1) if key in properties else item_value
+        for key, item_value in cast("dict[str, Any]", value).items()
+        if item_value is not None
+        or key not in properties
+        or key in node.get("required", ())
+        or _accepts_null(properties[key], document)
+    }
+
+
+def _accepts_null(schema: Schema, document: Document) -> bool:
+    for branch in Merger(document, SchemaChanges()).expand_branches(schema, ""):
+        values = enum_values(branch)
+        if "null" in (types_of(branch) or ["null"]) and (values is None or None in values):
+            return True
+    return False

@@ -6,8 +6,6 @@ from msgspec import Struct
 
 from segue.render.report import FindingKind, Report
 
-__all__ = ["Location", "SchemaChanges"]
-
 _MAX_SHOWN = 3
 
 

@@ -7,13 +7,10 @@ from collections.abc import Callable
 
 from segue.wire.schema.changes import Location, SchemaChanges
 from segue.wire.schema.description import describe_schema
-from segue.wire.schema.json_schema import Node, Schema
+from segue.wire.schema.json_schema import Node, Schema, add_null
 from segue.wire.schema.keywords import KeywordRenderer
 from segue.wire.schema.merge import merge_any
-from segue.wire.schema.node_types import add_null
 from segue.wire.schema.rules import SchemaRules, UnsupportedSchemaError
-
-__all__ = ["ARRAY_PARTS", "FORCED_NULL_CHANGE", "OBJECT_PARTS", "ContainerRenderer"]
 
 FORCED_NULL_CHANGE = "optional properties made required and nullable"
 OBJECT_PARTS = frozenset({"properties", "patternProperties", "additionalProperties", "required"})
@@ -77,7 +74,7 @@ class ContainerRenderer:
     def _required_keys(
         self, branch: Node, properties: Node, additional: Schema, texts: list[str], location: Location
     ) -> list[str]:
-        """The required properties. Where each has to be declared, undeclared ones get a declaration."""
+        """Return the required properties. Where each has to be declared, undeclared ones get a declaration."""
         required: list[str] = branch.get("required", [])
         if not self._rules.required_must_be_declared and not self._rules.all_required:
             return required

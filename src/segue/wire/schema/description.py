@@ -8,8 +8,6 @@ from typing import Any, cast
 from segue.canonical.json import encode_json_text
 from segue.wire.schema.json_schema import Node, Schema, types_of
 
-__all__ = ["DESCRIBED_KEYWORDS", "add_to_description", "describe_keyword", "describe_schema"]
-
 _MAX_LENGTH = 240
 _MAX_VALUE_LENGTH = 60
 _MAX_ITEMS = 8
@@ -17,7 +15,7 @@ _MAX_DEPTH = 2
 
 
 def add_to_description(node: Node, texts: list[str]) -> Node:
-    """The node with these texts appended to its description."""
+    """Return the node with these texts appended to its description."""
     if not texts:
         return node
     joined = "; ".join(dict.fromkeys(texts))
@@ -26,13 +24,13 @@ def add_to_description(node: Node, texts: list[str]) -> Node:
 
 
 def describe_keyword(keyword: str, value: Any) -> str:
-    """One keyword as text; empty for keywords that are not in JSON Schema."""
+    """Describe one keyword as text; empty for keywords that are not in JSON Schema."""
     make = _DESCRIPTIONS.get(keyword)
     return "" if make is None else _truncate(make(value))
 
 
 def describe_schema(schema: Schema, depth: int = 0) -> str:
-    """A whole schema as short text."""
+    """Describe a whole schema as short text."""
     if isinstance(schema, bool):
         return "anything" if schema else "nothing"
     if depth > _MAX_DEPTH:

@@ -9,17 +9,6 @@ from msgspec import Struct
 
 from segue.wire.schema.json_schema import SCHEMA_LISTS, SCHEMA_MAPS, SINGLE_SCHEMAS, Node, Schema, is_schema
 
-__all__ = [
-    "ROOT",
-    "Document",
-    "find_dependents",
-    "find_recursive",
-    "format_pointer",
-    "iter_references",
-    "list_subschemas",
-    "rename_definition",
-]
-
 ROOT = "#"
 """The name of the whole document among its definitions."""
 _LEGACY_SCHEMA_MAPS = SCHEMA_MAPS | {"$defs", "definitions", "dependencies"}
@@ -38,12 +27,12 @@ class Document(Struct):
 
 
 def format_pointer(name: str, *, key: str = "$defs") -> str:
-    """The `$ref` pointer to a definition in a rendered schema."""
+    """Return the `$ref` pointer to a definition in a rendered schema."""
     return name if name == ROOT else f"#/{key}/{name}"
 
 
 def iter_references(schema: Schema) -> Iterator[str]:
-    """The definitions that a schema refers to."""
+    """Yield the definitions that a schema refers to."""
     if isinstance(schema, bool):
         return
     for key, value in schema.items():
@@ -54,7 +43,7 @@ def iter_references(schema: Schema) -> Iterator[str]:
 
 
 def rename_definition(schema: Any, old: str, new: str) -> Any:
-    """A copy with references to one definition renamed."""
+    """Return a copy with references to one definition renamed."""
     if not isinstance(schema, dict):
         return schema
     copy: Node = {}
@@ -72,7 +61,7 @@ def rename_definition(schema: Any, old: str, new: str) -> Any:
 
 
 def find_recursive(document: Document) -> set[str]:
-    """The definitions that lead into a recursion."""
+    """Return the definitions that lead into a recursion."""
     targets_of = {name: set(iter_references(document.find(name))) for name in (ROOT, *document.defs)}
     sources_of: dict[str, list[str]] = {}
     for name, targets in targets_of.items():
@@ -88,7 +77,7 @@ def find_recursive(document: Document) -> set[str]:
 
 
 def find_dependents(document: Document, names: set[str]) -> frozenset[str]:
-    """These definitions, and all that refer to one of them, directly or not."""
+    """Return these definitions, and all that refer to one of them, directly or not."""
     sources_of: dict[str, list[str]] = {}
     for name in (ROOT, *document.defs):
         for target in set(iter_references(document.find(name))):
@@ -104,7 +93,7 @@ def find_dependents(document: Document, names: set[str]) -> frozenset[str]:
 
 
 def list_subschemas(key: str, value: Any) -> list[Schema]:
-    """The subschemas of a keyword, of any draft."""
+    """Return the subschemas of a keyword, of any draft."""
     if key in _LEGACY_SCHEMA_MAPS and isinstance(value, dict):
         return [subschema for subschema in cast("Node", value).values() if is_schema(subschema)]
     if key in _LEGACY_SINGLE_SCHEMAS and is_schema(value):

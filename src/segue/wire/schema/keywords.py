@@ -11,8 +11,6 @@ from segue.wire.schema.description import DESCRIBED_KEYWORDS, describe_keyword
 from segue.wire.schema.json_schema import Node, json_type_of, unique_values
 from segue.wire.schema.rules import SchemaRules
 
-__all__ = ["BOUNDS", "KeywordRenderer"]
-
 BOUNDS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
 _LOOKAROUND = re.compile(r"\(\?[=!<]|\\[1-9bB]")
 _NUMBER_FORMATS = frozenset({"float", "double", "int32", "int64"})

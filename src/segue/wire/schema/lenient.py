@@ -11,8 +11,6 @@ from segue.wire.schema.document import ROOT, Document, find_dependents, format_p
 from segue.wire.schema.json_schema import ANNOTATIONS, SCHEMA_LISTS, SCHEMA_MAPS, SINGLE_SCHEMAS, Node, Schema, types_of
 from segue.wire.schema.rules import SchemaRules
 
-__all__ = ["render_lenient"]
-
 # These keywords may be a boolean in every draft.
 _BOOLEAN_ALLOWED = frozenset({"additionalProperties", "unevaluatedProperties", "unevaluatedItems", "items"})
 # A wider schema in these keywords makes the whole schema narrower.
@@ -57,7 +55,7 @@ class _Renderer:
         return {**root, self._defs_key: used_defs} if used_defs else root
 
     def _used_definitions(self, root: Node, defs: Node) -> Node:
-        """The definitions that are still referred to."""
+        """Return the definitions that are still referred to."""
         prefix = format_pointer("", key=self._defs_key)
         pointers = list(iter_references(root))
         seen = set(pointers)
@@ -145,7 +143,7 @@ class _Renderer:
             self._changes.add(f"`{key}` moved to the description", path)
 
     def _render_properties(self, properties: dict[str, Schema], texts: list[str], path: str) -> Node:
-        """Property names that the target rejects move to the description."""
+        """Render properties; names that the target rejects move to the description."""
         pattern = self._rules.property_name_pattern
         rendered: Node = {}
         for name, subschema in properties.items():

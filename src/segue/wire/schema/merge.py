@@ -13,8 +13,6 @@ from segue.wire.schema.description import add_to_description, describe_keyword, 
 from segue.wire.schema.document import Document
 from segue.wire.schema.json_schema import ANNOTATIONS, COMBINATORS, Node, Schema, is_equal, types_of, unique_values
 
-__all__ = ["Merger", "enum_values", "merge_any", "merge_objects"]
-
 _MAX_BRANCHES = 24
 _MAX_TRAIL = 40
 _CONDITION = ("if", "then", "else")
@@ -33,7 +31,7 @@ class Merger:
         self._work = 2000 + 4 * document.size
 
     def expand_branches(self, schema: Schema, path: str, trail: tuple[str, ...] = ()) -> list[Node]:
-        """Nodes of which at least one accepts each value that the schema accepts."""
+        """Return nodes of which at least one accepts each value that the schema accepts."""
         if isinstance(schema, bool):
             return [{}] if schema else []
         self._work -= 1
@@ -53,7 +51,7 @@ class Merger:
         return branches
 
     def _conjuncts(self, schema: Node, path: str, trail: tuple[str, ...]) -> Iterator[tuple[list[Node], bool]]:
-        """Each conjunct as its alternatives, and whether its annotations have priority."""
+        """Yield each conjunct as its alternatives, and whether its annotations have priority."""
         name = schema.get("$ref")
         if name is not None and name not in trail:
             yield self.expand_branches(self._find(name), path, (*trail, name)), False
@@ -80,7 +78,7 @@ class Merger:
     # -------------------------------------------------------------------------------------------------------- and
 
     def _intersect(self, left: Node, right: Node, path: str) -> Node | None:
-        """A node for the values that both accept; None if there are none."""
+        """Return a node for the values that both accept; None if there are none."""
         if not left or not right:
             return left or right
         types = _common_types(left, right)
@@ -186,7 +184,7 @@ def _all_of(left: Schema, right: Schema) -> Schema:
 
 
 def _property_schema(node: Node, key: str) -> Schema:
-    """The schema that every value of this property must match."""
+    """Return the schema that every value of this property must match."""
     properties = cast("dict[str, Schema]", node.get("properties", {}))
     if key in properties:
         return properties[key]
@@ -230,7 +228,7 @@ def _merge_array_parts(merged: Node, left: Node, right: Node) -> None:
 
 
 def merge_any(schemas: list[Schema]) -> Schema:
-    """One schema for the values that any of these accepts."""
+    """Merge these into one schema for the values that any of them accepts."""
     distinct = cast("list[Schema]", unique_values([schema for schema in schemas if schema is not False]))
     if not distinct:
         return False
@@ -248,7 +246,7 @@ def merge_any(schemas: list[Schema]) -> Schema:
 
 
 def merge_objects(nodes: list[Node]) -> Node:
-    """One object schema for the values that any of these object schemas accepts."""
+    """Merge these into one object schema for the values that any of them accepts."""
     if len(nodes) == 1:
         return nodes[0]
     first = nodes[0]
@@ -278,7 +276,7 @@ _MERGED_SEPARATELY = frozenset(
 
 
 def _merge_property(nodes: list[Node], name: str) -> Schema:
-    """A property of several objects. If one of them accepts any value, the schemas move to the description."""
+    """Merge a property of several objects. If one of them accepts any value, the schemas move to the description."""
     schemas = [_property_schema(node, name) for node in nodes]
     joined = merge_any(schemas)
     if joined is not True:

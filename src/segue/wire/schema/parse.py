@@ -28,8 +28,6 @@ from segue.wire.schema.json_schema import (
     types_of,
 )
 
-__all__ = ["parse_schema_document"]
-
 _MAX_DEPTH = 64
 _KNOWN_TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
 # Before draft 2019-09 siblings of `$ref` are ignored.
@@ -287,7 +285,7 @@ class _Parser:
             self._parse_subschemas(node, "items", value, at)
 
     def _parse_exclusive_bound(self, node: Node, key: str, value: Any, at: _KeywordContext) -> None:
-        """Draft 4's `exclusiveMinimum: true` takes the value of `minimum`."""
+        """Convert draft 4's `exclusiveMinimum: true`, which takes the value of `minimum`."""
         if not isinstance(value, bool):
             self._parse_plain(node, key, value, at)
         elif value and _is_number(bound := at.raw.get(key.removeprefix("exclusive").lower())):
@@ -325,7 +323,7 @@ def _order_properties(properties: Node, order: Any) -> list[tuple[str, Any]]:
 
 
 def _add_null(node: Node) -> Node:
-    """OpenAPI's `nullable: true`."""
+    """Convert OpenAPI's `nullable: true`."""
     if "type" in node and not node.keys() & {"const", "allOf", "anyOf", "oneOf", "not", "$ref"}:
         types = types_of(node) or []
         node["type"] = types if "null" in types else [*types, "null"]

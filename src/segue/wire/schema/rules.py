@@ -11,26 +11,6 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-__all__ = [
-    "ANTHROPIC",
-    "ANTHROPIC_STRICT",
-    "BEDROCK",
-    "DEEPSEEK",
-    "DEEPSEEK_STRICT",
-    "GEMINI",
-    "GEMINI_OPENAPI",
-    "KIMI",
-    "MISTRAL",
-    "NOVA",
-    "OPENAI",
-    "OPENAI_STRICT",
-    "QWEN",
-    "ROWS",
-    "UNRESTRICTED",
-    "SchemaRules",
-    "UnsupportedSchemaError",
-]
-
 _ALL_ENUM_TYPES = frozenset({"null", "boolean", "object", "array", "number", "string"})
 _LITERAL_TYPES = frozenset({"null", "boolean", "number", "string"})
 

@@ -21,16 +21,16 @@ from segue.wire.schema.json_schema import (
     Node,
     Schema,
     applies_to,
+    find_value_types,
+    has_type,
+    is_finite,
     json_type_of,
     types_of,
     unique_values,
 )
 from segue.wire.schema.keywords import BOUNDS, KeywordRenderer
 from segue.wire.schema.merge import Merger, enum_values
-from segue.wire.schema.node_types import find_value_types, has_type, is_finite
 from segue.wire.schema.rules import SchemaRules, UnsupportedSchemaError
-
-__all__ = ["render_subset"]
 
 _MAX_DEPTH = 40
 _MAX_TRAIL = 50
@@ -138,7 +138,7 @@ class _Renderer:
         return self._render_node(target if isinstance(target, bool) else {**target, **annotations}, location)
 
     def _render_any_of(self, nodes: list[Node], annotations: Node, location: Location) -> Node:
-        """One node for these alternatives, with the annotations of all."""
+        """Render one node for these alternatives, with the annotations of all."""
         flat: list[Node] = []
         for node in nodes:
             flat += node["anyOf"] if node.keys() == {"anyOf"} else [node]
@@ -156,14 +156,14 @@ class _Renderer:
         return {**siblings, "anyOf": flat}
 
     def _use_nullable(self, nodes: list[Node]) -> list[Node]:
-        """OpenAPI has no type `null`; another alternative becomes `nullable` instead."""
+        """Make another alternative `nullable` instead of the type `null`, which OpenAPI lacks."""
         non_null = [node for node in nodes if node != {"type": "NULL"}]
         if not self._rules.openapi or len(non_null) == len(nodes) or not non_null:
             return nodes
         return [{**non_null[0], "nullable": True}, *non_null[1:]]
 
     def _add_annotations(self, node: Node, annotations: Node, location: Location, *, several: bool = False) -> Node:
-        """The node with a schema's annotations; unsupported ones move to the description."""
+        """Add a schema's annotations to the node; unsupported ones move to the description."""
         texts = [] if "description" not in node else [node["description"]]
         kept: Node = {
             key: annotations[key]
@@ -201,7 +201,7 @@ class _Renderer:
     # ------------------------------------------------------------------------------------------------ typed nodes
 
     def _render_typed_nodes(self, branch: Node, location: Location) -> list[Node]:
-        """One alternative without combinators, as nodes with a `type`."""
+        """Render one alternative without combinators as nodes with a `type`."""
         values, types = enum_values(branch), types_of(branch)
         if values is not None:
             values = [value for value in values if has_type(value, types)]
@@ -271,7 +271,7 @@ def _drop_repeated_siblings(members: list[Node], siblings: Node) -> tuple[list[N
 
 
 def _inlined_definitions(node: Node) -> list[str]:
-    """The definitions that merging a combination would inline."""
+    """Return the definitions that merging a combination would inline."""
     names = [node["$ref"]] if "$ref" in node else []
     members = [member for key in ("allOf", "anyOf", "oneOf") for member in cast("list[Schema]", node.get(key, []))]
     return names + [name for member in members if not isinstance(member, bool) for name in _inlined_definitions(member)]

@@ -10,8 +10,6 @@ from segue.canonical.request import Tool
 from segue.wire.json_values import object_or_none
 from segue.wire.text.lenient_json import InvalidJsonError, parse_lenient
 
-__all__ = ["DeclaredTools", "NestedElements"]
-
 NestedElements: TypeAlias = "str | list[tuple[str, NestedElements]]"
 
 _ALL_TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
@@ -31,11 +29,11 @@ class DeclaredTools:
         return self._schemas is None or name in self._schemas
 
     def has_parameter(self, name: str, key: str) -> bool:
-        """True if the tool declares this parameter."""
+        """Return True if the tool declares this parameter."""
         return key in (object_or_none(self._schema(name).get("properties")) or {})
 
     def has_required(self, name: str, arguments: Mapping[str, Any]) -> bool | None:
-        """True if all required parameters are present; None if the tool declares none as required."""
+        """Return True if all required parameters are present; None if the tool declares none as required."""
         required = self._schema(name).get("required")
         if not isinstance(required, list) or not required:
             return None
@@ -54,7 +52,7 @@ class DeclaredTools:
         return _parse_nested(value, parameter, schema)
 
     def find_type_mismatches(self, name: str, arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
-        """The arguments whose value has none of the declared types, each with those types."""
+        """Return the arguments whose value has none of the declared types, each with those types."""
         schema = self._schema(name)
         properties = object_or_none(schema.get("properties")) or {}
         mismatches: list[tuple[str, str]] = []
@@ -138,7 +136,7 @@ def _json_type(value: object) -> str:
 
 
 def _accepted_types(schema: Mapping[str, Any], root: Mapping[str, Any]) -> frozenset[str]:
-    """The types that a schema accepts; all types if it names none."""
+    """Return the types that a schema accepts; all types if it names none."""
     types: set[str] = set()
     seen: set[int] = set()
     pending = [schema]
@@ -164,7 +162,7 @@ def _accepted_types(schema: Mapping[str, Any], root: Mapping[str, Any]) -> froze
 
 
 def _subschemas(schema: Mapping[str, Any], root: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The schemas in `anyOf`, `oneOf`, `allOf` and `$ref`."""
+    """Return the schemas in `anyOf`, `oneOf`, `allOf` and `$ref`."""
     options: list[Mapping[str, Any]] = []
     for key in ("anyOf", "oneOf", "allOf"):
         listed = schema.get(key)

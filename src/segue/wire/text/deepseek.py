@@ -14,12 +14,10 @@ from itertools import product
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
 from segue.wire.text.elements import ElementFormat
-from segue.wire.text.json_calls import call_arguments, function_declaration, render_spaced_json
-from segue.wire.text.region_reader import Reading
-from segue.wire.text.special_tokens import TokenReader, TokenSet, parse_call, token_opener
-from segue.wire.text.text_format import ResultText, Segment, TextFormat
-
-__all__ = ["DEEPSEEK_TEXT"]
+from segue.wire.text.json_calls import parse_call
+from segue.wire.text.regions import Reading, Segment
+from segue.wire.text.text_format import ResultText, TextFormat, call_arguments, function_declaration, render_spaced_json
+from segue.wire.text.tokens import TokenRegion, TokenSet, token_opener
 
 _BAR, _GAP = "\N{FULLWIDTH VERTICAL LINE}", "\N{LOWER ONE EIGHTH BLOCK}"
 _BARS = tuple((left, right) for left in (_BAR, "|") for right in (_BAR, "|"))
@@ -35,7 +33,7 @@ _OUTPUT, _OUTPUT_END = _token("output", "begin"), _token("output", "end")
 
 
 def _token_variants(*parts: str) -> list[str]:
-    """A special token in all variants."""
+    """Return a special token in all variants."""
     return [_token(*parts, gap=gap, bars=bars) for bars, gap in product(_BARS, (_GAP, "_", "\\_", " "))]
 
 
@@ -56,7 +54,7 @@ _NAME_ENDS = _TOKENS.with_tokens({"line": "\n", "fence": "```", "object": "{"})
 _LONGEST_NAME = 256
 
 
-class _Call(TokenReader):
+class _Call(TokenRegion):
     """One call with a separator, and the section's tokens if they come directly before or after it."""
 
     tokens, opening, closing = _TOKENS, _OPENING, _CLOSING
@@ -89,7 +87,7 @@ class _Call(TokenReader):
         return [parse_call(second or name, text.strip().removesuffix("```"), self.flush_taken())]
 
     def _read_second_name(self) -> Reading[str]:
-        """Up to V3 the name follows the separator, and the call's type comes before it."""
+        """Read the name after the separator: up to V3 it stands there, and the call's type before it."""
         yield from self.skip_space()
         if (yield from self.peek_char()) in ("{", "[", '"', "`") or (yield from self.peek_token(_TOKENS)):
             return ""
@@ -108,7 +106,7 @@ class _Call(TokenReader):
 
 
 def _tag_variants(tag: str) -> list[str]:
-    """A tag of V3.2 and V4, with the special token's bars or ASCII ones."""
+    """Return a tag of V3.2 and V4, with the special token's bars or ASCII ones."""
     return [tag.replace("DSML", f"{left}DSML{right}") for left, right in _BARS]
 
 

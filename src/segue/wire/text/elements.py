@@ -1,4 +1,4 @@
-"""Calls written as elements: one for the call, inside it one for each parameter with its value as content.
+"""Calls written as elements between special tokens: one for the call, inside it one for each parameter.
 
 Tokens inside a value are part of it. But if a parameter begins inside another one, the first one is unterminated.
 """
@@ -12,12 +12,10 @@ from functools import partial
 from typing import Any
 
 from segue.wire.text.declared_tools import DeclaredTools
+from segue.wire.text.json_calls import parse_call
 from segue.wire.text.lenient_json import InvalidJsonError, parse_lenient
-from segue.wire.text.region_reader import Reading
-from segue.wire.text.special_tokens import TokenReader, TokenSet, parse_call, token_opener
-from segue.wire.text.text_format import BrokenCall, FoundCall, Opener, Segment
-
-__all__ = ["ElementFormat"]
+from segue.wire.text.regions import BrokenCall, FoundCall, Opener, Reading, Segment
+from segue.wire.text.tokens import TokenRegion, TokenSet, token_opener
 
 _MAX_TAG_LENGTH = 1024
 _ATTRIBUTE = re.compile(r"([\w-]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
@@ -71,7 +69,7 @@ class ElementFormat:
             return text
 
 
-class _Call(TokenReader):
+class _Call(TokenRegion):
     """One call, with the section's tags if they come directly before or after it."""
 
     def __init__(self, element_format: ElementFormat, declared: DeclaredTools) -> None:
@@ -151,7 +149,7 @@ class _Call(TokenReader):
         return not self._parameters and self._json is None
 
     def _can_end_here(self) -> bool:
-        """True if the text has ended and only the end of the call is missing."""
+        """Return True if the text has ended and only the end of the call is missing."""
         nothing_left = self._offset == len(self._text) or self._format.tokens.can_begin(self._text, self._offset)
         return self.ended and nothing_left and not self._is_empty
 

@@ -12,8 +12,9 @@ import msgspec
 
 from segue.canonical.blocks import Block, Origin, Text, Thinking, ToolCall
 from segue.canonical.ids import canonical_tool_id
-from segue.canonical.request import Finish, Reply
+from segue.canonical.request import Finish, Reply, Tool
 from segue.render.report import Report
+from segue.wire.base import Wire
 from segue.wire.events import (
     BlockEnd,
     BlockStart,
@@ -31,11 +32,11 @@ from segue.wire.events import (
 from segue.wire.json_values import object_or_none
 from segue.wire.stream_deltas import TextBuffer
 from segue.wire.text.declared_tools import DeclaredTools
-from segue.wire.text.eos import EosFilter
+from segue.wire.text.regions import BrokenCall, FoundCall, Segment
+from segue.wire.text.registry import select_parse_format
 from segue.wire.text.scan import CallScanner, scan_text
-from segue.wire.text.text_format import BrokenCall, FoundCall, Segment, TextFormat
-
-__all__ = ["TextExtractor", "ThinkTagSplitter", "extract_from_reply"]
+from segue.wire.text.text_format import TextFormat
+from segue.wire.text.tokens import EosFilter
 
 # Most models; Magistral; Gemma 4.
 _THINK_TAGS = {"<think>": "</think>", "[THINK]": "[/THINK]", "<|channel>thought\n": "<channel|>"}
@@ -106,7 +107,7 @@ def _nonempty(kind: _Kind, text: str) -> list[tuple[_Kind, str]]:
 
 
 def _partial_tag_length(text: str, close: str) -> int:
-    """The length of the longest end of the text that may begin the closing tag."""
+    """Return the length of the longest end of the text that may begin the closing tag."""
     start = text.rfind(close[0], max(0, len(text) - len(close) + 1))
     return len(text) - start if start >= 0 and close.startswith(text[start:]) else 0
 
@@ -336,8 +337,23 @@ class TextExtractor:
             self._emit_call(found, out)
 
 
+def choose_extractor(
+    wire: Wire,
+    model: str | None,
+    tool_format: str,
+    *,
+    turn_key: str,
+    tools: Iterable[Tool] | None = None,
+    report: Report | None = None,
+    think: bool = True,
+) -> TextExtractor:
+    """Return the extractor for a model's replies: in the given tool format, or the one that the model leaks."""
+    text_format = select_parse_format(tool_format, wire.provider, model)
+    return TextExtractor(text_format, turn_key=turn_key, declared=DeclaredTools(tools), report=report, think=think)
+
+
 def extract_from_reply(reply: Reply, extractor: TextExtractor) -> Reply:
-    """The reply with extracted calls and reasoning; the same object if there are none."""
+    """Extract calls and reasoning from the reply; return the same object if there are none."""
     events = extractor.feed(reply_events(reply))
     if not extractor.has_extracted:
         return reply

@@ -7,6 +7,7 @@ parses. Gemma 4's format is rendered.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
@@ -14,28 +15,27 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from segue.canonical.blocks import ToolCall
+from segue.canonical.json import encode_json_text
 from segue.canonical.request import Tool
 from segue.wire.json_values import object_or_none
-from segue.wire.text.gemma_values import QUOTES, convert_to_json, render_key, render_value, sort_keys
-from segue.wire.text.json_calls import named_arguments, parse_json_calls
+from segue.wire.text.json_calls import build_call, convert_python_calls, parse_json_calls
 from segue.wire.text.lenient_json import InvalidJsonError, find_repeated_key, parse_lenient
-from segue.wire.text.pythonic import convert_python_calls
-from segue.wire.text.region_reader import Reading
-from segue.wire.text.special_tokens import TokenReader, TokenSet, build_call, token_opener
-from segue.wire.text.text_format import FoundCall, ResultText, Segment, TextFormat
-
-__all__ = ["GEMMA"]
+from segue.wire.text.regions import FoundCall, Reading, Segment
+from segue.wire.text.text_format import ResultText, TextFormat, named_arguments
+from segue.wire.text.tokens import TokenRegion, TokenSet, token_opener
 
 _OPEN, _CLOSE = "<|tool_call>", "<tool_call|>"
 _KINDS = {"call": (_OPEN, "<start_function_call>"), "end": (_CLOSE, "<end_function_call>")}
-_STRINGS = {quote: TokenSet({quote: quote}) for quote in QUOTES}
-_TOKENS = TokenSet({**_KINDS, **{quote: quote for quote in QUOTES}})
+_QUOTE = '<|"|>'
+_QUOTES = (_QUOTE, "<escape>")
+_STRINGS = {quote: TokenSet({quote: quote}) for quote in _QUOTES}
+_TOKENS = TokenSet({**_KINDS, **{quote: quote for quote in _QUOTES}})
 _CALL, _END = _TOKENS.select("call"), _TOKENS.select("end")
 _NAME_ENDS = TokenSet({**_KINDS, "object": "{"})
 _LONGEST_NAME = 256
 
 
-class _Call(TokenReader):
+class _Call(TokenRegion):
     tokens, opening, closing = _TOKENS, _CALL, _END
 
     def read(self) -> Reading[list[Segment]]:
@@ -54,7 +54,7 @@ class _Call(TokenReader):
         text = self.text_since(start)
         yield from self.take_closers(_END)
         try:
-            converted = convert_to_json(text)
+            converted = _convert_to_json(text)
             arguments = parse_lenient(converted)
         except InvalidJsonError as error:
             return [self.build_broken_call(f"arguments: {error}")]
@@ -66,7 +66,7 @@ _FENCE_END = TokenSet({"end": "```"})
 _PRINT_CALL = re.compile(r"print\s*\((.*)\)", re.DOTALL)
 
 
-class _Code(TokenReader):
+class _Code(TokenRegion):
     """A code fence that holds only calls, each on its own lines."""
 
     tokens, opening, closing = _FENCE_END, _FENCE, _FENCE_END
@@ -83,7 +83,7 @@ class _Code(TokenReader):
         return [replace(calls[0], raw_text=self.flush_taken()), *calls[1:]]
 
     def _parse_calls(self, text: str) -> list[FoundCall] | str:
-        """The calls of the code as a whole, or line by line; or the reason why it is not only calls."""
+        """Parse the code as a whole, or line by line; return the reason if it is not only calls."""
         calls = parse_json_calls(convert_python_calls(_strip_print(text)))
         if isinstance(calls, str):
             lines = [
@@ -99,7 +99,7 @@ class _Code(TokenReader):
         )
 
     def _strip_module(self, name: str) -> str:
-        """A name without its module."""
+        """Return a name without its module."""
         last = name.rpartition(".")[2]
         is_tool_name = self.declared.can_call(name) if self.declared.is_given else not name.startswith("default_api.")
         return name if is_tool_name or (self.declared.is_given and not self.declared.can_call(last)) else last
@@ -110,16 +110,133 @@ def _strip_print(code: str) -> str:
     return code if printed is None else printed[1]
 
 
+# Gemma's value syntax: objects with bare keys, and strings between tokens instead of quotes. A string that holds the
+# token is rendered as a JSON string, which is parsed as well.
+
+_PLAIN_KEY = re.compile(r"[\w.$-]+")
+_SPACE = re.compile(r"\s*+")
+_BARE = re.compile(r"[^,{}\[\]]*+")
+_KEY = re.compile(r"[^:,{}\[\]]++")
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
+_CONSTANTS = {"true": "true", "True": "true", "false": "false", "False": "false", "null": "null", "None": "null"}
+_JSON_STRING = re.compile(r"\"(?:[^\"\\]|\\.)*+\"|'(?:[^'\\]|\\.)*+'", re.DOTALL)
+
+
+def _render_value(value: Any) -> str:
+    """Render a value as the chat template prints it: sorted keys, and Python's `None`."""
+    parts: list[str] = []
+    pending: list[tuple[bool, Any]] = [(False, value)]
+    while pending:
+        is_rendered, current = pending.pop()
+        if is_rendered:
+            parts.append(current)
+        elif isinstance(current, Mapping):
+            items = cast("Mapping[str, Any]", current)
+            parts.append("{")
+            pending.append((True, "}"))
+            pending += reversed(
+                [part for key in _sort_keys(items) for part in _item_parts(f"{_render_key(key)}:", items[key])][1:]
+            )
+        elif isinstance(current, list | tuple):
+            parts.append("[")
+            pending.append((True, "]"))
+            pending += reversed([part for item in cast("Sequence[Any]", current) for part in _item_parts("", item)][1:])
+        else:
+            parts.append(_render_scalar(current))
+    return "".join(parts)
+
+
+def _item_parts(key: str, value: Any) -> tuple[tuple[bool, Any], ...]:
+    return (True, ","), (True, key), (False, value)
+
+
+def _render_scalar(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return _render_string(value) if isinstance(value, str) else str(value)
+
+
+def _sort_keys(items: Mapping[str, Any]) -> list[str]:
+    return sorted(items, key=str.lower)
+
+
+def _render_key(key: str) -> str:
+    return key if _PLAIN_KEY.fullmatch(key) else _render_string(key)
+
+
+def _render_string(text: str) -> str:
+    if _QUOTE in text:
+        return encode_json_text(text).replace("<", "\\u003c")
+    return f"{_QUOTE}{text}{_QUOTE}"
+
+
+def _convert_to_json(text: str) -> str:
+    """Convert Gemma's value syntax to JSON text; raises `InvalidJsonError` if it is not valid."""
+    parts: list[str] = []
+    inside: list[str] = []
+    key_next = False
+    position = _skip(_SPACE, text, 0)
+    while position < len(text):
+        char = text[position]
+        if char in "{[,":
+            inside += char.strip(",")
+            key_next = inside[-1:] == ["{"]
+            part, position = char, position + 1
+        elif char in "}]":
+            del inside[-1:]
+            key_next = False
+            part, position = char, position + 1
+        elif key_next:
+            key, _, position = _parse_word(text, position, _KEY)
+            position = _skip(_SPACE, text, position)
+            if not text.startswith(":", position):
+                raise InvalidJsonError(f"colon expected at {position}")
+            part, position, key_next = f"{json.dumps(key)}:", position + 1, False
+        else:
+            word, is_string, position = _parse_word(text, position, _BARE)
+            part = json.dumps(word) if is_string else _convert_bare_word(word)
+        parts.append(part)
+        position = _skip(_SPACE, text, position)
+    return "".join(parts)
+
+
+def _skip(pattern: re.Pattern[str], text: str, position: int) -> int:
+    skipped = pattern.match(text, position)
+    return position if skipped is None else skipped.end()
+
+
+def _parse_word(text: str, position: int, bare: re.Pattern[str]) -> tuple[str, bool, int]:
+    """Return the string or bare word at this position, whether it is a string, and the position after it."""
+    for quote in _QUOTES:
+        if text.startswith(quote, position):
+            end = text.find(quote, position + len(quote))
+            if end < 0:
+                raise InvalidJsonError("unterminated string")
+            return text[position + len(quote) : end], True, end + len(quote)
+    string = _JSON_STRING.match(text, position)
+    if string is not None:
+        return cast("str", parse_lenient(string[0])), True, string.end()
+    end = _skip(bare, text, position)
+    if end == position:
+        raise InvalidJsonError(f"key or value expected at {position}")
+    return text[position:end].strip(), False, end
+
+
+def _convert_bare_word(word: str) -> str:
+    """Convert a number or a constant of JSON or Python; any other unquoted text is a string."""
+    return word if _NUMBER.fullmatch(word) else _CONSTANTS.get(word) or json.dumps(word)
+
+
 def _render_tools(tools: Sequence[Tool]) -> str:
     return "".join(f"<|tool>{_render_declaration(tool)}<tool|>" for tool in tools)
 
 
 def _render_declaration(tool: Tool) -> str:
-    start = f"declaration:{tool.name}{{description:{render_value(tool.description or '')}"
+    start = f"declaration:{tool.name}{{description:{_render_value(tool.description or '')}"
     schema = tool.parameters or {}
     if not schema:
         return start + "}"
-    parts = [*_render_properties_and_required(schema), f"type:{render_value(_render_type(schema))}"]
+    parts = [*_render_properties_and_required(schema), f"type:{_render_value(_render_type(schema))}"]
     return f"{start},parameters:{{{','.join(parts)}}}}}"
 
 
@@ -128,43 +245,43 @@ def _render_properties_and_required(schema: Mapping[str, Any]) -> list[str]:
     if properties := object_or_none(schema.get("properties")):
         parts.append(f"properties:{{{_render_properties(properties)}}}")
     if required := schema.get("required"):
-        parts.append(f"required:{render_value(required)}")
+        parts.append(f"required:{_render_value(required)}")
     return parts
 
 
 def _render_properties(properties: Mapping[str, Any]) -> str:
-    schemas = [(key, object_or_none(properties[key]) or {}) for key in sort_keys(properties)]
-    return ",".join(f"{render_key(key)}:{_render_property(schema)}" for key, schema in schemas)
+    schemas = [(key, object_or_none(properties[key]) or {}) for key in _sort_keys(properties)]
+    return ",".join(f"{_render_key(key)}:{_render_property(schema)}" for key, schema in schemas)
 
 
 def _render_property(schema: Mapping[str, Any]) -> str:
-    """A property's schema, with the keywords that the chat template prints, in its order."""
+    """Render a property's schema, with the keywords that the chat template prints, in its order."""
     kind = _render_type(schema)
     parts: list[str] = []
     if description := schema.get("description"):
-        parts.append(f"description:{render_value(description)}")
+        parts.append(f"description:{_render_value(description)}")
     if schema.get("enum"):
-        parts.append(f"enum:{render_value(schema['enum'])}")
+        parts.append(f"enum:{_render_value(schema['enum'])}")
     if kind == "ARRAY" and (items := object_or_none(schema.get("items"))):
         parts.append(f"items:{_render_items(items)}")
     if schema.get("nullable"):
         parts.append("nullable:true")
     if kind == "OBJECT":
         parts += _render_properties_and_required(schema)
-    parts.append(f"type:{render_value(kind)}")
+    parts.append(f"type:{_render_value(kind)}")
     return f"{{{','.join(parts)}}}"
 
 
 def _render_items(schema: Mapping[str, Any]) -> str:
-    """The schema of a list's items, with all its keywords."""
+    """Render the schema of a list's items, with all its keywords."""
     parts: list[str] = []
-    for key in sort_keys(schema):
+    for key in _sort_keys(schema):
         if key == "properties":
             parts.append(f"properties:{{{_render_properties(object_or_none(schema[key]) or {})}}}")
         elif key == "type":
-            parts.append(f"type:{render_value(_render_type(schema))}")
+            parts.append(f"type:{_render_value(_render_type(schema))}")
         elif schema[key] is not None:
-            parts.append(f"{render_key(key)}:{render_value(schema[key])}")
+            parts.append(f"{_render_key(key)}:{_render_value(schema[key])}")
     return f"{{{','.join(parts)}}}"
 
 
@@ -176,12 +293,12 @@ def _render_type(schema: Mapping[str, Any]) -> Any:
 
 
 def _render_calls(calls: Sequence[ToolCall]) -> str:
-    return "".join(f"{_OPEN}call:{call.name}{render_value(named_arguments(call))}{_CLOSE}" for call in calls)
+    return "".join(f"{_OPEN}call:{call.name}{_render_value(named_arguments(call))}{_CLOSE}" for call in calls)
 
 
 def _render_results(results: Sequence[ResultText]) -> str:
     return "".join(
-        f"<|tool_response>response:{result.name}{render_value({'value': result.text})}<tool_response|>"
+        f"<|tool_response>response:{result.name}{_render_value({'value': result.text})}<tool_response|>"
         for result in results
     )
 

@@ -9,18 +9,16 @@ from msgspec.structs import replace
 
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
-from segue.wire.text.json_calls import call_arguments, function_declaration, parse_json_calls, render_spaced_json
+from segue.wire.text.json_calls import parse_json_calls
 from segue.wire.text.lenient_json import JsonScanner
-from segue.wire.text.region_reader import Reading, RegionReader
-from segue.wire.text.text_format import FoundCall, ResultText, Segment, TextFormat, literal_opener
-
-__all__ = ["HERMES", "read_tagged_calls"]
+from segue.wire.text.regions import FoundCall, Reading, Region, Segment, literal_opener
+from segue.wire.text.text_format import ResultText, TextFormat, call_arguments, function_declaration, render_spaced_json
 
 _OPEN, _CLOSE = "<tool_call>", "</tool_call>"
 _TAGS = re.compile(f"(?<={_CLOSE})|{_OPEN}")
 
 
-class _Calls(RegionReader):
+class _Calls(Region):
     """One or more calls and the closing tag, which may be missing."""
 
     def read(self) -> Reading[list[Segment]]:
@@ -28,54 +26,54 @@ class _Calls(RegionReader):
         return (yield from read_tagged_calls(self, _CLOSE, _TAGS))
 
 
-def read_tagged_calls(reader: RegionReader, closing: str, tags: re.Pattern[str]) -> Reading[list[Segment]]:
+def read_tagged_calls(region: Region, closing: str, tags: re.Pattern[str]) -> Reading[list[Segment]]:
     """Read consecutive objects, or a list of them, up to a closing tag. The opening tag is already consumed."""
     segments: list[Segment] = []
     while True:
-        yield from reader.skip_space()
-        if not (yield from reader.peek("{", "[")):
-            return [*segments, reader.build_broken_call("no call after the tag", tags)]
-        start = reader.checkpoint
+        yield from region.skip_space()
+        if not (yield from region.peek("{", "[")):
+            return [*segments, region.build_broken_call("no call after the tag", tags)]
+        start = region.checkpoint
         scan = JsonScanner("<")
-        is_complete = yield from reader.take_json(scan)
-        text = reader.text_since(start)
+        is_complete = yield from region.take_json(scan)
+        text = region.text_since(start)
         if not is_complete:
-            calls = _repair_json(text) if (yield from reader.take_marker(closing)) else None
+            calls = _repair_json(text) if (yield from region.take_marker(closing)) else None
             if calls is None:
                 why = "invalid JSON" if scan.broken and not scan.stopped else "unterminated JSON"
-                return [*segments, reader.build_broken_call(why, tags)]
-            return [*segments, replace(calls[0], raw_text=reader.flush_taken()), *calls[1:]]
-        next_marker = yield from _take_closing(reader, closing)
+                return [*segments, region.build_broken_call(why, tags)]
+            return [*segments, replace(calls[0], raw_text=region.flush_taken()), *calls[1:]]
+        next_marker = yield from _take_closing(region, closing)
         calls = parse_json_calls(text)
         if isinstance(calls, str):
-            return [*segments, reader.build_broken_call(calls, tags)]
-        segments += [replace(calls[0], raw_text=reader.flush_taken()), *calls[1:]]
+            return [*segments, region.build_broken_call(calls, tags)]
+        segments += [replace(calls[0], raw_text=region.flush_taken()), *calls[1:]]
         if next_marker != "{":
             return segments
 
 
 def _repair_json(text: str) -> list[FoundCall] | None:
-    """The calls of JSON without its last bracket, which small models forget before the tag."""
+    """Parse JSON without its last bracket, which small models forget before the tag."""
     calls = parse_json_calls(text + ("]" if text.startswith("[") else "}"))
     return None if isinstance(calls, str) else calls
 
 
-def _take_closing(reader: RegionReader, closing: str) -> Reading[str]:
+def _take_closing(region: Region, closing: str) -> Reading[str]:
     """Return what follows an object: the closing tag, which is consumed, another object, or something else.
 
     A surplus brace before the tag is consumed with it.
     """
-    end = reader.checkpoint
-    yield from reader.skip_space()
-    marker = yield from reader.peek(closing, "{", "}")
+    end = region.checkpoint
+    yield from region.skip_space()
+    marker = yield from region.peek(closing, "{", "}")
     if marker == "}":
-        reader.take(1)
-        yield from reader.skip_space()
-        marker = yield from reader.peek(closing)
+        region.take(1)
+        yield from region.skip_space()
+        marker = yield from region.peek(closing)
     if marker == closing:
-        reader.take(len(closing))
+        region.take(len(closing))
     else:
-        reader.rewind(end)
+        region.rewind(end)
     return marker
 
 
@@ -92,7 +90,7 @@ def _render_tools(tools: Sequence[Tool]) -> str:
 
 
 def _render_calls(calls: Sequence[ToolCall]) -> str:
-    """Tags in strings are escaped, so that simple parsers do not take them for tags."""
+    """Render calls; tags in strings are escaped, so that simple parsers do not take them for tags."""
     rendered = [render_spaced_json({"name": call.name, "arguments": call_arguments(call)}) for call in calls]
     safe = [_TAG_IN_STRING.sub(r"\\u003c\1", text) for text in rendered]
     return "\n".join(f"{_OPEN}\n{text}\n{_CLOSE}" for text in safe)

@@ -1,51 +1,22 @@
-"""Tool calls as JSON objects, and JSON as chat templates render it; shared by several text formats."""
+"""Parses tool calls from the JSON objects or Python calls that a model wrote."""
 
 from __future__ import annotations
 
-import json
+import re
 from typing import Any, cast
 
 from msgspec.structs import replace
 
-from segue.canonical.blocks import ToolCall
 from segue.canonical.json import parse_argument_text
-from segue.canonical.request import Tool
 from segue.wire.json_values import JsonObject, object_or_none
 from segue.wire.text.lenient_json import InvalidJsonError, find_repeated_key, parse_lenient
-from segue.wire.text.text_format import FoundCall
-
-__all__ = ["call_arguments", "function_declaration", "named_arguments", "parse_json_calls", "render_spaced_json"]
+from segue.wire.text.regions import BrokenCall, FoundCall, Segment
 
 _OTHER_KEYS = frozenset({"name", "id", "type", "function"})
 
 
-def render_spaced_json(value: object, *, indent: int | None = None) -> str:
-    """JSON with a blank after each comma and colon, as chat templates render it."""
-    return json.dumps(value, ensure_ascii=False, indent=indent)
-
-
-def function_declaration(tool: Tool) -> JsonObject:
-    """A tool declaration in the form that chat templates take."""
-    parameters = tool.parameters or {"type": "object", "properties": {}}
-    function = {"name": tool.name, "description": tool.description or "", "parameters": parameters}
-    return {"type": "function", "function": function}
-
-
-def call_arguments(call: ToolCall) -> Any:
-    """The arguments of a call; text that is not valid JSON stays text."""
-    return call.arguments if call.arguments_text is None else call.arguments_text
-
-
-def named_arguments(call: ToolCall) -> JsonObject:
-    """The arguments of a call as an object, for formats that only have named arguments."""
-    arguments = call_arguments(call)
-    if call.arguments_text is not None:
-        return {"_raw": call.arguments_text} if call.arguments_text.strip() else {}
-    return cast("JsonObject", arguments) if isinstance(arguments, dict) else {"value": arguments}
-
-
 def parse_json_calls(text: str) -> list[FoundCall] | str:
-    """The calls in a JSON object or a list of objects, or the reason why it is not valid."""
+    """Parse the calls in a JSON object or a list of objects; return the reason if it is not valid."""
     try:
         value = parse_lenient(text)
     except InvalidJsonError as error:
@@ -86,3 +57,78 @@ def _parse_call(value: JsonObject | None) -> FoundCall | str:
         except InvalidJsonError:
             parsed = None
     return FoundCall(name, parsed, exact, raw_id, repeated_key=find_repeated_key(arguments, parsed))
+
+
+def parse_call(name: str, text: str, raw_text: str, raw_id: str | None = None) -> Segment:
+    """Build a call from its name and JSON arguments; empty text means no arguments."""
+    bare = text.strip()
+    try:
+        value = parse_lenient(bare) if bare else None
+    except InvalidJsonError as error:
+        return BrokenCall(raw_text, f"arguments: {error}")
+    return build_call(name, value, raw_text, raw_id, find_repeated_key(bare, value))
+
+
+def build_call(
+    name: str, arguments: Any, raw_text: str, raw_id: str | None = None, repeated_key: str | None = None
+) -> Segment:
+    """Build a call from its name and parsed arguments; a string is parsed as JSON again, or kept as free text."""
+    name = name.strip()
+    if not name or len(name.split()) > 1:
+        return BrokenCall(raw_text, "no tool name")
+    if isinstance(arguments, str):
+        try:
+            decoded = parse_lenient(arguments.strip())
+        except InvalidJsonError:
+            decoded = None
+        if not isinstance(decoded, dict):
+            return FoundCall(name, None, arguments, raw_id, raw_text)
+        parsed = cast("JsonObject", decoded)
+        repeated_key = repeated_key or find_repeated_key(arguments, parsed)
+        arguments = parsed
+    return FoundCall(
+        name, {} if arguments is None else arguments, raw_id=raw_id, raw_text=raw_text, repeated_key=repeated_key
+    )
+
+
+# Calls in Python syntax: `name(key=value, …)`, one or a list of them.
+_PYTHON_TOKEN = re.compile(
+    r"""
+    (?P<string>"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+')
+    | (?P<call>[A-Za-z_][\w.-]*+\s*+\()
+    | (?P<key>[A-Za-z_]\w*+\s*+=(?!=))
+    | (?P<word>\w++)
+    | (?P<bracket>[()])
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def convert_python_calls(text: str) -> str:
+    """Convert Python calls to lenient JSON objects with name and arguments. Anything else becomes invalid JSON."""
+    opened: list[bool] = []
+    inside = 0
+
+    def convert(token: re.Match[str]) -> str:
+        nonlocal inside
+        match token.lastgroup:
+            case "call":
+                inside += 1
+                opened.append(True)
+                if inside > 1:
+                    return "a call within a call"
+                return f'{{"name":"{token[0][:-1].rstrip()}","arguments":{{'
+            case "key":
+                return f'"{token[0][:-1].rstrip()}":'
+            case "bracket" if token[0] == "(":
+                opened.append(False)
+                return "["
+            case "bracket" if opened and opened.pop():
+                inside -= 1
+                return "}}"
+            case "bracket":
+                return "]"
+            case _:
+                return token[0]
+
+    return _PYTHON_TOKEN.sub(convert, text)

@@ -15,12 +15,10 @@ from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
 from segue.wire.text.declared_tools import DeclaredTools
 from segue.wire.text.elements import ElementFormat
-from segue.wire.text.json_calls import call_arguments, function_declaration, render_spaced_json
-from segue.wire.text.region_reader import Reading
-from segue.wire.text.special_tokens import TokenReader, TokenSet, parse_call, token_opener
-from segue.wire.text.text_format import ResultText, Segment, TextFormat
-
-__all__ = ["KIMI_TEXT"]
+from segue.wire.text.json_calls import parse_call
+from segue.wire.text.regions import Reading, Segment
+from segue.wire.text.text_format import ResultText, TextFormat, call_arguments, function_declaration, render_spaced_json
+from segue.wire.text.tokens import TokenRegion, TokenSet, token_opener
 
 _BEGIN, _ARGUMENTS, _END = "<|tool_call_begin|>", "<|tool_call_argument_begin|>", "<|tool_call_end|>"
 _SECTION, _SECTION_END = "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"
@@ -42,7 +40,7 @@ _CLOSING, _ENDS, _SECTION_ENDS = (
 _LONGEST_ID = 512
 
 
-class _Call(TokenReader):
+class _Call(TokenRegion):
     """One call, with the section's tokens if they come directly before or after it."""
 
     tokens, opening, closing = _TOKENS, _OPENING, _CLOSING
@@ -73,7 +71,7 @@ _NUMBERED_ID = re.compile(r"(.+):\d+", re.DOTALL)
 
 
 def _parse_tool_name(raw_id: str, declared: DeclaredTools) -> str:
-    """The tool name in an id `functions.name:3`, whose prefix or number may be missing."""
+    """Parse the tool name in an id `functions.name:3`, whose prefix or number may be missing."""
     body = raw_id.removeprefix("functions.")
     numbered = _NUMBERED_ID.fullmatch(body)
     before_colon = body.rpartition(":")[0]
@@ -86,7 +84,7 @@ def _parse_tool_name(raw_id: str, declared: DeclaredTools) -> str:
 
 
 def _render_id(name: str, raw_id: str) -> str:
-    """The id of a rendered call. An id that does not hold the tool name is appended to it."""
+    """Render the id of a call. An id that does not hold the tool name is appended to it."""
     if re.fullmatch(rf"(functions\.)?{re.escape(name)}:\d+", raw_id) or (raw_id == name and ":" not in name):
         return raw_id
     return f"functions.{name}:{quote(raw_id, safe='') or 0}"

@@ -7,8 +7,6 @@ from typing import Any
 
 from segue.canonical.json import MAX_DEPTH, estimate_depth, find_duplicate_key, parse_argument_text
 
-__all__ = ["InvalidJsonError", "JsonScanner", "find_repeated_key", "parse_lenient"]
-
 _TOKEN = re.compile(
     r"""
     (?P<string>"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+')
@@ -42,7 +40,7 @@ def parse_lenient(text: str) -> Any:
 
 
 def find_repeated_key(text: str, value: object) -> str | None:
-    """A key that occurs twice in an object of lenient JSON; `value` is its parsed value."""
+    """Return a key that occurs twice in an object of lenient JSON; `value` is its parsed value."""
     strict = text if parse_argument_text(text)[1] is None else _TOKEN.sub(_to_strict, text)
     return find_duplicate_key(strict, value)
 
@@ -75,7 +73,8 @@ def _to_strict_escape(escape: re.Match[str]) -> str:
     return char if char in "'\n" else f"\\\\{char}"
 
 
-_STRING_REST = {quote: re.compile(rf"[^{quote}\\]*+(?:\\.[^{quote}\\]*+)*+", re.DOTALL) for quote in "\"'"}
+STRING_REST = {quote: re.compile(rf"[^{quote}\\]*+(?:\\.[^{quote}\\]*+)*+", re.DOTALL) for quote in "\"'"}
+"""By quote: the content of a string up to its closing quote."""
 # Characters that may precede a bracket or a quote inside a value; after anything else it is not JSON.
 _BEFORE_JSON = {"{": "[,:", "[": "[,:", '"': "{[,:", "'": "{[,:"}
 _BEFORE_CALL = {"{": "[(,:=", "[": "[(,:=", '"': "{[(,:=", "'": "{[(,:="}
@@ -109,7 +108,7 @@ class JsonScanner:
         return self._depth > 0
 
     def feed(self, text: str, start: int = 0) -> int | None:
-        """The position after the end of the value, or None if it has not ended."""
+        """Return the position after the end of the value, or None if it has not ended."""
         position = start
         seen_before, self._seen = self._seen, self._seen + len(text) - start
         while position < len(text):
@@ -148,7 +147,7 @@ class JsonScanner:
         if self._escaped:
             self._escaped = False
             position += 1
-        content = _STRING_REST[self._quote].match(text, position)
+        content = STRING_REST[self._quote].match(text, position)
         stop = content.end() if content is not None else position
         if stop < len(text) and text[stop] == self._quote:
             self._quote = ""

@@ -17,22 +17,10 @@ from msgspec.structs import replace
 
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
-from segue.wire.text.json_calls import call_arguments, function_declaration, parse_json_calls, render_spaced_json
+from segue.wire.text.json_calls import convert_python_calls, parse_json_calls
 from segue.wire.text.lenient_json import JsonScanner
-from segue.wire.text.pythonic import convert_python_calls
-from segue.wire.text.region_reader import Reading, RegionReader
-from segue.wire.text.text_format import (
-    BrokenCall,
-    FoundCall,
-    Match,
-    Opener,
-    ResultText,
-    Segment,
-    TextFormat,
-    literals_opener,
-)
-
-__all__ = ["LLAMA"]
+from segue.wire.text.regions import BrokenCall, FoundCall, Match, Opener, Reading, Region, Segment, literals_opener
+from segue.wire.text.text_format import ResultText, TextFormat, call_arguments, function_declaration, render_spaced_json
 
 _PYTHON_TAG, _FUNCTION_TAG, _FUNCTION_END = "<|python_tag|>", "<function=", "</function>"
 _PYTHON_START = "<|python_start|>"
@@ -50,7 +38,7 @@ _UNKNOWN_TOOL = "unknown tool"
 _INTERPRETERS = ("code_interpreter", "ipython", "python")
 
 
-class _CallReader(RegionReader):
+class _CallReader(Region):
     def read_calls(self, *, tagged: bool) -> Reading[list[Segment]]:
         """Read consecutive calls up to the end of the message. Without a tag they may turn out to be text."""
         segments: list[Segment] = []
@@ -99,7 +87,7 @@ class _CallReader(RegionReader):
         return calls if self.declared.is_given or '"parameters"' in text or '"arguments"' in text else "no arguments"
 
     def _reject(self, why: str, search_start: int, text: str, *, tagged: bool) -> Segment:
-        """A broken call, or plain text.
+        """Return a broken call, or plain text.
 
         Without a tag it is a broken call only if it names a declared tool, or is certainly a list of calls.
         """

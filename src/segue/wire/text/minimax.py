@@ -15,10 +15,7 @@ import re
 from collections import Counter
 
 from segue.wire.text.declared_tools import NestedElements
-from segue.wire.text.region_reader import Reading, RegionReader
-from segue.wire.text.text_format import FoundCall, Opener, Segment, literals_opener
-
-__all__ = ["MARKER", "OPENER"]
+from segue.wire.text.regions import FoundCall, Opener, Reading, Region, Segment, literals_opener
 
 MARKER = "]<]minimax[>["
 _SECTION, _SECTION_END = f"{MARKER}<tool_call>", f"{MARKER}</tool_call>"
@@ -31,7 +28,7 @@ _MAX_DEPTH = 64
 _TAG = re.compile(r"<(/?)([^<>]++)>(.*)", re.DOTALL)
 
 
-class _Call(RegionReader):
+class _Call(Region):
     """One call, with the section's tags if they come directly before or after it."""
 
     def read(self) -> Reading[list[Segment]]:
@@ -68,7 +65,7 @@ class _Call(RegionReader):
 
 
 def _parse_elements(text: str) -> list[tuple[str, NestedElements]] | None:
-    """The elements of a call, each with its text or its child elements; None if the tags are not balanced."""
+    """Parse the elements of a call, each with its text or its children; None if the tags are not balanced."""
     leading_text, *tags = text.split(MARKER)
     inside: list[tuple[str, str, list[tuple[str, NestedElements]]]] = [("", "", [])]
     if leading_text.strip():

@@ -12,13 +12,11 @@ from collections.abc import Sequence
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
 from segue.wire.json_values import object_or_none, string_or_none
-from segue.wire.text.json_calls import call_arguments, function_declaration, render_spaced_json
+from segue.wire.text.json_calls import build_call, parse_call
 from segue.wire.text.lenient_json import InvalidJsonError, find_repeated_key, parse_lenient
-from segue.wire.text.region_reader import Reading
-from segue.wire.text.special_tokens import TokenReader, TokenSet, build_call, parse_call, token_opener
-from segue.wire.text.text_format import BrokenCall, ResultText, Segment, TextFormat
-
-__all__ = ["MISTRAL_TEXT"]
+from segue.wire.text.regions import BrokenCall, Reading, Segment
+from segue.wire.text.text_format import ResultText, TextFormat, call_arguments, function_declaration, render_spaced_json
+from segue.wire.text.tokens import TokenRegion, TokenSet, token_opener
 
 _CALLS, _ID, _ARGUMENTS = "[TOOL_CALLS]", "[CALL_ID]", "[ARGS]"
 _TOKENS = TokenSet({"calls": _CALLS, "id": _ID, "arguments": _ARGUMENTS})
@@ -27,7 +25,7 @@ _NAME_ENDS = _TOKENS.with_tokens({"object": "{"})
 _LONGEST_NAME = 256
 
 
-class _Calls(TokenReader):
+class _Calls(TokenRegion):
     tokens, opening, closing = _TOKENS, _OPENING, TokenSet({})
 
     def read(self) -> Reading[list[Segment]]:

@@ -32,9 +32,6 @@ from segue.wire.names import NameMap
 from segue.wire.text.text_format import ResultText, TextFormat
 from segue.wire.tools import to_function_tool
 
-__all__ = ["render_as_text", "text_constraints"]
-
-
 # Body keys for tool declarations and tool choice, in all APIs.
 _TOOL_KEYS = frozenset(
     {"tools", "tool_choice", "parallel_tool_calls", "functions", "function_call"}
@@ -43,7 +40,7 @@ _TOOL_KEYS = frozenset(
 
 
 def text_constraints(constraints: Constraints) -> Constraints:
-    """The target's constraints before rendering as text: every call has its result next to it, and results are text."""
+    """Return the constraints before rendering as text: every call has its result next to it, and results are text."""
     return msgspec.structs.replace(
         constraints,
         result_grouping="each",
@@ -64,7 +61,7 @@ def text_constraints(constraints: Constraints) -> Constraints:
 def render_as_text(
     transcript: Transcript, text_format: TextFormat, ids: IdMap, names: NameMap, report: Report
 ) -> Request:
-    """The transcript as a request in which tools, calls and results are text."""
+    """Render the transcript as a request in which tools, calls and results are text."""
     renderer = _TextRenderer(text_format, ids, names)
     messages = tuple(renderer.render_messages(transcript.messages))
     choice = transcript.options.tool_choice
@@ -104,7 +101,7 @@ def _render_declarations(transcript: Transcript, text_format: TextFormat, names:
 
 
 def _render_tool_choice(transcript: Transcript, names: NameMap, report: Report) -> Iterator[str]:
-    """Tool choice and parallel calls as instructions."""
+    """Render tool choice and parallel calls as instructions."""
     choice: ToolChoice | None = transcript.options.tool_choice
     if choice is not None and choice.mode == "tool" and choice.name is not None:
         report.add(
@@ -181,7 +178,7 @@ class _TextRenderer:
         return Message("ai", (*thinking, text), turn_key=message.turn_key)
 
     def _render_results(self, waiting: Sequence[ToolCall], results: Sequence[Block]) -> Iterator[Message]:
-        """The results of a reply and the text after them; calls in `waiting` are rendered one at a time."""
+        """Render the results of a reply and the text after them; calls in `waiting` are rendered one at a time."""
         # TPL-16: results are matched to calls by order alone.
         order = {call_id: index for index, call_id in enumerate(self._calls)}
         answered = [block for block in results if isinstance(block, ToolResponse)]
@@ -201,7 +198,7 @@ class _TextRenderer:
             yield Message("human", other_blocks)
 
     def _join_results(self, responses: Sequence[ToolResponse], other_blocks: Sequence[Block]) -> tuple[Block, ...]:
-        """Results and the user's blocks after them; joined if all are text, since templates accept a single text."""
+        """Render results and the user's blocks after them; joined if all are text: templates accept a single text."""
         results = self._render_responses(responses)
         texts = [block.text for block in other_blocks if isinstance(block, Text)]
         if len(texts) < len(other_blocks):

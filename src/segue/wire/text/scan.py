@@ -1,4 +1,4 @@
-"""Splits streamed text into text and calls. Text that cannot begin a call is passed on at once, markers never in part.
+"""Splits streamed text into segments. Text that cannot begin a call is passed on at once, markers never in part.
 
 Text in a code fence or after a backtick is quoted and never a call.
 """
@@ -9,9 +9,8 @@ import re
 from functools import cache
 
 from segue.wire.text.declared_tools import DeclaredTools
-from segue.wire.text.text_format import BrokenCall, FoundCall, Match, Opener, Region, Segment, TextFormat
-
-__all__ = ["CallScanner", "Segment", "scan_text"]
+from segue.wire.text.regions import BrokenCall, FoundCall, Match, Opener, Region, Segment
+from segue.wire.text.text_format import TextFormat
 
 _MIN_FENCE = 3
 _FENCE_RUN = {sign: re.compile(rf"{sign}*+") for sign in "`~"}
@@ -24,7 +23,7 @@ _SLICE_SIZE = 4096
 
 @cache
 def _compile_candidates(openers: tuple[Opener, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Patterns for positions where a call or a fence may begin, or a run of backticks continues; and for quoted text.
+    """Compile patterns for positions where a call or fence may begin, or backticks continue; and for quoted text.
 
     Each alternative begins with a literal character, so that `re` can search for it quickly.
     """
@@ -151,7 +150,7 @@ class CallScanner:
             self._in_backticks = "\n\n" not in previous_char + text[start:stop]
 
     def _skip_run(self, text: str, position: int) -> int:
-        """The position after a run of backticks or tildes. A complete run may open or close a fence."""
+        """Return the position after a run of backticks or tildes. A complete run may open or close a fence."""
         if not self._run[1]:
             self._run = (text[position], 0)
             self._run_opens = self._line_is_blank

@@ -1,124 +1,17 @@
-"""A text tool format: one frozen value that parses tool calls from a model's text and renders them as text.
-
-Parsing uses openers and regions. An opener matches a position in the text where a call may begin; its region consumes
-the text from there until it is known to be calls, a broken call that stays in the text, or plain text. A region
-examines each character a bounded number of times.
-"""
+"""A text tool format: one frozen value that parses tool calls from a model's text and renders them as text."""
 
 from __future__ import annotations
 
-import re
+import json
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, cast
 
 from msgspec import Struct
 
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
-from segue.wire.text.declared_tools import DeclaredTools
-
-__all__ = [
-    "BrokenCall",
-    "FoundCall",
-    "Match",
-    "Opener",
-    "Region",
-    "RegionEnd",
-    "ResultText",
-    "Segment",
-    "TextFormat",
-    "literal_opener",
-    "literals_opener",
-]
-
-
-class FoundCall(Struct, frozen=True, gc=False):
-    """A tool call. `raw_text` is its text in the reply; `arguments_text` the exact text of arguments that are not JSON.
-
-    `repeated_key` is a key that occurs twice in the arguments; its last value is used.
-    """
-
-    name: str
-    arguments: Any
-    arguments_text: str | None = None
-    raw_id: str | None = None
-    raw_text: str = ""
-    repeated_key: str | None = None
-
-
-class BrokenCall(Struct, frozen=True, gc=False):
-    """Text that begins like a tool call but is not a valid one. It stays in the text and is reported.
-
-    With `report_if_alone` it is reported only if the reply has no other text and no calls.
-    """
-
-    raw_text: str
-    reason: str
-    report_if_alone: bool = False
-
-
-Segment: TypeAlias = str | FoundCall | BrokenCall
-
-
-class RegionEnd(Struct, frozen=True, gc=False):
-    """The end of a region: its content, and the text after it, which is still to be scanned."""
-
-    segments: list[Segment]
-    rest: str
-
-
-class Region(Protocol):
-    """The text that an opener begins. It is fed from the first character of the opener on."""
-
-    def feed(self, text: str) -> RegionEnd | None:
-        """Consume more text; None until the region ends."""
-        ...
-
-    def close(self) -> RegionEnd:
-        """End the region at the end of the text."""
-        ...
-
-
-Match: TypeAlias = Literal["no", "perhaps"] | Callable[[DeclaredTools], Region]
-"""No call begins here; more text is needed to decide; or the region that begins here."""
-
-
-class Opener(Struct, frozen=True):
-    """`first_chars` are the characters it may begin with, `second_chars` those that may follow (empty: any).
-
-    `match(text, position, at_line_start, ended)` tests one position. Leading blanks still count as the start of a line.
-    """
-
-    first_chars: str
-    match: Callable[[str, int, bool, bool], Match]
-    second_chars: str = ""
-
-
-def literal_opener(marker: str, region: Callable[[DeclaredTools], Region]) -> Opener:
-    """An opener that is one fixed string."""
-
-    def match(text: str, position: int, _at_line_start: bool, ended: bool) -> Match:
-        if text.startswith(marker, position):
-            return region
-        short = len(text) - position < len(marker) and not ended
-        return "perhaps" if short and marker.startswith(text[position:]) else "no"
-
-    return Opener(marker[0], match, marker[1:2])
-
-
-def literals_opener(markers: Sequence[str], region: Callable[[DeclaredTools], Region]) -> Opener:
-    """An opener that is one of several strings of two or more characters with the same first character."""
-    pattern = re.compile("|".join(map(re.escape, markers)))
-    longest = max(map(len, markers))
-
-    def match(text: str, position: int, _at_line_start: bool, ended: bool) -> Match:
-        if pattern.match(text, position) is not None:
-            return region
-        if ended or len(text) - position >= longest:
-            return "no"
-        return "perhaps" if any(marker.startswith(text[position:]) for marker in markers) else "no"
-
-    return Opener(markers[0][0], match, "".join({marker[1] for marker in markers}))
+from segue.wire.json_values import JsonObject
+from segue.wire.text.regions import Opener
 
 
 class ResultText(Struct, frozen=True, gc=False):
@@ -149,3 +42,28 @@ class TextFormat(Struct, frozen=True):
     provider: str = "text"
     one_call_per_reply: bool = False
     eos_tokens: tuple[str, ...] = ()
+
+
+def render_spaced_json(value: object, *, indent: int | None = None) -> str:
+    """Render JSON with a blank after each comma and colon, as chat templates do."""
+    return json.dumps(value, ensure_ascii=False, indent=indent)
+
+
+def function_declaration(tool: Tool) -> JsonObject:
+    """Return a tool declaration in the form that chat templates take."""
+    parameters = tool.parameters or {"type": "object", "properties": {}}
+    function = {"name": tool.name, "description": tool.description or "", "parameters": parameters}
+    return {"type": "function", "function": function}
+
+
+def call_arguments(call: ToolCall) -> Any:
+    """Return the arguments of a call; text that is not valid JSON stays text."""
+    return call.arguments if call.arguments_text is None else call.arguments_text
+
+
+def named_arguments(call: ToolCall) -> JsonObject:
+    """Return the arguments of a call as an object, for formats that only have named arguments."""
+    arguments = call_arguments(call)
+    if call.arguments_text is not None:
+        return {"_raw": call.arguments_text} if call.arguments_text.strip() else {}
+    return cast("JsonObject", arguments) if isinstance(arguments, dict) else {"value": arguments}

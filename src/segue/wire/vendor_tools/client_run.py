@@ -15,9 +15,6 @@ from msgspec import Struct
 from segue.canonical.request import Tool
 from segue.wire.json_values import JsonObject, object_or_none, string_or_none
 
-__all__ = ["CLIENT_TOOLS", "ClientTool", "find_client_tools"]
-
-
 _ANTHROPIC, _OPENAI, _GEMINI = "anthropic", "openai-responses", "gemini"
 # Settings of a declaration that the model needs.
 _SETTINGS = (
@@ -43,7 +40,7 @@ class ClientTool(Struct, frozen=True):
     is_excluded: Callable[[JsonObject], bool] = lambda _members: False
 
     def to_function(self, tool: Tool, kind: str, members: JsonObject) -> Tool:
-        """The function tool for a declaration; its settings are appended to the description."""
+        """Return the function tool for a declaration; its settings are appended to the description."""
         description = string_or_none(members.get("description")) or self.description
         settings = [
             f"{key}: {members[key]}"
@@ -75,7 +72,7 @@ def _object(required: str, **properties: Mapping[str, Any]) -> Callable[[JsonObj
 
 
 def _computer_schema(members: JsonObject) -> JsonObject:
-    """Parameters of OpenAI's computer tool: one action, or in the newer type a list of them."""
+    """Return the parameters of OpenAI's computer tool: one action, or in the newer type a list of them."""
     action = {
         "type": "object",
         "properties": {
@@ -128,7 +125,7 @@ _COMPUTER_ACTIONS = (
 
 
 def _under_key(key: str, *required: str, **defaults: Any) -> Callable[[JsonObject], JsonObject | None]:
-    """Puts the arguments under a key of the item, if they have the required fields."""
+    """Return a function that puts the arguments under a key of the item, if they have the required fields."""
 
     def members(arguments: JsonObject) -> JsonObject | None:
         return {key: {**defaults, **arguments}} if all(name in arguments for name in required) else None
@@ -290,7 +287,7 @@ CLIENT_TOOLS: tuple[ClientTool, ...] = (
 
 
 def find_client_tools(api: str, kind: str, members: JsonObject) -> list[ClientTool]:
-    """The functions that a declaration of this type includes."""
+    """Return the functions that a declaration of this type includes."""
     names: Any = members.get("excludedPredefinedFunctions") or members.get("excluded_predefined_functions")
     excluded = cast("list[Any]", names) if isinstance(names, list) else []
     return [

@@ -29,8 +29,6 @@ from segue.wire.vendor_tools.declarations import (
 )
 from segue.wire.vendor_tools.hosted import KIND_TITLES, HostedTool, find_source_row, find_target_row
 
-__all__ = ["ConvertedTools", "convert_vendor_tools", "is_deferred", "merge_body_fields", "restore_client_call"]
-
 DEFERRED_KEY = "defer_loading"
 _RESPONSES = "openai-responses"
 _REQUIRED_OPTIONS = ("label", "url")
@@ -47,7 +45,7 @@ class ConvertedTools(Struct, frozen=True):
 
 
 def convert_vendor_tools(request: Request, api: str, model: Model, report: Report) -> ConvertedTools:
-    """Converts the hosted and client-run tools of a request for the target `api` and `model`."""
+    """Convert the hosted and client-run tools of a request for the target `api` and `model`."""
     same_api = request.native is not None and request.native.api == api
     to_convert = [tool for tool in request.tools if tool.kind == "hosted" and not _is_own(tool, api)]
     outside_tools = [] if same_api else body_declarations(request)
@@ -70,7 +68,7 @@ def _is_own(tool: Tool, api: str) -> bool:
 
 
 def is_deferred(tool: Tool) -> bool:
-    """Whether a tool is loaded only when a tool search finds it."""
+    """Return whether a tool is loaded only when a tool search finds it."""
     return tool.kind != "hosted" and tool.native is not None and tool.native.fragment.get(DEFERRED_KEY) is True
 
 
@@ -167,7 +165,7 @@ class _ToolConverter:
     def _report_dropped_options(
         self, target: HostedTool, declaration: Declaration, options: JsonObject, members: JsonObject
     ) -> None:
-        """Reports options that have no effect on the rendered declaration."""
+        """Report options that have no effect on the rendered declaration."""
         for name in sorted(options):
             other_options = {key: value for key, value in options.items() if key != name}
             if name not in _REQUIRED_OPTIONS and target.render_options(other_options) == members:
@@ -178,7 +176,7 @@ class _ToolConverter:
         return any(tool.kind != "hosted" for tool in self._tools)
 
     def _hosted_rejection(self) -> str | None:
-        """GEM-24; whether Qwen's search works together with functions is unknown."""
+        """Return why hosted tools can't be declared: GEM-24; Qwen's search with functions is not documented."""
         older = self._api == "gemini" and bool(self._model.version) and not self._model.at_least(3)
         field = find_body_tool(self._api)
         if self._has_functions() and (older or (field is not None and not field.with_functions)):
@@ -186,7 +184,7 @@ class _ToolConverter:
         return None
 
     def _keep_deferred(self) -> list[Tool]:
-        """The tools with deferred loading kept, for a target with tool search; tools called already are loaded."""
+        """Keep deferred loading, for a target with tool search; tools called already are loaded."""
         called = {call.name for message in self._request.messages for call in calls_of(message)}
         return [
             msgspec.structs.replace(tool, extra={**(tool.extra or {}), DEFERRED_KEY: True})
@@ -196,7 +194,7 @@ class _ToolConverter:
         ]
 
     def _map_tool_choice(self) -> Options:
-        """The options with the tool choice mapped to the new tool names."""
+        """Return the options with the tool choice mapped to the new tool names."""
         options = self._request.options
         choice = options.tool_choice
         if choice is None:
@@ -215,7 +213,7 @@ class _ToolConverter:
 
 
 def merge_body_fields(body: JsonObject, more: JsonObject) -> JsonObject:
-    """The body with more fields; objects and lists that exist already are extended."""
+    """Merge more fields into the body; objects and lists that exist already are extended."""
     if not more:
         return body
     merged = dict(body)
@@ -231,7 +229,7 @@ def merge_body_fields(body: JsonObject, more: JsonObject) -> JsonObject:
 
 
 def restore_client_call(call: ToolCall, request: Request) -> ToolCall:
-    """A reply's call to a client-run tool of the Responses API, converted to that tool's own item type."""
+    """Convert a reply's call to a client-run tool of the Responses API to that tool's own item type."""
     arguments = call.arguments
     same_api = call.native is not None and call.native.api == _RESPONSES
     if same_api or call.kind != "function" or not isinstance(arguments, dict):

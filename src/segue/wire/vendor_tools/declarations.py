@@ -17,15 +17,6 @@ from segue.wire.base import BodyTool
 from segue.wire.json_values import JsonObject, object_or_none, string_or_none
 from segue.wire.registry import WIRES
 
-__all__ = [
-    "Declaration",
-    "body_declarations",
-    "body_tool_fields",
-    "build_declaration",
-    "find_body_tool",
-    "tool_declarations",
-]
-
 
 class Declaration(Struct, frozen=True):
     """An unwrapped declaration: its type and its other fields."""
@@ -40,7 +31,7 @@ class Declaration(Struct, frozen=True):
 
 
 def body_tool_fields(request: Request) -> dict[str, Any]:
-    """Fields of the body besides `tools` that declare tools."""
+    """Return fields of the body besides `tools` that declare tools."""
     native = request.native
     if native is None:
         return {}
@@ -57,13 +48,13 @@ def body_tool_fields(request: Request) -> dict[str, Any]:
 
 
 def find_body_tool(api: str) -> BodyTool | None:
-    """The hosted tool of an API that a field of the body declares."""
+    """Return the hosted tool of an API that a field of the body declares."""
     wire = WIRES.get(api)
     return wire.body_tool if wire is not None else None
 
 
 def tool_declarations(request: Request, tool: Tool) -> list[Declaration]:
-    """The declarations in a native tool entry; one entry may name several servers."""
+    """Return the declarations in a native tool entry; one entry may name several servers."""
     native = tool.native
     if native is None:
         return []
@@ -110,7 +101,7 @@ def _mcp_servers(request: Request) -> list[JsonObject]:
 
 
 def body_declarations(request: Request) -> list[Declaration]:
-    """Declarations outside `tools` that no entry of `tools` refers to."""
+    """Return declarations outside `tools` that no entry of `tools` refers to."""
     fields = body_tool_fields(request)
     api = request.native.api if request.native is not None else ""
     field = find_body_tool(api)
@@ -133,7 +124,7 @@ def _body_declaration(api: str, kind: str, members: JsonObject, name: str | None
 
 
 def build_declaration(api: str, kind: str, members: JsonObject) -> tuple[Tool | None, JsonObject]:
-    """The declaration as a tool of the target, and the body fields that go with it."""
+    """Return the declaration as a tool of the target, and the body fields that go with it."""
     field = find_body_tool(api)
     if field is not None:
         return None, {kind: members if field.options_key is None else True}

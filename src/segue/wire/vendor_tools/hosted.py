@@ -24,8 +24,6 @@ from segue.wire.vendor_tools.mcp import (
     render_openai_server,
 )
 
-__all__ = ["KIND_TITLES", "ROWS", "HostedTool", "ToolKind", "ToolOptions", "find_source_row", "find_target_row"]
-
 ToolKind = Literal["web_search", "web_fetch", "code_execution", "mcp", "tool_search", "image_generation"]
 ToolOptions: TypeAlias = dict[str, Any]
 KIND_TITLES: dict[ToolKind, str] = {
@@ -75,7 +73,7 @@ _RESTRICTIONS = ("allowed_domains", "blocked_domains")
 
 
 def _parse_options(raw_options: Mapping[str, object]) -> ToolOptions:
-    """The parsed options, and unusable values under names that no row renders (so they are reported)."""
+    """Parse options; unusable values get names that no row renders, so that they are reported."""
     options: ToolOptions = {}
     for name, value in raw_options.items():
         parsed = options[name] = _OPTION_PARSERS[name](value)
@@ -105,7 +103,7 @@ class HostedTool(Struct, frozen=True):
     is_excluded: Callable[[JsonObject], bool] = lambda _members: False
 
     def parse_options(self, members: JsonObject) -> ToolOptions | None:
-        """The options; None if the declaration cannot be converted to another API."""
+        """Parse the options; None if the declaration cannot be converted to another API."""
         if self.parser is not None:
             return self.parser(members)
         raw_options = {name: _get_path(members, path) for name, path in self.option_paths.items()}
@@ -146,7 +144,7 @@ def _set_path(members: JsonObject, path: str, value: object) -> None:
 
 
 def _supports_tool_search(model: Model) -> bool:
-    """Claude from 4.5 on, GPT from 5.4 on; a model without a version counts as new."""
+    """Return True for Claude from 4.5 on and GPT from 5.4 on; a model without a version counts as new."""
     since = (4, 5) if model.family == "claude" else (5, 4)
     return not model.version or model.at_least(*since)
 
@@ -160,7 +158,7 @@ def _supports_mcp(model: Model) -> bool:
 
 
 def _is_search_model(model: Model) -> bool:
-    """`gpt-4o-search-preview`, `gpt-5-search-api`."""
+    """Return True for models such as `gpt-4o-search-preview` and `gpt-5-search-api`."""
     return "search" in re.split(r"[^a-z0-9]+", model.name.lower())
 
 
@@ -298,7 +296,7 @@ ROWS = (*_BASE_ROWS, *(msgspec.structs.replace(row, api="azure-foundry") for row
 
 
 def find_source_row(api: str, kind: str, members: JsonObject) -> HostedTool | None:
-    """The row that parses a declaration of this type."""
+    """Return the row that parses a declaration of this type."""
     return next(
         (
             row
@@ -310,6 +308,6 @@ def find_source_row(api: str, kind: str, members: JsonObject) -> HostedTool | No
 
 
 def find_target_row(api: str, kind: ToolKind, model: Model) -> HostedTool | None:
-    """The row that renders this kind of tool for an API and model."""
+    """Return the row that renders this kind of tool for an API and model."""
     rows = (row for row in ROWS if row.api == api and row.kind == kind and row.declared_type is not None)
     return next((row for row in rows if row.supports_model(model)), None)

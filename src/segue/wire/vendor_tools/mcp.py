@@ -11,16 +11,6 @@ from typing import Any, cast
 
 from segue.wire.json_values import JsonObject, object_or_none, string_or_none
 
-__all__ = [
-    "RESTRICTIONS",
-    "parse_anthropic_server",
-    "parse_gemini_server",
-    "parse_openai_server",
-    "render_anthropic_server",
-    "render_gemini_server",
-    "render_openai_server",
-]
-
 # Restrictions of the tools that may be called: where a target has no field for them, the server is not declared.
 RESTRICTIONS = ("allowed_tools", "denied_tools")
 _BEARER = "Bearer "
@@ -35,13 +25,13 @@ def _string_list(value: object) -> list[str] | None:
 
 
 def _string_headers(value: object) -> JsonObject | None:
-    """The headers whose value is a string."""
+    """Return the headers whose value is a string."""
     headers = object_or_none(value)
     return headers and {key: text for key, text in headers.items() if isinstance(text, str)}
 
 
 def _extract_token(options: JsonObject) -> JsonObject:
-    """The options with a bearer token moved from `headers` to `authorization`."""
+    """Move a bearer token from `headers` to `authorization`."""
     headers = dict(object_or_none(options.pop("headers", None)) or {})
     key = next((key for key in headers if key.lower() == "authorization"), None)
     value = headers.get(key) if key is not None else None
@@ -79,7 +69,7 @@ def parse_openai_server(members: JsonObject) -> JsonObject | None:
 
 
 def _tools_without_approval(approval: object) -> list[str] | None:
-    """The tools that need no approval; None for all. By default every call needs approval."""
+    """Return the tools that need no approval; None for all. By default every call needs approval."""
     if approval == "never":
         return None
     return _string_list((object_or_none((object_or_none(approval) or {}).get("never")) or {}).get("tool_names")) or []
@@ -104,7 +94,7 @@ def render_openai_server(options: JsonObject) -> JsonObject | None:
 
 
 def parse_anthropic_server(members: JsonObject) -> JsonObject | None:
-    """Parses a toolset, with the definition of its server under `server`."""
+    """Parse a toolset, with the definition of its server under `server`."""
     server = object_or_none(members.get("server")) or {}
     url, label = string_or_none(server.get("url")), string_or_none(server.get("name"))
     if url is None or not label:
@@ -155,7 +145,7 @@ def render_anthropic_server(options: JsonObject) -> JsonObject:
 
 
 def parse_gemini_server(members: JsonObject) -> JsonObject | None:
-    """Parses one server of the list, given under `server`."""
+    """Parse one server of the list, given under `server`."""
     server = object_or_none(members.get("server")) or {}
     transport = object_or_none(server.get("streamableHttpTransport") or server.get("streamable_http_transport")) or {}
     url = string_or_none(transport.get("url"))

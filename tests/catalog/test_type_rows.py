@@ -8,7 +8,7 @@ import pytest
 
 import segue
 from segue.canonical.blocks import Block, ToolCall, ToolResponse
-from segue.wire.catalog.table_rows import type_rows
+from segue.wire.catalog.registry import type_rows
 from segue.wire.registry import WIRES
 from tests.catalog.vendor_catalog import Sample, samples
 from tests.properties.readers import read

@@ -1,27 +1,24 @@
-"""Parsing of text between special tokens. Tokens have a kind, and each kind may have several variants.
+"""Special tokens: sets of them, regions between them, and end-of-sequence tokens that a server left in the text.
 
-A token inside a string, or inside a value with an end token of its own, is ignored.
+Tokens have a kind, and each kind may have several variants. A token inside a string, or inside a value with its own
+end token, is ignored.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, cast
 
-from segue.wire.json_values import JsonObject
 from segue.wire.text.declared_tools import DeclaredTools
-from segue.wire.text.lenient_json import InvalidJsonError, find_repeated_key, parse_lenient
-from segue.wire.text.region_reader import Reading, RegionReader
-from segue.wire.text.text_format import BrokenCall, FoundCall, Match, Opener, Region, Segment
-
-__all__ = ["TokenReader", "TokenSet", "build_call", "parse_call", "token_opener"]
+from segue.wire.text.lenient_json import STRING_REST
+from segue.wire.text.regions import Match, Opener, Reading, Region, Segment
 
 # A quote opens a string only where a value or a key may begin; an apostrophe in a word does not.
 _BEFORE_STRING = frozenset("{[,:")
 _AFTER_STRING = frozenset({*"}],:", ""})
-_STRINGS = {quote: re.compile(rf"[^{quote}\\]*+(?:\\.[^{quote}\\]*+)*+", re.DOTALL) for quote in "\"'"}
+# Limit of the text that `EosFilter` holds back.
+_MAX_HELD = 512
 
 
 class TokenSet:
@@ -66,18 +63,18 @@ class TokenSet:
         return TokenSet({**self._tokens_by_kind, **tokens})
 
     def can_begin(self, text: str, position: int = 0) -> bool:
-        """True if the text from here on is an incomplete token."""
+        """Return True if the text from here on is an incomplete token."""
         return len(text) - position < self.max_length and text[position:] in self._prefixes
 
     def find_partial(self, text: str, position: int) -> int:
-        """The position of an incomplete token at the end of the text, else the end of the text."""
+        """Return the position of an incomplete token at the end of the text, else the end of the text."""
         for start in range(max(position, len(text) - self.max_length + 1), len(text)):
             if text[start:] in self._prefixes:
                 return start
         return len(text)
 
 
-class TokenReader(RegionReader):
+class TokenRegion(Region):
     """A region read token by token: `tokens` are all that it uses, `opening` begin a call, `closing` end one."""
 
     tokens: TokenSet
@@ -85,7 +82,7 @@ class TokenReader(RegionReader):
     closing: TokenSet
 
     def peek_token(self, tokens: TokenSet) -> Reading[str]:
-        """The kind of the next token, or an empty string."""
+        """Return the kind of the next token, or an empty string."""
         while not self.ended and (self._offset == len(self._text) or tokens.can_begin(self._text, self._offset)):
             yield
         matched = tokens.pattern.match(self._text, self._offset)
@@ -136,7 +133,7 @@ class TokenReader(RegionReader):
             if matched[1] and ends is None:
                 self.take(start - self._offset)
                 return False
-            if ends is not None or char in _STRINGS:
+            if ends is not None or char in STRING_REST:
                 if ends is None and not self._can_open_string(start):
                     continue
                 self.take(position - self._offset)
@@ -174,7 +171,7 @@ class TokenReader(RegionReader):
     def take_string(self, quote: str) -> Reading[bool]:
         """Consume a string after its first quote; return whether it is terminated."""
         while True:
-            content = _STRINGS[quote].match(self._text, self._offset)
+            content = STRING_REST[quote].match(self._text, self._offset)
             self.take(0 if content is None else content.end() - self._offset)
             if self._text.startswith(quote, self._offset):
                 self.take(1)
@@ -196,7 +193,7 @@ class TokenReader(RegionReader):
         char = yield from self.peek_char()
         if char in ("{", "["):
             is_complete = yield from self.take_balanced()
-        elif char in _STRINGS:
+        elif char in STRING_REST:
             self.take(1)
             is_complete = yield from self._take_valid_string(char)
         else:
@@ -218,7 +215,7 @@ class TokenReader(RegionReader):
         return [self.build_broken_call(reason)]
 
     def _search(self, pattern: re.Pattern[str], tokens: TokenSet, position: int) -> re.Match[str] | None:
-        """The next match, unless the text may end inside a token there."""
+        """Return the next match, unless the text may end inside a token there."""
         matched = pattern.search(self._text, position)
         if matched is None or self.ended or matched.start() <= len(self._text) - tokens.max_length:
             return matched
@@ -228,7 +225,7 @@ class TokenReader(RegionReader):
         return len(self._text) if self.ended else tokens.find_partial(self._text, position)
 
     def _can_open_string(self, position: int) -> bool:
-        """True if a string may begin at this quote, judged by the character before it."""
+        """Return True if a string may begin at this quote, judged by the character before it."""
         while position and self._text[position - 1].isspace():
             position -= 1
         if position:
@@ -238,7 +235,7 @@ class TokenReader(RegionReader):
 
 
 def token_opener(tokens: TokenSet, region: Callable[[DeclaredTools], Region]) -> Opener:
-    """An opener for a region that begins with any of these tokens."""
+    """Return an opener for a region that begins with any of these tokens."""
 
     def match(text: str, position: int, _at_line_start: bool, ended: bool) -> Match:
         if not ended and tokens.can_begin(text, position):
@@ -248,33 +245,75 @@ def token_opener(tokens: TokenSet, region: Callable[[DeclaredTools], Region]) ->
     return Opener(tokens.first_chars, match, tokens.second_chars)
 
 
-def parse_call(name: str, text: str, raw_text: str, raw_id: str | None = None) -> Segment:
-    """A call from its name and JSON arguments; empty text means no arguments."""
-    bare = text.strip()
-    try:
-        value = parse_lenient(bare) if bare else None
-    except InvalidJsonError as error:
-        return BrokenCall(raw_text, f"arguments: {error}")
-    return build_call(name, value, raw_text, raw_id, find_repeated_key(bare, value))
+class EosFilter:
+    """Removes EOS tokens from text: at the very end, or right after the calls.
 
+    Text that may be the end of the reply is held back until more text arrives.
+    """
 
-def build_call(
-    name: str, arguments: Any, raw_text: str, raw_id: str | None = None, repeated_key: str | None = None
-) -> Segment:
-    """A call from its name and parsed arguments; a string is parsed as JSON once more, or kept as free text."""
-    name = name.strip()
-    if not name or len(name.split()) > 1:
-        return BrokenCall(raw_text, "no tool name")
-    if isinstance(arguments, str):
-        try:
-            decoded = parse_lenient(arguments.strip())
-        except InvalidJsonError:
-            decoded = None
-        if not isinstance(decoded, dict):
-            return FoundCall(name, None, arguments, raw_id, raw_text)
-        parsed = cast("JsonObject", decoded)
-        repeated_key = repeated_key or find_repeated_key(arguments, parsed)
-        arguments = parsed
-    return FoundCall(
-        name, {} if arguments is None else arguments, raw_id=raw_id, raw_text=raw_text, repeated_key=repeated_key
-    )
+    def __init__(self, tokens: Sequence[str]) -> None:
+        self._tokens = tokens
+        self._leading = re.compile(rf"(?:\s*+(?:{'|'.join(map(re.escape, tokens))}))++") if tokens else None
+        self._held = ""
+        self._after_call = False
+        self._last_chars = ""
+        self._has_s_tag = False
+        self.dropped = False
+
+    def feed(self, text: str) -> str:
+        if self._leading is None:
+            return text
+        self._has_s_tag = self._has_s_tag or "<s>" in self._last_chars + text
+        self._last_chars = (self._last_chars + text)[-2:]
+        text, self._held = self._held + text, ""
+        stop = self._find_eos(text, ended=False)
+        if self._after_call:
+            if len(text) <= _MAX_HELD and not text[:stop].strip():
+                self._held = text
+                return ""
+            text = self._strip_leading_tokens(text)
+            stop = self._find_eos(text, ended=False)
+        self._held = text[stop:]
+        return text[:stop]
+
+    def flush_before_call(self) -> str:
+        """Return the text held back; a call follows."""
+        text, self._held = self._strip_leading_tokens(self._held), ""
+        self._after_call = True
+        return text
+
+    def flush(self) -> str:
+        """Return the text held back, without EOS tokens; the text has ended."""
+        text, self._held = self._strip_leading_tokens(self._held), ""
+        stop = self._find_eos(text, ended=True)
+        self.dropped = self.dropped or stop < len(text)
+        return text[:stop]
+
+    def _strip_leading_tokens(self, text: str) -> str:
+        if not self._after_call or self._leading is None:
+            return text
+        self._after_call = False
+        leading = self._leading.match(text)
+        self.dropped = self.dropped or leading is not None
+        return text if leading is None else text[leading.end() :]
+
+    def _find_eos(self, text: str, *, ended: bool) -> int:
+        """Return the position of the EOS tokens at the end of the text; the last one may be incomplete."""
+        stop = len(text) - (0 if ended else self._partial_token_length(text))
+        while len(text) - stop < _MAX_HELD:
+            bare = text[max(0, stop - _MAX_HELD) : stop].rstrip()
+            token = next((candidate for candidate in self._tokens if bare.endswith(candidate)), None)
+            # `<s>…</s>` is also HTML for struck-out text.
+            if token is None or (token == "</s>" and self._has_s_tag):
+                break
+            stop = len(text[:stop].rstrip()) - len(token)
+        return stop
+
+    def _partial_token_length(self, text: str) -> int:
+        longest = 0
+        for token in self._tokens:
+            start = text.find(token[0], max(0, len(text) - len(token) + 1))
+            while start >= 0 and not token.startswith(text[start:]):
+                start = text.find(token[0], start + 1)
+            longest = max(longest, len(text) - start if start >= 0 else 0)
+        return longest

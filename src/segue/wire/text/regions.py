@@ -1,21 +1,21 @@
-"""`RegionReader`: a region as a generator, which yields when it needs more text and returns its segments.
+"""Openers, regions and segments: how a text tool format finds calls in a model's text.
 
-Consumed text is kept until `flush_taken`, so that no character is lost. Only short items (a tag, a name) wait for more
-text; everything else is consumed as it arrives, so that no text is examined repeatedly.
+An opener matches a position in the text where a call may begin. The region that it opens consumes the text from there
+until it is known to be calls, a broken call that stays in the text, or plain text; it examines each character a bounded
+number of times. Segments are the parts of the scanned text: plain text, found calls and broken calls.
 """
 
 from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Generator
-from typing import TypeAlias, TypeVar
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, Literal, TypeAlias, TypeVar
+
+from msgspec import Struct
 
 from segue.wire.text.declared_tools import DeclaredTools
 from segue.wire.text.lenient_json import JsonScanner
-from segue.wire.text.text_format import BrokenCall, RegionEnd, Segment
-
-__all__ = ["Reading", "RegionReader"]
 
 T = TypeVar("T")
 Reading: TypeAlias = Generator[None, None, T]
@@ -23,8 +23,47 @@ Reading: TypeAlias = Generator[None, None, T]
 _SPACE = re.compile(r"\s*+")
 
 
-class RegionReader(ABC):
-    """A region whose syntax a subclass implements in `read`."""
+class FoundCall(Struct, frozen=True, gc=False):
+    """A tool call. `raw_text` is its text in the reply; `arguments_text` the exact text of arguments that are not JSON.
+
+    `repeated_key` is a key that occurs twice in the arguments; its last value is used.
+    """
+
+    name: str
+    arguments: Any
+    arguments_text: str | None = None
+    raw_id: str | None = None
+    raw_text: str = ""
+    repeated_key: str | None = None
+
+
+class BrokenCall(Struct, frozen=True, gc=False):
+    """Text that begins like a tool call but is not a valid one. It stays in the text and is reported.
+
+    With `report_if_alone` it is reported only if the reply has no other text and no calls.
+    """
+
+    raw_text: str
+    reason: str
+    report_if_alone: bool = False
+
+
+Segment: TypeAlias = str | FoundCall | BrokenCall
+
+
+class RegionEnd(Struct, frozen=True, gc=False):
+    """The end of a region: its content, and the text after it, which is still to be scanned."""
+
+    segments: list[Segment]
+    rest: str
+
+
+class Region(ABC):
+    """The text of a call from its opener on. A subclass implements the syntax in `read`.
+
+    Consumed text is kept until `flush_taken`, so that no character is lost. Only short items (a tag, a name) wait for
+    more text; everything else is consumed as it arrives, so that no text is examined repeatedly.
+    """
 
     def __init__(self, declared: DeclaredTools) -> None:
         self.declared = declared
@@ -35,14 +74,17 @@ class RegionReader(ABC):
         self._generator = self.read()
 
     @abstractmethod
-    def read(self) -> Reading[list[Segment]]: ...
+    def read(self) -> Reading[list[Segment]]:
+        """Yield when more text is needed; return the segments of the region."""
 
     def feed(self, text: str) -> RegionEnd | None:
+        """Consume text, which begins with the opener; None until the region ends."""
         self._text = self._text[self._offset :] + text
         self._offset = 0
         return self._advance()
 
     def close(self) -> RegionEnd:
+        """End the region at the end of the text."""
         self.ended = True
         return self._advance() or RegionEnd([self.flush_taken()], self._text[self._offset :])
 
@@ -70,7 +112,7 @@ class RegionReader(ABC):
             yield
 
     def peek(self, *markers: str) -> Reading[str]:
-        """The next marker, or an empty string. No marker may be a prefix of another."""
+        """Return the next marker, or an empty string. No marker may be a prefix of another."""
         longest = max(map(len, markers))
         while True:
             coming = self._text[self._offset : self._offset + longest]
@@ -88,13 +130,13 @@ class RegionReader(ABC):
         return marker
 
     def at_end(self) -> Reading[bool]:
-        """True if there is no more text."""
+        """Return True if there is no more text."""
         while self._offset == len(self._text) and not self.ended:
             yield
         return self._offset == len(self._text)
 
     def peek_char(self) -> Reading[str]:
-        """The next character, empty at the end."""
+        """Return the next character, empty at the end."""
         ended = yield from self.at_end()
         return "" if ended else self._text[self._offset]
 
@@ -165,3 +207,45 @@ class RegionReader(ABC):
             self._offset = 0
             text = text[: next_marker.start()]
         return BrokenCall(text, reason)
+
+
+Match: TypeAlias = Literal["no", "perhaps"] | Callable[[DeclaredTools], Region]
+"""No call begins here; more text is needed to decide; or the region that begins here."""
+
+
+class Opener(Struct, frozen=True):
+    """`first_chars` are the characters it may begin with, `second_chars` those that may follow (empty: any).
+
+    `match(text, position, at_line_start, ended)` tests one position. Leading blanks still count as the start of a line.
+    """
+
+    first_chars: str
+    match: Callable[[str, int, bool, bool], Match]
+    second_chars: str = ""
+
+
+def literal_opener(marker: str, region: Callable[[DeclaredTools], Region]) -> Opener:
+    """Return an opener that is one fixed string."""
+
+    def match(text: str, position: int, _at_line_start: bool, ended: bool) -> Match:
+        if text.startswith(marker, position):
+            return region
+        short = len(text) - position < len(marker) and not ended
+        return "perhaps" if short and marker.startswith(text[position:]) else "no"
+
+    return Opener(marker[0], match, marker[1:2])
+
+
+def literals_opener(markers: Sequence[str], region: Callable[[DeclaredTools], Region]) -> Opener:
+    """Return an opener that is one of several strings of two or more characters with the same first character."""
+    pattern = re.compile("|".join(map(re.escape, markers)))
+    longest = max(map(len, markers))
+
+    def match(text: str, position: int, _at_line_start: bool, ended: bool) -> Match:
+        if pattern.match(text, position) is not None:
+            return region
+        if ended or len(text) - position >= longest:
+            return "no"
+        return "perhaps" if any(marker.startswith(text[position:]) for marker in markers) else "no"
+
+    return Opener(markers[0][0], match, "".join({marker[1] for marker in markers}))

@@ -1,36 +1,45 @@
 """Codecs for arguments and outputs in a payload: pairs of a parse and a render function.
 
-Paths have the form `function.arguments`. A render function returns a patch: values by path.
+Paths have the form `function.arguments` or `functionCalls.0.id`. A render function returns a patch: values by path.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
 from msgspec import UNSET, Struct, UnsetType
 
 from segue.canonical.blocks import Block, Media, Text, ToolCall, ToolResponse
 from segue.canonical.json import encode_json_text, parse_argument_text
-from segue.wire.catalog.paths import get_path
+from segue.render.report import Report
 from segue.wire.json_values import JsonObject, object_or_none, string_or_none
+from segue.wire.tools import render_arguments_object
 
-__all__ = [
-    "ArgumentsCodec",
-    "OutputCodec",
-    "Patch",
-    "custom_output",
-    "free_text",
-    "json_text",
-    "json_text_or_value",
-    "json_value",
-    "no_arguments",
-    "parse_data_url",
-    "response_text",
-    "selected_keys",
-    "text_output",
-    "value_output",
-]
+
+def get_path(payload: object, path: str) -> Any:
+    """Return the value at a path; None if there is none."""
+    for step in path.split(".") if path else ():
+        if isinstance(payload, list):
+            items = cast("list[object]", payload)
+            payload = items[int(step)] if step.isdigit() and int(step) < len(items) else None
+        else:
+            payload = cast("JsonObject", payload).get(step) if isinstance(payload, dict) else None
+    return payload
+
+
+def has_path(payload: object, path: str) -> bool:
+    """Return True if the path exists, even with the value null."""
+    parent, _, name = path.rpartition(".")
+    return name in (object_or_none(get_path(payload, parent)) or {})
+
+
+def set_path(payload: JsonObject, path: str, value: object) -> JsonObject:
+    """Return a copy of the payload with this value at the path."""
+    step, _, rest = path.partition(".")
+    inner = object_or_none(payload.get(step)) or {}
+    return {**payload, step: set_path(inner, rest, value) if rest else value}
+
 
 Patch: TypeAlias = dict[str, Any]
 Content: TypeAlias = tuple[tuple[Block, ...] | None, Any]
@@ -56,7 +65,7 @@ class OutputCodec(Struct, frozen=True):
 
 
 def json_text(path: str) -> ArgumentsCodec:
-    """JSON as a string."""
+    """Return a codec for JSON as a string; a payload may also have the value itself."""
 
     def parse(payload: JsonObject) -> tuple[Any, str | None]:
         text = get_path(payload, path)
@@ -70,7 +79,7 @@ def _render_json_text(call: ToolCall) -> str:
 
 
 def json_value(path: str) -> ArgumentsCodec:
-    """A JSON value."""
+    """Return a codec for a JSON value."""
     return ArgumentsCodec(
         lambda payload: (get_path(payload, path) if get_path(payload, path) is not None else {}, None),
         _render_value_at(path),
@@ -81,11 +90,6 @@ def _render_value_at(path: str) -> Callable[[ToolCall], Patch]:
     return lambda call: {path: call.arguments}
 
 
-def json_text_or_value(path: str) -> ArgumentsCodec:
-    """A JSON value or a JSON string when parsed; rendered as a string."""
-    return json_text(path)
-
-
 def free_text(path: str) -> ArgumentsCodec:
     return ArgumentsCodec(
         lambda payload: (string_or_none(get_path(payload, path)) or "", None),
@@ -94,7 +98,7 @@ def free_text(path: str) -> ArgumentsCodec:
 
 
 def selected_keys(*names: str, root: str = "") -> ArgumentsCodec:
-    """An object of these keys of the payload."""
+    """Return a codec for an object of these keys of the payload."""
     prefix = f"{root}." if root else ""
 
     def parse(payload: JsonObject) -> tuple[Any, str | None]:
@@ -108,6 +112,22 @@ def selected_keys(*names: str, root: str = "") -> ArgumentsCodec:
     return ArgumentsCodec(parse, render)
 
 
+def object_arguments(path: str) -> ArgumentsCodec:
+    """Return a codec for an object; other arguments are wrapped in one, as the wires do."""
+    return ArgumentsCodec(json_value(path).parse, lambda call: {path: render_arguments_object(call, Report())})
+
+
+def object_or_text(path: str) -> ArgumentsCodec:
+    """Return a codec for an instruction to another agent: an object as a JSON string, or plain text."""
+
+    def parse(payload: JsonObject) -> tuple[Any, str | None]:
+        text = string_or_none(get_path(payload, path)) or ""
+        parsed = object_or_none(parse_argument_text(text)[0])
+        return (text if parsed is None else parsed), None
+
+    return ArgumentsCodec(parse, free_text(path).render)
+
+
 no_arguments = ArgumentsCodec(lambda _payload: ({}, None), lambda _call: {})
 
 
@@ -115,7 +135,7 @@ no_arguments = ArgumentsCodec(lambda _payload: ({}, None), lambda _call: {})
 
 
 def text_output(path: str) -> OutputCodec:
-    """Text; other JSON values are parsed as structured content."""
+    """Return a codec for text; other JSON values are parsed as structured content."""
 
     def parse(payload: JsonObject) -> Content:
         text = get_path(payload, path)
@@ -127,7 +147,7 @@ def text_output(path: str) -> OutputCodec:
 
 
 def value_output(path: str) -> OutputCodec:
-    """Text, or any other JSON value."""
+    """Return a codec for text or any other JSON value."""
 
     def render(response: ToolResponse) -> Patch:
         return {path: response_text(response) if isinstance(response.structured, UnsetType) else response.structured}
@@ -138,7 +158,7 @@ def value_output(path: str) -> OutputCodec:
 def custom_output(
     path: str, parse_value: Callable[[Any], Sequence[Block]], render_value: Callable[[ToolResponse], object]
 ) -> OutputCodec:
-    """A value with its own conversion from and to blocks."""
+    """Return a codec for a value with its own conversion from and to blocks."""
 
     def parse(payload: JsonObject) -> Content:
         value = get_path(payload, path)
@@ -148,15 +168,52 @@ def custom_output(
 
 
 def response_text(response: ToolResponse) -> str:
-    """The text of a response; structured content as JSON text."""
+    """Return the text of a response; structured content as JSON text."""
     if not isinstance(response.structured, UnsetType):
         return encode_json_text(response.structured)
     return "\n".join(block.text for block in response.content or () if isinstance(block, Text))
 
 
+def has_content(response: ToolResponse) -> bool:
+    return bool(response.content) or not isinstance(response.structured, UnsetType)
+
+
 def parse_data_url(url: str, kind: str = "image") -> Media:
-    """Media from a URL or a data URL."""
+    """Parse a URL or a data URL as media."""
     head, comma, data = url.partition(",")
     if url.startswith("data:") and comma and head.endswith(";base64"):
         return Media(cast("Any", kind), head[5:-7] or None, data)
     return Media(cast("Any", kind), url=url)
+
+
+def optional_output(path: str) -> OutputCodec:
+    """Return a codec for text or any other JSON value; it is omitted if the response is empty."""
+    output = value_output(path)
+
+    def render(response: ToolResponse) -> Patch:
+        return output.render(response) if has_content(response) else {}
+
+    return OutputCodec(output.parse, render)
+
+
+def keys_output(*names: str) -> OutputCodec:
+    """Return a codec for an object of these keys of the payload."""
+
+    def parse(payload: JsonObject) -> Content:
+        return (), {name: payload[name] for name in names if payload.get(name) is not None}
+
+    def render(response: ToolResponse) -> Patch:
+        fields = object_or_none(response.structured) or {}
+        return {name: fields[name] for name in names if name in fields}
+
+    return OutputCodec(parse, render)
+
+
+def with_failure_fields(output: OutputCodec, failure: Mapping[str, Any]) -> OutputCodec:
+    """Return the codec with these fields added if the call failed."""
+
+    def render(response: ToolResponse) -> Patch:
+        failed = response.error or response.outcome is not None
+        return {**output.render(response), **(failure if failed else {})}
+
+    return OutputCodec(output.parse, render)
