@@ -9,9 +9,9 @@ from segue.canonical.request import Reply, Request
 from segue.render.report import Report
 from segue.replies import CallMapper
 from segue.wire.base import Wire
-from segue.wire.events import Event
 from segue.wire.names import NameMap
-from segue.wire.stream_parser import DEFAULT_TURN_KEY
+from segue.wire.stream.events import Event
+from segue.wire.stream.parse import DEFAULT_TURN_KEY
 from segue.wire.text.extractor import TextExtractor, extract_from_reply
 from segue.wire.text.extractor_choice import choose_extractor
 

@@ -15,9 +15,9 @@ from segue.emulator.steps import CutStep, ErrorStep, WaitStep
 from segue.models import parse_model
 from segue.render.report import Report
 from segue.wire.base import ApiError, JsonObject, RenderContext
-from segue.wire.events import Failed, Finished
 from segue.wire.ids import IdMap, IdScheme
 from segue.wire.names import ANY_NAME, NameMap
+from segue.wire.stream.events import Failed, Finished
 
 __all__ = ["render_reply_body", "stream_response", "whole_response"]
 

@@ -16,7 +16,7 @@ from segue.canonical.request import Reply, Usage
 from segue.emulator.prompt_cache import estimate_tokens
 from segue.emulator.providers.provider import Provider, RequestContext
 from segue.emulator.steps import CallStep, CutStep, EndStep, ErrorStep, ReplySteps, Step, TextStep, ThinkStep, WaitStep
-from segue.wire.events import (
+from segue.wire.stream.events import (
     BlockEnd,
     BlockStart,
     Event,

@@ -24,9 +24,9 @@ from segue.runtime.http_client import HttpClient, HttpResponse, TransportError
 from segue.runtime.http_requests import HttpRequest
 from segue.runtime.providers import Endpoint
 from segue.wire.base import ApiError
-from segue.wire.events import Failed, ReplyStart, UsageUpdate
 from segue.wire.registry import WIRES
-from segue.wire.stream_parser import DEFAULT_TURN_KEY, StreamParser
+from segue.wire.stream.events import Failed, ReplyStart, UsageUpdate
+from segue.wire.stream.parse import DEFAULT_TURN_KEY, StreamParser
 
 __all__ = ["ProbeResult", "ProviderClient", "RetryPolicy", "Stream", "Timeouts"]
 

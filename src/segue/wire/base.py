@@ -19,8 +19,8 @@ from segue.wire.ids import IdMap, IdScheme
 from segue.wire.names import NameMap, NameRule
 
 if TYPE_CHECKING:
-    from segue.wire.stream_parser import StreamParser
-    from segue.wire.stream_renderer import StreamRenderer
+    from segue.wire.stream.parse import StreamParser
+    from segue.wire.stream.render import StreamRenderer
 
 __all__ = ["ApiError", "BodyTool", "Fetch", "RenderContext", "Wire"]
 

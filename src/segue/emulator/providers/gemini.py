@@ -25,8 +25,8 @@ from segue.emulator.providers.provider import (
     post_route,
 )
 from segue.wire.base import ApiError
-from segue.wire.framing import FrameDecoder
 from segue.wire.gemini.capabilities import capabilities_of
+from segue.wire.stream.framing import FrameDecoder
 
 __all__ = ["Gemini"]
 

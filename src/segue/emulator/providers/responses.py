@@ -23,8 +23,8 @@ from segue.emulator.providers.provider import (
     post_route,
 )
 from segue.wire.base import ApiError
-from segue.wire.events import arguments_text
 from segue.wire.openai_responses.reply import render_usage
+from segue.wire.stream.events import arguments_text
 
 __all__ = ["AzureFoundry", "OpenAIResponses"]
 

@@ -14,7 +14,7 @@ from segue.wire.anthropic.tools import TOOL_KEYS
 from segue.wire.base import Wire
 from segue.wire.ids import IdScheme, prefix_scheme
 from segue.wire.names import NameRule
-from segue.wire.stream_parser import StreamParser
+from segue.wire.stream.parse import StreamParser
 
 __all__ = ["ANTHROPIC", "constraints"]
 

@@ -15,8 +15,8 @@ from segue.errors import InputError
 from segue.wire.anthropic.items import API, parse_content
 from segue.wire.anthropic.reply import parse_error, parse_reply
 from segue.wire.json_values import JsonObject, integer_or_none, object_or_none, string_or_none
-from segue.wire.stream_block_reader import BlockReader, OpenBlock
-from segue.wire.stream_deltas import ARGUMENT_PLACEHOLDERS, arguments_to_text, merge_deltas
+from segue.wire.stream.deltas import ARGUMENT_PLACEHOLDERS, arguments_to_text, merge_deltas
+from segue.wire.stream.parse import BlockReader, OpenBlock
 
 __all__ = ["AnthropicReader"]
 

@@ -19,10 +19,10 @@ from segue.wire.anthropic.reply import (
 )
 from segue.wire.anthropic.stream_in import AnthropicReader
 from segue.wire.base import ApiError
-from segue.wire.events import Finished, ReplyStart
-from segue.wire.framing import encode_sse
 from segue.wire.json_values import JsonObject, object_or_none, string_or_none
-from segue.wire.stream_block_renderer import BlockRenderer
+from segue.wire.stream.events import Finished, ReplyStart
+from segue.wire.stream.framing import encode_sse
+from segue.wire.stream.render import BlockRenderer
 
 __all__ = ["AnthropicReader", "AnthropicStreamRenderer"]
 

@@ -16,7 +16,7 @@ from segue.wire.bedrock.stream_out import BedrockReader, BedrockStreamRenderer
 from segue.wire.bedrock.tools import TOOL_KEYS
 from segue.wire.ids import IdScheme, mistral_scheme, prefix_scheme
 from segue.wire.names import NameRule
-from segue.wire.stream_parser import StreamParser
+from segue.wire.stream.parse import StreamParser
 
 __all__ = ["BEDROCK", "constraints"]
 

@@ -15,10 +15,10 @@ from segue.errors import InputError
 from segue.wire.bedrock.capabilities import API
 from segue.wire.bedrock.items import parse_content
 from segue.wire.bedrock.reply import parse_error, parse_reply
-from segue.wire.framing import EXCEPTION_PREFIX
 from segue.wire.json_values import JsonObject, integer_or_none, object_or_none, string_or_none
-from segue.wire.stream_block_reader import BlockReader, OpenBlock
-from segue.wire.stream_deltas import arguments_to_text, merge_deltas
+from segue.wire.stream.deltas import arguments_to_text, merge_deltas
+from segue.wire.stream.framing import EXCEPTION_PREFIX
+from segue.wire.stream.parse import BlockReader, OpenBlock
 
 __all__ = ["BedrockReader"]
 

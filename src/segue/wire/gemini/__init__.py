@@ -16,7 +16,7 @@ from segue.wire.gemini.stream_out import GeminiReader, GeminiStreamRenderer
 from segue.wire.gemini.tools import TOOL_KEYS
 from segue.wire.ids import IdScheme, prefix_scheme
 from segue.wire.names import NameRule
-from segue.wire.stream_parser import StreamParser
+from segue.wire.stream.parse import StreamParser
 
 __all__ = ["GEMINI", "constraints"]
 

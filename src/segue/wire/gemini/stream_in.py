@@ -29,7 +29,7 @@ from segue.wire.gemini.reply import (
     parse_timestamp,
 )
 from segue.wire.gemini.stream_parts import PartialCall, TextRun
-from segue.wire.stream_reader import ENDED_EARLY, PayloadReader, with_streamed_calls
+from segue.wire.stream.parse import ENDED_EARLY, PayloadReader, with_streamed_calls
 
 __all__ = ["PER_CHUNK_FIELDS", "GeminiReader"]
 

@@ -10,20 +10,6 @@ from segue.canonical.json import encode_json
 from segue.canonical.request import Usage
 from segue.models import parse_model
 from segue.wire.base import RenderContext
-from segue.wire.events import (
-    BlockEnd,
-    BlockStart,
-    Event,
-    Failed,
-    Finished,
-    InputDelta,
-    ReplyStart,
-    TextDelta,
-    ThinkingDelta,
-    UsageUpdate,
-    WholeBlock,
-)
-from segue.wire.framing import encode_sse
 from segue.wire.gemini.context import GeminiContext
 from segue.wire.gemini.fields import (
     JsonObject,
@@ -40,7 +26,21 @@ from segue.wire.gemini.reply import (
     render_usage,
 )
 from segue.wire.gemini.stream_in import PER_CHUNK_FIELDS, GeminiReader
-from segue.wire.stream_renderer import BlockOrder, StreamRenderer
+from segue.wire.stream.events import (
+    BlockEnd,
+    BlockStart,
+    Event,
+    Failed,
+    Finished,
+    InputDelta,
+    ReplyStart,
+    TextDelta,
+    ThinkingDelta,
+    UsageUpdate,
+    WholeBlock,
+)
+from segue.wire.stream.framing import encode_sse
+from segue.wire.stream.render import BlockOrder, StreamRenderer
 
 __all__ = ["GeminiReader", "GeminiStreamRenderer"]
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 from segue.canonical.blocks import ToolCall
 from segue.errors import InputError
 from segue.wire.gemini.fields import JsonObject, as_list, get_field, get_text, require_object
-from segue.wire.stream_reader import PayloadReader
+from segue.wire.stream.parse import PayloadReader
 
 __all__ = ["PartialCall", "TextRun"]
 

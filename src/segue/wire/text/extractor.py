@@ -14,7 +14,9 @@ from segue.canonical.blocks import Block, Origin, Text, Thinking, ToolCall
 from segue.canonical.ids import canonical_tool_id
 from segue.canonical.request import Finish, Reply
 from segue.render.report import Report
-from segue.wire.events import (
+from segue.wire.json_values import object_or_none
+from segue.wire.stream.deltas import TextBuffer
+from segue.wire.stream.events import (
     BlockEnd,
     BlockStart,
     Event,
@@ -28,8 +30,6 @@ from segue.wire.events import (
     arguments_text,
     reply_events,
 )
-from segue.wire.json_values import object_or_none
-from segue.wire.stream_deltas import TextBuffer
 from segue.wire.text.declared_tools import DeclaredTools
 from segue.wire.text.eos import EosFilter
 from segue.wire.text.scan import CallScanner, scan_text

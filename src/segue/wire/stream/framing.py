@@ -15,8 +15,6 @@ from typing import Protocol, TypeAlias
 
 from segue.errors import RemoteProtocolError
 
-__all__ = ["EXCEPTION_PREFIX", "Frame", "FrameDecoder", "aws_message_encoder", "encode_aws_message", "encode_sse"]
-
 Frame: TypeAlias = tuple[str | None, bytes]
 """The name of an event, where the framing has names, and its payload undecoded."""
 

@@ -15,25 +15,8 @@ from msgspec import Struct
 from segue.canonical.blocks import Block, Native, Text, Thinking, ToolCall
 from segue.canonical.json import encode_json_text
 from segue.canonical.request import Finish, Reply, Usage
-from segue.wire.base import ApiError, JsonObject
-
-__all__ = [
-    "BlockEnd",
-    "BlockStart",
-    "Delta",
-    "Event",
-    "Failed",
-    "Finished",
-    "InputDelta",
-    "ReplyStart",
-    "TextDelta",
-    "ThinkingDelta",
-    "UsageUpdate",
-    "WholeBlock",
-    "arguments_text",
-    "block_events",
-    "reply_events",
-]
+from segue.wire.base import ApiError
+from segue.wire.json_values import JsonObject
 
 
 class ReplyStart(Struct, gc=False):

@@ -12,8 +12,6 @@ from typing import Any, cast
 
 import msgspec
 
-__all__ = ["DeltaTemplate"]
-
 Emit = Callable[[str], object]
 
 _decode = msgspec.json.Decoder().decode
