@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import UNSET
 
 from segue.canonical.blocks import ToolCall, ToolResponse
-from segue.wire.anthropic.server_tool_text import server_tool_blocks
+from segue.wire.anthropic.items import server_tool_blocks
 from segue.wire.catalog.anthropic_content import parse_result_content, render_result_content, render_server_content
 from segue.wire.catalog.field_codecs import ArgumentsCodec, Content, OutputCodec, Patch, custom_output
 from segue.wire.catalog.shape import EnclosingBody, PayloadShape, is_true
