@@ -18,10 +18,8 @@ from segue.wire.catalog.gemini_interactions import INTERACTIONS
 from segue.wire.catalog.paths import get_path
 from segue.wire.catalog.shape import EnclosingBody, PayloadShape
 from segue.wire.catalog.shared_codecs import object_arguments
-from segue.wire.gemini.hosted_tools import CODE_EXECUTION
-from segue.wire.gemini.items import intact_fragment
+from segue.wire.gemini.items import CODE_EXECUTION, intact_fragment, parse_result_content
 from segue.wire.gemini.media import render_inline
-from segue.wire.gemini.results import parse_result_content
 from segue.wire.json_values import JsonObject, object_or_none
 
 __all__ = ["GEMINI"]

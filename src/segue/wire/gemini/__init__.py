@@ -7,8 +7,7 @@ from segue.render.constraints import Constraints
 from segue.wire.base import Wire
 from segue.wire.gemini.capabilities import DEFAULT_MODEL, PLACEHOLDER_SIGNATURE, capabilities_of
 from segue.wire.gemini.fast import GEMINI_FAST_PATH, POSITION_SCHEME
-from segue.wire.gemini.hosted_tools import CODE_EXECUTION
-from segue.wire.gemini.items import API, ITEM_KEYS
+from segue.wire.gemini.items import API, CODE_EXECUTION, ITEM_KEYS
 from segue.wire.gemini.media import BASE64_PATTERN
 from segue.wire.gemini.reply import parse_error, parse_reply, render_error, render_reply
 from segue.wire.gemini.request import BODY_KEYS, parse_request, render_request

@@ -21,9 +21,9 @@ from segue.canonical.fast_history import (
 from segue.canonical.json import encode_json_text
 from segue.render.fast_passes import FastRenderOptions
 from segue.wire.fast_path import FastPath
+from segue.wire.gemini.items import parse_response
 from segue.wire.gemini.media import BASE64_PATTERN
 from segue.wire.gemini.request import BODY_KEYS
-from segue.wire.gemini.results import parse_response
 
 __all__ = ["GEMINI_FAST_PATH", "POSITION_SCHEME"]
 

@@ -20,7 +20,6 @@ from segue.render.constraints import TEXTS
 from segue.render.transcript import Transcript
 from segue.wire.base import RenderContext
 from segue.wire.gemini.capabilities import DEFAULT_MODEL
-from segue.wire.gemini.context import GeminiContext
 from segue.wire.gemini.fields import (
     JsonObject,
     as_list,
@@ -32,7 +31,7 @@ from segue.wire.gemini.fields import (
     json_type_name,
     require_object,
 )
-from segue.wire.gemini.items import API, data_fields, intact_fragment, parse_parts, render_parts
+from segue.wire.gemini.items import API, GeminiContext, data_fields, intact_fragment, parse_parts, render_parts
 from segue.wire.gemini.options import (
     OPTION_KEYS,
     fit_tool_choice,

@@ -10,12 +10,11 @@ from segue.canonical.json import encode_json
 from segue.canonical.request import Usage
 from segue.models import parse_model
 from segue.wire.base import RenderContext
-from segue.wire.gemini.context import GeminiContext
 from segue.wire.gemini.fields import (
     JsonObject,
     get_field,
 )
-from segue.wire.gemini.items import API, is_signature_of_next, render_parts
+from segue.wire.gemini.items import API, GeminiContext, is_signature_of_next, render_parts
 from segue.wire.gemini.reply import (
     blocks_for_client,
     expects_content,
