@@ -29,10 +29,10 @@ from segue.wire.gemini.fields import (
     object_or_none,
     replace_fields,
 )
-from segue.wire.gemini.openapi import parse_schema
 from segue.wire.gemini.thinking import parse_reasoning, render_reasoning
 from segue.wire.json_values import strings_or_none
 from segue.wire.options import parse_plain_options, render_plain_options, report_dropped
+from segue.wire.schema.openapi import parse_schema
 
 _STOP_LIMIT = 5
 _MAX_TEMPERATURE = 2

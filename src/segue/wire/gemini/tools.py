@@ -25,8 +25,8 @@ from segue.wire.gemini.fields import (
     require_object,
 )
 from segue.wire.gemini.items import API, intact_fragment
-from segue.wire.gemini.openapi import is_valid_schema, parse_schema
 from segue.wire.schema import render_schema, rules
+from segue.wire.schema.openapi import is_valid_schema, parse_schema
 from segue.wire.tools import to_function_tool, to_object_schema, undeclarable_message
 
 __all__ = ["TOOL_KEYS", "merge_tools", "parse_tools", "render_tools"]

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from segue.wire.gemini.fields import JsonObject, object_or_none
-
-__all__ = ["is_valid_schema", "parse_schema"]
+from segue.wire.json_values import JsonObject, object_or_none
 
 _CAMEL_CASE = {
     "any_of": "anyOf",
