@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from segue.wire.stream.parse import StreamParser
     from segue.wire.stream.render import StreamRenderer
 
-__all__ = ["ApiError", "BodyTool", "Fetch", "RenderContext", "Wire"]
-
 JsonObject = dict[str, Any]
 Fetch = Callable[[str], tuple[bytes, str]]
 """Returns the bytes and the media type of a URL. The core never fetches anything itself."""

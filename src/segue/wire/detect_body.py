@@ -10,8 +10,6 @@ from segue.wire.json_values import json_type_name
 from segue.wire.openai_responses.required_fields import is_openai_item
 from segue.wire.registry import WIRES, api_of_model
 
-__all__ = ["detect_source", "find_contradicting_api"]
-
 # Top-level keys only suggest an API; the shape of the messages and tools takes precedence.
 _CHAT_KEYS = frozenset(
     {

@@ -15,8 +15,6 @@ from segue.models import Model, parse_model
 from segue.specs.providers import load_services, providers_by_name
 from segue.wire.registry import SERVERS, WIRES, api_of_family, family_of_model
 
-__all__ = ["Detected", "detect"]
-
 
 class Detected(Struct, frozen=True):
     """The result of `detect`. `dialect` is None for the wire itself; `model` is the parsed name."""

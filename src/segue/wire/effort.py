@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from segue.canonical.request import Effort
 
-__all__ = ["budget_for_effort", "clamp_effort", "closest_effort", "effort_for_budget"]
-
 _BUDGETS: dict[Effort, int] = {
     "minimal": 1024,
     "low": 2048,

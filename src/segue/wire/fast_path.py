@@ -19,8 +19,6 @@ from segue.canonical.request import Request
 from segue.canonical.type_warmup import warm_type
 from segue.render.fast_passes import FastRenderOptions
 
-__all__ = ["FastPath", "decode_members"]
-
 _ABSENT = Raw()
 _members_decoder = msgspec.json.Decoder(dict[str, Raw])
 

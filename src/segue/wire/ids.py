@@ -21,8 +21,6 @@ from segue.canonical.ids import is_canonical, raw_id_or_none, short_hash
 from segue.errors import ProjectionError
 from segue.render.transcript import Transcript
 
-__all__ = ["HasId", "IdMap", "IdScheme", "kimi_scheme", "mistral_scheme", "nine_character_hash", "prefix_scheme"]
-
 _CANONICAL_PREFIX = "hist_tool_"
 _HASHED_LENGTH = 24
 _ALPHANUMERIC = ascii_letters + digits
@@ -33,7 +31,7 @@ _PAIR_COUNT = len(_PAIRS)
 _compile = cache(re.compile)
 
 
-class HasId(Protocol):
+class _HasId(Protocol):
     """Anything with a canonical call id."""
 
     @property
@@ -52,7 +50,7 @@ class IdScheme(Struct, frozen=True):
 
     name: str
     pattern: str
-    make: Callable[[HasId, str, int, int], str]
+    make: Callable[[_HasId, str, int, int], str]
     indexed: bool = False
     """True if ids contain an index that must be unique over all tools; the next free index is used."""
     prefix: str | None = None
@@ -69,7 +67,7 @@ def _suffix(call_id: str) -> str:
 def prefix_scheme(name: str, prefix: str, *, limit: int, pattern: str) -> IdScheme:
     """`prefix` plus the canonical suffix, or plus a hash of the suffix if that is too long."""
 
-    def make(call: HasId, _tool_name: str, _ordinal: int, salt: int) -> str:
+    def make(call: _HasId, _tool_name: str, _ordinal: int, salt: int) -> str:
         suffix = _suffix(call.id)
         if salt:
             suffix = short_hash(f"{suffix}|{salt}")
@@ -84,7 +82,7 @@ def prefix_scheme(name: str, prefix: str, *, limit: int, pattern: str) -> IdSche
 def kimi_scheme() -> IdScheme:
     """`functions.{tool}:{index}`, the index counted over the whole transcript (KIM-01)."""
 
-    def make(_call: HasId, tool_name: str, ordinal: int, salt: int) -> str:
+    def make(_call: _HasId, tool_name: str, ordinal: int, salt: int) -> str:
         return f"functions.{tool_name}:{ordinal + salt}"
 
     return IdScheme("kimi", r"(?:functions\.)?\$?[a-zA-Z0-9_-]+:\d+", make, indexed=True)
@@ -93,7 +91,7 @@ def kimi_scheme() -> IdScheme:
 def mistral_scheme(*, pattern: str = r"[a-zA-Z0-9]{9}") -> IdScheme:
     """Nine letters and digits (MIS-01); some models accept other ids that they made themselves (MIS-02)."""
 
-    def make(call: HasId, _tool_name: str, _ordinal: int, salt: int) -> str:
+    def make(call: _HasId, _tool_name: str, _ordinal: int, salt: int) -> str:
         return nine_character_hash(f"{call.id}|{salt}")
 
     return IdScheme("mistral", pattern, make)
@@ -194,7 +192,7 @@ class IdMap:
             return False
         return not self._scheme.indexed or raw_id.removeprefix("functions.").rsplit(":", 1)[0] == tool_name
 
-    def _make_id(self, call: HasId, tool_name: str, ordinal: int) -> str:
+    def _make_id(self, call: _HasId, tool_name: str, ordinal: int) -> str:
         if self._scheme.indexed:
             index = max(ordinal, self._first_free)
             while index in self._indexes:

@@ -11,8 +11,6 @@ from typing import Any, cast
 from segue.canonical.blocks import Media
 from segue.render.report import Report
 
-__all__ = ["add_extension", "detect_audio_type", "report_dropped_name"]
-
 _EXTENSIONS = {
     "application/pdf": "pdf",
     "application/json": "json",

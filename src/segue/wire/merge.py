@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["merge_changes", "replace_modelled_fields", "unmodelled_fields"]
-
 
 def merge_changes(fragment: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
     """The fragment with the difference between two renderings of its modelled fields applied; key order is kept."""

@@ -15,8 +15,6 @@ from msgspec import Struct
 from segue.canonical.ids import short_hash
 from segue.errors import ProjectionError
 
-__all__ = ["ANY_NAME", "NameMap", "NameRule"]
-
 _HASH_LENGTH = 8
 
 

@@ -25,18 +25,6 @@ from segue.wire.openai_chat import OPENAI_CHAT
 from segue.wire.openai_responses import OPENAI_RESPONSES
 from segue.wire.text.registry import FORMATS
 
-__all__ = [
-    "SERVERS",
-    "WIRES",
-    "Format",
-    "api_of_family",
-    "api_of_model",
-    "family_of_model",
-    "find_wire",
-    "find_wire_or_server",
-    "formats",
-]
-
 _BASE_WIRES = (OPENAI_CHAT, OPENAI_RESPONSES, ANTHROPIC, GEMINI, BEDROCK)
 # The first dialects in lists and tables; others follow in alphabetical order of their modules.
 _FIRST = ("azure_foundry", "mistral", "kimi", "deepseek", "qwen")

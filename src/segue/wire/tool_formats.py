@@ -13,8 +13,6 @@ from segue.wire.ids import IdScheme, kimi_scheme, mistral_scheme
 from segue.wire.registry import WIRES
 from segue.wire.text.registry import TEXT_FORMATS
 
-__all__ = ["TOOL_FORMATS", "ToolFormat", "find_tool_format", "id_scheme_for"]
-
 
 class ToolFormat(Struct, frozen=True):
     """One tool format. `wires` accept it; `ids` is None if the id scheme of the wire is used."""

@@ -17,19 +17,6 @@ from segue.canonical.request import Options, Tool
 from segue.render.report import Report
 from segue.wire.schema import SchemaRules, drop_forced_nulls, render_schema
 
-__all__ = [
-    "drop_call_nulls",
-    "drop_undeclared_choice",
-    "duplicate_key_extra",
-    "render_arguments_object",
-    "render_arguments_text",
-    "render_object_schema",
-    "to_function_tool",
-    "to_object_schema",
-    "undeclarable_message",
-    "unwrap_free_text",
-]
-
 FREE_TEXT_KEY = "input"
 
 

@@ -10,8 +10,6 @@ from msgspec.structs import replace
 from segue.canonical.request import Options
 from segue.render.report import Report
 
-__all__ = ["OPENAI_USER_PATTERN", "hash_invalid_user_id"]
-
 # From OpenAI's reference of `safety_identifier` and its error for a longer `user`. A hash has exactly 64 digits.
 OPENAI_USER_PATTERN = r"[\s\S]{0,64}"
 

@@ -20,8 +20,6 @@ from segue.render.fast_passes import FastRenderOptions
 from segue.wire.anthropic.request import BODY_KEYS
 from segue.wire.fast_path import FastPath
 
-__all__ = ["ANTHROPIC_FAST_PATH"]
-
 # Common keys of bodies that have no canonical field.
 _COMMON_KEYS = frozenset({"betas", "cache_control", "container", "context_management", "mcp_servers", "service_tier"})
 _CACHE_CONTROL = "cache_control"

@@ -31,13 +31,8 @@ from segue.canonical.json import encode_json_text, parse_argument_text
 from segue.errors import InputError
 from segue.render.constraints import TEXTS
 from segue.render.report import Report
-from segue.wire.anthropic.media import (
-    API,
-    parse_document,
-    parse_image,
-    parse_search_result,
-    render_media,
-)
+from segue.wire.anthropic.capabilities import API
+from segue.wire.anthropic.media import parse_document, parse_image, parse_search_result, render_media
 from segue.wire.base import RenderContext
 from segue.wire.json_values import JsonObject, json_type_name, object_or_none, require_object, string_or_none
 from segue.wire.merge import unmodelled_fields

@@ -11,19 +11,11 @@ from urllib.parse import unquote_to_bytes
 
 from segue.canonical.blocks import Block, Media, Native, Opaque, Text
 from segue.render.constraints import TEXTS
+from segue.wire.anthropic.capabilities import API
 from segue.wire.base import RenderContext
 from segue.wire.json_values import JsonObject, object_or_none, string_or_none
 from segue.wire.media import report_dropped_name
 
-__all__ = [
-    "API",
-    "parse_document",
-    "parse_image",
-    "parse_search_result",
-    "render_media",
-]
-
-API = "anthropic"
 _IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 _PDF = "application/pdf"
 

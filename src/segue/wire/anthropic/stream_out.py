@@ -9,7 +9,8 @@ from typing import Any, cast
 from segue.canonical.blocks import Block, Text, Thinking, ToolCall
 from segue.canonical.json import encode_json, encode_json_text
 from segue.canonical.request import Usage
-from segue.wire.anthropic.items import API, drop_unknown_keys, render_block, with_unmodelled
+from segue.wire.anthropic.capabilities import API
+from segue.wire.anthropic.items import drop_unknown_keys, render_block, with_unmodelled
 from segue.wire.anthropic.reply import (
     blocks_for_client,
     message_id,
@@ -17,14 +18,11 @@ from segue.wire.anthropic.reply import (
     render_stop_reason,
     render_usage,
 )
-from segue.wire.anthropic.stream_in import AnthropicReader
 from segue.wire.base import ApiError
 from segue.wire.json_values import JsonObject, object_or_none, string_or_none
 from segue.wire.stream.events import Finished, ReplyStart
 from segue.wire.stream.framing import encode_sse
 from segue.wire.stream.render import BlockRenderer
-
-__all__ = ["AnthropicReader", "AnthropicStreamRenderer"]
 
 _STOP_FIELDS = frozenset({"stop_reason", "stop_sequence", "stop_details"})
 _DELTA_FIELDS = ("stop_details", "container")

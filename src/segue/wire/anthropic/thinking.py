@@ -12,8 +12,6 @@ from segue.wire.anthropic.capabilities import Capabilities, capabilities_of
 from segue.wire.effort import budget_for_effort, clamp_effort, effort_for_budget
 from segue.wire.json_values import JsonObject, integer_or_none, object_or_none
 
-__all__ = ["fit_budget", "is_thinking", "parse_reasoning", "render_reasoning"]
-
 _MIN_BUDGET = 1024
 _EFFORTS: tuple[Effort, ...] = ("minimal", "low", "medium", "high", "xhigh", "max")
 

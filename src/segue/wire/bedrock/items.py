@@ -38,17 +38,6 @@ from segue.wire.bedrock.media import MEDIA_KINDS, parse_media, parse_search_resu
 from segue.wire.json_values import JsonObject, json_type_name, object_or_none, require_object, string_or_none
 from segue.wire.tools import render_arguments_object
 
-__all__ = [
-    "CACHE_POINT",
-    "ITEM_KEYS",
-    "block_kind",
-    "intact_fragment",
-    "parse_content",
-    "render_block",
-    "split_fragment",
-    "with_cache_point",
-]
-
 CACHE_POINT = "cachePoint"
 _SERVER_TOOL_USE = "server_tool_use"
 _VALID_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -91,10 +80,10 @@ def parse_content(content: list[Any], model: str | None) -> tuple[tuple[Block, .
     return tuple(blocks), intact
 
 
-CacheableT = TypeVar("CacheableT", Block, Text, Tool)
+_CacheableT = TypeVar("_CacheableT", Block, Text, Tool)
 
 
-def with_cache_point(value: CacheableT, point: JsonObject) -> CacheableT:
+def with_cache_point(value: _CacheableT, point: JsonObject) -> _CacheableT:
     """The block or tool with a cache point after it."""
     native = value.native or Native(API, {}, intact=False)
     fragment = {**native.fragment, CACHE_POINT: point}

@@ -19,13 +19,11 @@ from segue.wire.base import RenderContext
 from segue.wire.bedrock.capabilities import API
 from segue.wire.json_values import JsonObject, object_or_none, string_or_none
 
-__all__ = ["MEDIA_KINDS", "format_name", "parse_media", "parse_search_result", "rename_documents", "render_media"]
-
-Kind = Literal["image", "audio", "video", "document"]
-MEDIA_KINDS: tuple[Kind, ...] = ("image", "document", "video", "audio")
+_Kind = Literal["image", "audio", "video", "document"]
+MEDIA_KINDS: tuple[_Kind, ...] = ("image", "document", "video", "audio")
 
 _OFFICE = "application/vnd.openxmlformats-officedocument"
-_MIMES: dict[Kind, dict[str, str]] = {
+_MIMES: dict[_Kind, dict[str, str]] = {
     "image": {name: f"image/{name}" for name in ("png", "jpeg", "gif", "webp")},
     "document": {
         "pdf": "application/pdf",
@@ -64,7 +62,7 @@ _MIMES: dict[Kind, dict[str, str]] = {
 _FORMATS = {kind: {mime: name for name, mime in reversed(table.items())} for kind, table in _MIMES.items()}
 _FORMATS["image"]["image/jpg"] = "jpeg"
 _FORMATS["audio"] |= {"audio/mp3": "mp3", "audio/x-wav": "wav", "audio/wave": "wav"}
-_DEFAULT_FORMATS: dict[Kind, str] = {"image": "png", "document": "pdf", "video": "mp4", "audio": "mp3"}
+_DEFAULT_FORMATS: dict[_Kind, str] = {"image": "png", "document": "pdf", "video": "mp4", "audio": "mp3"}
 
 # «can only contain alphanumeric characters, whitespace characters, hyphens, parentheses, and square brackets», no two
 # consecutive blanks; names are unique in a request.
@@ -75,7 +73,7 @@ _NAME_LIMIT = 200
 # ------------------------------------------------------------------------------------------------------------------ in
 
 
-def parse_media(kind: Kind, block: JsonObject, inner: JsonObject) -> Block:
+def parse_media(kind: _Kind, block: JsonObject, inner: JsonObject) -> Block:
     """The media of a block `{kind: inner}`; in `guardContent` that block is nested in `block`."""
     if kind == "document" and (text := _document_text(inner)):
         return Text(text, native=Native(API, block))

@@ -40,8 +40,6 @@ from segue.wire.json_values import (
 )
 from segue.wire.merge import merge_changes
 
-__all__ = ["BODY_KEYS", "parse_request", "render_request"]
-
 # BED-10: the service model lists the role `system`
 _SPEAKERS: dict[str, Speaker] = {"user": "human", "assistant": "ai", "system": "system"}
 _ROLES: dict[Speaker, str] = {"human": "user", "tool": "user", "ai": "assistant", "system": "system"}

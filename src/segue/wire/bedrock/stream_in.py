@@ -20,8 +20,6 @@ from segue.wire.stream.deltas import arguments_to_text, merge_deltas
 from segue.wire.stream.framing import EXCEPTION_PREFIX
 from segue.wire.stream.parse import BlockReader, OpenBlock
 
-__all__ = ["BedrockReader"]
-
 _DELTA_EVENT = "contentBlockDelta"
 _EVENTS = (_DELTA_EVENT, "contentBlockStart", "contentBlockStop", "messageStart", "messageStop", "metadata")
 # Every payload is padded under this key to hide its length.

@@ -16,8 +16,6 @@ from segue.wire.json_values import JsonObject, object_or_none, require_list, req
 from segue.wire.schema import SchemaRules, render_tool_schema, rules
 from segue.wire.tools import render_object_schema, to_function_tool, undeclarable_message
 
-__all__ = ["TOOL_KEYS", "parse_tools", "render_tools"]
-
 TOOL_KEYS = frozenset(f"toolSpec.{key}" for key in ("name", "description", "inputSchema", "strict"))
 
 # Nova's guide: the only keywords at the top level of a schema.

@@ -5,19 +5,18 @@ from __future__ import annotations
 from segue.models import Model
 from segue.render.constraints import Constraints
 from segue.wire.base import Wire
-from segue.wire.gemini.capabilities import DEFAULT_MODEL, PLACEHOLDER_SIGNATURE, capabilities_of
+from segue.wire.gemini.capabilities import API, DEFAULT_MODEL, PLACEHOLDER_SIGNATURE, capabilities_of
 from segue.wire.gemini.fast import GEMINI_FAST_PATH, POSITION_SCHEME
-from segue.wire.gemini.items import API, CODE_EXECUTION, ITEM_KEYS
+from segue.wire.gemini.items import CODE_EXECUTION, ITEM_KEYS
 from segue.wire.gemini.media import BASE64_PATTERN
 from segue.wire.gemini.reply import parse_error, parse_reply, render_error, render_reply
 from segue.wire.gemini.request import BODY_KEYS, parse_request, render_request
-from segue.wire.gemini.stream_out import GeminiReader, GeminiStreamRenderer
+from segue.wire.gemini.stream_in import GeminiReader
+from segue.wire.gemini.stream_out import GeminiStreamRenderer
 from segue.wire.gemini.tools import TOOL_KEYS
 from segue.wire.ids import IdScheme, prefix_scheme
 from segue.wire.names import NameRule
 from segue.wire.stream.parse import StreamParser
-
-__all__ = ["GEMINI", "constraints"]
 
 # GEM-11: any non-empty text is valid
 _VALID_ID = r"[\s\S]+"

@@ -25,8 +25,6 @@ from segue.wire.gemini.items import parse_response
 from segue.wire.gemini.media import BASE64_PATTERN
 from segue.wire.gemini.request import BODY_KEYS
 
-__all__ = ["GEMINI_FAST_PATH", "POSITION_SCHEME"]
-
 POSITION_SCHEME = "position"
 """The id scheme of models that pair calls and results by order: ids are not sent."""
 

@@ -36,7 +36,7 @@ from segue.models import Model
 from segue.render.constraints import TEXTS
 from segue.render.report import Report
 from segue.wire.base import RenderContext
-from segue.wire.gemini.capabilities import capabilities_of
+from segue.wire.gemini.capabilities import API, capabilities_of
 from segue.wire.gemini.fields import (
     JsonObject,
     as_list,
@@ -51,7 +51,6 @@ from segue.wire.gemini.fields import (
     require_object,
 )
 from segue.wire.gemini.media import (
-    API,
     BASE64_PATTERN,
     parse_file,
     parse_inline,

@@ -10,11 +10,8 @@ from urllib.parse import unquote_to_bytes, urlsplit
 from segue.canonical.blocks import Block, Media, Native, Opaque
 from segue.render.constraints import TEXTS
 from segue.wire.base import Fetch
+from segue.wire.gemini.capabilities import API
 from segue.wire.gemini.fields import JsonObject, get_field, get_object, get_text
-
-__all__ = ["API", "BASE64_PATTERN", "parse_file", "parse_inline", "render_inline", "render_media", "render_unsupported"]
-
-API = "gemini"
 
 # The base64 that the API accepts: either alphabet, with or without padding, unused bits zero.
 BASE64_PATTERN = "|".join(
@@ -22,7 +19,7 @@ BASE64_PATTERN = "|".join(
     for digits in ("A-Za-z0-9+/", "A-Za-z0-9_-")
 )
 
-Kind = Literal["image", "audio", "video", "document"]
+_Kind = Literal["image", "audio", "video", "document"]
 
 _IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"})
 _MIME_BY_EXTENSION = {
@@ -46,7 +43,7 @@ _MIME_BY_EXTENSION = {
     "mov": "video/mov",
     "webm": "video/webm",
 }
-_DEFAULT_MIME: dict[Kind, str] = {
+_DEFAULT_MIME: dict[_Kind, str] = {
     "image": "image/png",
     "audio": "audio/wav",
     "video": "video/mp4",
@@ -85,7 +82,7 @@ def parse_file(part: JsonObject) -> Block:
     )
 
 
-def _media_kind(mime: str | None) -> Kind:
+def _media_kind(mime: str | None) -> _Kind:
     match (mime or "").partition("/")[0]:
         case "image":
             return "image"
@@ -144,7 +141,7 @@ def _normalize_mime(mime: str | None) -> str | None:
     return "image/jpeg" if mime == "image/jpg" else mime
 
 
-def _is_supported(kind: Kind, mime: str | None) -> bool:
+def _is_supported(kind: _Kind, mime: str | None) -> bool:
     """Whether the API accepts this type; an unknown type is left to the API."""
     match kind:
         case "image":

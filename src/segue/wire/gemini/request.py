@@ -19,7 +19,7 @@ from segue.models import parse_model
 from segue.render.constraints import TEXTS
 from segue.render.transcript import Transcript
 from segue.wire.base import RenderContext
-from segue.wire.gemini.capabilities import DEFAULT_MODEL
+from segue.wire.gemini.capabilities import API, DEFAULT_MODEL
 from segue.wire.gemini.fields import (
     JsonObject,
     as_list,
@@ -31,7 +31,7 @@ from segue.wire.gemini.fields import (
     json_type_name,
     require_object,
 )
-from segue.wire.gemini.items import API, GeminiContext, data_fields, intact_fragment, parse_parts, render_parts
+from segue.wire.gemini.items import GeminiContext, data_fields, intact_fragment, parse_parts, render_parts
 from segue.wire.gemini.options import (
     OPTION_KEYS,
     fit_tool_choice,
@@ -43,8 +43,6 @@ from segue.wire.gemini.request_types import drop_invalid_fields
 from segue.wire.gemini.tools import merge_tools, parse_tools, render_tools
 from segue.wire.schema import render_format_schema, rules
 from segue.wire.tools import drop_undeclared_choice
-
-__all__ = ["BODY_KEYS", "parse_request", "render_request"]
 
 # GEM-07: `function` is the old role of results. The vendor's own examples also have roles in capitals.
 _SPEAKERS: dict[str, Speaker] = {"user": "human", "model": "ai", "function": "human"}

@@ -12,6 +12,7 @@ from segue.canonical.blocks import Native, Origin, Text, Thinking, ToolCall
 from segue.canonical.json import encode_json_text, parse_json_object, to_plain_json
 from segue.canonical.request import Reply
 from segue.errors import InputError
+from segue.wire.gemini.capabilities import API
 from segue.wire.gemini.fields import (
     JsonObject,
     as_list,
@@ -24,7 +25,7 @@ from segue.wire.gemini.fields import (
     object_or_none,
     require_object,
 )
-from segue.wire.gemini.items import API, parse_origin, parse_parts
+from segue.wire.gemini.items import parse_origin, parse_parts
 from segue.wire.gemini.reply import (
     parse_error,
     parse_reply,

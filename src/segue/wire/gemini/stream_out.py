@@ -10,11 +10,12 @@ from segue.canonical.json import encode_json
 from segue.canonical.request import Usage
 from segue.models import parse_model
 from segue.wire.base import RenderContext
+from segue.wire.gemini.capabilities import API
 from segue.wire.gemini.fields import (
     JsonObject,
     get_field,
 )
-from segue.wire.gemini.items import API, GeminiContext, is_signature_of_next, render_parts
+from segue.wire.gemini.items import GeminiContext, is_signature_of_next, render_parts
 from segue.wire.gemini.reply import (
     blocks_for_client,
     expects_content,
@@ -24,7 +25,7 @@ from segue.wire.gemini.reply import (
     render_finish,
     render_usage,
 )
-from segue.wire.gemini.stream_in import PER_CHUNK_FIELDS, GeminiReader
+from segue.wire.gemini.stream_in import PER_CHUNK_FIELDS
 from segue.wire.stream.events import (
     BlockEnd,
     BlockStart,
@@ -40,8 +41,6 @@ from segue.wire.stream.events import (
 )
 from segue.wire.stream.framing import encode_sse
 from segue.wire.stream.render import BlockOrder, StreamRenderer
-
-__all__ = ["GeminiReader", "GeminiStreamRenderer"]
 
 _DELTA_HEAD = b'data: {"candidates":[{"content":{"parts":[{"text":'
 

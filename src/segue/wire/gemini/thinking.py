@@ -11,8 +11,6 @@ from segue.wire.effort import budget_for_effort, clamp_effort, effort_for_budget
 from segue.wire.gemini.capabilities import Capabilities
 from segue.wire.gemini.fields import JsonObject, get_int, get_text
 
-__all__ = ["parse_reasoning", "render_reasoning"]
-
 _EFFORTS: tuple[Effort, ...] = get_args(Effort)
 _DYNAMIC_BUDGET = -1
 

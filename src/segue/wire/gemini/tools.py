@@ -13,6 +13,7 @@ from segue.canonical.blocks import Native
 from segue.canonical.request import Tool
 from segue.errors import InputError
 from segue.wire.base import RenderContext
+from segue.wire.gemini.capabilities import API
 from segue.wire.gemini.fields import (
     JsonObject,
     as_list,
@@ -24,12 +25,10 @@ from segue.wire.gemini.fields import (
     replace_fields,
     require_object,
 )
-from segue.wire.gemini.items import API, intact_fragment
+from segue.wire.gemini.items import intact_fragment
 from segue.wire.schema import render_schema, rules
 from segue.wire.schema.openapi import is_valid_schema, parse_schema
 from segue.wire.tools import to_function_tool, to_object_schema, undeclarable_message
-
-__all__ = ["TOOL_KEYS", "merge_tools", "parse_tools", "render_tools"]
 
 _DECLARATIONS = "functionDeclarations"
 TOOL_KEYS = both_cases("name", "description", "parameters", "parametersJsonSchema")

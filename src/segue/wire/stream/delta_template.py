@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import msgspec
 
-Emit = Callable[[str], object]
+_Emit = Callable[[str], object]
 
 _decode = msgspec.json.Decoder().decode
 _decode_text = msgspec.json.Decoder(str).decode
@@ -39,7 +39,7 @@ class DeltaTemplate:
         *("_separator", "_start", "_stop", "_tail", "_emit", "last_payload"),
     )
 
-    def __init__(self, lead: bytes, head: bytes, tail: bytes, emit: Emit) -> None:
+    def __init__(self, lead: bytes, head: bytes, tail: bytes, emit: _Emit) -> None:
         self._emit = emit
         self._head, self._tail = head, tail
         self._prefix = lead + head
@@ -61,7 +61,7 @@ class DeltaTemplate:
         return _VARIABLE_FIELDS.search(payload) is not None
 
     @classmethod
-    def from_payload(cls, payload: bytes, name: str | None, key: str, text: str, emit: Emit) -> DeltaTemplate | None:
+    def from_payload(cls, payload: bytes, name: str | None, key: str, text: str, emit: _Emit) -> DeltaTemplate | None:
         """The template for payloads that equal this one except for the text under `key`; None if that is ambiguous."""
         position = payload.rfind(b'"%b"' % key.encode())
         match = _STRING.search(payload, payload.find(b":", position)) if position >= 0 else None

@@ -88,8 +88,8 @@ class Failed(Struct, gc=False):
     error: ApiError
 
 
-Delta: TypeAlias = TextDelta | ThinkingDelta | InputDelta
-Event: TypeAlias = ReplyStart | BlockStart | Delta | BlockEnd | WholeBlock | UsageUpdate | Finished | Failed
+_Delta: TypeAlias = TextDelta | ThinkingDelta | InputDelta
+Event: TypeAlias = ReplyStart | BlockStart | _Delta | BlockEnd | WholeBlock | UsageUpdate | Finished | Failed
 
 
 def arguments_text(call: ToolCall) -> str:
@@ -103,10 +103,10 @@ def arguments_text(call: ToolCall) -> str:
     )
 
 
-StreamedBlock = TypeVar("StreamedBlock", Text, Thinking, ToolCall)
+_StreamedBlock = TypeVar("_StreamedBlock", Text, Thinking, ToolCall)
 
 
-def _without_content(block: StreamedBlock, **changes: Any) -> StreamedBlock:
+def _without_content(block: _StreamedBlock, **changes: Any) -> _StreamedBlock:
     """The block with its content removed; its other native fields are kept."""
     native = block.native if block.native is None else Native(block.native.api, block.native.fragment, intact=False)
     return msgspec.structs.replace(block, native=native, **changes)

@@ -384,18 +384,18 @@ class OpenBlock:
         self.stopped = False
 
 
-OpenBlockT = TypeVar("OpenBlockT", bound=OpenBlock)
+_OpenBlockT = TypeVar("_OpenBlockT", bound=OpenBlock)
 
 
-class BlockReader(PayloadReader, Generic[OpenBlockT]):
+class BlockReader(PayloadReader, Generic[_OpenBlockT]):
     """`open_blocks` has the open blocks by key, `closed_keys` the keys of those that have ended."""
 
     def __init__(self, provider: str, turn_key: str) -> None:
         super().__init__(provider, turn_key)
-        self.open_blocks: dict[object, OpenBlockT] = {}
+        self.open_blocks: dict[object, _OpenBlockT] = {}
         self.closed_keys: set[object] = set()
         self.whole_reply: Reply | None = None
-        self._emitted: list[OpenBlockT] = []
+        self._emitted: list[_OpenBlockT] = []
         self._blocks: dict[int, Block] = {}
 
     # Implemented by each API's reader.
@@ -405,7 +405,7 @@ class BlockReader(PayloadReader, Generic[OpenBlockT]):
         """The stop reason, once it has arrived."""
 
     @abstractmethod
-    def build_block(self, open_block: OpenBlockT, *, ended: bool) -> Block | None:
+    def build_block(self, open_block: _OpenBlockT, *, ended: bool) -> Block | None:
         """Completes the fragment of a block as in an unstreamed reply, and parses it."""
 
     @abstractmethod
@@ -413,25 +413,25 @@ class BlockReader(PayloadReader, Generic[OpenBlockT]):
 
     # Shared.
 
-    def set_block_index(self, open_block: OpenBlockT, block_index: int) -> None:
+    def set_block_index(self, open_block: _OpenBlockT, block_index: int) -> None:
         open_block.block_index = block_index
         self._emitted.append(open_block)
 
-    def add_block_input(self, open_block: OpenBlockT, text: str) -> None:
+    def add_block_input(self, open_block: _OpenBlockT, text: str) -> None:
         open_block.has_input = True
         if open_block.call is not None:
             self.add_input(open_block.block_index, text)
         else:
             open_block.input_parts.append(text)
 
-    def block_input(self, open_block: OpenBlockT, *, ended: bool) -> object:
+    def block_input(self, open_block: _OpenBlockT, *, ended: bool) -> object:
         """The complete input of a call."""
         text = "".join(open_block.input_parts) if open_block.call is None else self.finish_text(open_block.block_index)
         value, broken = parse_input(text, ended=ended)
         open_block.truncated_input = text if broken else None
         return value
 
-    def stop_block(self, open_block: OpenBlockT) -> None:
+    def stop_block(self, open_block: _OpenBlockT) -> None:
         if open_block.call is not None and not open_block.has_input and not open_block.initial_input:
             # The stop reason decides whether it has no arguments or was truncated before them.
             open_block.stopped = True
@@ -442,7 +442,7 @@ class BlockReader(PayloadReader, Generic[OpenBlockT]):
         for open_block in [open_block for open_block in self.open_blocks.values() if open_block.stopped]:
             self.end_block(open_block)
 
-    def end_block(self, open_block: OpenBlockT, *, ended: bool = True) -> None:
+    def end_block(self, open_block: _OpenBlockT, *, ended: bool = True) -> None:
         del self.open_blocks[open_block.key]
         self.closed_keys.add(open_block.key)
         block = self.build_block(open_block, ended=ended)

@@ -84,7 +84,7 @@ class BlockOrder:
                     self.current = index
 
 
-class InputObjectWriter:
+class _InputObjectWriter:
     """Renders the arguments of one call as the text of a JSON object while their deltas arrive.
 
     Text that begins like an object is passed through at once, and so is free text, as the only member of an object.
@@ -150,7 +150,7 @@ class BlockRenderer(StreamRenderer):
         self._open_block: Text | Thinking | ToolCall | None = None
         self._started = False
         self._held_text = TextBuffer()
-        self._input_writer: InputObjectWriter | None = None
+        self._input_writer: _InputObjectWriter | None = None
         self.block_index = 0
         self.same_api = False
         self.response_fields: Mapping[str, Any] = {}
@@ -254,7 +254,7 @@ class BlockRenderer(StreamRenderer):
         self._open_block, self._started, self._held_text = block, False, TextBuffer()
         if not isinstance(block, ToolCall):
             return b""
-        self._input_writer = InputObjectWriter(block)
+        self._input_writer = _InputObjectWriter(block)
         return self.begin_call(block)
 
     def _first_text(self, text: str) -> bytes:
