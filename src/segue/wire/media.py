@@ -34,7 +34,7 @@ _EXTENSION = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,7}\Z")
 
 
 def report_dropped_name(media: Media, rendered: Mapping[str, Any], report: Report) -> None:
-    """Reports a file name that the rendered part does not contain."""
+    """Report a file name that the rendered part does not contain."""
     if media.name and not _contains_name(rendered, media.name):
         report.add(
             "dropped", f"file name of the {media.kind} dropped: the target has no field for it", subject=media.name
@@ -42,7 +42,7 @@ def report_dropped_name(media: Media, rendered: Mapping[str, Any], report: Repor
 
 
 def _contains_name(rendered: Mapping[str, Any], name: str) -> bool:
-    """Whether one of the texts in the part is or contains the name."""
+    """Return whether one of the texts in the part is or contains the name."""
     for key, value in rendered.items():
         if value == name or (key in ("text", "filename") and isinstance(value, str) and name in value):
             return True
@@ -52,7 +52,7 @@ def _contains_name(rendered: Mapping[str, Any], name: str) -> bool:
 
 
 def add_extension(name: str | None, mime: str) -> str:
-    """The file name, with an extension for its media type if it has none."""
+    """Return the file name, with an extension for its media type if it has none."""
     extension = _EXTENSIONS.get(mime.partition(";")[0].strip().lower())
     if name is None or not name.strip():
         name = "document"
@@ -60,7 +60,7 @@ def add_extension(name: str | None, mime: str) -> str:
 
 
 def detect_audio_type(data: str) -> str | None:
-    """The media type of base64 audio by its first bytes; None if unknown."""
+    """Return the media type of base64 audio by its first bytes; None if unknown."""
     try:
         head = b64decode(data[:16].encode())
     except (Error, ValueError):

@@ -24,7 +24,7 @@ _MEDIA_KINDS = frozenset({"image", "document"})
 
 
 def constraints(model: Model) -> Constraints:
-    """The constraints of a model; an unknown version counts as the newest."""
+    """Return the constraints of a model; an unknown version counts as the newest."""
     claude = model.family == "claude" and bool(model.version)
     capabilities = capabilities_of(model)
     return Constraints(

@@ -133,7 +133,7 @@ def _parse_reply(item: _Assistant, history: FastHistory) -> FastTurn:
 
 
 def _parse_results(content: str | list[_UserBlock], history: FastHistory) -> list[_UserBlock]:
-    """Parses the results of the last reply's calls at the start of a message; returns the user's blocks after them."""
+    """Parse the results of the last reply's calls at the start of a message; return the user's blocks after them."""
     open_calls = history.raw_ids[len(history.results) :]
     cache_marks_before = history.dropped_keys[_CACHE_CONTROL]
     if isinstance(content, str) or len(content) < len(open_calls):

@@ -249,7 +249,7 @@ _MAX_TEXT_DEPTH = 32
 
 
 def server_tool_blocks(content: object) -> tuple[Block, ...]:
-    """The output of a server tool as text blocks and media in their order."""
+    """Return the output of a server tool as text blocks and media in their order."""
     blocks: list[Block] = []
     texts: list[str] = []
     for part in _flatten(content):
@@ -263,13 +263,13 @@ def server_tool_blocks(content: object) -> tuple[Block, ...]:
 
 
 def _unknown_block_text(block: JsonObject) -> str:
-    """The text of a block of unknown type."""
+    """Return the text of a block of unknown type."""
     parts = [part.text if isinstance(part, Text) else part for part in _flatten_members(block)]
     return join_texts(part for part in parts if isinstance(part, str))
 
 
 def _flatten(value: object, depth: int = 0) -> Iterator[Any]:
-    """Yields texts, and blocks for media."""
+    """Yield texts, and blocks for media."""
     if isinstance(value, str):
         yield from [value] if value.strip() else []
     elif depth > _MAX_TEXT_DEPTH:
@@ -344,13 +344,13 @@ _PROVIDER_FIELDS: dict[str, frozenset[str]] = {
 
 
 def _unknown_provider_keys(block: JsonObject) -> list[str]:
-    """Unknown keys of a provider-made block, which is otherwise sent unchanged."""
+    """Return the unknown keys of a provider-made block, which is otherwise sent unchanged."""
     known = _PROVIDER_FIELDS.get(str(block.get("type")))
     return [] if known is None or known.issuperset(block) else sorted(block.keys() - known)
 
 
 def _unknown_keys(block: JsonObject, kind: str) -> frozenset[str]:
-    """Unknown keys of a block of this type."""
+    """Return the unknown keys of a block of this type."""
     known = _FIELDS.get(kind)
     return frozenset() if known is None or known.issuperset(block) else frozenset(block.keys() - known)
 
@@ -367,14 +367,14 @@ ITEM_KEYS = _MODELLED_FIELDS | {"role", "tool_name", "caller"}
 
 
 def intact_fragment(native: Native | None) -> JsonObject | None:
-    """The original fragment, if it is from this API and intact."""
+    """Return the original fragment, if it is from this API and intact."""
     if native is None or not native.intact or native.api != API:
         return None
     return cast("JsonObject", native.fragment)
 
 
 def with_unmodelled(rendered: JsonObject, native: Native | None) -> JsonObject:
-    """The rendered block plus the unmodelled fields of its fragment that are known for its type."""
+    """Return the rendered block plus the unmodelled fields of its fragment that are known for its type."""
     if native is None or native.api != API:
         return rendered
     rest = unmodelled_fields(native.fragment, _MODELLED_FIELDS)
@@ -487,7 +487,7 @@ def _result_content(response: ToolResponse, context: RenderContext) -> str | lis
 
 
 def _project_id(call_id: str, origin: Origin, original: JsonObject | None, context: RenderContext) -> str:
-    """The projected id; same-API the raw id for a call outside this body (in state that the provider stores)."""
+    """Return the projected id; same-API the raw id for a call outside this body (in state that the provider stores)."""
     if call_id not in context.ids and original is not None and origin.raw_id is not None:
         return origin.raw_id
     return context.ids.render(call_id)

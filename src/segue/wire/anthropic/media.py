@@ -89,7 +89,7 @@ def _join_lines(*parts: object) -> str:
 
 
 def render_media(media: Media, context: RenderContext) -> JsonObject:
-    """The block for media of another API; unsupported media becomes text and is reported."""
+    """Return the block for media of another API; unsupported media becomes text and is reported."""
     if media.url is not None and media.url.startswith("data:"):
         media = _decode_data_url(media)
     source = _render_source(media, context)
@@ -134,7 +134,7 @@ def _render_inline(kind: str, mime: str | None, data: str) -> JsonObject | None:
 
 
 def _decode_data_url(media: Media) -> Media:
-    """The media with a `data:` URL decoded to its data and media type."""
+    """Return the media with a `data:` URL decoded to its data and media type."""
     head, _, payload = (media.url or "").removeprefix("data:").partition(",")
     mime, *parameters = head.split(";")
     data = payload if "base64" in parameters else b64encode(unquote_to_bytes(payload)).decode()

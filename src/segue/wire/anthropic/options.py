@@ -237,7 +237,7 @@ def _parse_effort(body: Mapping[str, Any]) -> Effort | None:
 def render_reasoning(
     reasoning: Reasoning | None, capabilities: Capabilities, report: Report
 ) -> tuple[JsonObject | None, Effort | None]:
-    """The values of `thinking` and of `output_config.effort`."""
+    """Return the values of `thinking` and of `output_config.effort`."""
     if reasoning is None:
         return None, None
     if reasoning.enabled is False or reasoning.effort == "none":
@@ -277,7 +277,7 @@ def is_thinking(thinking: JsonObject | None) -> bool:
 
 
 def fit_budget(thinking: JsonObject | None, max_tokens: int, report: Report) -> JsonObject | None:
-    """Reduces the budget below `max_tokens`, or drops thinking where less than the minimum of 1024 would be left."""
+    """Reduce the budget below `max_tokens`, or drop thinking where less than the minimum of 1024 would be left."""
     if thinking is None or thinking.get("budget_tokens", 0) < max_tokens:
         return thinking
     if max_tokens <= _MIN_BUDGET:

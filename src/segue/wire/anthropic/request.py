@@ -56,7 +56,7 @@ def parse_request(body: Mapping[str, Any]) -> Request:
 
 
 def _parse_thread(value: Any) -> str | None:
-    """A continued thread, whose earlier calls are stored by the provider."""
+    """Return whether the body continues a thread whose earlier calls are stored by the provider."""
     return "a thread" if isinstance(value, dict) and cast("JsonObject", value).get("type") == "continue" else None
 
 
@@ -182,7 +182,7 @@ def _render_system(system: tuple[Text, ...]) -> str | list[JsonObject]:
 def _render_same_api(
     transcript: Transcript, context: RenderContext, messages: list[JsonObject], tools: list[JsonObject]
 ) -> JsonObject:
-    """The original body with only the changes merged into it."""
+    """Return the original body with only the changes merged into it."""
     request = transcript.request
     fragment: Mapping[str, Any] = request.native.fragment if request.native is not None else {}
     body = _merge_options(fragment, transcript, context)

@@ -108,7 +108,7 @@ class AnthropicStreamRenderer(BlockRenderer):
         return self._render_complete(render_block(block, self.context))
 
     def _render_complete(self, rendered: JsonObject) -> bytes:
-        """The events of a complete block, with one delta where the API streams it."""
+        """Render the events of a complete block, with one delta where the API streams it."""
         match rendered:
             case {"type": "text", "text": str(text)}:
                 return self.begin_text(Text("")) + self.render_delta(text) + self.render_block_stop()

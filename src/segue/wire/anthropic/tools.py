@@ -56,7 +56,7 @@ def _parse_tool(value: Any, path: str) -> Tool:
 
 
 def render_tools(tools: Sequence[Tool], context: RenderContext) -> list[JsonObject]:
-    """The declarations that the API accepts. Same-API, a valid declaration is returned as the original object."""
+    """Return the declarations that the API accepts. Same-API, a valid declaration is the original object."""
     declared: list[JsonObject] = []
     names: set[object] = set()
     for declared_tool in tools:

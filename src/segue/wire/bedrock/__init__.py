@@ -30,7 +30,7 @@ _MEDIA_NOT_WITH_RESULTS = frozenset({"document", "video"})
 
 
 def constraints(model: Model) -> Constraints:
-    """The constraints of a model: the `anthropic` row for Claude, else the row of its family."""
+    """Return the constraints of a model: the `anthropic` row for Claude, else the row of its family."""
     capabilities = capabilities_of(model)
     if model.family == "claude":
         return replace(
@@ -59,7 +59,7 @@ def constraints(model: Model) -> Constraints:
 
 
 def _add_service_rules(model: Model, capabilities: Capabilities, row: Constraints) -> Constraints:
-    """The constraints of a model with the rules of the service, which apply to every model."""
+    """Return the constraints of a model with the rules of the service, which apply to every model."""
     return replace(
         row,
         api=API,

@@ -74,7 +74,7 @@ _NAME_LIMIT = 200
 
 
 def parse_media(kind: _Kind, block: JsonObject, inner: JsonObject) -> Block:
-    """The media of a block `{kind: inner}`; in `guardContent` that block is nested in `block`."""
+    """Return the media of a block `{kind: inner}`; in `guardContent` that block is nested in `block`."""
     if kind == "document" and (text := _document_text(inner)):
         return Text(text, native=Native(API, block))
     source = object_or_none(inner.get("source")) or {}
@@ -120,7 +120,7 @@ def _join_lines(*parts: object) -> str:
 
 
 def render_media(media: Media, context: RenderContext) -> JsonObject:
-    """The block for media of another API; unsupported media becomes text and is reported."""
+    """Return the block for media of another API; unsupported media becomes text and is reported."""
     if media.url is not None and media.url.startswith("data:"):
         media = _decode_data_url(media)
     elif media.data is None and media.url is not None and context.fetch is not None:
@@ -138,7 +138,7 @@ def render_media(media: Media, context: RenderContext) -> JsonObject:
 
 
 def format_name(media: Media) -> str | None:
-    """The API's name of the media format; None if the API does not support it."""
+    """Return the API's name of the media format; None if the API does not support it."""
     if media.mime is None:
         return _DEFAULT_FORMATS[media.kind]
     mime = media.mime.partition(";")[0].strip().lower()
@@ -147,7 +147,7 @@ def format_name(media: Media) -> str | None:
 
 
 def _decode_data_url(media: Media) -> Media:
-    """The media with a `data:` URL decoded to its data and media type."""
+    """Return the media with a `data:` URL decoded to its data and media type."""
     head, _, payload = (media.url or "").removeprefix("data:").partition(",")
     mime, *parameters = head.split(";")
     data = payload if "base64" in parameters else b64encode(unquote_to_bytes(payload)).decode()
@@ -159,7 +159,7 @@ def _file_name(url: str) -> str:
 
 
 def rename_documents(messages: list[JsonObject], report: Report) -> list[JsonObject]:
-    """The messages with valid and unique document names, also inside tool results."""
+    """Return the messages with valid and unique document names, also inside tool results."""
     taken: set[str] = set()
 
     def rename_items(items: list[Any]) -> list[Any]:
@@ -195,7 +195,7 @@ def _rename_document(
 
 
 def _unique_name(name: str, taken: set[str]) -> str:
-    """The name itself if it is valid and not taken, else a valid unique one."""
+    """Return the name itself if it is valid and not taken, else a valid unique one."""
     if not _VALID_NAME.fullmatch(name):
         stem = re.sub(r"\.[A-Za-z0-9]{1,5}$", "", name)
         name = " ".join(re.sub(r"[^a-zA-Z0-9\-()\[\]]", " ", stem).split())[:_NAME_LIMIT].strip() or "document"

@@ -101,7 +101,7 @@ class BedrockStreamRenderer(BlockRenderer):
         return b"".join(self._render_complete(item) for item in render_block(block, self.context))
 
     def _render_complete(self, item: JsonObject) -> bytes:
-        """The events of a complete block."""
+        """Render the events of a complete block."""
         kind, value = next(iter(item.items()))
         inner = object_or_none(value) or {}
         match kind:

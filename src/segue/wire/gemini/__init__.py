@@ -27,7 +27,7 @@ _MEDIA_KINDS = frozenset({"image", "audio", "video", "document"})
 
 
 def constraints(model: Model) -> Constraints:
-    """The constraints of a model. An unknown model gets those of the newest one."""
+    """Return the constraints of a model. An unknown model gets those of the newest one."""
     capabilities = capabilities_of(model)
     return Constraints(
         api=API,

@@ -69,7 +69,7 @@ CODE_EXECUTION = "code_execution"
 
 
 def parse_parts(parts: list[Any], model: str | None, *, from_model: bool = True) -> tuple[tuple[Block, ...], bool]:
-    """The blocks of a content, and whether the API accepts its parts unchanged. `from_model`: its role is `model`."""
+    """Parse parts; also return whether the API accepts them unchanged. `from_model`: the role is `model`."""
     blocks: list[Block] = []
     intact = bool(parts)
     for index, item in enumerate(parts):
@@ -102,7 +102,7 @@ def _parse_part(part: JsonObject, model: str | None, from_model: bool) -> list[B
 
 
 def data_fields(part: JsonObject) -> list[str]:
-    """The data fields that a part has; exactly one is valid."""
+    """Return the data fields that a part has; exactly one is valid."""
     return [name for name in _PARSERS if get_field(part, name) is not None]
 
 
@@ -112,7 +112,7 @@ def _parse_thought(part: JsonObject, signature: str | None, origin: Origin) -> B
 
 
 def _parse_without_data(part: JsonObject, signature: str | None, origin: Origin) -> list[Block]:
-    """A part with empty text, without data, or of an unknown type."""
+    """Parse a part with empty text, without data, or of an unknown type."""
     unknown = [key for key, value in part.items() if key not in REQUEST_TYPES["part"] and value is not None]
     if get_field(part, "text") is None and unknown:
         signed: list[Block] = [Thinking(signature=signature, origin=origin)] if signature else []
@@ -133,7 +133,7 @@ def _get_member(part: JsonObject, member: str) -> JsonObject:
 
 
 def parse_origin(inner: JsonObject, model: str | None) -> Origin:
-    """The origin of a call or result. Every type may have an id, and many have none."""
+    """Return the origin of a call or result. Every type may have an id, and many have none."""
     text = get_text_strict(inner, "id")
     raw_id = raw_id_or_none(text)
     invalid_id = text if raw_id is None and text else None
@@ -141,7 +141,7 @@ def parse_origin(inner: JsonObject, model: str | None) -> Origin:
 
 
 def _parse_arguments(arguments: Any) -> tuple[Any, str | None, bool]:
-    """The value, the exact text if it is not valid JSON, and whether it is an object as required (GEM-14)."""
+    """Return the value, the exact text if it is not valid JSON, and whether it is an object as required (GEM-14)."""
     if isinstance(arguments, str):
         return *parse_argument_text(arguments), False
     return {} if arguments is None else arguments, None, arguments is None or isinstance(arguments, dict)
@@ -278,7 +278,7 @@ class GeminiContext:
         self._same_ids: set[str] = set()
 
     def project_call(self, call: ToolCall, original: JsonObject | None) -> tuple[str | None, str]:
-        """The projected id (or None) and name of a call. `original` is its fragment, if it came from Gemini."""
+        """Return the projected id (or None) and name of a call. `original` is its fragment, if it came from Gemini."""
         had_no_id = original is not None and not get_field(original, "id")
         writes_id = self.capabilities.call_ids or original is not None
         stays_without_id = had_no_id and not (self._new_ids and self.capabilities.call_ids)
@@ -290,7 +290,7 @@ class GeminiContext:
         return self._projected[call.id]
 
     def project_response(self, response: ToolResponse, original: JsonObject | None) -> tuple[str | None, str]:
-        """The projected id (or None) and name of a result (GEM-13); its own where its call is not in the body."""
+        """Return the projected id (or None) and name of a result (GEM-13); its own if its call is not in the body."""
         call_id, name = self._projected.get(response.call_id) or (None, self.project_name(response.name or ""))
         original_name = get_field(original, "name") if original is not None else None
         if original_name and original_name != self._call_names.get(response.call_id, original_name):
@@ -302,7 +302,7 @@ class GeminiContext:
 
 
 def intact_fragment(native: Native | None) -> JsonObject | None:
-    """The original fragment if it is a Gemini one and intact."""
+    """Return the original fragment if it is a Gemini one and intact."""
     if native is None or not native.intact or native.api != API:
         return None
     return cast("JsonObject", native.fragment)
@@ -338,12 +338,12 @@ def _drop_invalid_signature(part: JsonObject, context: GeminiContext) -> JsonObj
 
 
 def is_signature_of_next(block: Block) -> bool:
-    """Whether this is the signature of the next block and not a part of its own."""
+    """Return whether this is the signature of the next block and not a part of its own."""
     return isinstance(block, Thinking) and bool(block.signature) and not block.text and block.native is None
 
 
 def _with_signature(part: JsonObject, signature: str | None) -> JsonObject:
-    """The part with this signature, or without one."""
+    """Return the part with this signature, or without one."""
     return (
         part
         if (get_field(part, "thoughtSignature") or None) == signature
@@ -431,7 +431,7 @@ def _render_response(response: ToolResponse, original: JsonObject | None, contex
 
 
 def _merge_into_part(part: JsonObject, member: str, inner: JsonObject, changes: JsonObject) -> JsonObject:
-    """The part with these changes merged into its member; the same object if nothing changes. `""` is no id."""
+    """Return the part with these changes merged into its member; the same object if nothing changes. `""` is no id."""
     if changes["id"] is None and not get_field(inner, "id"):
         del changes["id"]
     merged = replace_fields(inner, **changes)
@@ -439,7 +439,7 @@ def _merge_into_part(part: JsonObject, member: str, inner: JsonObject, changes: 
 
 
 def _edited_fragment(native: Native | None) -> JsonObject:
-    """The fragment of an edited Gemini block: its unknown fields are kept."""
+    """Return the fragment of an edited Gemini block: its unknown fields are kept."""
     return cast("JsonObject", native.fragment) if native is not None and native.api == API else {}
 
 
@@ -464,7 +464,7 @@ _TEXT_KEYS = (*_OUTPUT_KEYS, "content")
 
 
 def parse_result_content(inner: JsonObject) -> tuple[tuple[Block, ...], Any, bool, bool]:
-    """Content, structured value or UNSET, whether the call failed, and whether the API accepts it unchanged."""
+    """Return content, structured value or UNSET, whether the call failed, and whether the API accepts it unchanged."""
     raw_response: Any = get_field(inner, "response")
     content, structured, failed = parse_response(raw_response, inner.get("name"))
     media, intact = _parse_result_media(inner)
@@ -473,7 +473,7 @@ def parse_result_content(inner: JsonObject) -> tuple[tuple[Block, ...], Any, boo
 
 
 def parse_response(raw_response: Any, tool: object) -> tuple[tuple[Block, ...], Any, bool]:
-    """Content, structured value or UNSET, and whether the call failed."""
+    """Return content, structured value or UNSET, and whether the call failed."""
     response = object_or_none(raw_response)
     if response is None:
         if raw_response is None:
@@ -515,7 +515,7 @@ def _parse_result_media(inner: JsonObject) -> tuple[list[Block], bool]:
 
 
 def _render_result_content(response: ToolResponse, report: Report) -> tuple[JsonObject, list[JsonObject]]:
-    """The `response` object and the media parts."""
+    """Return the `response` object and the media parts."""
     texts: list[str] = []
     media: list[JsonObject] = []
     for block in response.content or ():

@@ -102,7 +102,7 @@ def _host(url: str) -> str:
 
 
 def _guess_mime(url: str) -> str | None:
-    """The media type of a URL by its extension, or None."""
+    """Return the media type of a URL by its extension, or None."""
     try:
         path = urlsplit(url).path
     except ValueError:
@@ -114,7 +114,7 @@ def _guess_mime(url: str) -> str | None:
 
 
 def render_media(media: Media, fetch: Fetch | None, *, urls: bool) -> JsonObject | None:
-    """A part for cross-API media; None if the API does not accept it. `urls`: whether the model fetches URLs."""
+    """Return a part for cross-API media; None if the API does not accept it. `urls`: whether the model fetches URLs."""
     if media.data is not None or media.url is None or media.url.startswith("data:"):
         return render_inline(media)
     mime = _normalize_mime(media.mime or _guess_mime(media.url))
@@ -129,7 +129,7 @@ def render_media(media: Media, fetch: Fetch | None, *, urls: bool) -> JsonObject
 
 
 def render_inline(media: Media) -> JsonObject | None:
-    """An `inlineData` part, or None without valid bytes of a supported type."""
+    """Return an `inlineData` part, or None without valid bytes of a supported type."""
     data, mime = _inline_data(media)
     mime = _normalize_mime(mime) or _DEFAULT_MIME[media.kind]
     if data is None or not _is_supported(media.kind, mime) or not re.fullmatch(BASE64_PATTERN, data):
@@ -142,7 +142,7 @@ def _normalize_mime(mime: str | None) -> str | None:
 
 
 def _is_supported(kind: _Kind, mime: str | None) -> bool:
-    """Whether the API accepts this type; an unknown type is left to the API."""
+    """Return whether the API accepts this type; an unknown type is left to the API."""
     match kind:
         case "image":
             return mime is None or mime in _IMAGE_TYPES
@@ -153,7 +153,7 @@ def _is_supported(kind: _Kind, mime: str | None) -> bool:
 
 
 def _inline_data(media: Media) -> tuple[str | None, str | None]:
-    """Base64 data and media type, also from a `data:` URL."""
+    """Return base64 data and media type, also from a `data:` URL."""
     if media.data is not None or media.url is None:
         return media.data, media.mime
     head, _, payload = media.url.removeprefix("data:").partition(",")
@@ -163,5 +163,5 @@ def _inline_data(media: Media) -> tuple[str | None, str | None]:
 
 
 def render_unsupported(kind: str, *details: str | None) -> JsonObject:
-    """The placeholder text for content that the API does not accept."""
+    """Return the placeholder text for content that the API does not accept."""
     return {"text": " ".join([TEXTS.unsupported.format(kind=kind), *(detail for detail in details if detail)])}

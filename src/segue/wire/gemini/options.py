@@ -360,7 +360,7 @@ def _parse_reasoning(config: Mapping[str, Any]) -> Reasoning | None:
 
 
 def _render_reasoning(reasoning: Reasoning | None, capabilities: Capabilities, report: Report) -> JsonObject | None:
-    """The value of `thinkingConfig`."""
+    """Return the value of `thinkingConfig`."""
     if reasoning is None or reasoning == Reasoning():
         return None
     disabled = reasoning.enabled is False or reasoning.effort == "none"

@@ -88,7 +88,7 @@ def _parse_content(value: object, model: str | None) -> Message:
 
 
 def _pair_messages(contents: Sequence[Message]) -> tuple[Message, ...]:
-    """The messages with canonical ids. Consecutive replies with calls are one turn in several contents."""
+    """Return the messages with canonical ids. Consecutive replies with calls are one turn in several contents."""
     turns: list[list[Message]] = []
     runs = [list(group) for _, group in groupby(contents, lambda message: message.speaker)]
     for index, run in enumerate(runs):
@@ -104,7 +104,7 @@ def _pair_messages(contents: Sequence[Message]) -> tuple[Message, ...]:
 
 
 def _split_run(run: list[Message], following: list[Message]) -> list[list[Message]]:
-    """The turns of consecutive replies: one if all calls have results, else split before each further signed call.
+    """Split consecutive replies into turns: one if all calls have results, else split before each further signed one.
 
     Only the first call of a turn is signed (GEM-15), so another signed call means that results were lost in between.
     """
@@ -122,7 +122,7 @@ def _split_run(run: list[Message], following: list[Message]) -> list[list[Messag
 
 
 def _call_positions(message: Message) -> list[int]:
-    """The block positions of calls that the client runs."""
+    """Return the block positions of calls that the client runs."""
     return [
         position
         for position, block in enumerate(message.blocks)
@@ -135,7 +135,7 @@ def _merge_messages(turn: list[Message]) -> Message:
 
 
 def _split_turn(turn: list[Message], merged: Message) -> list[Message]:
-    """The original messages of a turn, with the ids and the turn key of the merged one."""
+    """Return the original messages of a turn, with the ids and the turn key of the merged one."""
     messages: list[Message] = []
     start = 0
     for message in turn:
@@ -205,7 +205,7 @@ def _has_own_blocks(message: Message) -> bool:
 def _render_same_api(
     transcript: Transcript, render_context: RenderContext, fragment: Mapping[str, Any], contents: list[JsonObject]
 ) -> JsonObject:
-    """The original body with the changes merged into it."""
+    """Return the original body with the changes merged into it."""
     request = transcript.request
     body = merge_options(fragment, transcript, render_context)
     key = find_key(fragment, "systemInstruction")
@@ -237,7 +237,7 @@ def _valid_system(instruction: Any) -> JsonObject | None:
 
 
 def _is_unchanged(rendered: list[JsonObject], original: Any) -> bool:
-    """Whether these are the original objects; a single object may replace a list of one."""
+    """Return whether these are the original objects; a single object may replace a list of one."""
     if not isinstance(original, list):
         return len(rendered) == 1 and rendered[0] == original
     items = cast("list[Any]", original)
@@ -263,7 +263,7 @@ def _role(message: Message) -> str:
 
 
 def _has_valid_role(message: Message, content: JsonObject) -> bool:
-    """Whether the role of a content is valid for this speaker."""
+    """Return whether the role of a content is valid for this speaker."""
     role = content.get("role") or "user"
     return role == _role(message) or (role == "function" and message.speaker == "tool")
 

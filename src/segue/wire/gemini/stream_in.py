@@ -146,7 +146,7 @@ class GeminiReader(PayloadReader):
         self._parts.append(part)
 
     def _is_duplicate(self, part: JsonObject) -> bool:
-        """Whether this part was received before: with the same id, or in a cumulative stream."""
+        """Return whether this part was received before: with the same id, or in a cumulative stream."""
         if self._is_cumulative:
             return part in self._parts
         call_id = get_text(get_object(part, "functionCall"), "id")
@@ -244,7 +244,7 @@ class GeminiReader(PayloadReader):
         return self.emit_finish(msgspec.structs.replace(reply, other_choices=len(self._other_candidates)))
 
     def _body(self) -> JsonObject:
-        """The equivalent whole response. An empty text part is only kept if it is the only one."""
+        """Return the equivalent whole response. An empty text part is only kept if it is the only one."""
         if self._candidate is None:
             return {"candidates": [{}], **self._response_fields} if self._other_candidates else self._response_fields
         candidate = self._candidate
@@ -259,7 +259,7 @@ _PLAIN_CANDIDATE_FIELDS = frozenset({"content", "index"})
 
 
 def _continued_text(candidates: object, thought: bool) -> str | None:
-    """The text of a chunk that only continues a text of this kind, as most do; else None."""
+    """Return the text of a chunk that only continues a text of this kind, as most do; else None."""
     candidate = _only_object(candidates)
     if candidate is None or not _PLAIN_CANDIDATE_FIELDS.issuperset(candidate) or candidate.get("index"):
         return None
@@ -419,7 +419,7 @@ def _parse_path(path: str) -> list[str | int]:
 
 
 def _get_or_create(target: Any, step: str | int, path: str, empty: Any) -> Any:
-    """The value at this step; `empty` is inserted if there is none."""
+    """Return the value at this step; `empty` is inserted if there is none."""
     if isinstance(step, str) and isinstance(target, dict):
         fields = cast("JsonObject", target)
         if fields.get(step) is None and empty is not None:

@@ -133,7 +133,7 @@ class GeminiStreamRenderer(StreamRenderer):
         return self._render_chunk({"content": {"parts": parts, "role": "model"}, "index": 0}) if parts else b""
 
     def _start_block(self, event: BlockStart) -> None:
-        """Starts streaming the block, unless it is a call, a signed block or an unstreamed same-API block."""
+        """Start streaming the block, unless it is a call, a signed block or an unstreamed same-API block."""
         block = event.block
         if isinstance(block, ToolCall) or self._signature is not None:
             return

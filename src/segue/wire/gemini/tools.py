@@ -75,7 +75,7 @@ def _parse_function(function: JsonObject) -> Tool:
 
 
 def render_tools(tools: Sequence[Tool], render_context: RenderContext) -> list[JsonObject]:
-    """Cross-API declarations: all functions in one entry, and Gemini's own hosted tools."""
+    """Render cross-API declarations: all functions in one entry, and Gemini's own hosted tools."""
     functions: list[JsonObject] = []
     names: set[str] = set()
     hosted: list[JsonObject] = []
@@ -116,7 +116,7 @@ def _render_function(tool: Tool, render_context: RenderContext) -> JsonObject:
 
 
 def _valid_schemas(function: JsonObject, render_context: RenderContext) -> JsonObject:
-    """A same-API declaration; schemas that are not valid Gemini schemas become JSON Schema (GEM-23)."""
+    """Return a same-API declaration; schemas that are not valid Gemini schemas become JSON Schema (GEM-23)."""
     changed = function
     for name in ("parameters", "response"):
         plain = f"{name}JsonSchema"
@@ -136,7 +136,7 @@ def _valid_schemas(function: JsonObject, render_context: RenderContext) -> JsonO
 
 
 def merge_tools(original_entries: Any, tools: Sequence[Tool], render_context: RenderContext) -> list[JsonObject] | None:
-    """The original entries with the projected function names; None if nothing changed."""
+    """Return the original entries with the projected function names; None if nothing changed."""
     rendered = iter([_render_function(tool, render_context) for tool in tools if tool.kind == "function"])
     names: set[Any] = set()
     changed = False

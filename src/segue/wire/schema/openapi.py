@@ -37,7 +37,7 @@ _TYPES = frozenset({"TYPE_UNSPECIFIED", "STRING", "NUMBER", "INTEGER", "BOOLEAN"
 
 
 def is_valid_schema(schema: Any, *, is_root: bool = True) -> bool:
-    """Whether this is a valid Gemini schema; a root schema must describe an object."""
+    """Return whether this is a valid Gemini schema; a root schema must describe an object."""
     if not isinstance(schema, dict):
         return False
     fields = {

@@ -42,7 +42,7 @@ class TextBuffer:
 
 
 def merge_deltas(deltas: Sequence[Any], depth: int = 0) -> Any:
-    """Merges deltas of one value: texts and lists are joined, objects merged by member, else the last one wins."""
+    """Merge deltas of one value: texts and lists are joined, objects merged by member, else the last one wins."""
     present = [value for value in deltas if value is not None]
     if len(present) < 2 or depth > _MAX_MERGE_DEPTH:
         return present[-1] if present else None
@@ -60,15 +60,18 @@ def merge_deltas(deltas: Sequence[Any], depth: int = 0) -> Any:
 
 
 def arguments_to_text(value: object) -> str:
-    """Arguments as text; a value that is not text is encoded as JSON."""
+    """Return arguments as text; a value that is not text is encoded as JSON."""
     if value is None:
         return ""
     return value if isinstance(value, str) else encode_json_text(to_plain_json(value))
 
 
 def parse_input(text: str, *, ended: bool) -> tuple[Any, bool]:
-    """The input of a call as in a complete reply, and whether it is truncated. Truncated or invalid JSON stays text; a
-    complete non-empty object counts as complete even if the stream did not end the block."""
+    """Return the input of a call as in a complete reply, and whether it is truncated.
+
+    Truncated or invalid JSON stays text; a complete non-empty object counts as complete even if the stream did not end
+    the block.
+    """
     value, exact = parse_argument_text(text)
     broken = not (ended or (isinstance(value, dict) and value)) or (value is None and exact is not None)
     return text if broken or value is None or isinstance(value, str) else cast("Any", value), broken

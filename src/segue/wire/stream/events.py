@@ -93,7 +93,7 @@ Event: TypeAlias = ReplyStart | BlockStart | _Delta | BlockEnd | WholeBlock | Us
 
 
 def arguments_text(call: ToolCall) -> str:
-    """The arguments of a call as streamed text."""
+    """Return the arguments of a call as streamed text."""
     if call.arguments_text is not None:
         return call.arguments_text
     return (
@@ -107,13 +107,13 @@ _StreamedBlock = TypeVar("_StreamedBlock", Text, Thinking, ToolCall)
 
 
 def _without_content(block: _StreamedBlock, **changes: Any) -> _StreamedBlock:
-    """The block with its content removed; its other native fields are kept."""
+    """Return the block with its content removed; its other native fields are kept."""
     native = block.native if block.native is None else Native(block.native.api, block.native.fragment, intact=False)
     return msgspec.structs.replace(block, native=native, **changes)
 
 
 def reply_events(reply: Reply) -> list[Event]:
-    """The stream events of a complete reply."""
+    """Return the stream events of a complete reply."""
     events: list[Event] = [ReplyStart(reply.id, reply.model, reply.created, reply.native)]
     for index, block in enumerate(reply.blocks):
         events += block_events(index, block)
@@ -124,7 +124,7 @@ def reply_events(reply: Reply) -> list[Event]:
 
 
 def block_events(index: int, block: Block) -> list[Event]:
-    """The stream events of a complete block."""
+    """Return the stream events of a complete block."""
     if isinstance(block, Text):
         deltas: list[Event] = [TextDelta(index, block.text)] if block.text else []
         return [BlockStart(index, _without_content(block, text="")), *deltas, BlockEnd(index, block)]

@@ -69,7 +69,7 @@ class StreamParser:
                 self._parse_payload(name, payload)
 
     def feed_payload(self, payload: Mapping[str, Any], name: str | None = None) -> None:
-        """Parses a decoded payload, also in a recorded form: an object with `event` and `data`."""
+        """Parse a decoded payload, also in a recorded form: an object with `event` and `data`."""
         value = cast("JsonObject", payload)
         if "data" in value and value.keys() <= _RECORDED_KEYS and isinstance(value["data"], dict):
             name = value["event"] if isinstance(value.get("event"), str) else None
@@ -80,7 +80,7 @@ class StreamParser:
             raise RemoteProtocolError(f"not a stream of this API: {error}") from None
 
     def events(self) -> list[Event]:
-        """The events since the last call."""
+        """Return the events since the last call."""
         events = self._reader.events
         self._reader.events = []
         return events
@@ -136,7 +136,7 @@ class StreamParser:
             self.feed_payload(cast("JsonObject", item), name)
 
     def _decode_leniently(self, payload: bytes) -> object:
-        """Decodes a payload that msgspec rejects. It may end in half of a surrogate pair completed by the next one."""
+        """Decode a payload that msgspec rejects. It may end in half of a surrogate pair completed by the next one."""
         if payload.strip() in (b"", _DONE):
             self._reader.done = self._reader.done or bool(payload.strip())
             return {}
@@ -189,11 +189,11 @@ class PayloadReader(ABC):
 
     @abstractmethod
     def read(self, payload: JsonObject, name: str | None) -> None:
-        """Parses one payload; `name` is the name of the event where the framing has names."""
+        """Parse one payload; `name` is the name of the event where the framing has names."""
 
     @abstractmethod
     def finish(self) -> Reply:
-        """Ends open blocks, emits usage and finish with `emit_finish`, and returns the reply.
+        """End open blocks, emit usage and finish with `emit_finish`, and return the reply.
 
         The reply equals the one that the API would have sent without streaming; its calls have their canonical ids.
         """
@@ -232,11 +232,11 @@ class PayloadReader(ABC):
             self.events.append(InputDelta(index, text))
 
     def text_so_far(self, index: int) -> str:
-        """The text of an open block so far."""
+        """Return the text of an open block so far."""
         return self._texts[index].text()
 
     def finish_text(self, index: int) -> str:
-        """The complete text of a block at its end; an unpaired surrogate becomes U+FFFD."""
+        """Return the complete text of a block at its end; an unpaired surrogate becomes U+FFFD."""
         half = self._pending_surrogates.pop(index, None)
         if half is not None:
             self._texts[index].append("\ufffd")
@@ -244,7 +244,7 @@ class PayloadReader(ABC):
         return self.text_so_far(index)
 
     def set_delta_template(self, key: str, text: str, emit: Callable[[str], object]) -> None:
-        """Sets a template: the next payloads probably equal the current one except for the text under `key`."""
+        """Set a template: the next payloads probably equal the current one except for the text under `key`."""
         self._delta_run += 1
         if not self.payload or self.has_split_surrogates or self.template_misses >= _MAX_TEMPLATE_MISSES:
             return
@@ -266,7 +266,7 @@ class PayloadReader(ABC):
         return index
 
     def emit_block(self, block: Block) -> Block:
-        """Emits the events of a complete block, a call with its canonical id, and returns the block."""
+        """Emit the events of a complete block, a call with its canonical id, and return the block."""
         if isinstance(block, ToolCall):
             block = self.assign_id(block)
         events = block_events(self.block_count, block)
@@ -275,7 +275,7 @@ class PayloadReader(ABC):
         return block
 
     def emit_finish(self, reply: Reply) -> Reply:
-        """Emits usage and the end of the reply; for a failed reply, emits the error and returns its partial reply."""
+        """Emit usage and the end of the reply; for a failed reply, emit the error and return its partial reply."""
         if reply.usage is not None:
             self.events.append(UsageUpdate(reply.usage))
         if self.error is None:
@@ -285,7 +285,7 @@ class PayloadReader(ABC):
         return _mark_failed(reply, self.error)
 
     def assign_id(self, call: ToolCall) -> ToolCall:
-        """The call with its canonical id, made from the turn key and its index among the calls of the turn."""
+        """Return the call with its canonical id, made from the turn key and its index among the calls of the turn."""
         index, self._call_count = self._call_count, self._call_count + 1
         call_id = canonical_tool_id(
             provider=self.provider,
@@ -301,7 +301,7 @@ class PayloadReader(ABC):
         return msgspec.structs.replace(call, id=call_id)
 
     def emit_reply(self, reply: Reply) -> Reply:
-        """Emits the events of a reply that arrived complete although a stream was requested."""
+        """Emit the events of a reply that arrived complete although a stream was requested."""
         blocks = tuple(self.assign_id(block) if isinstance(block, ToolCall) else block for block in reply.blocks)
         reply = msgspec.structs.replace(reply, blocks=blocks)
         self.reply_started = True
@@ -309,7 +309,7 @@ class PayloadReader(ABC):
         return reply
 
     def _join_surrogates(self, index: int, text: str, kind: type[TextDelta | ThinkingDelta | InputDelta]) -> str:
-        """The text with surrogate pairs joined that were split between deltas."""
+        """Return the text with surrogate pairs joined that were split between deltas."""
         half = self._pending_surrogates.pop(index, None)
         text = text if half is None else half[0] + text
         if text and "\ud800" <= text[-1] <= "\udbff":
@@ -319,20 +319,20 @@ class PayloadReader(ABC):
 
 
 def join_surrogates(text: str) -> str:
-    """The text with split surrogate pairs joined; unpaired ones become U+FFFD."""
+    """Return the text with split surrogate pairs joined; unpaired ones become U+FFFD."""
     if text.isascii():
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _mark_failed(reply: Reply, error: ApiError) -> Reply:
-    """The reply with finish `error`; its native fragment no longer counts as intact."""
+    """Return the reply with finish `error`; its native fragment no longer counts as intact."""
     native = reply.native if reply.native is None else Native(reply.native.api, reply.native.fragment, intact=False)
     return msgspec.structs.replace(reply, finish="error", raw_finish=error.message, native=native)
 
 
 def with_streamed_calls(reply: Reply, streamed: Iterable[ToolCall]) -> Reply:
-    """The reply with the ids of its streamed calls; a call that was truncated in the stream is `broken`."""
+    """Return the reply with the ids of its streamed calls; a call that was truncated in the stream is `broken`."""
     following = iter(streamed)
     blocks = (
         _merge_streamed_call(block, next(following, block)) if isinstance(block, ToolCall) else block
@@ -402,11 +402,11 @@ class BlockReader(PayloadReader, Generic[_OpenBlockT]):
 
     @abstractmethod
     def stop_reason(self) -> object:
-        """The stop reason, once it has arrived."""
+        """Return the stop reason, once it has arrived."""
 
     @abstractmethod
     def build_block(self, open_block: _OpenBlockT, *, ended: bool) -> Block | None:
-        """Completes the fragment of a block as in an unstreamed reply, and parses it."""
+        """Complete the fragment of a block as in an unstreamed reply, and parse it."""
 
     @abstractmethod
     def build_reply(self, content: list[JsonObject]) -> Reply: ...
@@ -425,7 +425,7 @@ class BlockReader(PayloadReader, Generic[_OpenBlockT]):
             open_block.input_parts.append(text)
 
     def block_input(self, open_block: _OpenBlockT, *, ended: bool) -> object:
-        """The complete input of a call."""
+        """Return the complete input of a call."""
         text = "".join(open_block.input_parts) if open_block.call is None else self.finish_text(open_block.block_index)
         value, broken = parse_input(text, ended=ended)
         open_block.truncated_input = text if broken else None
@@ -468,7 +468,7 @@ class BlockReader(PayloadReader, Generic[_OpenBlockT]):
         return self.done or self.stop_reason() is not None
 
     def end_open_blocks(self, *, finished: bool) -> None:
-        """Ends all open blocks. If the reply hit its length limit, the last one is truncated."""
+        """End all open blocks. If the reply hit its length limit, the last one is truncated."""
         full = self.stop_reason() in _LENGTH_REASONS
         for open_block in list(self.open_blocks.values()):
             last = open_block is next(reversed(self.open_blocks.values()))

@@ -42,7 +42,7 @@ class StreamRenderer(ABC):
 
     @abstractmethod
     def render(self, events: Iterable[Event]) -> bytes:
-        """The bytes of these events; those of the last event include the end of the stream."""
+        """Render these events; the bytes of the last one include the end of the stream."""
 
 
 _DELTAS = (TextDelta, InputDelta, ThinkingDelta)
@@ -122,7 +122,7 @@ class _InputObjectWriter:
         return "" if opened else f'{{"{FREE_TEXT_KEY}":"'
 
     def finish(self, call: ToolCall, report: Report) -> str:
-        """The rest of the text once the call is finished; nothing is added to a truncated call."""
+        """Return the rest of the text once the call is finished; nothing is added to a truncated call."""
         if call.broken:
             return "" if self.passthrough or self._buffer_all or self._free_text else self._held.lstrip()
         if self.passthrough:
@@ -174,11 +174,11 @@ class BlockRenderer(StreamRenderer):
 
     @abstractmethod
     def render_delta(self, text: str) -> bytes:
-        """A delta of the open block."""
+        """Render a delta of the open block."""
 
     @abstractmethod
     def end_text(self, block: Text) -> bytes:
-        """The deltas after the text of a text block (citations)."""
+        """Render the deltas after the text of a text block (citations)."""
 
     @abstractmethod
     def end_thinking(self, block: Thinking) -> bytes: ...
@@ -188,11 +188,11 @@ class BlockRenderer(StreamRenderer):
 
     @abstractmethod
     def render_encrypted(self, block: Thinking) -> bytes:
-        """A complete block of encrypted reasoning."""
+        """Render a complete block of encrypted reasoning."""
 
     @abstractmethod
     def render_whole(self, block: Block) -> bytes:
-        """A complete block, start to stop."""
+        """Render a complete block, start to stop."""
 
     @abstractmethod
     def render_finish(self, event: Finished) -> bytes: ...
@@ -202,11 +202,11 @@ class BlockRenderer(StreamRenderer):
 
     @abstractmethod
     def blocks_for_client(self, block: Block) -> list[Block]:
-        """The block in a form that the client's API supports; an empty list and a finding if there is none."""
+        """Return the block in a form that the client's API supports; an empty list and a finding if there is none."""
 
     @abstractmethod
     def is_valid_text(self, text: str) -> bool:
-        """Whether the API accepts this text when it is sent back."""
+        """Return whether the API accepts this text when it is sent back."""
 
     # Shared.
 
