@@ -1,12 +1,13 @@
-"""Media helpers shared by all wires: file names and audio types."""
+"""Steps that the wires share for media: file names, `data:` URLs and audio types."""
 
 from __future__ import annotations
 
 import re
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from binascii import Error
 from collections.abc import Mapping
 from typing import Any, cast
+from urllib.parse import unquote_to_bytes
 
 from segue.canonical.blocks import Media
 from segue.render.report import Report
@@ -49,6 +50,14 @@ def _contains_name(rendered: Mapping[str, Any], name: str) -> bool:
         if isinstance(value, dict) and _contains_name(cast("dict[str, Any]", value), name):
             return True
     return False
+
+
+def decode_data_url(media: Media) -> Media:
+    """Return the media with a `data:` URL decoded to its data and media type."""
+    head, _, payload = (media.url or "").removeprefix("data:").partition(",")
+    mime, *parameters = head.split(";")
+    data = payload if "base64" in parameters else b64encode(unquote_to_bytes(payload)).decode()
+    return Media(media.kind, mime or media.mime, data=data, name=media.name)
 
 
 def add_extension(name: str | None, mime: str) -> str:

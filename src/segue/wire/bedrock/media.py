@@ -10,7 +10,6 @@ import re
 from base64 import b64encode
 from collections.abc import Callable
 from typing import Any, Literal, cast
-from urllib.parse import unquote_to_bytes
 
 from segue.canonical.blocks import Block, Media, Native, Opaque, Text
 from segue.render.constraints import TEXTS
@@ -18,6 +17,7 @@ from segue.render.report import Report
 from segue.wire.base import RenderContext
 from segue.wire.bedrock.capabilities import API
 from segue.wire.json_values import JsonObject, object_or_none, string_or_none
+from segue.wire.media import decode_data_url
 
 _Kind = Literal["image", "audio", "video", "document"]
 MEDIA_KINDS: tuple[_Kind, ...] = ("image", "document", "video", "audio")
@@ -122,7 +122,7 @@ def _join_lines(*parts: object) -> str:
 def render_media(media: Media, context: RenderContext) -> JsonObject:
     """Return the block for media of another API; unsupported media becomes text and is reported."""
     if media.url is not None and media.url.startswith("data:"):
-        media = _decode_data_url(media)
+        media = decode_data_url(media)
     elif media.data is None and media.url is not None and context.fetch is not None:
         data, mime = context.fetch(media.url)
         media = Media(media.kind, mime, data=b64encode(data).decode(), name=media.name or _file_name(media.url))
@@ -144,14 +144,6 @@ def format_name(media: Media) -> str | None:
     mime = media.mime.partition(";")[0].strip().lower()
     form = _FORMATS[media.kind].get(mime)
     return "txt" if form is None and media.kind == "document" and mime.startswith("text/") else form
-
-
-def _decode_data_url(media: Media) -> Media:
-    """Return the media with a `data:` URL decoded to its data and media type."""
-    head, _, payload = (media.url or "").removeprefix("data:").partition(",")
-    mime, *parameters = head.split(";")
-    data = payload if "base64" in parameters else b64encode(unquote_to_bytes(payload)).decode()
-    return Media(media.kind, mime or media.mime, data=data, name=media.name)
 
 
 def _file_name(url: str) -> str:

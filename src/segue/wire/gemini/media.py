@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from typing import Literal
-from urllib.parse import unquote_to_bytes, urlsplit
+from urllib.parse import urlsplit
 
 from segue.canonical.blocks import Block, Media, Native, Opaque
 from segue.render.constraints import TEXTS
 from segue.wire.base import Fetch
 from segue.wire.gemini.capabilities import API
 from segue.wire.gemini.fields import JsonObject, get_field, get_object, get_text
+from segue.wire.media import decode_data_url
 
 # The base64 that the API accepts: either alphabet, with or without padding, unused bits zero.
 BASE64_PATTERN = "|".join(
@@ -154,12 +155,8 @@ def _is_supported(kind: _Kind, mime: str | None) -> bool:
 
 def _inline_data(media: Media) -> tuple[str | None, str | None]:
     """Return base64 data and media type, also from a `data:` URL."""
-    if media.data is not None or media.url is None:
-        return media.data, media.mime
-    head, _, payload = media.url.removeprefix("data:").partition(",")
-    mime, *parameters = head.split(";")
-    data = payload if "base64" in parameters else b64encode(unquote_to_bytes(payload)).decode()
-    return data, mime or media.mime
+    inline = media if media.data is not None or media.url is None else decode_data_url(media)
+    return inline.data, inline.mime
 
 
 def render_unsupported(kind: str, *details: str | None) -> JsonObject:

@@ -388,7 +388,10 @@ _OpenBlockT = TypeVar("_OpenBlockT", bound=OpenBlock)
 
 
 class BlockReader(PayloadReader, Generic[_OpenBlockT]):
-    """`open_blocks` has the open blocks by key, `closed_keys` the keys of those that have ended."""
+    """The payload reader for streams of keyed blocks (Anthropic, Bedrock).
+
+    `open_blocks` has the open blocks by key, `closed_keys` the keys of those that have ended.
+    """
 
     def __init__(self, provider: str, turn_key: str) -> None:
         super().__init__(provider, turn_key)

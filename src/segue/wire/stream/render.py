@@ -139,7 +139,11 @@ class _InputObjectWriter:
 
 
 class BlockRenderer(StreamRenderer):
-    """`index` is the number of the open block; `response_fields` the API's own fields of the reply."""
+    """Renders streams of numbered blocks in sequence, each with a start, deltas and a stop (Anthropic, Bedrock).
+
+    A text block starts with its first non-empty text, a reasoning block when its kind is known. `block_index` is the
+    number of the open block, `response_fields` are the API's own fields of the reply.
+    """
 
     api: str
     """The API of the stream; only reasoning from the same API is rendered."""
