@@ -10,7 +10,7 @@ import pytest
 import segue
 from segue._stream import render_reply_body
 from segue.canonical.request import Tool
-from segue.wire.events import TextDelta
+from segue.wire.stream.events import TextDelta
 
 DOTTED = Tool("files.read", "Reads a file.", {"type": "object", "properties": {"path": {"type": "string"}}})
 TARGETS = [row.name for row in segue.formats() if row.kind != "text"]

@@ -16,7 +16,7 @@ __all__ = ["check"]
 for _api in WIRES:
     if _api not in apis():
         _name = f"segue/conformance/{_api.replace('-', '_')}.py"
-        raise ImportError(f"the rules of {_api} are missing: no RULE_SET in {_name}", name=__name__)
+        raise ImportError(f"{_name} is missing: the rules of {_api}", name=__name__)
 for _profile in SERVERS:
     if _profile not in profile_names():
         raise ImportError(f"the rules of {_profile} are missing in segue/conformance/profiles", name=__name__)

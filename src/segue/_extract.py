@@ -12,7 +12,7 @@ from segue.canonical.json import parse_json
 from segue.canonical.request import Reply, Tool
 from segue.errors import InputError, UndetectedApiError, require_string
 from segue.render.report import Report
-from segue.wire.stream_parser import DEFAULT_TURN_KEY
+from segue.wire.stream.parse import DEFAULT_TURN_KEY
 from segue.wire.text.declared_tools import DeclaredTools
 from segue.wire.text.extractor import TextExtractor, extract_from_reply
 from segue.wire.text.registry import detect_format, find_format

@@ -19,7 +19,11 @@ from segue.render.hosted import approvals_to_text
 from segue.render.report import Report
 from segue.reply import SentRequest, render_reply, report_dropped
 from segue.wire.base import ApiError, RenderContext, Wire
-from segue.wire.events import (
+from segue.wire.ids import IdMap
+from segue.wire.names import ANY_NAME, NameMap
+from segue.wire.registry import WIRES, find_wire
+from segue.wire.replies import report_extra_choices
+from segue.wire.stream.events import (
     BlockEnd,
     BlockStart,
     Event,
@@ -30,11 +34,7 @@ from segue.wire.events import (
     WholeBlock,
     arguments_text,
 )
-from segue.wire.ids import IdMap
-from segue.wire.names import ANY_NAME, NameMap
-from segue.wire.registry import WIRES, find_wire
-from segue.wire.replies import report_extra_choices
-from segue.wire.stream_parser import DEFAULT_TURN_KEY, StreamParser
+from segue.wire.stream.parse import DEFAULT_TURN_KEY, StreamParser
 from segue.wire.text.extractor import TextExtractor, choose_extractor, extract_from_reply
 from segue.wire.tool_formats import find_tool_format
 

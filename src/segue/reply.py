@@ -21,11 +21,11 @@ from segue.render.content import drop_omitted_blocks
 from segue.render.hosted import approvals_to_text
 from segue.render.report import Report
 from segue.wire.base import RenderContext, Wire
-from segue.wire.events import Event, ReplyStart, UsageUpdate
 from segue.wire.ids import IdMap
 from segue.wire.names import ANY_NAME, NameMap
 from segue.wire.replies import report_extra_choices
-from segue.wire.stream_parser import DEFAULT_TURN_KEY
+from segue.wire.stream.events import Event, ReplyStart, UsageUpdate
+from segue.wire.stream.parse import DEFAULT_TURN_KEY
 from segue.wire.text.extractor import TextExtractor, choose_extractor, extract_from_reply
 from segue.wire.text.registry import TEXT_FORMATS
 from segue.wire.tools import drop_call_nulls, unwrap_free_text

@@ -18,8 +18,8 @@ from segue.runtime import aws
 from segue.runtime.events import RetryScheduled
 from segue.runtime.provider_client import ProviderClient, RetryPolicy, Timeouts
 from segue.runtime.providers import Endpoint, Secret
-from segue.wire.events import Event
 from segue.wire.registry import WIRES
+from segue.wire.stream.events import Event
 
 KEY = "segue-0123456789-key"
 VARIABLES = ("SOME_API_KEY", "OTHER_API_KEY")

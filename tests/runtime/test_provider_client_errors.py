@@ -32,10 +32,10 @@ from segue.runtime.events import RetryScheduled
 from segue.runtime.provider_client import ProviderClient, RetryPolicy, Timeouts
 from segue.runtime.providers import Endpoint, Secret
 from segue.wire.base import ApiError, RenderContext
-from segue.wire.events import BlockStart, Failed, Finished, ReplyStart, TextDelta, reply_events
 from segue.wire.ids import IdMap
 from segue.wire.names import ANY_NAME, NameMap
 from segue.wire.registry import WIRES
+from segue.wire.stream.events import BlockStart, Failed, Finished, ReplyStart, TextDelta, reply_events
 from tests.runtime.raw_server import HANG, RESET, RawServer, chunked_response, http_response, serve_raw
 from tests.runtime.test_provider_client import (
     KEY,

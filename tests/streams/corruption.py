@@ -14,7 +14,7 @@ import pytest
 from segue.canonical.request import Reply
 from segue.errors import RemoteProtocolError
 from segue.wire.base import Wire
-from segue.wire.events import Event
+from segue.wire.stream.events import Event
 from tests.streams.parsing import TURN, check_blocks, read, sse
 from tests.streams.rendering import render_stream
 

@@ -12,7 +12,8 @@ import msgspec
 from segue.canonical.blocks import Block, Native, Text, Thinking, ToolCall, ToolResponse
 from segue.canonical.request import Reply
 from segue.wire.base import Wire
-from segue.wire.events import (
+from segue.wire.registry import WIRES
+from segue.wire.stream.events import (
     BlockEnd,
     BlockStart,
     Event,
@@ -26,7 +27,6 @@ from segue.wire.events import (
     WholeBlock,
     arguments_text,
 )
-from segue.wire.registry import WIRES
 
 Body = dict[str, Any]
 TURN = "turn-7"
@@ -117,7 +117,7 @@ def _continues(last: Any, event: Any) -> bool:
 
 
 def check_event_rules(events: Sequence[Event], reply: Reply | None = None) -> None:
-    """Checks the rules of `segue.wire.events`, and that the events match this reply."""
+    """Checks the rules of `segue.wire.stream.events`, and that the events match this reply."""
     assert isinstance(events[0], ReplyStart)
     assert isinstance(events[-1], Finished | Failed)
     assert sum(isinstance(event, ReplyStart) for event in events) == 1

@@ -14,7 +14,10 @@ from segue.canonical.request import Reply, Usage
 from segue.models import parse_model
 from segue.render.report import Report
 from segue.wire.base import ApiError, RenderContext, Wire
-from segue.wire.events import (
+from segue.wire.ids import IdMap
+from segue.wire.names import ANY_NAME, NameMap
+from segue.wire.registry import WIRES
+from segue.wire.stream.events import (
     BlockEnd,
     BlockStart,
     Event,
@@ -27,9 +30,6 @@ from segue.wire.events import (
     WholeBlock,
     reply_events,
 )
-from segue.wire.ids import IdMap
-from segue.wire.names import ANY_NAME, NameMap
-from segue.wire.registry import WIRES
 from tests.streams.parsing import TURN, Body, check_blocks, read, strip_ids
 
 AT_ONCE = 1_000_000

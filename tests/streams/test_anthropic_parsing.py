@@ -13,7 +13,7 @@ from segue.canonical.blocks import Native, Opaque, Text, Thinking, ToolCall, Too
 from segue.canonical.request import Usage
 from segue.errors import RemoteProtocolError
 from segue.wire.anthropic import ANTHROPIC
-from segue.wire.events import (
+from segue.wire.stream.events import (
     BlockEnd,
     BlockStart,
     Failed,

@@ -21,17 +21,9 @@ from segue.models import parse_model
 from segue.render.report import Report
 from segue.wire.anthropic import ANTHROPIC
 from segue.wire.base import ApiError, RenderContext
-from segue.wire.events import (
-    BlockEnd,
-    BlockStart,
-    Failed,
-    Finished,
-    InputDelta,
-    ReplyStart,
-    reply_events,
-)
 from segue.wire.ids import IdMap
 from segue.wire.names import NameMap
+from segue.wire.stream.events import BlockEnd, BlockStart, Failed, Finished, InputDelta, ReplyStart, reply_events
 from tests.conversations.build import text, thinking, use
 from tests.conversations.replies import anthropic_reply
 from tests.streams.anthropic_events import (

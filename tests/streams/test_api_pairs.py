@@ -15,8 +15,8 @@ from segue._stream import render_reply_body
 from segue.canonical.blocks import Block, Origin, Text, Thinking, ToolCall
 from segue.canonical.request import Reply, Usage
 from segue.errors import RemoteProtocolError
-from segue.wire.framing import FrameDecoder, encode_sse
 from segue.wire.registry import WIRES
+from segue.wire.stream.framing import FrameDecoder, encode_sse
 from tests.budget import examples
 from tests.streams.parsing import check_event_rules
 from tests.streams.rendering import render_stream, stream_reply

@@ -15,7 +15,7 @@ from segue.canonical.request import Usage
 from segue.errors import RemoteProtocolError
 from segue.wire.base import ApiError
 from segue.wire.bedrock import BEDROCK
-from segue.wire.events import (
+from segue.wire.stream.events import (
     BlockEnd,
     BlockStart,
     Failed,
@@ -27,7 +27,7 @@ from segue.wire.events import (
     UsageUpdate,
     WholeBlock,
 )
-from segue.wire.framing import encode_aws_message
+from segue.wire.stream.framing import encode_aws_message
 from tests.conversations.build import PNG, thought, tool_use
 from tests.conversations.replies import bedrock_reply
 from tests.each import for_each

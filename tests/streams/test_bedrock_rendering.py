@@ -24,14 +24,7 @@ from segue.render.report import Report
 from segue.wire.anthropic import ANTHROPIC
 from segue.wire.base import ApiError
 from segue.wire.bedrock import BEDROCK
-from segue.wire.events import (
-    BlockEnd,
-    BlockStart,
-    Failed,
-    Finished,
-    ReplyStart,
-    TextDelta,
-)
+from segue.wire.stream.events import BlockEnd, BlockStart, Failed, Finished, ReplyStart, TextDelta
 from tests.conversations.build import PNG, thought, tool_result, tool_use
 from tests.conversations.replies import bedrock_reply
 from tests.streams.anthropic_events import RECORDED as THEIRS

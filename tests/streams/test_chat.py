@@ -10,7 +10,7 @@ import pytest
 import segue
 from segue.canonical.blocks import Text, Thinking, ToolCall
 from segue.errors import RemoteProtocolError
-from segue.wire.events import BlockEnd, BlockStart, Failed, InputDelta, TextDelta, UsageUpdate
+from segue.wire.stream.events import BlockEnd, BlockStart, Failed, InputDelta, TextDelta, UsageUpdate
 from tests.streams.chat_events import STOP, TOOLS, X, calls, chunk, encode_chunks, entry
 from tests.streams.parsing import TURN, Body, join_deltas, read, splits
 from tests.streams.rendering import render_stream

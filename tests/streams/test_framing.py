@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segue.errors import RemoteProtocolError
-from segue.wire.framing import Frame, FrameDecoder, encode_aws_message, encode_sse
+from segue.wire.stream.framing import Frame, FrameDecoder, encode_aws_message, encode_sse
 
 
 def framed(data: bytes, cuts: list[int] | None = None) -> list[Frame]:

@@ -11,7 +11,10 @@ from segue.canonical.blocks import Media, Text, Thinking, ToolCall
 from segue.errors import RemoteProtocolError
 from segue.render.report import Report
 from segue.wire.base import ApiError
-from segue.wire.events import (
+from segue.wire.gemini import GEMINI
+from segue.wire.gemini.capabilities import PLACEHOLDER_SIGNATURE
+from segue.wire.openai_responses import OPENAI_RESPONSES
+from segue.wire.stream.events import (
     BlockEnd,
     BlockStart,
     Event,
@@ -25,9 +28,6 @@ from segue.wire.events import (
     WholeBlock,
     reply_events,
 )
-from segue.wire.gemini import GEMINI
-from segue.wire.gemini.capabilities import PLACEHOLDER_SIGNATURE
-from segue.wire.openai_responses import OPENAI_RESPONSES
 from tests.catalog.vendor_catalog import samples
 from tests.conversations.replies import gemini_reply
 from tests.streams.corruption import read_garbled, reject_random_bytes

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from segue.canonical.blocks import Text, Thinking, ToolCall, ToolResponse
-from segue.wire.events import (
+from segue.wire.stream.events import (
     BlockEnd,
     BlockStart,
     Finished,

@@ -11,7 +11,8 @@ from segue.canonical.blocks import Text, Thinking, ToolCall
 from segue.render.report import Report
 from segue.wire.base import ApiError
 from segue.wire.dialects.azure_foundry import WIRE as AZURE_FOUNDRY
-from segue.wire.events import (
+from segue.wire.openai_chat import OPENAI_CHAT
+from segue.wire.stream.events import (
     BlockEnd,
     BlockStart,
     Event,
@@ -23,7 +24,6 @@ from segue.wire.events import (
     WholeBlock,
     reply_events,
 )
-from segue.wire.openai_chat import OPENAI_CHAT
 from tests.catalog.vendor_catalog import samples
 from tests.conversations.replies import chat_reply, responses_reply
 from tests.streams.parsing import (

@@ -9,9 +9,9 @@ import pytest
 
 from segue._stream import ReplyStream, assemble, render_reply_body
 from segue.render.report import Report
-from segue.wire.events import Failed, ReplyStart
 from segue.wire.names import ANY_NAME, NameMap
 from segue.wire.registry import WIRES
+from segue.wire.stream.events import Failed, ReplyStart
 from tests.conversations.replies import responses_reply
 from tests.streams.chat_events import STOP, TOOLS, calls, chunk, encode_chunks, entry
 from tests.streams.parsing import Body, payloads_of, read, sse

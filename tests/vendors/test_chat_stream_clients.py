@@ -17,8 +17,8 @@ import segue
 from segue.canonical.blocks import Text
 from segue.canonical.request import Reply
 from segue.wire.base import ApiError
-from segue.wire.events import Failed, reply_events
 from segue.wire.registry import WIRES
+from segue.wire.stream.events import Failed, reply_events
 from tests.conversations.build import call
 from tests.conversations.replies import chat_reply
 from tests.streams.rendering import render_stream, stream_reply

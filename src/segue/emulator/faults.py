@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from segue.emulator.steps import CallStep, EndStep, ReplySteps
 from segue.errors import InputError, require_string
-from segue.wire.framing import EXCEPTION_PREFIX, FrameDecoder, encode_aws_message, encode_sse
+from segue.wire.stream.framing import EXCEPTION_PREFIX, FrameDecoder, encode_aws_message, encode_sse
 
 Fault = Literal[
     "rate-limit",

@@ -22,7 +22,9 @@ from segue.emulator.steps import CallStep, CutStep, EndStep, ErrorStep, ReplySte
 from segue.models import parse_model
 from segue.render.report import Report
 from segue.wire.base import ApiError, JsonObject, RenderContext
-from segue.wire.events import (
+from segue.wire.ids import IdMap, IdScheme
+from segue.wire.names import ANY_NAME, NameMap
+from segue.wire.stream.events import (
     BlockEnd,
     BlockStart,
     Event,
@@ -34,8 +36,6 @@ from segue.wire.events import (
     UsageUpdate,
     block_events,
 )
-from segue.wire.ids import IdMap, IdScheme
-from segue.wire.names import ANY_NAME, NameMap
 
 StreamStep: TypeAlias = Event | WaitStep | ErrorStep | CutStep
 

@@ -25,7 +25,7 @@ from segue.runtime.http_client import HttpClient, HttpResponse, TransportError
 from segue.runtime.http_requests import HttpRequest
 from segue.runtime.providers import Endpoint
 from segue.wire.base import ApiError
-from segue.wire.events import Event, Failed
+from segue.wire.stream.events import Event, Failed
 
 __all__ = ["ProbeResult", "ProviderClient", "RetryPolicy", "Stream", "Timeouts"]
 

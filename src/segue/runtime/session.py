@@ -46,7 +46,7 @@ from segue.runtime.subagents import ModelResolver, Subagents
 from segue.runtime.tool_types import Approver
 from segue.runtime.toolbox import Toolbox
 from segue.runtime.tools.task import task as task_tool
-from segue.wire import events as wire_events
+from segue.wire.stream import events as wire_events
 
 __all__ = ["EventListener", "Session", "Turn"]
 

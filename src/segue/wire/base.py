@@ -19,10 +19,8 @@ from segue.wire.ids import IdMap, IdScheme
 from segue.wire.names import NameMap, NameRule
 
 if TYPE_CHECKING:
-    from segue.wire.stream_parser import StreamParser
-    from segue.wire.stream_renderer import StreamRenderer
-
-__all__ = ["ApiError", "BodyTool", "Fetch", "RenderContext", "Wire"]
+    from segue.wire.stream.parse import StreamParser
+    from segue.wire.stream.render import StreamRenderer
 
 JsonObject = dict[str, Any]
 Fetch = Callable[[str], tuple[bytes, str]]

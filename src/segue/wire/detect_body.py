@@ -10,8 +10,6 @@ from segue.wire.json_values import json_type_name
 from segue.wire.openai_responses.required_fields import is_openai_item
 from segue.wire.registry import WIRES, api_of_model
 
-__all__ = ["detect_source", "find_contradicting_api"]
-
 # Top-level keys only suggest an API; the shape of the messages and tools takes precedence.
 _CHAT_KEYS = frozenset(
     {
@@ -56,7 +54,7 @@ _FOUNDRY_KEYS = frozenset({"agent_reference", "agent"})
 
 
 def detect_source(body: Mapping[str, Any]) -> str:
-    """The name of the wire that a body is written in."""
+    """Return the name of the wire that a body is written in."""
     root = _api_by_root_key(body)
     if root is not None:
         return "azure-foundry" if root == "openai-responses" and _is_foundry(body) else root
@@ -79,7 +77,7 @@ def detect_source(body: Mapping[str, Any]) -> str:
 
 
 def find_contradicting_api(body: Mapping[str, Any], api: str) -> str | None:
-    """The wire that a body certainly belongs to, if that is not the wire of `api`; else None."""
+    """Return the wire that a body certainly belongs to, if that is not the wire of `api`; else None."""
     expected = WIRES[api].base_api
     contradicting: set[str] = set()
     root = _api_by_root_key(body)
@@ -91,14 +89,14 @@ def find_contradicting_api(body: Mapping[str, Any], api: str) -> str | None:
 
 
 def _api_by_root_key(body: Mapping[str, Any]) -> str | None:
-    """The API whose conversation key the body has, if it has no `messages`."""
+    """Return the API whose conversation key the body has, if it has no `messages`."""
     if "messages" in body:
         return None
     return next((api for key, api in _ROOT_KEYS.items() if isinstance(body.get(key), str | list | dict)), None)
 
 
 def _is_foundry(body: Mapping[str, Any]) -> bool:
-    """Whether a Responses body names an agent or has items of types that only Foundry has."""
+    """Return whether a Responses body names an agent or has items of types that only Foundry has."""
     if any(isinstance(body.get(key), dict) for key in _FOUNDRY_KEYS):
         return True
     return any(not is_openai_item(str(item.get("type")), {}) for item in _objects(body.get("input")))
@@ -116,7 +114,7 @@ def _likely_apis(body: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _certain_apis(body: Mapping[str, Any]) -> Iterator[str]:
-    """One API name for each feature that only that API has."""
+    """Yield one API name for each feature that only that API has."""
     if _BEDROCK_KEYS & body.keys():
         yield "bedrock"
     for tool in _objects(body.get("tools")):
@@ -142,7 +140,7 @@ def _certain_apis_of_message(message: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _is_untyped_text(part: Mapping[str, Any]) -> bool:
-    """A text part without `type`."""
+    """Return whether this is a text part without `type`."""
     return list(part) == ["text"]
 
 

@@ -15,8 +15,6 @@ from segue.models import Model, parse_model
 from segue.specs.providers import load_services, providers_by_name
 from segue.wire.registry import SERVERS, WIRES, api_of_family, family_of_model
 
-__all__ = ["Detected", "detect"]
-
 
 class Detected(Struct, frozen=True):
     """The result of `detect`. `dialect` is None for the wire itself; `model` is the parsed name."""
@@ -44,7 +42,7 @@ _RESPONSES_ONLY = frozenset({"codex", "pro", "deep", "computer"})
 
 
 def detect(model: str) -> Detected:
-    """Wire, dialect and tool format of a model name; an unknown name gives `openai-chat` and `openai`."""
+    """Return wire, dialect and tool format of a model name; an unknown name gives `openai-chat` and `openai`."""
     require_string(model, "model")
     name = model.strip()
     parts = [part for part in name.lower().split("/") if part]
@@ -65,14 +63,14 @@ def detect(model: str) -> Detected:
 
 
 def _family_of_vendor(parts: list[str]) -> str:
-    """The model family of the provider that the name includes, for model names without a known family."""
+    """Return the model family of the provider that the name includes, for model names without a known family."""
     rows = providers_by_name()
     candidates = (WIRES[rows[part]["api"]].families for part in parts if part in rows and "profile" not in rows[part])
     return next((families[0] for families in candidates if families), "")
 
 
 def _service_api(parts: list[str]) -> str | None:
-    """The API of the service that the name includes."""
+    """Return the API of the service that the name includes."""
     if len(parts) > 1 and (parts[0] in SERVERS or parts[0] in load_services()):
         return SERVERS[parts[0]].name if parts[0] in SERVERS else load_services()[parts[0]]
     if parts and (_BEDROCK_ID.fullmatch(parts[-1]) or parts[0].startswith("arn:aws:bedrock")):

@@ -19,8 +19,6 @@ from segue.canonical.request import Request
 from segue.canonical.type_warmup import warm_type
 from segue.render.fast_passes import FastRenderOptions
 
-__all__ = ["FastPath", "decode_members"]
-
 _ABSENT = Raw()
 _members_decoder = msgspec.json.Decoder(dict[str, Raw])
 
@@ -48,7 +46,7 @@ class FastPath:
     """Whether the rest of the request allows the fast path."""
 
     def split_body(self, data: bytes) -> tuple[list[Any], dict[str, Raw]]:
-        """The typed items of a body, and its other fields undecoded."""
+        """Return the typed items of a body, and its other fields undecoded."""
         try:
             body = self._body_decoder.decode(data)
         except msgspec.ValidationError:
@@ -58,7 +56,7 @@ class FastPath:
         return getattr(body, self.conversation_key), rest
 
     def decode_items(self, items: Raw) -> list[Any]:
-        """The typed items of a body that has been split already."""
+        """Return the typed items of a body that has been split already."""
         return self._items_decoder.decode(items)
 
     @cached_property
@@ -75,5 +73,5 @@ class FastPath:
 
 
 def decode_members(data: bytes) -> dict[str, Raw]:
-    """The members of a JSON object, each value undecoded."""
+    """Return the members of a JSON object, each value undecoded."""
     return _members_decoder.decode(data)

@@ -21,8 +21,6 @@ from segue.canonical.ids import is_canonical, raw_id_or_none, short_hash
 from segue.errors import ProjectionError
 from segue.render.transcript import Transcript
 
-__all__ = ["HasId", "IdMap", "IdScheme", "kimi_scheme", "mistral_scheme", "nine_character_hash", "prefix_scheme"]
-
 _CANONICAL_PREFIX = "hist_tool_"
 _HASHED_LENGTH = 24
 _ALPHANUMERIC = ascii_letters + digits
@@ -33,7 +31,7 @@ _PAIR_COUNT = len(_PAIRS)
 _compile = cache(re.compile)
 
 
-class HasId(Protocol):
+class _HasId(Protocol):
     """Anything with a canonical call id."""
 
     @property
@@ -52,7 +50,7 @@ class IdScheme(Struct, frozen=True):
 
     name: str
     pattern: str
-    make: Callable[[HasId, str, int, int], str]
+    make: Callable[[_HasId, str, int, int], str]
     indexed: bool = False
     """True if ids contain an index that must be unique over all tools; the next free index is used."""
     prefix: str | None = None
@@ -67,9 +65,9 @@ def _suffix(call_id: str) -> str:
 
 
 def prefix_scheme(name: str, prefix: str, *, limit: int, pattern: str) -> IdScheme:
-    """`prefix` plus the canonical suffix, or plus a hash of the suffix if that is too long."""
+    """Return the scheme of ids with a prefix and the canonical suffix, or a hash of it if that is too long."""
 
-    def make(call: HasId, _tool_name: str, _ordinal: int, salt: int) -> str:
+    def make(call: _HasId, _tool_name: str, _ordinal: int, salt: int) -> str:
         suffix = _suffix(call.id)
         if salt:
             suffix = short_hash(f"{suffix}|{salt}")
@@ -82,25 +80,25 @@ def prefix_scheme(name: str, prefix: str, *, limit: int, pattern: str) -> IdSche
 
 
 def kimi_scheme() -> IdScheme:
-    """`functions.{tool}:{index}`, the index counted over the whole transcript (KIM-01)."""
+    """Return the scheme `functions.{tool}:{index}`, the index counted over the whole transcript (KIM-01)."""
 
-    def make(_call: HasId, tool_name: str, ordinal: int, salt: int) -> str:
+    def make(_call: _HasId, tool_name: str, ordinal: int, salt: int) -> str:
         return f"functions.{tool_name}:{ordinal + salt}"
 
     return IdScheme("kimi", r"(?:functions\.)?\$?[a-zA-Z0-9_-]+:\d+", make, indexed=True)
 
 
 def mistral_scheme(*, pattern: str = r"[a-zA-Z0-9]{9}") -> IdScheme:
-    """Nine letters and digits (MIS-01); some models accept other ids that they made themselves (MIS-02)."""
+    """Return the scheme of nine letters and digits (MIS-01); some models accept other ids of their own (MIS-02)."""
 
-    def make(call: HasId, _tool_name: str, _ordinal: int, salt: int) -> str:
+    def make(call: _HasId, _tool_name: str, _ordinal: int, salt: int) -> str:
         return nine_character_hash(f"{call.id}|{salt}")
 
     return IdScheme("mistral", pattern, make)
 
 
 def nine_character_hash(text: str) -> str:
-    """Nine letters and digits from a hash of the text."""
+    """Return nine letters and digits from a hash of the text."""
     number = int.from_bytes(sha256(text.encode("utf-8", "replace")).digest(), "big") % _NINE_COUNT
     number, first = divmod(number, _PAIR_COUNT)
     number, second = divmod(number, _PAIR_COUNT)
@@ -134,7 +132,7 @@ class IdMap:
 
     @classmethod
     def project(cls, transcript: Transcript, scheme: IdScheme, project_name: Callable[[str], str]) -> IdMap:
-        """Assigns an id to every call of a transcript."""
+        """Assign an id to every call of a transcript."""
         id_map = cls(
             scheme,
             provider=transcript.constraints.provider,
@@ -156,7 +154,7 @@ class IdMap:
                 in_turn.add(self.assign(call, name, in_turn))
 
     def assign(self, call: ToolCall, tool_name: str, in_turn: set[str] | None = None) -> str:
-        """The id of a call, assigned the first time and kept."""
+        """Return the id of a call, assigned the first time and kept."""
         assigned = self._projected.get(call.id)
         if assigned is not None:
             return assigned
@@ -172,7 +170,7 @@ class IdMap:
         return projected
 
     def _raw_id(self, call: ToolCall, tool_name: str, in_turn: set[str]) -> str | None:
-        """The raw id where policy, target and uniqueness allow it."""
+        """Return the raw id where policy, target and uniqueness allow it."""
         same_provider = call.origin.provider == self._provider
         if self._policy == "canonical" or not (same_provider or self._policy == "native"):
             return None
@@ -189,12 +187,12 @@ class IdMap:
         return None if raw_id in (in_turn if self._unique_per_turn and same_provider else self._taken) else raw_id
 
     def _accepts(self, raw_id: str, tool_name: str) -> bool:
-        """Whether the target accepts this raw id for a tool of this name."""
+        """Return whether the target accepts this raw id for a tool of this name."""
         if not self._scheme.accepts(raw_id):
             return False
         return not self._scheme.indexed or raw_id.removeprefix("functions.").rsplit(":", 1)[0] == tool_name
 
-    def _make_id(self, call: HasId, tool_name: str, ordinal: int) -> str:
+    def _make_id(self, call: _HasId, tool_name: str, ordinal: int) -> str:
         if self._scheme.indexed:
             index = max(ordinal, self._first_free)
             while index in self._indexes:
@@ -209,7 +207,7 @@ class IdMap:
         raise ProjectionError(f"no {self._scheme.name} id could be made for {call.id}")
 
     def assign_fast(self, history: FastHistory, provider: str) -> list[str]:
-        """The ids of a fast-path conversation: its raw ids are all different, so either all are kept or none is."""
+        """Return the ids of a fast-path conversation. Its raw ids are all different: either all are kept or none."""
         if self._policy == "native" or (self._policy == "auto" and provider == self._provider):
             raw_ids = [raw_id for raw_id in history.raw_ids if raw_id is not None]
             if raw_ids:
@@ -226,7 +224,7 @@ class IdMap:
         return ids
 
     def copy_empty(self) -> IdMap:
-        """An empty map with the same scheme and policy."""
+        """Return an empty map with the same scheme and policy."""
         return IdMap(
             self._scheme,
             provider=self._provider,
@@ -236,7 +234,7 @@ class IdMap:
         )
 
     def render(self, call_id: str) -> str:
-        """The projected id of an assigned call; raises `ProjectionError` for any other."""
+        """Return the projected id of an assigned call; raise `ProjectionError` for any other."""
         try:
             return self._projected[call_id]
         except KeyError:

@@ -11,7 +11,7 @@ JsonObject: TypeAlias = dict[str, Any]
 
 
 def json_type_name(value: object) -> str:
-    """The type of a JSON value for error messages, with its article."""
+    """Return the type of a JSON value for error messages, with its article."""
     match value:
         case None:
             return "null"
@@ -56,7 +56,7 @@ def number_or_none(value: object) -> int | float | None:
 
 
 def unknown_fields(fields: Mapping[str, Any], known: frozenset[str]) -> tuple[str, ...]:
-    """Keys outside `known` that have a non-empty value."""
+    """Return the keys outside `known` that have a non-empty value."""
     return tuple(key for key, value in fields.items() if key not in known and value not in (None, [], {}, "", False))
 
 
@@ -65,7 +65,7 @@ def boolean_or_none(value: object) -> bool | None:
 
 
 def strings_or_none(value: object) -> tuple[str, ...] | None:
-    """The items of a list of strings; None for any other value."""
+    """Return the items of a list of strings; None for any other value."""
     items = cast("list[object]", value) if isinstance(value, list) else [None]
     texts = tuple(item for item in items if isinstance(item, str))
     return texts if len(texts) == len(items) else None

@@ -1,17 +1,16 @@
-"""Media helpers shared by all wires: file names and audio types."""
+"""Steps that the wires share for media: file names, `data:` URLs and audio types."""
 
 from __future__ import annotations
 
 import re
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from binascii import Error
 from collections.abc import Mapping
 from typing import Any, cast
+from urllib.parse import unquote_to_bytes
 
 from segue.canonical.blocks import Media
 from segue.render.report import Report
-
-__all__ = ["add_extension", "detect_audio_type", "report_dropped_name"]
 
 _EXTENSIONS = {
     "application/pdf": "pdf",
@@ -36,7 +35,7 @@ _EXTENSION = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,7}\Z")
 
 
 def report_dropped_name(media: Media, rendered: Mapping[str, Any], report: Report) -> None:
-    """Reports a file name that the rendered part does not contain."""
+    """Report a file name that the rendered part does not contain."""
     if media.name and not _contains_name(rendered, media.name):
         report.add(
             "dropped", f"file name of the {media.kind} dropped: the target has no field for it", subject=media.name
@@ -44,7 +43,7 @@ def report_dropped_name(media: Media, rendered: Mapping[str, Any], report: Repor
 
 
 def _contains_name(rendered: Mapping[str, Any], name: str) -> bool:
-    """Whether one of the texts in the part is or contains the name."""
+    """Return whether one of the texts in the part is or contains the name."""
     for key, value in rendered.items():
         if value == name or (key in ("text", "filename") and isinstance(value, str) and name in value):
             return True
@@ -53,8 +52,16 @@ def _contains_name(rendered: Mapping[str, Any], name: str) -> bool:
     return False
 
 
+def decode_data_url(media: Media) -> Media:
+    """Return the media with a `data:` URL decoded to its data and media type."""
+    head, _, payload = (media.url or "").removeprefix("data:").partition(",")
+    mime, *parameters = head.split(";")
+    data = payload if "base64" in parameters else b64encode(unquote_to_bytes(payload)).decode()
+    return Media(media.kind, mime or media.mime, data=data, name=media.name)
+
+
 def add_extension(name: str | None, mime: str) -> str:
-    """The file name, with an extension for its media type if it has none."""
+    """Return the file name, with an extension for its media type if it has none."""
     extension = _EXTENSIONS.get(mime.partition(";")[0].strip().lower())
     if name is None or not name.strip():
         name = "document"
@@ -62,7 +69,7 @@ def add_extension(name: str | None, mime: str) -> str:
 
 
 def detect_audio_type(data: str) -> str | None:
-    """The media type of base64 audio by its first bytes; None if unknown."""
+    """Return the media type of base64 audio by its first bytes; None if unknown."""
     try:
         head = b64decode(data[:16].encode())
     except (Error, ValueError):

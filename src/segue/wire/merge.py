@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["merge_changes", "replace_modelled_fields", "unmodelled_fields"]
-
 
 def merge_changes(fragment: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """The fragment with the difference between two renderings of its modelled fields applied; key order is kept."""
+    """Apply the difference between two renderings of a fragment's modelled fields to it; keep the order of keys."""
     body = dict(fragment)
     for key in [*before, *after]:
         if before.get(key) == after.get(key):
@@ -22,14 +20,14 @@ def merge_changes(fragment: Mapping[str, Any], before: Mapping[str, Any], after:
 
 
 def unmodelled_fields(fragment: Mapping[str, Any], modelled: frozenset[str]) -> dict[str, Any]:
-    """The fields of a fragment that no canonical field models."""
+    """Return the fields of a fragment that no canonical field models."""
     return {key: value for key, value in fragment.items() if key not in modelled}
 
 
 def replace_modelled_fields(
     fragment: Mapping[str, Any], rendered: dict[str, Any], modelled: frozenset[str]
 ) -> dict[str, Any]:
-    """The fragment with its modelled fields replaced by the rendered ones; other fields and the key order stay."""
+    """Replace the modelled fields of a fragment by the rendered ones; keep other fields and the order of keys."""
     body = {key: rendered.get(key, value) for key, value in fragment.items() if key in rendered or key not in modelled}
     body.update(rendered)
     return body

@@ -15,8 +15,6 @@ from msgspec import Struct
 from segue.canonical.ids import short_hash
 from segue.errors import ProjectionError
 
-__all__ = ["ANY_NAME", "NameMap", "NameRule"]
-
 _HASH_LENGTH = 8
 
 
@@ -92,7 +90,7 @@ class NameMap:
             self.render(name)
 
     def render(self, name: str) -> str:
-        """The projected name; raises `ProjectionError` if two names would get the same projection."""
+        """Return the projected name; raise `ProjectionError` if two names would get the same projection."""
         projected = self._projected.get(name)
         if projected is None:
             projected = self._rule.project(name)
@@ -103,11 +101,11 @@ class NameMap:
         return projected
 
     def keep(self, name: str) -> None:
-        """Registers a name that is sent unchanged, valid or not."""
+        """Register a name that is sent unchanged, valid or not."""
         self._projected[name] = self._originals[name] = name
 
     def parse(self, projected: str) -> str:
-        """The canonical name of a projected one; a name that was not projected stays as it is."""
+        """Return the canonical name of a projected one; a name that was not projected stays as it is."""
         return self._originals.get(projected, projected)
 
     @property

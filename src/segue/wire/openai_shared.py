@@ -14,10 +14,8 @@ from segue.canonical.request import Effort, Options, Reasoning
 from segue.models import Model
 from segue.render.report import Report
 from segue.wire.base import ApiError, Fetch
-from segue.wire.effort import effort_for_budget
 from segue.wire.json_values import JsonObject, object_or_none, string_or_none
-from segue.wire.options import drop_options
-from segue.wire.user_id import OPENAI_USER_PATTERN, hash_invalid_user_id
+from segue.wire.options import OPENAI_USER_PATTERN, drop_options, effort_for_budget, hash_invalid_user_id
 
 # -------------------------------------------------------------------------------------------------------------- models
 

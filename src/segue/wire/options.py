@@ -1,16 +1,18 @@
-"""Steps that the `options.py` of the wires share: plain options, stop sequences, dropped options.
+"""Steps that the `options.py` of the wires share: plain options, stop sequences, dropped options, user ids, effort.
 
 A plain option has the same value on both sides. A wire lists its plain options in a table, canonical field → API key.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
+from hashlib import sha256
 from typing import Any
 
 import msgspec
 
-from segue.canonical.request import Options
+from segue.canonical.request import Effort, Options
 from segue.render.report import Report
 from segue.wire.json_values import JsonObject, boolean_or_none, integer_or_none, number_or_none, string_or_none
 
@@ -66,3 +68,57 @@ def report_dropped(report: Report, reason: str, *names: str) -> None:
     """Report options that are not sent to the target."""
     for name in names:
         report.add("adjusted", f"`{name}` dropped: {reason}", subject=name)
+
+
+# ------------------------------------------------------------------------------------------------------------ user ids
+
+# From OpenAI's reference of `safety_identifier` and its error for a longer `user`. A hash has exactly 64 digits.
+OPENAI_USER_PATTERN = r"[\s\S]{0,64}"
+
+
+def hash_invalid_user_id(options: Options, pattern: str, report: Report) -> Options:
+    """Return the options with a user id that matches `pattern`: an invalid id is replaced by its SHA-256 hash."""
+    if options.user is None or re.fullmatch(pattern, options.user):
+        return options
+    report.add("adjusted", "user id replaced by its hash: the target does not accept it", subject="user")
+    return msgspec.structs.replace(options, user=sha256(options.user.encode()).hexdigest())
+
+
+# -------------------------------------------------------------------------------------------- effort ⇄ thinking tokens
+
+_BUDGETS: dict[Effort, int] = {
+    "minimal": 1024,
+    "low": 2048,
+    "medium": 8192,
+    "high": 16384,
+    "xhigh": 32768,
+    "max": 65536,
+}
+
+
+def budget_for_effort(effort: Effort) -> int:
+    """Return the thinking tokens for an effort; 0 for `none`."""
+    return _BUDGETS.get(effort, 0)
+
+
+def effort_for_budget(budget: int, *, available: tuple[Effort, ...] = ("low", "medium", "high")) -> Effort:
+    """Return the smallest `available` effort whose budget covers this one, else the largest."""
+    if budget <= 0:
+        return "none"
+    for effort in available:
+        if _BUDGETS[effort] >= budget:
+            return effort
+    return available[-1]
+
+
+def clamp_effort(effort: Effort | None, available: tuple[Effort, ...]) -> Effort | None:
+    """Return the effort itself, or the highest `available` one below it, or the lowest."""
+    if effort is None or effort == "none" or not available:
+        return None
+    below: list[Effort] = [step for step in available if _BUDGETS[step] <= _BUDGETS[effort]]
+    return below[-1] if below else available[0]
+
+
+def closest_effort(budget: int, available: tuple[Effort, ...]) -> Effort:
+    """Return the `available` effort whose budget is nearest, also `none`; the higher of two that are equally near."""
+    return min(available, key=lambda effort: (abs(budget_for_effort(effort) - budget), -budget_for_effort(effort)))

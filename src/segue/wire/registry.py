@@ -25,18 +25,6 @@ from segue.wire.openai_chat import OPENAI_CHAT
 from segue.wire.openai_responses import OPENAI_RESPONSES
 from segue.wire.text.registry import FORMATS
 
-__all__ = [
-    "SERVERS",
-    "WIRES",
-    "Format",
-    "api_of_family",
-    "api_of_model",
-    "family_of_model",
-    "find_wire",
-    "find_wire_or_server",
-    "formats",
-]
-
 _BASE_WIRES = (OPENAI_CHAT, OPENAI_RESPONSES, ANTHROPIC, GEMINI, BEDROCK)
 # The first dialects in lists and tables; others follow in alphabetical order of their modules.
 _FIRST = ("azure_foundry", "mistral", "kimi", "deepseek", "qwen")
@@ -71,7 +59,7 @@ WIRES, SERVERS = _index_by_name(_load_dialects())
 
 
 def find_wire_or_server(name: str, profile: str | None = None, *, argument: str) -> Wire:
-    """The row of an API, provider, server profile or service with this name, or of `profile` if that is set.
+    """Return the row of an API, provider, server profile or service with this name, or of `profile` if that is set.
 
     Raises `InputError` for an unknown name and suggests the nearest one.
     """
@@ -97,7 +85,7 @@ def _find_provider_row(name: str) -> Wire | None:
 
 
 def find_wire(name: str, *, argument: str) -> Wire:
-    """The wire of an API by the names of `find_wire_or_server`; for a server profile the wire of its API."""
+    """Return the wire of an API by the names of `find_wire_or_server`; for a server profile the wire of its API."""
     return WIRES[find_wire_or_server(name, argument=argument).name]
 
 
@@ -106,18 +94,18 @@ _FAMILY_APIS = {family: wire.name for wire in reversed(WIRES.values()) for famil
 
 
 def api_of_family(family: str) -> str | None:
-    """The API of the vendor that makes the models of a family; None if segue does not implement one."""
+    """Return the API of the vendor that makes the models of a family; None if segue does not implement one."""
     return _FAMILY_APIS.get(family)
 
 
 def family_of_model(model: str) -> str:
-    """The family of a model name: one that `parse_model` has rules for, or one that an API lists; else `""`."""
+    """Return the family of a model name: one that `parse_model` has rules for, or one that an API lists; else `""`."""
     family = parse_model(model).family
     return family or next((token for token in tokenize_name(model) if token in _FAMILY_APIS), "")
 
 
 def api_of_model(model: str) -> str | None:
-    """The API of the vendor that makes this model; None for an unknown vendor or API."""
+    """Return the API of the vendor that makes this model; None for an unknown vendor or API."""
     return _FAMILY_APIS.get(family_of_model(model))
 
 
@@ -137,7 +125,7 @@ class Format(Struct, frozen=True):
 
 
 def formats() -> tuple[Format, ...]:
-    """Every API that segue implements, and every text tool format."""
+    """Return every API that segue implements, and every text tool format."""
     names = Format.__struct_fields__
     wires = [Format(*(getattr(wire, name) for name in names)) for wire in WIRES.values()]
     return (*wires, *(Format(form.name, "text", None, form.provider, "", form.name, form.title) for form in FORMATS))

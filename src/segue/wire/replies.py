@@ -23,18 +23,18 @@ def token_count(usage: JsonObject, *path: str) -> int:
     return integer_or_none(usage.get(key)) or 0
 
 
-def is_from_api(block: Block, api: str) -> bool:
+def _is_from_api(block: Block, api: str) -> bool:
     """Return whether the block came from this API and its native fragment is unchanged."""
     return block.native is not None and block.native.intact and block.native.api == api
 
 
 def is_hosted_from_api(block: Block, api: str) -> bool:
-    return _is_hosted(block) and is_from_api(block, api)
+    return _is_hosted(block) and _is_from_api(block, api)
 
 
 def report_if_foreign_hosted(block: Block, api: str, report: Report) -> bool:
     """Return whether this is a hosted call or result of another provider, and report it: the client cannot use it."""
-    if not _is_hosted(block) or is_from_api(block, api):
+    if not _is_hosted(block) or _is_from_api(block, api):
         return False
     tool = block.name if isinstance(block, ToolCall | ToolResponse) else None
     report.add("dropped", f"call of {tool or 'a hosted tool'} dropped: another provider ran it", subject=tool)
@@ -55,7 +55,7 @@ def _is_hosted(block: Block) -> bool:
 
 def media_as_text(block: Block, api: str, report: Report) -> Block:
     """Return the block, or a text in place of another API's media, which a reply of this API cannot contain."""
-    if not isinstance(block, Media) or is_from_api(block, api):
+    if not isinstance(block, Media) or _is_from_api(block, api):
         return block
     report.add("text", f"{block.kind} rendered as text: a reply of this API cannot contain it", subject=block.kind)
     parts = (TEXTS.unsupported.format(kind=block.kind), block.name, block.url)

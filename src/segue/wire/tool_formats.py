@@ -13,8 +13,6 @@ from segue.wire.ids import IdScheme, kimi_scheme, mistral_scheme
 from segue.wire.registry import WIRES
 from segue.wire.text.registry import TEXT_FORMATS
 
-__all__ = ["TOOL_FORMATS", "ToolFormat", "find_tool_format", "id_scheme_for"]
-
 
 class ToolFormat(Struct, frozen=True):
     """One tool format. `wires` accept it; `ids` is None if the id scheme of the wire is used."""
@@ -34,7 +32,7 @@ def _accepts(wire: Wire, tool_format: str) -> bool:
 
 
 def _list_native_formats() -> Iterator[ToolFormat]:
-    """The tool formats of the APIs, in registry order; the first API with a format decides its ids."""
+    """Return the tool formats of the APIs, in registry order; the first API with a format decides its ids."""
     owners: dict[str, Wire] = {}
     for wire in WIRES.values():
         owners.setdefault(wire.tool_format, wire)
@@ -54,7 +52,7 @@ TOOL_FORMATS: dict[str, ToolFormat] = {
 
 
 def find_tool_format(tool_format: str) -> ToolFormat | None:
-    """The tool format of this name; None for `auto`."""
+    """Return the tool format of this name; None for `auto`."""
     require_string(tool_format, "tool_format")
     if tool_format == "auto":
         return None
@@ -65,7 +63,7 @@ def find_tool_format(tool_format: str) -> ToolFormat | None:
 
 
 def id_scheme_for(wire: Wire, model: Model, tool_format: str, base_wire: Wire) -> IdScheme:
-    """The id scheme of the tool format, or of the wire for `auto`. `wire` is `base_wire` or a dialect of it."""
+    """Return the id scheme of the tool format, or of the wire for `auto`. `wire` is `base_wire` or a dialect of it."""
     form = find_tool_format(tool_format)
     if form is None:
         return wire.id_scheme(model)

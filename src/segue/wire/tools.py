@@ -17,30 +17,17 @@ from segue.canonical.request import Options, Tool
 from segue.render.report import Report
 from segue.wire.schema import SchemaRules, drop_forced_nulls, render_schema
 
-__all__ = [
-    "drop_call_nulls",
-    "drop_undeclared_choice",
-    "duplicate_key_extra",
-    "render_arguments_object",
-    "render_arguments_text",
-    "render_object_schema",
-    "to_function_tool",
-    "to_object_schema",
-    "undeclarable_message",
-    "unwrap_free_text",
-]
-
 FREE_TEXT_KEY = "input"
 
 
 def duplicate_key_extra(text: object, value: object) -> dict[str, Any] | None:
-    """The extra field `repeated` of a call whose arguments text has a duplicate key; None for any other call."""
+    """Return the extra field `repeated` of a call whose arguments text has a duplicate key; None for any other call."""
     key = find_duplicate_key(text, value) if isinstance(text, str) and value else None
     return None if key is None else {"repeated": key}
 
 
 def render_arguments_object(call: ToolCall, report: Report) -> dict[str, Any]:
-    """The arguments as a JSON object; anything else is wrapped and reported."""
+    """Return the arguments as a JSON object; anything else is wrapped and reported."""
     if call.arguments is None and call.arguments_text is not None:
         report.add(
             "argument",
@@ -62,7 +49,7 @@ def render_arguments_object(call: ToolCall, report: Report) -> dict[str, Any]:
 
 
 def render_arguments_text(call: ToolCall, report: Report) -> str:
-    """The arguments as JSON text; free text is wrapped, for targets without custom tools."""
+    """Return the arguments as JSON text; free text is wrapped, for targets without custom tools."""
     if call.kind == "custom":
         return encode_json_text(render_arguments_object(call, report))
     if call.arguments_text is not None and call.arguments is None:
@@ -71,7 +58,7 @@ def render_arguments_text(call: ToolCall, report: Report) -> str:
 
 
 def unwrap_free_text(call: ToolCall, custom_names: frozenset[str]) -> ToolCall:
-    """A reply's call with its free text unwrapped, if the caller declared the tool as a custom tool."""
+    """Return a reply's call with its free text unwrapped, if the caller declared the tool as a custom tool."""
     if call.name not in custom_names or call.kind == "custom":
         return call
     match call.arguments:
@@ -86,7 +73,7 @@ def unwrap_free_text(call: ToolCall, custom_names: frozenset[str]) -> ToolCall:
 
 
 def drop_call_nulls(call: ToolCall, strict: Mapping[str, Tool]) -> ToolCall:
-    """A reply's call to a strict tool without the nulls that only strict mode requires."""
+    """Return a reply's call to a strict tool without the nulls that only strict mode requires."""
     tool = strict.get(call.name)
     if tool is None or tool.parameters is None or not isinstance(call.arguments, dict):
         return call
@@ -96,12 +83,12 @@ def drop_call_nulls(call: ToolCall, strict: Mapping[str, Tool]) -> ToolCall:
 
 
 def undeclarable_message(tool: Tool) -> str:
-    """The finding for a hosted tool that the target does not have."""
+    """Return the finding for a hosted tool that the target does not have."""
     return f"hosted tool {tool.name} not declared: the target has no such tool"
 
 
 def to_function_tool(tool: Tool, report: Report) -> Tool:
-    """A custom tool as a function with one string parameter; any other tool unchanged."""
+    """Return a custom tool as a function with one string parameter; any other tool unchanged."""
     if tool.kind != "custom":
         return tool
     report.add("tools", "custom tool declared as a function with one string parameter", subject=tool.name)
@@ -116,7 +103,7 @@ def _free_text_schema(tool: Tool) -> dict[str, Any]:
 
 
 def to_object_schema(parameters: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The schema of an object; a schema of another type moves into the property `value`, as arguments do."""
+    """Return the schema of an object; a schema of another type moves into the property `value`, as arguments do."""
     if not parameters:
         return {"type": "object", "properties": {}}
     if parameters.get("type") == "object":
@@ -127,7 +114,7 @@ def to_object_schema(parameters: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def render_object_schema(tool: Tool, rules: SchemaRules, report: Report) -> dict[str, Any]:
-    """The schema unchanged if it is an object schema, else converted to one and reported."""
+    """Return the schema unchanged if it is an object schema, else converted to one and reported."""
     schema = tool.parameters
     if not schema or schema.get("type") == "object":
         return to_object_schema(schema)
@@ -135,7 +122,7 @@ def render_object_schema(tool: Tool, rules: SchemaRules, report: Report) -> dict
 
 
 def drop_undeclared_choice(options: Options, declared: Collection[str], report: Report) -> Options:
-    """The options without a `tool_choice` of an undeclared tool. If no tool is declared, the wire drops it."""
+    """Return the options without a `tool_choice` of an undeclared tool. If no tool is declared, the wire drops it."""
     choice = options.tool_choice
     if choice is None or choice.mode != "tool" or not declared or choice.name in declared:
         return options

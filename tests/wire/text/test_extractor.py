@@ -8,7 +8,7 @@ import pytest
 
 import segue
 from segue.canonical.blocks import Text, ToolCall
-from segue.wire.events import BlockEnd, BlockStart, TextDelta
+from segue.wire.stream.events import BlockEnd, BlockStart, TextDelta
 from segue.wire.text.extractor import TextExtractor, ThinkTagSplitter
 from segue.wire.text.llama import LLAMA
 from segue.wire.text.mistral import MISTRAL_TEXT

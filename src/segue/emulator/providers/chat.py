@@ -13,8 +13,8 @@ from segue.emulator.http_messages import HttpRequest
 from segue.emulator.ids import HEX, IdGenerator
 from segue.emulator.providers.provider import Body, Provider, RequestContext, Route, count_calls, post_route
 from segue.wire.base import ApiError
-from segue.wire.events import ReplyStart, arguments_text
 from segue.wire.registry import WIRES
+from segue.wire.stream.events import ReplyStart, arguments_text
 
 
 def _models_route(pattern: str) -> Route:

@@ -25,8 +25,8 @@ from segue.emulator.providers.provider import (
     post_route,
 )
 from segue.wire.base import ApiError
-from segue.wire.framing import FrameDecoder
 from segue.wire.gemini.capabilities import capabilities_of
+from segue.wire.stream.framing import FrameDecoder
 
 _MODEL = r"/(?P<version>v1|v1beta|v1alpha)/(?:models|tunedModels)/(?P<model>[^/:]+)"
 _PARSER_PREFIXES = ("Invalid JSON payload received. Unknown name", "Invalid value at")

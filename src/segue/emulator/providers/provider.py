@@ -16,8 +16,8 @@ from segue.emulator.json_values import list_or_empty, object_or_none, text_or_no
 from segue.emulator.signatures import PromptPrefix, SignaturePayload, Signer
 from segue.models import Model, parse_model
 from segue.wire.base import ApiError
-from segue.wire.events import ReplyStart
 from segue.wire.registry import WIRES
+from segue.wire.stream.events import ReplyStart
 
 Body = Mapping[str, Any]
 Operation = Literal["reply", "stream", "count", "models", "retrieve"]

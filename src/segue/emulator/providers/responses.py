@@ -23,8 +23,8 @@ from segue.emulator.providers.provider import (
     post_route,
 )
 from segue.wire.base import ApiError
-from segue.wire.events import arguments_text
 from segue.wire.openai_responses.reply import render_usage
+from segue.wire.stream.events import arguments_text
 
 PREVIOUS_NOT_FOUND = "previous_response_not_found"
 _INCLUDE = "reasoning.encrypted_content"

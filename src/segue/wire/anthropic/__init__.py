@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from segue.models import Model
 from segue.render.constraints import Constraints
-from segue.wire.anthropic.capabilities import DEFAULT_MODEL, capabilities_of
+from segue.wire.anthropic.capabilities import API, DEFAULT_MODEL, capabilities_of
 from segue.wire.anthropic.fast import ANTHROPIC_FAST_PATH
-from segue.wire.anthropic.items import API, ITEM_KEYS
+from segue.wire.anthropic.items import ITEM_KEYS
 from segue.wire.anthropic.reply import parse_error, parse_reply, render_error, render_reply
 from segue.wire.anthropic.request import BODY_KEYS, parse_request, render_request
-from segue.wire.anthropic.stream_out import AnthropicReader, AnthropicStreamRenderer
+from segue.wire.anthropic.stream_in import AnthropicReader
+from segue.wire.anthropic.stream_out import AnthropicStreamRenderer
 from segue.wire.anthropic.tools import TOOL_KEYS
 from segue.wire.base import Wire
 from segue.wire.ids import IdScheme, prefix_scheme
 from segue.wire.names import NameRule
-from segue.wire.stream_parser import StreamParser
-
-__all__ = ["ANTHROPIC", "constraints"]
+from segue.wire.stream.parse import StreamParser
 
 # ANT-01: no other characters; the API documents no length limit
 _VALID_ID = r"[a-zA-Z0-9_-]+"
@@ -25,7 +24,7 @@ _MEDIA_KINDS = frozenset({"image", "document"})
 
 
 def constraints(model: Model) -> Constraints:
-    """The constraints of a model; an unknown version counts as the newest."""
+    """Return the constraints of a model; an unknown version counts as the newest."""
     claude = model.family == "claude" and bool(model.version)
     capabilities = capabilities_of(model)
     return Constraints(

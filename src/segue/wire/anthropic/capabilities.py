@@ -14,8 +14,7 @@ from msgspec import Struct
 from segue.canonical.request import Effort
 from segue.models import Model
 
-__all__ = ["DEFAULT_MODEL", "Capabilities", "capabilities_of"]
-
+API = "anthropic"
 DEFAULT_MODEL = "claude-sonnet-5"
 
 

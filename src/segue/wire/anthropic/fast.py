@@ -20,8 +20,6 @@ from segue.render.fast_passes import FastRenderOptions
 from segue.wire.anthropic.request import BODY_KEYS
 from segue.wire.fast_path import FastPath
 
-__all__ = ["ANTHROPIC_FAST_PATH"]
-
 # Common keys of bodies that have no canonical field.
 _COMMON_KEYS = frozenset({"betas", "cache_control", "container", "context_management", "mcp_servers", "service_tier"})
 _CACHE_CONTROL = "cache_control"
@@ -135,7 +133,7 @@ def _parse_reply(item: _Assistant, history: FastHistory) -> FastTurn:
 
 
 def _parse_results(content: str | list[_UserBlock], history: FastHistory) -> list[_UserBlock]:
-    """Parses the results of the last reply's calls at the start of a message; returns the user's blocks after them."""
+    """Parse the results of the last reply's calls at the start of a message; return the user's blocks after them."""
     open_calls = history.raw_ids[len(history.results) :]
     cache_marks_before = history.dropped_keys[_CACHE_CONTROL]
     if isinstance(content, str) or len(content) < len(open_calls):

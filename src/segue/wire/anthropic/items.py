@@ -6,7 +6,7 @@ Same-API a block with an intact fragment is sent as the original object; only id
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, assert_never, cast
 
 import msgspec
@@ -23,6 +23,7 @@ from segue.canonical.blocks import (
     Thinking,
     ToolCall,
     ToolResponse,
+    join_texts,
     text_of,
 )
 from segue.canonical.ids import raw_id_or_none
@@ -30,29 +31,12 @@ from segue.canonical.json import encode_json_text, parse_argument_text
 from segue.errors import InputError
 from segue.render.constraints import TEXTS
 from segue.render.report import Report
-from segue.wire.anthropic.fields import unknown_keys, unknown_provider_keys
-from segue.wire.anthropic.media import (
-    API,
-    parse_document,
-    parse_image,
-    parse_search_result,
-    render_media,
-)
-from segue.wire.anthropic.server_tool_text import server_tool_blocks, unknown_block_text
+from segue.wire.anthropic.capabilities import API
+from segue.wire.anthropic.media import parse_document, parse_image, parse_search_result, render_media
 from segue.wire.base import RenderContext
 from segue.wire.json_values import JsonObject, json_type_name, object_or_none, require_object, string_or_none
 from segue.wire.merge import unmodelled_fields
 from segue.wire.tools import render_arguments_object
-
-__all__ = [
-    "API",
-    "ITEM_KEYS",
-    "drop_unknown_keys",
-    "intact_fragment",
-    "parse_content",
-    "render_block",
-    "with_unmodelled",
-]
 
 _SERVER_ID_PATTERN = re.compile("srvtoolu_[a-zA-Z0-9_]+")
 
@@ -80,12 +64,12 @@ def _parse_block(value: object, model: str | None) -> Block:
         parsed = parse(block, model)
         return (
             msgspec.structs.replace(parsed, native=Native(API, block, intact=False))
-            if unknown_keys(block, kind)
+            if _unknown_keys(block, kind)
             else parsed
         )
     if kind.endswith("_tool_result") and "tool_use_id" in block:
         return _parse_hosted_result(block, model)
-    return Opaque(kind, text=unknown_block_text(block), native=Native(API, block))
+    return Opaque(kind, text=_unknown_block_text(block), native=Native(API, block))
 
 
 def _require_text(block: JsonObject, key: str) -> str:
@@ -236,6 +220,140 @@ _PARSERS: dict[str, Callable[[JsonObject, str | None], Block]] = {
     "tool_reference": _parse_tool_reference,
 }
 
+# ----------------------------------------------------------------------------------------- server-tool results as text
+
+# The text of server-tool results and of blocks of unknown type: the main fields first, then the others with their keys.
+# Types, encrypted content and cache markers are omitted. Images and documents stay media.
+
+_MAIN_FIELDS = (
+    *("error_code", "error_message", "title", "url", "source", "tool_name", "text", "stdout", "stderr"),
+    *("content", "lines", "data"),
+)
+_OMITTED_FIELDS = frozenset(
+    {
+        "type",
+        "media_type",
+        "cache_control",
+        "citations",
+        "signature",
+        "caller",
+        "tool_use_id",
+        "file_type",
+        "stop_reason",
+    }
+)
+_MEDIA_PARSERS = {"image": parse_image, "document": parse_document}
+_ENCRYPTED_PREFIX = "encrypted_"
+# Deeper than any known tool result; below this depth values are rendered as JSON.
+_MAX_TEXT_DEPTH = 32
+
+
+def server_tool_blocks(content: object) -> tuple[Block, ...]:
+    """Return the output of a server tool as text blocks and media in their order."""
+    blocks: list[Block] = []
+    texts: list[str] = []
+    for part in _flatten(content):
+        if isinstance(part, str):
+            texts.append(part)
+            continue
+        blocks += [Text(join_texts(texts))] if texts else []
+        blocks.append(part)
+        texts = []
+    return (*blocks, Text(join_texts(texts))) if texts or not blocks else tuple(blocks)
+
+
+def _unknown_block_text(block: JsonObject) -> str:
+    """Return the text of a block of unknown type."""
+    parts = [part.text if isinstance(part, Text) else part for part in _flatten_members(block)]
+    return join_texts(part for part in parts if isinstance(part, str))
+
+
+def _flatten(value: object, depth: int = 0) -> Iterator[Any]:
+    """Yield texts, and blocks for media."""
+    if isinstance(value, str):
+        yield from [value] if value.strip() else []
+    elif depth > _MAX_TEXT_DEPTH:
+        yield encode_json_text(value)
+    elif isinstance(value, list):
+        for item in cast("list[object]", value):
+            yield from _flatten(item, depth + 1)
+    elif (members := object_or_none(value)) is not None:
+        kind = members.get("type")
+        if isinstance(kind, str) and kind in _MEDIA_PARSERS:
+            yield _MEDIA_PARSERS[kind](members)
+        else:
+            parts = list(_flatten_members(members, depth))
+            has_encrypted = any(key.startswith(_ENCRYPTED_PREFIX) for key in members)
+            yield from parts or ([TEXTS.undisclosed] if has_encrypted else [])
+    elif value is not None:
+        yield encode_json_text(value)
+
+
+def _flatten_members(members: JsonObject, depth: int = 0) -> Iterator[Any]:
+    hidden = "data" if members.get("type") == "base64" else None
+    for key in _MAIN_FIELDS:
+        if key != hidden:
+            yield from _flatten(members.get(key), depth + 1)
+    for key, value in members.items():
+        if (
+            key in _MAIN_FIELDS
+            or key in _OMITTED_FIELDS
+            or key.startswith(_ENCRYPTED_PREFIX)
+            or value in (None, "", [], {})
+        ):
+            continue
+        if key == "return_code":
+            yield from [f"[exit code {value}]"] if value else []
+        elif key.endswith("file_id"):
+            yield f"[file {value}]"
+        elif isinstance(value, str | int | float):
+            yield f"{key}: {value if isinstance(value, str) else encode_json_text(value)}"
+        else:
+            yield from _flatten(value, depth + 1)
+
+
+# -------------------------------------------------------------------------------------------------------------- fields
+
+# ANT-12: the API rejects unknown fields of a block, so they are dropped same-API too.
+
+_COMMON_FIELDS = {"type", "cache_control"}
+# From the request types of the SDK, for block types that segue can render. Types in neither table are not checked.
+_FIELDS: dict[str, frozenset[str]] = {
+    "text": frozenset(_COMMON_FIELDS | {"text", "citations"}),
+    "image": frozenset(_COMMON_FIELDS | {"source", "transformations"}),
+    "document": frozenset(_COMMON_FIELDS | {"source", "title", "context", "citations"}),
+    "search_result": frozenset(_COMMON_FIELDS | {"source", "title", "content", "citations"}),
+    "thinking": frozenset({"type", "thinking", "signature"}),
+    "redacted_thinking": frozenset({"type", "data"}),
+    "tool_use": frozenset(_COMMON_FIELDS | {"id", "name", "input", "caller", "toolset_name"}),
+    "tool_result": frozenset(_COMMON_FIELDS | {"tool_use_id", "content", "is_error", "toolset_name"}),
+    "tool_reference": frozenset(_COMMON_FIELDS | {"tool_name"}),
+}
+# The same for block types that only the provider creates.
+_PROVIDER_FIELDS: dict[str, frozenset[str]] = {
+    "server_tool_use": frozenset(_COMMON_FIELDS | {"id", "name", "input", "caller"}),
+    "mcp_tool_use": frozenset(_COMMON_FIELDS | {"id", "name", "input", "server_name"}),
+    "mcp_tool_result": frozenset(_COMMON_FIELDS | {"tool_use_id", "content", "is_error"}),
+    "mcp_tool_listing": frozenset({"type", "mcp_server_name", "tools"}),
+    "container_upload": frozenset(_COMMON_FIELDS | {"file_id"}),
+    "compaction": frozenset(_COMMON_FIELDS | {"content", "encrypted_content", "signature", "tool_changes"}),
+    "tool_addition": frozenset(_COMMON_FIELDS | {"tool"}),
+    "tool_removal": frozenset(_COMMON_FIELDS | {"tool"}),
+    "fallback": frozenset({"type", "from", "to", "trigger"}),
+}
+
+
+def _unknown_provider_keys(block: JsonObject) -> list[str]:
+    """Return the unknown keys of a provider-made block, which is otherwise sent unchanged."""
+    known = _PROVIDER_FIELDS.get(str(block.get("type")))
+    return [] if known is None or known.issuperset(block) else sorted(block.keys() - known)
+
+
+def _unknown_keys(block: JsonObject, kind: str) -> frozenset[str]:
+    """Return the unknown keys of a block of this type."""
+    known = _FIELDS.get(kind)
+    return frozenset() if known is None or known.issuperset(block) else frozenset(block.keys() - known)
+
 
 # ----------------------------------------------------------------------------------------------------------------- out
 
@@ -249,18 +367,18 @@ ITEM_KEYS = _MODELLED_FIELDS | {"role", "tool_name", "caller"}
 
 
 def intact_fragment(native: Native | None) -> JsonObject | None:
-    """The original fragment, if it is from this API and intact."""
+    """Return the original fragment, if it is from this API and intact."""
     if native is None or not native.intact or native.api != API:
         return None
     return cast("JsonObject", native.fragment)
 
 
 def with_unmodelled(rendered: JsonObject, native: Native | None) -> JsonObject:
-    """The rendered block plus the unmodelled fields of its fragment that are known for its type."""
+    """Return the rendered block plus the unmodelled fields of its fragment that are known for its type."""
     if native is None or native.api != API:
         return rendered
     rest = unmodelled_fields(native.fragment, _MODELLED_FIELDS)
-    return rendered | {key: rest[key] for key in rest.keys() - unknown_keys(rest, str(rendered["type"]))}
+    return rendered | {key: rest[key] for key in rest.keys() - _unknown_keys(rest, str(rendered["type"]))}
 
 
 def drop_unknown_keys(native: Native | None, report: Report) -> JsonObject | None:
@@ -269,9 +387,9 @@ def drop_unknown_keys(native: Native | None, report: Report) -> JsonObject | Non
         return None
     original, fragment = intact_fragment(native), cast("JsonObject", native.fragment)
     unknown = (
-        sorted(unknown_keys(fragment, str(fragment.get("type"))))
+        sorted(_unknown_keys(fragment, str(fragment.get("type"))))
         if original is None
-        else unknown_provider_keys(original)
+        else _unknown_provider_keys(original)
     )
     for key in unknown:
         report.add("dropped", f"`{key}` dropped: not a field of {fragment['type']} blocks", subject=key)
@@ -369,7 +487,7 @@ def _result_content(response: ToolResponse, context: RenderContext) -> str | lis
 
 
 def _project_id(call_id: str, origin: Origin, original: JsonObject | None, context: RenderContext) -> str:
-    """The projected id; same-API the raw id for a call outside this body (in state that the provider stores)."""
+    """Return the projected id; same-API the raw id for a call outside this body (in state that the provider stores)."""
     if call_id not in context.ids and original is not None and origin.raw_id is not None:
         return origin.raw_id
     return context.ids.render(call_id)

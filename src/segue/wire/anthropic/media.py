@@ -7,23 +7,14 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from typing import Any, cast
-from urllib.parse import unquote_to_bytes
 
 from segue.canonical.blocks import Block, Media, Native, Opaque, Text
 from segue.render.constraints import TEXTS
+from segue.wire.anthropic.capabilities import API
 from segue.wire.base import RenderContext
 from segue.wire.json_values import JsonObject, object_or_none, string_or_none
-from segue.wire.media import report_dropped_name
+from segue.wire.media import decode_data_url, report_dropped_name
 
-__all__ = [
-    "API",
-    "parse_document",
-    "parse_image",
-    "parse_search_result",
-    "render_media",
-]
-
-API = "anthropic"
 _IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 _PDF = "application/pdf"
 
@@ -97,9 +88,9 @@ def _join_lines(*parts: object) -> str:
 
 
 def render_media(media: Media, context: RenderContext) -> JsonObject:
-    """The block for media of another API; unsupported media becomes text and is reported."""
+    """Return the block for media of another API; unsupported media becomes text and is reported."""
     if media.url is not None and media.url.startswith("data:"):
-        media = _decode_data_url(media)
+        media = decode_data_url(media)
     source = _render_source(media, context)
     if source is None:
         context.report.add("text", f"{media.kind} rendered as text: the API does not accept it", subject=media.kind)
@@ -139,11 +130,3 @@ def _render_inline(kind: str, mime: str | None, data: str) -> JsonObject | None:
         return {"type": "text", "media_type": "text/plain", "data": b64decode(data, validate=True).decode()}
     except ValueError:
         return None
-
-
-def _decode_data_url(media: Media) -> Media:
-    """The media with a `data:` URL decoded to its data and media type."""
-    head, _, payload = (media.url or "").removeprefix("data:").partition(",")
-    mime, *parameters = head.split(";")
-    data = payload if "base64" in parameters else b64encode(unquote_to_bytes(payload)).decode()
-    return Media(media.kind, mime or media.mime, data=data, name=media.name)

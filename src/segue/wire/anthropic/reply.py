@@ -9,7 +9,8 @@ from segue.canonical.blocks import Block, Native, Text, Thinking, ToolCall
 from segue.canonical.ids import short_hash
 from segue.canonical.request import Finish, Reply, Usage
 from segue.errors import InputError, RemoteProtocolError
-from segue.wire.anthropic.items import API, intact_fragment, parse_content, render_block
+from segue.wire.anthropic.capabilities import API
+from segue.wire.anthropic.items import intact_fragment, parse_content, render_block
 from segue.wire.base import ApiError, RenderContext
 from segue.wire.json_values import JsonObject, object_or_none, require_list, string_or_none, unknown_fields
 from segue.wire.replies import (

@@ -13,16 +13,14 @@ from segue.models import parse_model
 from segue.render.constraints import TEXTS
 from segue.render.report import Report
 from segue.render.transcript import Transcript
-from segue.wire.anthropic.capabilities import DEFAULT_MODEL
-from segue.wire.anthropic.items import API, intact_fragment, parse_content, render_block, with_unmodelled
+from segue.wire.anthropic.capabilities import API, DEFAULT_MODEL
+from segue.wire.anthropic.items import intact_fragment, parse_content, render_block, with_unmodelled
 from segue.wire.anthropic.options import fit_options, parse_options, render_options
 from segue.wire.anthropic.tools import parse_tools, render_tools
 from segue.wire.base import RenderContext
 from segue.wire.json_values import JsonObject, json_type_name, require_list, require_object, string_or_none
 from segue.wire.merge import merge_changes
 from segue.wire.tools import drop_undeclared_choice
-
-__all__ = ["BODY_KEYS", "parse_request", "render_message", "render_request"]
 
 _SPEAKERS: dict[str, Speaker] = {"user": "human", "assistant": "ai", "system": "system"}
 BODY_KEYS = frozenset(
@@ -58,7 +56,7 @@ def parse_request(body: Mapping[str, Any]) -> Request:
 
 
 def _parse_thread(value: Any) -> str | None:
-    """A continued thread, whose earlier calls are stored by the provider."""
+    """Return whether the body continues a thread whose earlier calls are stored by the provider."""
     return "a thread" if isinstance(value, dict) and cast("JsonObject", value).get("type") == "continue" else None
 
 
@@ -115,7 +113,7 @@ def _parse_system(value: Any) -> tuple[Text, ...]:
 
 
 def render_request(transcript: Transcript, context: RenderContext) -> JsonObject:
-    messages = [render_message(message, context) for message in transcript.messages]
+    messages = [_render_message(message, context) for message in transcript.messages]
     tools = render_tools(transcript.tools, context)
     if transcript.is_same_api:
         return _render_same_api(transcript, context, messages, tools)
@@ -144,7 +142,7 @@ def render_request(transcript: Transcript, context: RenderContext) -> JsonObject
     return body | fields
 
 
-def render_message(message: Message, context: RenderContext) -> JsonObject:
+def _render_message(message: Message, context: RenderContext) -> JsonObject:
     rendered = [render_block(block, context) for block in message.blocks]
     original = intact_fragment(message.native)
     if original is not None:
@@ -184,7 +182,7 @@ def _render_system(system: tuple[Text, ...]) -> str | list[JsonObject]:
 def _render_same_api(
     transcript: Transcript, context: RenderContext, messages: list[JsonObject], tools: list[JsonObject]
 ) -> JsonObject:
-    """The original body with only the changes merged into it."""
+    """Return the original body with only the changes merged into it."""
     request = transcript.request
     fragment: Mapping[str, Any] = request.native.fragment if request.native is not None else {}
     body = _merge_options(fragment, transcript, context)

@@ -12,13 +12,12 @@ from segue.canonical.blocks import Block, Native, Origin, Text, Thinking, ToolCa
 from segue.canonical.json import to_plain_json
 from segue.canonical.request import Reply
 from segue.errors import InputError
-from segue.wire.anthropic.items import API, parse_content
+from segue.wire.anthropic.capabilities import API
+from segue.wire.anthropic.items import parse_content
 from segue.wire.anthropic.reply import parse_error, parse_reply
 from segue.wire.json_values import JsonObject, integer_or_none, object_or_none, string_or_none
-from segue.wire.stream_block_reader import BlockReader, OpenBlock
-from segue.wire.stream_deltas import ARGUMENT_PLACEHOLDERS, arguments_to_text, merge_deltas
-
-__all__ = ["AnthropicReader"]
+from segue.wire.stream.deltas import ARGUMENT_PLACEHOLDERS, arguments_to_text, merge_deltas
+from segue.wire.stream.parse import BlockReader, OpenBlock
 
 # Block type → the field that is streamed, its delta type, and the key of the delta.
 _STREAMED_FIELDS = {
@@ -100,7 +99,7 @@ class AnthropicReader(BlockReader[_OpenBlock]):
                 self._read_non_event(payload)
 
     def _read_non_event(self, payload: JsonObject) -> None:
-        """A payload that is not an event: a complete message, an error, or anything else, which is ignored."""
+        """Parse a payload that is not an event: a complete message or an error; ignore any other."""
         if isinstance(payload.get("content"), list) and payload.get("role", "assistant") == "assistant":
             if not self.reply_started:
                 self.whole_reply = self.emit_reply(parse_reply(payload))
@@ -123,7 +122,7 @@ class AnthropicReader(BlockReader[_OpenBlock]):
             )
 
     def _merge_fields(self, fields: Mapping[str, Any]) -> None:
-        """Merges fields of the message: usage by member, of any other field the last value wins."""
+        """Merge fields of the message: usage by member, of any other field the last value wins."""
         for key, value in fields.items():
             known = self._message.get(key)
             if key == "usage" and isinstance(known, dict) and isinstance(value, dict):
@@ -145,7 +144,7 @@ class AnthropicReader(BlockReader[_OpenBlock]):
     # ---------------------------------------------------------------------------------------------------------- blocks
 
     def _begin(self, index: int | None, value: object) -> _OpenBlock:
-        """Starts a block; ends a block that is still open under the same index, even without a stop event."""
+        """Start a block; end a block that is still open under the same index, even without a stop event."""
         self.end_stopped_blocks()
         self._start_count += 1
         key = index if index is not None else ("no index", self._start_count)
@@ -180,7 +179,7 @@ class AnthropicReader(BlockReader[_OpenBlock]):
         return open_block
 
     def _note_fallback(self, fragment: JsonObject) -> None:
-        """A fallback block names the model that continues, which becomes the model of the reply."""
+        """Set the model of the reply to the one that a fallback block names."""
         model = (object_or_none(fragment.get("to")) or {}).get("model") if fragment.get("type") == "fallback" else None
         if isinstance(model, str):
             self._message["model"] = self._model = model
@@ -219,7 +218,7 @@ class AnthropicReader(BlockReader[_OpenBlock]):
         return next(reversed(self.open_blocks.values()), None)
 
     def _text_block_for(self, index: int | None, kind: str) -> _OpenBlock:
-        """The open block of this kind that a delta belongs to; a missing one is started."""
+        """Return the open block of this kind for a delta; start a missing one."""
         open_block = self._block_at(index)
         if open_block is not None and open_block.kind == kind:
             return open_block
@@ -235,7 +234,7 @@ class AnthropicReader(BlockReader[_OpenBlock]):
         return self._open_block(_OpenBlock(stray, fragment)) if open_block is not None else self._begin(index, fragment)
 
     def _call_for_input(self, index: int | None) -> _OpenBlock:
-        """The open call that an input delta belongs to; raises `InputError` if that is ambiguous."""
+        """Return the open call that an input delta belongs to; raise `InputError` if that is ambiguous."""
         open_block = self._block_at(index)
         if open_block is not None and index is not None and open_block.streamed_field in ("input", ""):
             return open_block
@@ -282,5 +281,5 @@ class AnthropicReader(BlockReader[_OpenBlock]):
 
 
 def _initial_input(value: object) -> str:
-    """Input in the start event: complete, or empty if deltas follow."""
+    """Return the input in the start event: complete, or empty if deltas follow."""
     return "" if value == {} else arguments_to_text(value)

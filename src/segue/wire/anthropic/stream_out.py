@@ -9,7 +9,8 @@ from typing import Any, cast
 from segue.canonical.blocks import Block, Text, Thinking, ToolCall
 from segue.canonical.json import encode_json, encode_json_text
 from segue.canonical.request import Usage
-from segue.wire.anthropic.items import API, drop_unknown_keys, render_block, with_unmodelled
+from segue.wire.anthropic.capabilities import API
+from segue.wire.anthropic.items import drop_unknown_keys, render_block, with_unmodelled
 from segue.wire.anthropic.reply import (
     blocks_for_client,
     message_id,
@@ -17,14 +18,11 @@ from segue.wire.anthropic.reply import (
     render_stop_reason,
     render_usage,
 )
-from segue.wire.anthropic.stream_in import AnthropicReader
 from segue.wire.base import ApiError
-from segue.wire.events import Finished, ReplyStart
-from segue.wire.framing import encode_sse
 from segue.wire.json_values import JsonObject, object_or_none, string_or_none
-from segue.wire.stream_block_renderer import BlockRenderer
-
-__all__ = ["AnthropicReader", "AnthropicStreamRenderer"]
+from segue.wire.stream.events import Finished, ReplyStart
+from segue.wire.stream.framing import encode_sse
+from segue.wire.stream.render import BlockRenderer
 
 _STOP_FIELDS = frozenset({"stop_reason", "stop_sequence", "stop_details"})
 _DELTA_FIELDS = ("stop_details", "container")
@@ -110,7 +108,7 @@ class AnthropicStreamRenderer(BlockRenderer):
         return self._render_complete(render_block(block, self.context))
 
     def _render_complete(self, rendered: JsonObject) -> bytes:
-        """The events of a complete block, with one delta where the API streams it."""
+        """Render the events of a complete block, with one delta where the API streams it."""
         match rendered:
             case {"type": "text", "text": str(text)}:
                 return self.begin_text(Text("")) + self.render_delta(text) + self.render_block_stop()

@@ -8,7 +8,8 @@ from typing import Any
 from segue.canonical.blocks import Native
 from segue.canonical.request import Tool
 from segue.errors import InputError
-from segue.wire.anthropic.items import API, intact_fragment
+from segue.wire.anthropic.capabilities import API
+from segue.wire.anthropic.items import intact_fragment
 from segue.wire.base import RenderContext
 from segue.wire.json_values import (
     JsonObject,
@@ -21,8 +22,6 @@ from segue.wire.json_values import (
 from segue.wire.merge import unmodelled_fields
 from segue.wire.schema import render_tool_schema, rules
 from segue.wire.tools import render_object_schema, to_function_tool, undeclarable_message
-
-__all__ = ["TOOL_KEYS", "parse_tools", "render_tools"]
 
 TOOL_KEYS = frozenset({"type", "name", "description", "input_schema", "strict"})
 
@@ -57,7 +56,7 @@ def _parse_tool(value: Any, path: str) -> Tool:
 
 
 def render_tools(tools: Sequence[Tool], context: RenderContext) -> list[JsonObject]:
-    """The declarations that the API accepts. Same-API, a valid declaration is returned as the original object."""
+    """Return the declarations that the API accepts. Same-API, a valid declaration is the original object."""
     declared: list[JsonObject] = []
     names: set[object] = set()
     for declared_tool in tools:

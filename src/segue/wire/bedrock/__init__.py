@@ -12,13 +12,12 @@ from segue.wire.bedrock.capabilities import API, DEFAULT_MODEL, Capabilities, ca
 from segue.wire.bedrock.items import ITEM_KEYS, block_kind
 from segue.wire.bedrock.reply import parse_error, parse_reply, render_error, render_reply
 from segue.wire.bedrock.request import BODY_KEYS, parse_request, render_request
-from segue.wire.bedrock.stream_out import BedrockReader, BedrockStreamRenderer
+from segue.wire.bedrock.stream_in import BedrockReader
+from segue.wire.bedrock.stream_out import BedrockStreamRenderer
 from segue.wire.bedrock.tools import TOOL_KEYS
 from segue.wire.ids import IdScheme, mistral_scheme, prefix_scheme
 from segue.wire.names import NameRule
-from segue.wire.stream_parser import StreamParser
-
-__all__ = ["BEDROCK", "constraints"]
+from segue.wire.stream.parse import StreamParser
 
 # BED-01, and the rules of the model vendors, ANT-01 and MIS-01
 _IDS = prefix_scheme(API, "tooluse_", limit=64, pattern=r"[a-zA-Z0-9_.:-]{1,64}")
@@ -31,7 +30,7 @@ _MEDIA_NOT_WITH_RESULTS = frozenset({"document", "video"})
 
 
 def constraints(model: Model) -> Constraints:
-    """The constraints of a model: the `anthropic` row for Claude, else the row of its family."""
+    """Return the constraints of a model: the `anthropic` row for Claude, else the row of its family."""
     capabilities = capabilities_of(model)
     if model.family == "claude":
         return replace(
@@ -60,7 +59,7 @@ def constraints(model: Model) -> Constraints:
 
 
 def _add_service_rules(model: Model, capabilities: Capabilities, row: Constraints) -> Constraints:
-    """The constraints of a model with the rules of the service, which apply to every model."""
+    """Return the constraints of a model with the rules of the service, which apply to every model."""
     return replace(
         row,
         api=API,

@@ -13,8 +13,6 @@ from msgspec import Struct
 
 from segue.models import Model
 
-__all__ = ["API", "DEFAULT_MODEL", "Capabilities", "capabilities_of"]
-
 API = "bedrock"
 DEFAULT_MODEL = "us.anthropic.claude-sonnet-5"
 

@@ -38,17 +38,6 @@ from segue.wire.bedrock.media import MEDIA_KINDS, parse_media, parse_search_resu
 from segue.wire.json_values import JsonObject, json_type_name, object_or_none, require_object, string_or_none
 from segue.wire.tools import render_arguments_object
 
-__all__ = [
-    "CACHE_POINT",
-    "ITEM_KEYS",
-    "block_kind",
-    "intact_fragment",
-    "parse_content",
-    "render_block",
-    "split_fragment",
-    "with_cache_point",
-]
-
 CACHE_POINT = "cachePoint"
 _SERVER_TOOL_USE = "server_tool_use"
 _VALID_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -69,12 +58,12 @@ ITEM_KEYS = frozenset(
 
 
 def block_kind(block: Text) -> str:
-    """The kind of Converse block that an unchanged text was parsed from: `text`, `document`, `citationsContent` …"""
+    """Return the kind of Converse block that an unchanged text was parsed from: `text`, `document` …"""
     return next(iter(block.native.fragment), "text") if block.native is not None else "text"
 
 
 def parse_content(content: list[Any], model: str | None) -> tuple[tuple[Block, ...], bool]:
-    """The blocks, and whether the API accepts the content unchanged."""
+    """Return the blocks, and whether the API accepts the content unchanged."""
     blocks: list[Block] = []
     intact = True
     hosted_ids = _hosted_call_ids(content)
@@ -91,23 +80,23 @@ def parse_content(content: list[Any], model: str | None) -> tuple[tuple[Block, .
     return tuple(blocks), intact
 
 
-CacheableT = TypeVar("CacheableT", Block, Text, Tool)
+_CacheableT = TypeVar("_CacheableT", Block, Text, Tool)
 
 
-def with_cache_point(value: CacheableT, point: JsonObject) -> CacheableT:
-    """The block or tool with a cache point after it."""
+def with_cache_point(value: _CacheableT, point: JsonObject) -> _CacheableT:
+    """Return the block or tool with a cache point after it."""
     native = value.native or Native(API, {}, intact=False)
     fragment = {**native.fragment, CACHE_POINT: point}
     return msgspec.structs.replace(value, native=Native(API, fragment, native.intact))
 
 
 def split_fragment(fragment: JsonObject) -> list[JsonObject]:
-    """Splits a fragment into blocks of one member each."""
+    """Split a fragment into blocks of one member each."""
     return [fragment] if len(fragment) == 1 else [{key: value} for key, value in fragment.items()]
 
 
 def _hosted_call_ids(content: list[Any]) -> frozenset[object]:
-    """Ids of the hosted calls in this content."""
+    """Return the ids of the hosted calls in this content."""
     ids: set[object] = set()
     for item in content:
         match item:
@@ -124,7 +113,7 @@ _Parser = Callable[[JsonObject, Any, str | None], Block]
 def _parse_item(
     value: object, model: str | None, parsers: dict[str, _Parser], hosted_ids: frozenset[object]
 ) -> tuple[list[Block], bool]:
-    """The blocks of one union (several if the client set several members), and whether it is valid."""
+    """Return the blocks of one union (several if the client set several members), and whether it is valid."""
     item = require_object(value)
     members = {key: member for key, member in item.items() if member is not None}
     if not members:
@@ -148,7 +137,7 @@ def _parse_item(
 
 
 def _unknown_block_text(member: object) -> str:
-    """The text of a block of unknown type."""
+    """Return the text of a block of unknown type."""
     inner = object_or_none(member) or {}
     return "\n".join(value for key in ("text", "name") if isinstance(value := inner.get(key), str))
 
@@ -301,14 +290,14 @@ _PARSERS: dict[str, _Parser] = {
 
 
 def intact_fragment(native: Native | None) -> JsonObject | None:
-    """The original fragment, if it is from this API and intact."""
+    """Return the original fragment, if it is from this API and intact."""
     if native is None or not native.intact or native.api != API:
         return None
     return cast("JsonObject", native.fragment)
 
 
 def render_block(block: Block, context: RenderContext) -> list[JsonObject]:
-    """The rendered block, and the cache point after it if there is one."""
+    """Return the rendered block, and the cache point after it if there is one."""
     original = intact_fragment(block.native)
     match block:
         case ToolCall():
@@ -354,7 +343,7 @@ def _render_thinking(block: Thinking) -> JsonObject:
 
 
 def _without_cache_point(fragment: JsonObject, key: str) -> JsonObject:
-    """The fragment without its cache point; the same object if it has none."""
+    """Return the fragment without its cache point; the same object if it has none."""
     return fragment if len(fragment) == 1 else {key: fragment[key]}
 
 

@@ -10,7 +10,6 @@ import re
 from base64 import b64encode
 from collections.abc import Callable
 from typing import Any, Literal, cast
-from urllib.parse import unquote_to_bytes
 
 from segue.canonical.blocks import Block, Media, Native, Opaque, Text
 from segue.render.constraints import TEXTS
@@ -18,14 +17,13 @@ from segue.render.report import Report
 from segue.wire.base import RenderContext
 from segue.wire.bedrock.capabilities import API
 from segue.wire.json_values import JsonObject, object_or_none, string_or_none
+from segue.wire.media import decode_data_url
 
-__all__ = ["MEDIA_KINDS", "format_name", "parse_media", "parse_search_result", "rename_documents", "render_media"]
-
-Kind = Literal["image", "audio", "video", "document"]
-MEDIA_KINDS: tuple[Kind, ...] = ("image", "document", "video", "audio")
+_Kind = Literal["image", "audio", "video", "document"]
+MEDIA_KINDS: tuple[_Kind, ...] = ("image", "document", "video", "audio")
 
 _OFFICE = "application/vnd.openxmlformats-officedocument"
-_MIMES: dict[Kind, dict[str, str]] = {
+_MIMES: dict[_Kind, dict[str, str]] = {
     "image": {name: f"image/{name}" for name in ("png", "jpeg", "gif", "webp")},
     "document": {
         "pdf": "application/pdf",
@@ -64,7 +62,7 @@ _MIMES: dict[Kind, dict[str, str]] = {
 _FORMATS = {kind: {mime: name for name, mime in reversed(table.items())} for kind, table in _MIMES.items()}
 _FORMATS["image"]["image/jpg"] = "jpeg"
 _FORMATS["audio"] |= {"audio/mp3": "mp3", "audio/x-wav": "wav", "audio/wave": "wav"}
-_DEFAULT_FORMATS: dict[Kind, str] = {"image": "png", "document": "pdf", "video": "mp4", "audio": "mp3"}
+_DEFAULT_FORMATS: dict[_Kind, str] = {"image": "png", "document": "pdf", "video": "mp4", "audio": "mp3"}
 
 # «can only contain alphanumeric characters, whitespace characters, hyphens, parentheses, and square brackets», no two
 # consecutive blanks; names are unique in a request.
@@ -75,8 +73,8 @@ _NAME_LIMIT = 200
 # ------------------------------------------------------------------------------------------------------------------ in
 
 
-def parse_media(kind: Kind, block: JsonObject, inner: JsonObject) -> Block:
-    """The media of a block `{kind: inner}`; in `guardContent` that block is nested in `block`."""
+def parse_media(kind: _Kind, block: JsonObject, inner: JsonObject) -> Block:
+    """Return the media of a block `{kind: inner}`; in `guardContent` that block is nested in `block`."""
     if kind == "document" and (text := _document_text(inner)):
         return Text(text, native=Native(API, block))
     source = object_or_none(inner.get("source")) or {}
@@ -122,9 +120,9 @@ def _join_lines(*parts: object) -> str:
 
 
 def render_media(media: Media, context: RenderContext) -> JsonObject:
-    """The block for media of another API; unsupported media becomes text and is reported."""
+    """Return the block for media of another API; unsupported media becomes text and is reported."""
     if media.url is not None and media.url.startswith("data:"):
-        media = _decode_data_url(media)
+        media = decode_data_url(media)
     elif media.data is None and media.url is not None and context.fetch is not None:
         data, mime = context.fetch(media.url)
         media = Media(media.kind, mime, data=b64encode(data).decode(), name=media.name or _file_name(media.url))
@@ -140,7 +138,7 @@ def render_media(media: Media, context: RenderContext) -> JsonObject:
 
 
 def format_name(media: Media) -> str | None:
-    """The API's name of the media format; None if the API does not support it."""
+    """Return the API's name of the media format; None if the API does not support it."""
     if media.mime is None:
         return _DEFAULT_FORMATS[media.kind]
     mime = media.mime.partition(";")[0].strip().lower()
@@ -148,20 +146,12 @@ def format_name(media: Media) -> str | None:
     return "txt" if form is None and media.kind == "document" and mime.startswith("text/") else form
 
 
-def _decode_data_url(media: Media) -> Media:
-    """The media with a `data:` URL decoded to its data and media type."""
-    head, _, payload = (media.url or "").removeprefix("data:").partition(",")
-    mime, *parameters = head.split(";")
-    data = payload if "base64" in parameters else b64encode(unquote_to_bytes(payload)).decode()
-    return Media(media.kind, mime or media.mime, data=data, name=media.name)
-
-
 def _file_name(url: str) -> str:
     return url.partition("?")[0].rstrip("/").rpartition("/")[2]
 
 
 def rename_documents(messages: list[JsonObject], report: Report) -> list[JsonObject]:
-    """The messages with valid and unique document names, also inside tool results."""
+    """Return the messages with valid and unique document names, also inside tool results."""
     taken: set[str] = set()
 
     def rename_items(items: list[Any]) -> list[Any]:
@@ -197,7 +187,7 @@ def _rename_document(
 
 
 def _unique_name(name: str, taken: set[str]) -> str:
-    """The name itself if it is valid and not taken, else a valid unique one."""
+    """Return the name itself if it is valid and not taken, else a valid unique one."""
     if not _VALID_NAME.fullmatch(name):
         stem = re.sub(r"\.[A-Za-z0-9]{1,5}$", "", name)
         name = " ".join(re.sub(r"[^a-zA-Z0-9\-()\[\]]", " ", stem).split())[:_NAME_LIMIT].strip() or "document"

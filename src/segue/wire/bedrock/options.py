@@ -17,11 +17,17 @@ from segue.models import Model
 from segue.render.report import Report
 from segue.wire.anthropic.capabilities import Capabilities as ClaudeCapabilities
 from segue.wire.anthropic.capabilities import capabilities_of as claude_capabilities_of
-from segue.wire.anthropic.thinking import fit_budget, is_thinking, parse_reasoning, render_reasoning
+from segue.wire.anthropic.options import fit_budget, is_thinking, parse_reasoning, render_reasoning
 from segue.wire.bedrock.capabilities import capabilities_of
-from segue.wire.effort import clamp_effort, effort_for_budget
 from segue.wire.json_values import JsonObject, integer_or_none, object_or_none, string_or_none, strings_or_none
-from segue.wire.options import drop_blank_stops, parse_plain_options, present_options, report_dropped
+from segue.wire.options import (
+    clamp_effort,
+    drop_blank_stops,
+    effort_for_budget,
+    parse_plain_options,
+    present_options,
+    report_dropped,
+)
 from segue.wire.schema import render_format_schema, rules
 
 MODEL_FIELDS = "additionalModelRequestFields"

@@ -40,8 +40,6 @@ from segue.wire.json_values import (
 )
 from segue.wire.merge import merge_changes
 
-__all__ = ["BODY_KEYS", "parse_request", "render_request"]
-
 # BED-10: the service model lists the role `system`
 _SPEAKERS: dict[str, Speaker] = {"user": "human", "assistant": "ai", "system": "system"}
 _ROLES: dict[Speaker, str] = {"human": "user", "tool": "user", "ai": "assistant", "system": "system"}
@@ -169,7 +167,7 @@ def _render_message(message: Message, context: RenderContext) -> JsonObject:
 
 
 def _drop_stray_cache_points(content: list[Any]) -> list[Any]:
-    """The content without cache points that follow nothing or another cache point."""
+    """Return the content without cache points that follow nothing or another cache point."""
     kept: list[Any] = []
     for item in content:
         if CACHE_POINT not in item or (kept and CACHE_POINT not in kept[-1]):
@@ -208,7 +206,7 @@ def _render_system(system: Sequence[Text]) -> list[JsonObject]:
 def _render_same_api(
     transcript: Transcript, context: RenderContext, messages: list[JsonObject], tools: list[JsonObject]
 ) -> JsonObject:
-    """The original body with only the changes merged into it."""
+    """Return the original body with only the changes merged into it."""
     request = transcript.request
     fragment: Mapping[str, Any] = request.native.fragment if request.native is not None else {}
     report_before, report_after = Report(), Report()
@@ -254,7 +252,7 @@ def _model_family(model: str | None) -> Model:
 
 
 def _replace_model_fields(inner: JsonObject, after: JsonObject, report: Report) -> JsonObject:
-    """Replaces the model-specific fields when the model family changes; each dropped one is reported."""
+    """Replace the model-specific fields when the model family changes; report each dropped one."""
     for key in sorted(inner.keys() - after.keys()):
         report.add("dropped", f"`{key}` dropped: a field for another model family", subject=key, fault="projection")
     return dict(after)

@@ -15,12 +15,10 @@ from segue.errors import InputError
 from segue.wire.bedrock.capabilities import API
 from segue.wire.bedrock.items import parse_content
 from segue.wire.bedrock.reply import parse_error, parse_reply
-from segue.wire.framing import EXCEPTION_PREFIX
 from segue.wire.json_values import JsonObject, integer_or_none, object_or_none, string_or_none
-from segue.wire.stream_block_reader import BlockReader, OpenBlock
-from segue.wire.stream_deltas import arguments_to_text, merge_deltas
-
-__all__ = ["BedrockReader"]
+from segue.wire.stream.deltas import arguments_to_text, merge_deltas
+from segue.wire.stream.framing import EXCEPTION_PREFIX
+from segue.wire.stream.parse import BlockReader, OpenBlock
 
 _DELTA_EVENT = "contentBlockDelta"
 _EVENTS = (_DELTA_EVENT, "contentBlockStart", "contentBlockStop", "messageStart", "messageStop", "metadata")
@@ -57,7 +55,7 @@ class BedrockReader(BlockReader[_OpenBlock]):
         return self._read_payload(cast("JsonObject", to_plain_json(payload)), name)
 
     def _add_delta(self, event: JsonObject) -> bool:
-        """Parses a text or input delta of an open block; False for any other event."""
+        """Parse a text or input delta of an open block; return False for any other event."""
         index = event.get("contentBlockIndex")
         if type(index) is not int or type(event.get("delta")) is not dict or len(event["delta"]) != 1:
             return False
@@ -101,7 +99,7 @@ class BedrockReader(BlockReader[_OpenBlock]):
         return None
 
     def _read_non_event(self, payload: JsonObject) -> None:
-        """A payload that is not an event: a complete reply, an error, or anything else, which is ignored."""
+        """Parse a payload that is not an event: a complete reply or an error; ignore any other."""
         if object_or_none(payload.get("output")) is not None:
             if not self.reply_started:
                 self.whole_reply = self.emit_reply(parse_reply(payload))
@@ -109,7 +107,7 @@ class BedrockReader(BlockReader[_OpenBlock]):
             self.error = parse_error(0, payload)
 
     def _fail(self, kind: str, error: JsonObject) -> None:
-        """Records an exception; in a stream its name begins with a lower-case letter, elsewhere with a capital."""
+        """Record an exception; in a stream its name begins with a lower-case letter, elsewhere with a capital."""
         self.error = parse_error(0, {**error, "__type": kind[:1].upper() + kind[1:]})
 
     def _read_event(self, kind: str, event: JsonObject) -> None:
@@ -197,7 +195,7 @@ class BedrockReader(BlockReader[_OpenBlock]):
             self._block_for(index, _REASONING).input_parts.append(rest)
 
     def _block_for(self, index: int | None, kind: str) -> _OpenBlock:
-        """The open block of this kind that a delta belongs to; a missing one is started (text has no start event)."""
+        """Return the open block of this kind for a delta; start a missing one (text has no start event)."""
         if index is None:
             open_block = next(
                 (open_block for open_block in reversed(self.open_blocks.values()) if open_block.kind == kind), None
@@ -210,7 +208,7 @@ class BedrockReader(BlockReader[_OpenBlock]):
         return open_block
 
     def _call_for_input(self, index: int | None) -> _OpenBlock:
-        """The open call that an input delta belongs to; raises `InputError` if that is ambiguous."""
+        """Return the open call that an input delta belongs to; raise `InputError` if that is ambiguous."""
         open_block = self.open_blocks.get((index, _CALL))
         if open_block is not None:
             return open_block
@@ -245,7 +243,7 @@ class BedrockReader(BlockReader[_OpenBlock]):
         return block
 
     def _build_fragment(self, open_block: _OpenBlock) -> JsonObject:
-        """The block as in a complete reply."""
+        """Return the block as in a complete reply."""
         match open_block.kind:
             case "text":
                 text = self.finish_text(open_block.block_index)
@@ -268,12 +266,12 @@ class BedrockReader(BlockReader[_OpenBlock]):
 
 
 def _join_signature(signature: list[str]) -> str:
-    """The signature, sent in parts or repeated."""
+    """Return the signature, sent in parts or repeated."""
     return signature[0] if len(set(signature)) == 1 else "".join(signature)
 
 
 def _join_base64(parts: list[str]) -> str:
-    """Joins base64 data that was encoded in parts."""
+    """Join base64 data that was encoded in parts."""
     if len(parts) == 1:
         return parts[0]
     try:

@@ -13,13 +13,10 @@ from segue.wire.base import ApiError
 from segue.wire.bedrock.capabilities import API
 from segue.wire.bedrock.items import render_block
 from segue.wire.bedrock.reply import blocks_for_client, render_stop_reason, render_usage
-from segue.wire.bedrock.stream_in import BedrockReader
-from segue.wire.events import Finished, ReplyStart
-from segue.wire.framing import aws_message_encoder
 from segue.wire.json_values import JsonObject, object_or_none, string_or_none
-from segue.wire.stream_block_renderer import BlockRenderer
-
-__all__ = ["BedrockReader", "BedrockStreamRenderer"]
+from segue.wire.stream.events import Finished, ReplyStart
+from segue.wire.stream.framing import aws_message_encoder
+from segue.wire.stream.render import BlockRenderer
 
 
 def _message_encoder(kind: str) -> Callable[[bytes], bytes]:
@@ -104,7 +101,7 @@ class BedrockStreamRenderer(BlockRenderer):
         return b"".join(self._render_complete(item) for item in render_block(block, self.context))
 
     def _render_complete(self, item: JsonObject) -> bytes:
-        """The events of a complete block."""
+        """Render the events of a complete block."""
         kind, value = next(iter(item.items()))
         inner = object_or_none(value) or {}
         match kind:

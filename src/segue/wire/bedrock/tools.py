@@ -16,8 +16,6 @@ from segue.wire.json_values import JsonObject, object_or_none, require_list, req
 from segue.wire.schema import SchemaRules, render_tool_schema, rules
 from segue.wire.tools import render_object_schema, to_function_tool, undeclarable_message
 
-__all__ = ["TOOL_KEYS", "parse_tools", "render_tools"]
-
 TOOL_KEYS = frozenset(f"toolSpec.{key}" for key in ("name", "description", "inputSchema", "strict"))
 
 # Nova's guide: the only keywords at the top level of a schema.
@@ -61,7 +59,7 @@ def _parse_tool(entry: JsonObject, path: str) -> Tool:
 
 
 def render_tools(tools: Sequence[Tool], context: RenderContext, model: Model) -> list[JsonObject]:
-    """The declarations that the API accepts, with cache points; same-API a valid one is the original object."""
+    """Return the declarations that the API accepts, with cache points; same-API a valid one is the original object."""
     declared: list[JsonObject] = []
     names: set[object] = set()
     for declared_tool in tools:
@@ -99,7 +97,7 @@ def _schema_rules(model: Model) -> SchemaRules:
 
 
 def _repair_tool(tool: Tool, name: str, schema: JsonObject | None) -> list[JsonObject]:
-    """A declaration of this API with only its invalid fields replaced."""
+    """Return a declaration of this API with only its invalid fields replaced."""
     fragment = cast("JsonObject", tool.native.fragment) if tool.native is not None else {}
     spec: JsonObject = {**fragment.get("toolSpec", {}), "name": name}
     if not spec.get("description"):
@@ -124,7 +122,7 @@ def _render_spec(tool: Tool, name: str, context: RenderContext, model: Model) ->
 def _strip_top_level(
     schema: dict[str, Any], description: str, name: str, context: RenderContext
 ) -> tuple[dict[str, Any], str]:
-    """The schema with only Nova's top-level keywords; its description moves to the description of the tool."""
+    """Return the schema with only Nova's top-level keywords; its description moves to the description of the tool."""
     dropped = sorted(schema.keys() - set(_NOVA_TOP_LEVEL))
     if not dropped:
         return schema, description

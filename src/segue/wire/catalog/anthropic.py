@@ -11,8 +11,7 @@ from msgspec import UNSET
 from segue.canonical.blocks import Block, Media, Opaque, Text, ToolCall, ToolResponse
 from segue.canonical.json import encode_json_text, parse_argument_text
 from segue.errors import InputError
-from segue.wire.anthropic.items import intact_fragment, parse_content
-from segue.wire.anthropic.server_tool_text import server_tool_blocks
+from segue.wire.anthropic.items import intact_fragment, parse_content, server_tool_blocks
 from segue.wire.catalog.codecs import (
     ArgumentsCodec,
     Content,

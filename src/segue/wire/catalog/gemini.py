@@ -21,10 +21,8 @@ from segue.wire.catalog.codecs import (
     with_failure_fields,
 )
 from segue.wire.catalog.shape import EnclosingBody, PayloadShape, is_true
-from segue.wire.gemini.hosted_tools import CODE_EXECUTION
-from segue.wire.gemini.items import intact_fragment
+from segue.wire.gemini.items import CODE_EXECUTION, intact_fragment, parse_result_content
 from segue.wire.gemini.media import render_inline
-from segue.wire.gemini.results import parse_result_content
 from segue.wire.json_values import JsonObject, object_or_none, string_or_none
 
 # -------------------------------------------------------------------------------------------------------- interactions

@@ -12,8 +12,8 @@ from segue.render.report import Report
 from segue.wire.ids import prefix_scheme
 from segue.wire.openai_chat import make_wire
 from segue.wire.openai_chat.dialect import ChatDialect, fit_reasoning
+from segue.wire.options import hash_invalid_user_id
 from segue.wire.schema import rules as schema_rules
-from segue.wire.user_id import hash_invalid_user_id
 
 __all__ = ["WIRE"]
 

@@ -15,8 +15,8 @@ from segue.wire.ids import IdScheme, kimi_scheme, prefix_scheme
 from segue.wire.names import NameRule
 from segue.wire.openai_chat import errors, make_wire
 from segue.wire.openai_chat.dialect import ChatDialect, fit_reasoning, is_reasoning_off
+from segue.wire.options import OPENAI_USER_PATTERN, hash_invalid_user_id
 from segue.wire.schema import rules as schema_rules
-from segue.wire.user_id import OPENAI_USER_PATTERN, hash_invalid_user_id
 
 __all__ = ["WIRE"]
 

@@ -15,12 +15,11 @@ from segue.models import OPEN_FAMILIES, Model
 from segue.render.constraints import Constraints
 from segue.render.report import Report
 from segue.wire.base import BodyTool
-from segue.wire.effort import budget_for_effort
 from segue.wire.ids import prefix_scheme
 from segue.wire.names import NameRule
 from segue.wire.openai_chat import errors, make_wire
 from segue.wire.openai_chat.dialect import ChatDialect, fit_reasoning, is_reasoning_off
-from segue.wire.options import drop_options
+from segue.wire.options import budget_for_effort, drop_options
 from segue.wire.schema import rules as schema_rules
 
 __all__ = ["WIRE"]

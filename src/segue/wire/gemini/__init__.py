@@ -5,20 +5,18 @@ from __future__ import annotations
 from segue.models import Model
 from segue.render.constraints import Constraints
 from segue.wire.base import Wire
-from segue.wire.gemini.capabilities import DEFAULT_MODEL, PLACEHOLDER_SIGNATURE, capabilities_of
+from segue.wire.gemini.capabilities import API, DEFAULT_MODEL, PLACEHOLDER_SIGNATURE, capabilities_of
 from segue.wire.gemini.fast import GEMINI_FAST_PATH, POSITION_SCHEME
-from segue.wire.gemini.hosted_tools import CODE_EXECUTION
-from segue.wire.gemini.items import API, ITEM_KEYS
+from segue.wire.gemini.items import CODE_EXECUTION, ITEM_KEYS
 from segue.wire.gemini.media import BASE64_PATTERN
 from segue.wire.gemini.reply import parse_error, parse_reply, render_error, render_reply
 from segue.wire.gemini.request import BODY_KEYS, parse_request, render_request
-from segue.wire.gemini.stream_out import GeminiReader, GeminiStreamRenderer
+from segue.wire.gemini.stream_in import GeminiReader
+from segue.wire.gemini.stream_out import GeminiStreamRenderer
 from segue.wire.gemini.tools import TOOL_KEYS
 from segue.wire.ids import IdScheme, prefix_scheme
 from segue.wire.names import NameRule
-from segue.wire.stream_parser import StreamParser
-
-__all__ = ["GEMINI", "constraints"]
+from segue.wire.stream.parse import StreamParser
 
 # GEM-11: any non-empty text is valid
 _VALID_ID = r"[\s\S]+"
@@ -29,7 +27,7 @@ _MEDIA_KINDS = frozenset({"image", "audio", "video", "document"})
 
 
 def constraints(model: Model) -> Constraints:
-    """The constraints of a model. An unknown model gets those of the newest one."""
+    """Return the constraints of a model. An unknown model gets those of the newest one."""
     capabilities = capabilities_of(model)
     return Constraints(
         api=API,

@@ -12,9 +12,8 @@ from msgspec import Struct
 from segue.canonical.request import Effort
 from segue.models import Model
 
-__all__ = ["DEFAULT_MODEL", "PLACEHOLDER_SIGNATURE", "Capabilities", "capabilities_of"]
-
 # The newest stable model of the line that the vendor's own examples and client use.
+API = "gemini"
 DEFAULT_MODEL = "gemini-3.8-flash"
 # GEM-17: accepted as the signature of a call that Gemini did not make.
 PLACEHOLDER_SIGNATURE = "skip_thought_signature_validator"

@@ -21,11 +21,9 @@ from segue.canonical.fast_history import (
 from segue.canonical.json import encode_json_text
 from segue.render.fast_passes import FastRenderOptions
 from segue.wire.fast_path import FastPath
+from segue.wire.gemini.items import parse_response
 from segue.wire.gemini.media import BASE64_PATTERN
 from segue.wire.gemini.request import BODY_KEYS
-from segue.wire.gemini.results import parse_response
-
-__all__ = ["GEMINI_FAST_PATH", "POSITION_SCHEME"]
 
 POSITION_SCHEME = "position"
 """The id scheme of models that pair calls and results by order: ids are not sent."""
@@ -131,7 +129,7 @@ def _parse_reply(parts: list[_Part], history: FastHistory) -> FastTurn:
 
 
 def _parse_results(parts: list[_Part], history: FastHistory) -> None:
-    """The results of the last reply; any other part is left to the full pipeline."""
+    """Return the results of the last reply; any other part is left to the full pipeline."""
     index = len(history.results)
     if len(parts) != len(history.raw_ids) - index:
         raise FastPathUnsupportedError
@@ -150,7 +148,7 @@ def _parse_results(parts: list[_Part], history: FastHistory) -> None:
 
 
 def _parse_result(response: dict[str, Any], tool: str) -> tuple[str, bool]:
-    """The text of a result, or its value as JSON text, and whether the call failed."""
+    """Return the text of a result, or its value as JSON text, and whether the call failed."""
     if len(response) == 1:
         for key in _OUTPUT_KEYS:
             if isinstance(text := response.get(key), str):
@@ -166,7 +164,7 @@ def _parse_result(response: dict[str, Any], tool: str) -> tuple[str, bool]:
 
 
 def _can_pass_through(items: list[_Content]) -> bool:
-    """Whether all signatures are valid base64 (GEM-18)."""
+    """Return whether all signatures are valid base64 (GEM-18)."""
     signatures = [part.thought_signature for item in items for part in item.parts]
     return all(signature is UNSET or _signature_pattern.fullmatch(signature) for signature in signatures)
 

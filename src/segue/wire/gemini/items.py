@@ -26,46 +26,50 @@ from segue.canonical.blocks import (
     Thinking,
     ToolCall,
     ToolResponse,
+    join_texts,
     text_of,
 )
+from segue.canonical.ids import raw_id_or_none
 from segue.canonical.json import encode_json_text, parse_argument_text
 from segue.errors import InputError
+from segue.models import Model
 from segue.render.constraints import TEXTS
-from segue.wire.gemini.context import GeminiContext
+from segue.render.report import Report
+from segue.wire.base import RenderContext
+from segue.wire.gemini.capabilities import API, capabilities_of
 from segue.wire.gemini.fields import (
     JsonObject,
+    as_list,
     both_cases,
     find_key,
     get_field,
     get_object,
     get_text,
     get_text_strict,
+    object_or_none,
     replace_fields,
     require_object,
 )
-from segue.wire.gemini.hosted_tools import HOSTED_PARSERS, parse_origin
-from segue.wire.gemini.media import API, BASE64_PATTERN, parse_file, parse_inline, render_media, render_unsupported
+from segue.wire.gemini.media import (
+    BASE64_PATTERN,
+    parse_file,
+    parse_inline,
+    render_inline,
+    render_media,
+    render_unsupported,
+)
 from segue.wire.gemini.request_types import REQUEST_TYPES, is_unknown_part
-from segue.wire.gemini.results import fence_code, parse_result_content, render_result_content
 from segue.wire.media import report_dropped_name
 from segue.wire.tools import render_arguments_object
 
-__all__ = [
-    "API",
-    "ITEM_KEYS",
-    "data_fields",
-    "intact_fragment",
-    "is_signature_of_next",
-    "parse_parts",
-    "render_parts",
-]
+CODE_EXECUTION = "code_execution"
 
 
 # ------------------------------------------------------------------------------------------------------------------ in
 
 
 def parse_parts(parts: list[Any], model: str | None, *, from_model: bool = True) -> tuple[tuple[Block, ...], bool]:
-    """The blocks of a content, and whether the API accepts its parts unchanged. `from_model`: its role is `model`."""
+    """Parse parts; also return whether the API accepts them unchanged. `from_model`: the role is `model`."""
     blocks: list[Block] = []
     intact = bool(parts)
     for index, item in enumerate(parts):
@@ -98,7 +102,7 @@ def _parse_part(part: JsonObject, model: str | None, from_model: bool) -> list[B
 
 
 def data_fields(part: JsonObject) -> list[str]:
-    """The data fields that a part has; exactly one is valid."""
+    """Return the data fields that a part has; exactly one is valid."""
     return [name for name in _PARSERS if get_field(part, name) is not None]
 
 
@@ -108,7 +112,7 @@ def _parse_thought(part: JsonObject, signature: str | None, origin: Origin) -> B
 
 
 def _parse_without_data(part: JsonObject, signature: str | None, origin: Origin) -> list[Block]:
-    """A part with empty text, without data, or of an unknown type."""
+    """Parse a part with empty text, without data, or of an unknown type."""
     unknown = [key for key, value in part.items() if key not in REQUEST_TYPES["part"] and value is not None]
     if get_field(part, "text") is None and unknown:
         signed: list[Block] = [Thinking(signature=signature, origin=origin)] if signature else []
@@ -124,15 +128,27 @@ def _parse_text(part: JsonObject, _model: str | None) -> Block:
     return Text(get_text(part, "text") or "", native=Native(API, part))
 
 
+def _get_member(part: JsonObject, member: str) -> JsonObject:
+    return require_object(get_field(part, member), find_key(part, member))
+
+
+def parse_origin(inner: JsonObject, model: str | None) -> Origin:
+    """Return the origin of a call or result. Every type may have an id, and many have none."""
+    text = get_text_strict(inner, "id")
+    raw_id = raw_id_or_none(text)
+    invalid_id = text if raw_id is None and text else None
+    return Origin(API, model, raw_id, invalid_id, "synthetic" if raw_id is None else "natural")
+
+
 def _parse_arguments(arguments: Any) -> tuple[Any, str | None, bool]:
-    """The value, the exact text if it is not valid JSON, and whether it is an object as required (GEM-14)."""
+    """Return the value, the exact text if it is not valid JSON, and whether it is an object as required (GEM-14)."""
     if isinstance(arguments, str):
         return *parse_argument_text(arguments), False
     return {} if arguments is None else arguments, None, arguments is None or isinstance(arguments, dict)
 
 
 def _parse_call(part: JsonObject, model: str | None) -> Block:
-    inner = require_object(get_field(part, "functionCall"), find_key(part, "functionCall"))
+    inner = _get_member(part, "functionCall")
     arguments, text, intact = _parse_arguments(get_field(inner, "args"))
     return ToolCall(
         get_text_strict(inner, "name") or "",
@@ -144,7 +160,7 @@ def _parse_call(part: JsonObject, model: str | None) -> Block:
 
 
 def _parse_response(part: JsonObject, model: str | None) -> Block:
-    inner = require_object(get_field(part, "functionResponse"), find_key(part, "functionResponse"))
+    inner = _get_member(part, "functionResponse")
     content, structured, failed, intact = parse_result_content(inner)
     return ToolResponse(
         name=get_text_strict(inner, "name") or None,
@@ -157,6 +173,62 @@ def _parse_response(part: JsonObject, model: str | None) -> Block:
     )
 
 
+# Parts of hosted tools (code execution, server-side tools). Same-API, they are sent back unchanged with their own ids
+# (GEM-24); cross-API, the `hosted` policy decides.
+
+
+def _parse_code(part: JsonObject, model: str | None) -> Block:
+    inner = _get_member(part, "executableCode")
+    arguments = {key: value for key, value in inner.items() if key != "id"}
+    return ToolCall(
+        CODE_EXECUTION, arguments, kind="hosted", origin=parse_origin(inner, model), native=Native(API, part)
+    )
+
+
+def _parse_code_result(part: JsonObject, model: str | None) -> Block:
+    inner = _get_member(part, "codeExecutionResult")
+    output = get_text_strict(inner, "output")
+    return ToolResponse(
+        name=CODE_EXECUTION,
+        content=(Text(output),) if output else (),
+        error=get_field(inner, "outcome") not in (None, "OUTCOME_OK", "OUTCOME_UNSPECIFIED"),
+        is_complete=True,
+        hosted=True,
+        origin=parse_origin(inner, model),
+        native=Native(API, part),
+    )
+
+
+def _server_tool_name(inner: JsonObject) -> str:
+    return (get_text_strict(inner, "toolType") or "server_tool").lower()
+
+
+def _parse_server_call(part: JsonObject, model: str | None) -> Block:
+    inner = _get_member(part, "toolCall")
+    arguments = get_field(inner, "args")
+    return ToolCall(
+        _server_tool_name(inner),
+        {} if arguments is None else arguments,
+        kind="hosted",
+        origin=parse_origin(inner, model),
+        native=Native(API, part),
+    )
+
+
+def _parse_server_result(part: JsonObject, model: str | None) -> Block:
+    inner = _get_member(part, "toolResponse")
+    response = get_field(inner, "response")
+    return ToolResponse(
+        name=_server_tool_name(inner),
+        content=(),
+        structured=UNSET if response is None else response,
+        is_complete=True,
+        hosted=True,
+        origin=parse_origin(inner, model),
+        native=Native(API, part),
+    )
+
+
 # The parser of each data field.
 _PARSERS: dict[str, Callable[[JsonObject, str | None], Block]] = {
     "functionCall": _parse_call,
@@ -164,7 +236,10 @@ _PARSERS: dict[str, Callable[[JsonObject, str | None], Block]] = {
     "text": _parse_text,
     "inlineData": lambda part, _model: parse_inline(part),
     "fileData": lambda part, _model: parse_file(part),
-    **HOSTED_PARSERS,
+    "executableCode": _parse_code,
+    "codeExecutionResult": _parse_code_result,
+    "toolCall": _parse_server_call,
+    "toolResponse": _parse_server_result,
 }
 ITEM_KEYS = both_cases(*_PARSERS, "thought", "thoughtSignature", "role", "parts")
 
@@ -172,8 +247,62 @@ ITEM_KEYS = both_cases(*_PARSERS, "thought", "thoughtSignature", "role", "parts"
 # ----------------------------------------------------------------------------------------------------------------- out
 
 
+class GeminiContext:
+    """The state of one rendering: projected ids and names, and which calls are sent with an id.
+
+    A call and its result both have an id or neither has one (GEM-11). Older models pair by position and get no ids,
+    except for same-API calls that had one. `project_call` must be called before `project_response` of its result.
+    """
+
+    __slots__ = (
+        "_call_names",
+        "_new_ids",
+        "_projected",
+        "_same_ids",
+        "capabilities",
+        "fetch",
+        "ids",
+        "project_name",
+        "report",
+    )
+
+    def __init__(self, render_context: RenderContext, model: Model, *, new_ids: bool = False) -> None:
+        self.ids = render_context.ids
+        self.project_name = render_context.names.render
+        self.report = render_context.report
+        self.fetch = render_context.fetch
+        self.capabilities = capabilities_of(model)
+        self._new_ids = new_ids
+        self._projected: dict[str, tuple[str | None, str]] = {}
+        self._call_names: dict[str, str] = {}
+        self._same_ids: set[str] = set()
+
+    def project_call(self, call: ToolCall, original: JsonObject | None) -> tuple[str | None, str]:
+        """Return the projected id (or None) and name of a call. `original` is its fragment, if it came from Gemini."""
+        had_no_id = original is not None and not get_field(original, "id")
+        writes_id = self.capabilities.call_ids or original is not None
+        stays_without_id = had_no_id and not (self._new_ids and self.capabilities.call_ids)
+        projected_id = self.ids.render(call.id) if writes_id and not stays_without_id else None
+        if original is not None and projected_id == (get_field(original, "id") or None):
+            self._same_ids.add(call.id)
+        self._call_names[call.id] = call.name
+        self._projected[call.id] = projected_id, self.project_name(call.name)
+        return self._projected[call.id]
+
+    def project_response(self, response: ToolResponse, original: JsonObject | None) -> tuple[str | None, str]:
+        """Return the projected id (or None) and name of a result (GEM-13); its own if its call is not in the body."""
+        call_id, name = self._projected.get(response.call_id) or (None, self.project_name(response.name or ""))
+        original_name = get_field(original, "name") if original is not None else None
+        if original_name and original_name != self._call_names.get(response.call_id, original_name):
+            message = f"function response {original_name!r} renamed: its name must match its call"
+            self.report.add("name", message, call_id=response.call_id, subject=original_name)
+        if original is not None and (response.call_id in self._same_ids or response.call_id not in self._projected):
+            return get_field(original, "id") or None, name
+        return call_id, name
+
+
 def intact_fragment(native: Native | None) -> JsonObject | None:
-    """The original fragment if it is a Gemini one and intact."""
+    """Return the original fragment if it is a Gemini one and intact."""
     if native is None or not native.intact or native.api != API:
         return None
     return cast("JsonObject", native.fragment)
@@ -209,12 +338,12 @@ def _drop_invalid_signature(part: JsonObject, context: GeminiContext) -> JsonObj
 
 
 def is_signature_of_next(block: Block) -> bool:
-    """Whether this is the signature of the next block and not a part of its own."""
+    """Return whether this is the signature of the next block and not a part of its own."""
     return isinstance(block, Thinking) and bool(block.signature) and not block.text and block.native is None
 
 
 def _with_signature(part: JsonObject, signature: str | None) -> JsonObject:
-    """The part with this signature, or without one."""
+    """Return the part with this signature, or without one."""
     return (
         part
         if (get_field(part, "thoughtSignature") or None) == signature
@@ -254,7 +383,7 @@ def _render_block(block: Text | ToolCall | ToolResponse | Media | Code | Opaque,
             report_dropped_name(block, part, context.report)
             return part
         case Code():
-            return {"text": fence_code(block)}
+            return {"text": _fence_code(block)}
         case Opaque():
             context.report.add(
                 "text", f"{block.kind} rendered as text: the API has no such content type", subject=block.kind
@@ -296,13 +425,13 @@ def _render_response(response: ToolResponse, original: JsonObject | None, contex
     call_id, name = context.project_response(response, inner if base else None)
     changes: JsonObject = {"id": call_id, "name": name}
     if original is None:
-        content, media = render_result_content(response, context.render_context)
+        content, media = _render_result_content(response, context.report)
         changes |= {"response": content, "parts": media or None}
     return _merge_into_part(base, "functionResponse", inner, changes)
 
 
 def _merge_into_part(part: JsonObject, member: str, inner: JsonObject, changes: JsonObject) -> JsonObject:
-    """The part with these changes merged into its member; the same object if nothing changes. `""` is no id."""
+    """Return the part with these changes merged into its member; the same object if nothing changes. `""` is no id."""
     if changes["id"] is None and not get_field(inner, "id"):
         del changes["id"]
     merged = replace_fields(inner, **changes)
@@ -310,7 +439,7 @@ def _merge_into_part(part: JsonObject, member: str, inner: JsonObject, changes: 
 
 
 def _edited_fragment(native: Native | None) -> JsonObject:
-    """The fragment of an edited Gemini block: its unknown fields are kept."""
+    """Return the fragment of an edited Gemini block: its unknown fields are kept."""
     return cast("JsonObject", native.fragment) if native is not None and native.api == API else {}
 
 
@@ -322,3 +451,114 @@ def _render_as_text(text: str, call_id: str, name: str | None, context: GeminiCo
         subject=name,
     )
     return {"text": text}
+
+
+# -------------------------------------------------------------------------------------------------- content of results
+
+# Text is rendered as `{"output": text}`, or `{"error": text}` for a failed call (GEM-14). It is parsed from the keys
+# that clients use for text; any other object is the structured result itself.
+
+# Keys that clients use for text; those of `_OUTPUT_KEYS` may hold any value.
+_OUTPUT_KEYS = ("output", "result")
+_TEXT_KEYS = (*_OUTPUT_KEYS, "content")
+
+
+def parse_result_content(inner: JsonObject) -> tuple[tuple[Block, ...], Any, bool, bool]:
+    """Return content, structured value or UNSET, whether the call failed, and whether the API accepts it unchanged."""
+    raw_response: Any = get_field(inner, "response")
+    content, structured, failed = parse_response(raw_response, inner.get("name"))
+    media, intact = _parse_result_media(inner)
+    # GEM-13: must be an object
+    return (*content, *media), structured, failed, intact and (raw_response is None or isinstance(raw_response, dict))
+
+
+def parse_response(raw_response: Any, tool: object) -> tuple[tuple[Block, ...], Any, bool]:
+    """Return content, structured value or UNSET, and whether the call failed."""
+    response = object_or_none(raw_response)
+    if response is None:
+        if raw_response is None:
+            return (), UNSET, False
+        return ((Text(raw_response),), UNSET, False) if isinstance(raw_response, str) else ((), raw_response, False)
+    if not response:
+        return (), UNSET, False
+    failed = isinstance(response.get("error"), str) and len(response) == 1
+    failed = failed or (response.get("error") not in (None, "", False, [], {}) and not response.get("output"))
+    for key, value in response.items():
+        is_result_key = key == "error" if failed else key in _TEXT_KEYS
+        # Some clients add the name of the tool.
+        alone = all(other == key or (other == "name" and named == tool) for other, named in response.items())
+        if is_result_key and alone and isinstance(value, str):
+            return (Text(value),), UNSET, failed
+        if is_result_key and alone and (failed or key in _OUTPUT_KEYS):
+            return (), value, failed
+    return (), response, failed
+
+
+_RESULT_MEDIA_PARSERS = {"inlineData": parse_inline, "fileData": parse_file}
+
+
+def _parse_result_media(inner: JsonObject) -> tuple[list[Block], bool]:
+    media: list[Block] = []
+    intact = True
+    for index, item in enumerate(as_list(inner.get("parts"), "parts")):
+        try:
+            part = require_object(item)
+        except InputError as error:
+            raise error.with_prefix(f"parts[{index}]") from None
+        members = [name for name in _RESULT_MEDIA_PARSERS if get_field(part, name) is not None]
+        for name in members:
+            alone = part if len(members) == 1 else {name: get_field(part, name)}
+            media.append(_RESULT_MEDIA_PARSERS[name](alone))
+        # GEM-10
+        intact = intact and len(members) == 1 and all(block.native is None or block.native.intact for block in media)
+    return media, intact
+
+
+def _render_result_content(response: ToolResponse, report: Report) -> tuple[JsonObject, list[JsonObject]]:
+    """Return the `response` object and the media parts."""
+    texts: list[str] = []
+    media: list[JsonObject] = []
+    for block in response.content or ():
+        part = intact_fragment(block.native) or render_inline(block) if isinstance(block, Media) else None
+        if isinstance(block, Media) and part is not None:
+            report_dropped_name(block, part, report)
+            media.append(part)
+        else:
+            texts.append(_result_block_text(block, response, report))
+    failed = response.error or response.outcome is not None
+    if response.structured is not UNSET and not texts:
+        return _result_object(response.structured, failed), media
+    if not texts and not failed:
+        return {}, media
+    return {"error" if failed else "output": join_texts(texts)}, media
+
+
+def _result_object(value: Any, failed: bool) -> JsonObject:
+    members = object_or_none(value)
+    if failed:
+        return members if members is not None and members.get("error") else {"error": value}
+    # A value that would be parsed as an error or as text is wrapped.
+    return {"output": value} if members is None or "error" in members else members
+
+
+def _result_block_text(block: Block, response: ToolResponse, report: Report) -> str:
+    match block:
+        case Text():
+            return block.text
+        case Code():
+            return _fence_code(block)
+        case Media():
+            report.add(
+                "text",
+                f"{block.kind} rendered as text: not accepted in function responses",
+                call_id=response.call_id,
+                subject=block.kind,
+            )
+            return str(render_unsupported(block.kind, block.name, block.url)["text"])
+        case _:
+            return encode_json_text(block.native.fragment if block.native is not None else {})
+
+
+def _fence_code(code: Code) -> str:
+    fence = "````" if "```" in code.code else "```"
+    return f"{fence}{code.language}\n{code.code}\n{fence}"

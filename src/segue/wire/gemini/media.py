@@ -5,16 +5,14 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from typing import Literal
-from urllib.parse import unquote_to_bytes, urlsplit
+from urllib.parse import urlsplit
 
 from segue.canonical.blocks import Block, Media, Native, Opaque
 from segue.render.constraints import TEXTS
 from segue.wire.base import Fetch
+from segue.wire.gemini.capabilities import API
 from segue.wire.gemini.fields import JsonObject, get_field, get_object, get_text
-
-__all__ = ["API", "BASE64_PATTERN", "parse_file", "parse_inline", "render_inline", "render_media", "render_unsupported"]
-
-API = "gemini"
+from segue.wire.media import decode_data_url
 
 # The base64 that the API accepts: either alphabet, with or without padding, unused bits zero.
 BASE64_PATTERN = "|".join(
@@ -22,7 +20,7 @@ BASE64_PATTERN = "|".join(
     for digits in ("A-Za-z0-9+/", "A-Za-z0-9_-")
 )
 
-Kind = Literal["image", "audio", "video", "document"]
+_Kind = Literal["image", "audio", "video", "document"]
 
 _IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"})
 _MIME_BY_EXTENSION = {
@@ -46,7 +44,7 @@ _MIME_BY_EXTENSION = {
     "mov": "video/mov",
     "webm": "video/webm",
 }
-_DEFAULT_MIME: dict[Kind, str] = {
+_DEFAULT_MIME: dict[_Kind, str] = {
     "image": "image/png",
     "audio": "audio/wav",
     "video": "video/mp4",
@@ -85,7 +83,7 @@ def parse_file(part: JsonObject) -> Block:
     )
 
 
-def _media_kind(mime: str | None) -> Kind:
+def _media_kind(mime: str | None) -> _Kind:
     match (mime or "").partition("/")[0]:
         case "image":
             return "image"
@@ -105,7 +103,7 @@ def _host(url: str) -> str:
 
 
 def _guess_mime(url: str) -> str | None:
-    """The media type of a URL by its extension, or None."""
+    """Return the media type of a URL by its extension, or None."""
     try:
         path = urlsplit(url).path
     except ValueError:
@@ -117,7 +115,7 @@ def _guess_mime(url: str) -> str | None:
 
 
 def render_media(media: Media, fetch: Fetch | None, *, urls: bool) -> JsonObject | None:
-    """A part for cross-API media; None if the API does not accept it. `urls`: whether the model fetches URLs."""
+    """Return a part for cross-API media; None if the API does not accept it. `urls`: whether the model fetches URLs."""
     if media.data is not None or media.url is None or media.url.startswith("data:"):
         return render_inline(media)
     mime = _normalize_mime(media.mime or _guess_mime(media.url))
@@ -132,7 +130,7 @@ def render_media(media: Media, fetch: Fetch | None, *, urls: bool) -> JsonObject
 
 
 def render_inline(media: Media) -> JsonObject | None:
-    """An `inlineData` part, or None without valid bytes of a supported type."""
+    """Return an `inlineData` part, or None without valid bytes of a supported type."""
     data, mime = _inline_data(media)
     mime = _normalize_mime(mime) or _DEFAULT_MIME[media.kind]
     if data is None or not _is_supported(media.kind, mime) or not re.fullmatch(BASE64_PATTERN, data):
@@ -144,8 +142,8 @@ def _normalize_mime(mime: str | None) -> str | None:
     return "image/jpeg" if mime == "image/jpg" else mime
 
 
-def _is_supported(kind: Kind, mime: str | None) -> bool:
-    """Whether the API accepts this type; an unknown type is left to the API."""
+def _is_supported(kind: _Kind, mime: str | None) -> bool:
+    """Return whether the API accepts this type; an unknown type is left to the API."""
     match kind:
         case "image":
             return mime is None or mime in _IMAGE_TYPES
@@ -156,15 +154,11 @@ def _is_supported(kind: Kind, mime: str | None) -> bool:
 
 
 def _inline_data(media: Media) -> tuple[str | None, str | None]:
-    """Base64 data and media type, also from a `data:` URL."""
-    if media.data is not None or media.url is None:
-        return media.data, media.mime
-    head, _, payload = media.url.removeprefix("data:").partition(",")
-    mime, *parameters = head.split(";")
-    data = payload if "base64" in parameters else b64encode(unquote_to_bytes(payload)).decode()
-    return data, mime or media.mime
+    """Return base64 data and media type, also from a `data:` URL."""
+    inline = media if media.data is not None or media.url is None else decode_data_url(media)
+    return inline.data, inline.mime
 
 
 def render_unsupported(kind: str, *details: str | None) -> JsonObject:
-    """The placeholder text for content that the API does not accept."""
+    """Return the placeholder text for content that the API does not accept."""
     return {"text": " ".join([TEXTS.unsupported.format(kind=kind), *(detail for detail in details if detail)])}

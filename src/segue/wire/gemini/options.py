@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, cast
+from typing import Any, cast, get_args
 
-from segue.canonical.request import Options, ResponseFormat, ToolChoice
+from segue.canonical.request import Effort, Options, Reasoning, ResponseFormat, ToolChoice
 from segue.errors import InputError
 from segue.models import Model, parse_model
 from segue.render.report import Report
@@ -23,16 +23,23 @@ from segue.wire.gemini.fields import (
     both_cases,
     find_key,
     get_field,
+    get_int,
     get_number,
     get_object,
     get_text,
     object_or_none,
     replace_fields,
 )
-from segue.wire.gemini.openapi import parse_schema
-from segue.wire.gemini.thinking import parse_reasoning, render_reasoning
 from segue.wire.json_values import strings_or_none
-from segue.wire.options import parse_plain_options, render_plain_options, report_dropped
+from segue.wire.options import (
+    budget_for_effort,
+    clamp_effort,
+    effort_for_budget,
+    parse_plain_options,
+    render_plain_options,
+    report_dropped,
+)
+from segue.wire.schema.openapi import parse_schema
 
 _STOP_LIMIT = 5
 _MAX_TEMPERATURE = 2
@@ -80,7 +87,7 @@ def parse_options(body: Mapping[str, Any]) -> Options:
         **plain,
         stop=strings_or_none(get_field(config, "stopSequences")) or None,
         tool_choice=_parse_choice(get_object(get_object(body, "toolConfig"), "functionCallingConfig")),
-        reasoning=parse_reasoning(get_object(config, "thinkingConfig")),
+        reasoning=_parse_reasoning(get_object(config, "thinkingConfig")),
         response_format=_parse_format(config),
     )
 
@@ -151,7 +158,7 @@ def render_options(
         if len(options.stop) > _STOP_LIMIT:
             report.add("adjusted", f"only the first {_STOP_LIMIT} stop sequences kept: the maximum", subject="stop")
     config |= _render_format(options.response_format, capabilities, has_tools, report)
-    thinking = render_reasoning(options.reasoning, capabilities, report)
+    thinking = _render_reasoning(options.reasoning, capabilities, report)
     if thinking is not None:
         config["thinkingConfig"] = thinking
     choice = _render_choice(options.tool_choice, has_tools, report, project_name)
@@ -329,3 +336,81 @@ def _callable_names(names: list[Any], choice: JsonObject, body: JsonObject) -> l
     functions = [item for tool in tools for item in as_list(get_field(tool, "functionDeclarations"), "")]
     declared = {get_text(function, "name") for function in functions}
     return [name for name in names if name in declared]
+
+
+# ----------------------------------------------------------------------------------------------------------- reasoning
+
+_EFFORTS: tuple[Effort, ...] = get_args(Effort)
+_DYNAMIC_BUDGET = -1
+
+
+def _parse_reasoning(config: Mapping[str, Any]) -> Reasoning | None:
+    level = (get_text(config, "thinkingLevel") or "").lower()
+    effort: Effort | None = next((known for known in _EFFORTS if known == level), None)
+    budget = get_int(config, "thinkingBudget")
+    match budget:
+        case None:
+            return None if effort is None else Reasoning(effort=effort)
+        case 0:
+            return Reasoning(enabled=False, effort=effort)
+        case _ if budget < 0:
+            return Reasoning(enabled=True, effort=effort, adaptive=True)
+        case _:
+            return Reasoning(enabled=True, effort=effort, budget=budget)
+
+
+def _render_reasoning(reasoning: Reasoning | None, capabilities: Capabilities, report: Report) -> JsonObject | None:
+    """Return the value of `thinkingConfig`."""
+    if reasoning is None or reasoning == Reasoning():
+        return None
+    disabled = reasoning.enabled is False or reasoning.effort == "none"
+    if capabilities.thinking_levels:
+        return _render_level(reasoning, disabled, capabilities.thinking_levels, report)
+    if capabilities.thinking_budget is not None:
+        return _render_budget(reasoning, disabled, capabilities, capabilities.thinking_budget, report)
+    if not disabled:
+        report.add("adjusted", "`reasoning` dropped: the model does not support reasoning", subject="reasoning")
+    return None
+
+
+def _render_level(
+    reasoning: Reasoning, disabled: bool, levels: tuple[Effort, ...], report: Report
+) -> JsonObject | None:
+    if disabled:
+        report.add(
+            "adjusted",
+            f"thinking level set to {levels[0]}: thinking cannot be disabled on this model",
+            subject="reasoning",
+        )
+        return {"thinkingLevel": levels[0].upper()}
+    effort = reasoning.effort
+    if effort is None and reasoning.budget is not None:
+        effort = effort_for_budget(reasoning.budget, available=levels)
+        report.add("adjusted", f"thinking budget sent as level {effort}: the model has no budgets", subject="reasoning")
+    # Without a level the model chooses how much to think.
+    level = clamp_effort(effort, levels)
+    if level is not None and level != effort:
+        report.add("adjusted", f"reasoning effort {effort} sent as thinking level {level}", subject="reasoning")
+    return None if level is None else {"thinkingLevel": level.upper()}
+
+
+def _render_budget(
+    reasoning: Reasoning, disabled: bool, capabilities: Capabilities, limits: tuple[int, int], report: Report
+) -> JsonObject | None:
+    minimum, maximum = limits
+    if disabled:
+        if capabilities.can_disable_thinking:
+            return {"thinkingBudget": 0}
+        report.add(
+            "adjusted",
+            f"thinking budget set to {minimum}: thinking cannot be disabled on this model",
+            subject="reasoning",
+        )
+        return {"thinkingBudget": minimum}
+    if reasoning.budget is None and reasoning.effort is None:
+        return {"thinkingBudget": _DYNAMIC_BUDGET}
+    requested = reasoning.budget or budget_for_effort(reasoning.effort or "medium")
+    budget = max(minimum, min(requested, maximum))
+    if reasoning.budget is not None and budget != requested:
+        report.add("adjusted", f"thinking budget limited to the range {minimum} to {maximum}", subject="reasoning")
+    return {"thinkingBudget": budget}

@@ -12,8 +12,7 @@ from segue.canonical.request import Finish, Reply, Usage
 from segue.errors import InputError, RemoteProtocolError
 from segue.models import parse_model
 from segue.wire.base import ApiError, RenderContext
-from segue.wire.gemini.capabilities import PLACEHOLDER_SIGNATURE, capabilities_of
-from segue.wire.gemini.context import GeminiContext
+from segue.wire.gemini.capabilities import API, PLACEHOLDER_SIGNATURE, capabilities_of
 from segue.wire.gemini.fields import (
     JsonObject,
     as_list,
@@ -26,7 +25,7 @@ from segue.wire.gemini.fields import (
     object_or_none,
     require_object,
 )
-from segue.wire.gemini.items import API, intact_fragment, is_signature_of_next, parse_parts, render_parts
+from segue.wire.gemini.items import GeminiContext, intact_fragment, is_signature_of_next, parse_parts, render_parts
 from segue.wire.json_values import unknown_fields
 from segue.wire.replies import has_client_calls, report_if_foreign_hosted
 

@@ -19,8 +19,7 @@ from segue.models import parse_model
 from segue.render.constraints import TEXTS
 from segue.render.transcript import Transcript
 from segue.wire.base import RenderContext
-from segue.wire.gemini.capabilities import DEFAULT_MODEL
-from segue.wire.gemini.context import GeminiContext
+from segue.wire.gemini.capabilities import API, DEFAULT_MODEL
 from segue.wire.gemini.fields import (
     JsonObject,
     as_list,
@@ -32,7 +31,7 @@ from segue.wire.gemini.fields import (
     json_type_name,
     require_object,
 )
-from segue.wire.gemini.items import API, data_fields, intact_fragment, parse_parts, render_parts
+from segue.wire.gemini.items import GeminiContext, data_fields, intact_fragment, parse_parts, render_parts
 from segue.wire.gemini.options import (
     OPTION_KEYS,
     fit_tool_choice,
@@ -44,8 +43,6 @@ from segue.wire.gemini.request_types import drop_invalid_fields
 from segue.wire.gemini.tools import merge_tools, parse_tools, render_tools
 from segue.wire.schema import render_format_schema, rules
 from segue.wire.tools import drop_undeclared_choice
-
-__all__ = ["BODY_KEYS", "parse_request", "render_request"]
 
 # GEM-07: `function` is the old role of results. The vendor's own examples also have roles in capitals.
 _SPEAKERS: dict[str, Speaker] = {"user": "human", "model": "ai", "function": "human"}
@@ -91,7 +88,7 @@ def _parse_content(value: object, model: str | None) -> Message:
 
 
 def _pair_messages(contents: Sequence[Message]) -> tuple[Message, ...]:
-    """The messages with canonical ids. Consecutive replies with calls are one turn in several contents."""
+    """Return the messages with canonical ids. Consecutive replies with calls are one turn in several contents."""
     turns: list[list[Message]] = []
     runs = [list(group) for _, group in groupby(contents, lambda message: message.speaker)]
     for index, run in enumerate(runs):
@@ -107,7 +104,7 @@ def _pair_messages(contents: Sequence[Message]) -> tuple[Message, ...]:
 
 
 def _split_run(run: list[Message], following: list[Message]) -> list[list[Message]]:
-    """The turns of consecutive replies: one if all calls have results, else split before each further signed call.
+    """Split consecutive replies into turns: one if all calls have results, else split before each further signed one.
 
     Only the first call of a turn is signed (GEM-15), so another signed call means that results were lost in between.
     """
@@ -125,7 +122,7 @@ def _split_run(run: list[Message], following: list[Message]) -> list[list[Messag
 
 
 def _call_positions(message: Message) -> list[int]:
-    """The block positions of calls that the client runs."""
+    """Return the block positions of calls that the client runs."""
     return [
         position
         for position, block in enumerate(message.blocks)
@@ -138,7 +135,7 @@ def _merge_messages(turn: list[Message]) -> Message:
 
 
 def _split_turn(turn: list[Message], merged: Message) -> list[Message]:
-    """The original messages of a turn, with the ids and the turn key of the merged one."""
+    """Return the original messages of a turn, with the ids and the turn key of the merged one."""
     messages: list[Message] = []
     start = 0
     for message in turn:
@@ -208,7 +205,7 @@ def _has_own_blocks(message: Message) -> bool:
 def _render_same_api(
     transcript: Transcript, render_context: RenderContext, fragment: Mapping[str, Any], contents: list[JsonObject]
 ) -> JsonObject:
-    """The original body with the changes merged into it."""
+    """Return the original body with the changes merged into it."""
     request = transcript.request
     body = merge_options(fragment, transcript, render_context)
     key = find_key(fragment, "systemInstruction")
@@ -240,7 +237,7 @@ def _valid_system(instruction: Any) -> JsonObject | None:
 
 
 def _is_unchanged(rendered: list[JsonObject], original: Any) -> bool:
-    """Whether these are the original objects; a single object may replace a list of one."""
+    """Return whether these are the original objects; a single object may replace a list of one."""
     if not isinstance(original, list):
         return len(rendered) == 1 and rendered[0] == original
     items = cast("list[Any]", original)
@@ -266,7 +263,7 @@ def _role(message: Message) -> str:
 
 
 def _has_valid_role(message: Message, content: JsonObject) -> bool:
-    """Whether the role of a content is valid for this speaker."""
+    """Return whether the role of a content is valid for this speaker."""
     role = content.get("role") or "user"
     return role == _role(message) or (role == "function" and message.speaker == "tool")
 

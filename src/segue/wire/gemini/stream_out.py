@@ -10,7 +10,23 @@ from segue.canonical.json import encode_json
 from segue.canonical.request import Usage
 from segue.models import parse_model
 from segue.wire.base import RenderContext
-from segue.wire.events import (
+from segue.wire.gemini.capabilities import API
+from segue.wire.gemini.fields import (
+    JsonObject,
+    get_field,
+)
+from segue.wire.gemini.items import GeminiContext, is_signature_of_next, render_parts
+from segue.wire.gemini.reply import (
+    blocks_for_client,
+    expects_content,
+    needs_signature,
+    placeholder_signature,
+    render_error,
+    render_finish,
+    render_usage,
+)
+from segue.wire.gemini.stream_in import PER_CHUNK_FIELDS
+from segue.wire.stream.events import (
     BlockEnd,
     BlockStart,
     Event,
@@ -23,26 +39,8 @@ from segue.wire.events import (
     UsageUpdate,
     WholeBlock,
 )
-from segue.wire.framing import encode_sse
-from segue.wire.gemini.context import GeminiContext
-from segue.wire.gemini.fields import (
-    JsonObject,
-    get_field,
-)
-from segue.wire.gemini.items import API, is_signature_of_next, render_parts
-from segue.wire.gemini.reply import (
-    blocks_for_client,
-    expects_content,
-    needs_signature,
-    placeholder_signature,
-    render_error,
-    render_finish,
-    render_usage,
-)
-from segue.wire.gemini.stream_in import PER_CHUNK_FIELDS, GeminiReader
-from segue.wire.stream_renderer import BlockOrder, StreamRenderer
-
-__all__ = ["GeminiReader", "GeminiStreamRenderer"]
+from segue.wire.stream.framing import encode_sse
+from segue.wire.stream.render import BlockOrder, StreamRenderer
 
 _DELTA_HEAD = b'data: {"candidates":[{"content":{"parts":[{"text":'
 
@@ -135,7 +133,7 @@ class GeminiStreamRenderer(StreamRenderer):
         return self._render_chunk({"content": {"parts": parts, "role": "model"}, "index": 0}) if parts else b""
 
     def _start_block(self, event: BlockStart) -> None:
-        """Starts streaming the block, unless it is a call, a signed block or an unstreamed same-API block."""
+        """Start streaming the block, unless it is a call, a signed block or an unstreamed same-API block."""
         block = event.block
         if isinstance(block, ToolCall) or self._signature is not None:
             return

@@ -13,6 +13,7 @@ from segue.canonical.blocks import Native
 from segue.canonical.request import Tool
 from segue.errors import InputError
 from segue.wire.base import RenderContext
+from segue.wire.gemini.capabilities import API
 from segue.wire.gemini.fields import (
     JsonObject,
     as_list,
@@ -24,12 +25,10 @@ from segue.wire.gemini.fields import (
     replace_fields,
     require_object,
 )
-from segue.wire.gemini.items import API, intact_fragment
-from segue.wire.gemini.openapi import is_valid_schema, parse_schema
+from segue.wire.gemini.items import intact_fragment
 from segue.wire.schema import render_schema, rules
+from segue.wire.schema.openapi import is_valid_schema, parse_schema
 from segue.wire.tools import to_function_tool, to_object_schema, undeclarable_message
-
-__all__ = ["TOOL_KEYS", "merge_tools", "parse_tools", "render_tools"]
 
 _DECLARATIONS = "functionDeclarations"
 TOOL_KEYS = both_cases("name", "description", "parameters", "parametersJsonSchema")
@@ -76,7 +75,7 @@ def _parse_function(function: JsonObject) -> Tool:
 
 
 def render_tools(tools: Sequence[Tool], render_context: RenderContext) -> list[JsonObject]:
-    """Cross-API declarations: all functions in one entry, and Gemini's own hosted tools."""
+    """Render cross-API declarations: all functions in one entry, and Gemini's own hosted tools."""
     functions: list[JsonObject] = []
     names: set[str] = set()
     hosted: list[JsonObject] = []
@@ -117,7 +116,7 @@ def _render_function(tool: Tool, render_context: RenderContext) -> JsonObject:
 
 
 def _valid_schemas(function: JsonObject, render_context: RenderContext) -> JsonObject:
-    """A same-API declaration; schemas that are not valid Gemini schemas become JSON Schema (GEM-23)."""
+    """Return a same-API declaration; schemas that are not valid Gemini schemas become JSON Schema (GEM-23)."""
     changed = function
     for name in ("parameters", "response"):
         plain = f"{name}JsonSchema"
@@ -137,7 +136,7 @@ def _valid_schemas(function: JsonObject, render_context: RenderContext) -> JsonO
 
 
 def merge_tools(original_entries: Any, tools: Sequence[Tool], render_context: RenderContext) -> list[JsonObject] | None:
-    """The original entries with the projected function names; None if nothing changed."""
+    """Return the original entries with the projected function names; None if nothing changed."""
     rendered = iter([_render_function(tool, render_context) for tool in tools if tool.kind == "function"])
     names: set[Any] = set()
     changed = False

@@ -24,7 +24,7 @@ from segue.wire.openai_shared import (
     parse_error,
 )
 from segue.wire.schema.rules import OPENAI, OPENAI_STRICT
-from segue.wire.stream_parser import StreamParser
+from segue.wire.stream.parse import StreamParser
 
 __all__ = ["OPENAI_CHAT", "OPENAI_DIALECT", "ChatDialect", "make_wire"]
 

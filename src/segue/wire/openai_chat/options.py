@@ -15,7 +15,6 @@ from segue.canonical.request import Effort, Options, Reasoning, ResponseFormat, 
 from segue.errors import InputError
 from segue.models import Model
 from segue.render.report import Report
-from segue.wire.effort import budget_for_effort, effort_for_budget
 from segue.wire.json_values import (
     boolean_or_none,
     integer_or_none,
@@ -27,7 +26,13 @@ from segue.wire.json_values import (
 from segue.wire.names import NameRule
 from segue.wire.openai_chat.dialect import ChatDialect, JsonObject
 from segue.wire.openai_shared import convert_budget_to_effort, parse_vendor_options, render_vendor_options
-from segue.wire.options import drop_options, parse_plain_options, render_plain_options
+from segue.wire.options import (
+    budget_for_effort,
+    drop_options,
+    effort_for_budget,
+    parse_plain_options,
+    render_plain_options,
+)
 
 _EFFORTS: tuple[Effort, ...] = get_args(Effort)
 _MODES: tuple[Literal["auto", "none", "required"], ...] = ("auto", "none", "required")

@@ -16,8 +16,8 @@ from segue.canonical.blocks import Origin, ToolCall
 from segue.canonical.ids import raw_id_or_none
 from segue.canonical.json import parse_argument_text, to_plain_json
 from segue.wire.json_values import JsonObject, object_or_none
-from segue.wire.stream_deltas import ARGUMENT_PLACEHOLDERS, TextBuffer, arguments_to_text
-from segue.wire.stream_reader import PayloadReader, join_surrogates
+from segue.wire.stream.deltas import ARGUMENT_PLACEHOLDERS, TextBuffer, arguments_to_text
+from segue.wire.stream.parse import PayloadReader, join_surrogates
 
 __all__ = ["CallAssembler"]
 

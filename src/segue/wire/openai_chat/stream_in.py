@@ -11,9 +11,6 @@ from segue.canonical.blocks import Native, Origin, Text, Thinking
 from segue.canonical.json import to_plain_json
 from segue.canonical.request import Reply
 from segue.wire.base import ApiError
-from segue.wire.events import (
-    ReplyStart,
-)
 from segue.wire.json_values import JsonObject, integer_or_none, object_or_none, string_or_none
 from segue.wire.openai_chat.dialect import ChatDialect
 from segue.wire.openai_chat.reply import (
@@ -21,7 +18,8 @@ from segue.wire.openai_chat.reply import (
 )
 from segue.wire.openai_chat.stream_calls import CallAssembler
 from segue.wire.openai_shared import parse_error
-from segue.wire.stream_reader import ENDED_EARLY, PayloadReader, with_streamed_calls
+from segue.wire.stream.events import ReplyStart
+from segue.wire.stream.parse import ENDED_EARLY, PayloadReader, with_streamed_calls
 
 __all__ = ["MODELLED_DELTA_FIELDS", "PER_CHUNK_FIELDS", "ChatReader", "text_part"]
 

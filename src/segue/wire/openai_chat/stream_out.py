@@ -10,7 +10,17 @@ from segue.canonical.ids import short_hash
 from segue.canonical.json import encode_json
 from segue.canonical.request import Request, Usage
 from segue.wire.base import ApiError, RenderContext
-from segue.wire.events import (
+from segue.wire.json_values import JsonObject, object_or_none
+from segue.wire.openai_chat.calls import render_call
+from segue.wire.openai_chat.dialect import ChatContext, ChatDialect
+from segue.wire.openai_chat.items import render_assistant
+from segue.wire.openai_chat.reply import (
+    blocks_for_client,
+    render_finish,
+    render_usage,
+)
+from segue.wire.openai_chat.stream_in import MODELLED_DELTA_FIELDS, PER_CHUNK_FIELDS, ChatReader, text_part
+from segue.wire.stream.events import (
     BlockEnd,
     BlockStart,
     Event,
@@ -23,18 +33,8 @@ from segue.wire.events import (
     UsageUpdate,
     WholeBlock,
 )
-from segue.wire.framing import encode_sse
-from segue.wire.json_values import JsonObject, object_or_none
-from segue.wire.openai_chat.calls import render_call
-from segue.wire.openai_chat.dialect import ChatContext, ChatDialect
-from segue.wire.openai_chat.items import render_assistant
-from segue.wire.openai_chat.reply import (
-    blocks_for_client,
-    render_finish,
-    render_usage,
-)
-from segue.wire.openai_chat.stream_in import MODELLED_DELTA_FIELDS, PER_CHUNK_FIELDS, ChatReader, text_part
-from segue.wire.stream_renderer import BlockOrder, StreamRenderer
+from segue.wire.stream.framing import encode_sse
+from segue.wire.stream.render import BlockOrder, StreamRenderer
 
 __all__ = ["ChatReader", "ChatRenderer"]
 

@@ -19,7 +19,7 @@ from segue.wire.openai_responses.reply import parse_reply, render_reply
 from segue.wire.openai_responses.request import BODY_KEYS, ITEM_KEYS, parse_request, render_request
 from segue.wire.openai_responses.stream_in import ResponsesReader, ResponsesRenderer
 from segue.wire.openai_shared import OPENAI_APIS, TOOL_KEYS, is_reasoning_model, parse_error, render_error
-from segue.wire.stream_parser import StreamParser
+from segue.wire.stream.parse import StreamParser
 
 __all__ = ["OPENAI_RESPONSES", "constraints", "make_wire"]
 

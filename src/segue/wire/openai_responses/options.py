@@ -13,7 +13,6 @@ import msgspec
 from segue.canonical.request import Effort, Options, Reasoning, ResponseFormat, ToolChoice
 from segue.errors import InputError
 from segue.models import Model
-from segue.wire.effort import effort_for_budget
 from segue.wire.json_values import (
     JsonObject,
     boolean_or_none,
@@ -30,7 +29,7 @@ from segue.wire.openai_shared import (
     parse_vendor_options,
     render_vendor_options,
 )
-from segue.wire.options import drop_options, parse_plain_options, render_plain_options
+from segue.wire.options import drop_options, effort_for_budget, parse_plain_options, render_plain_options
 
 _EFFORTS: tuple[Effort, ...] = get_args(Effort)
 _MODES: tuple[Literal["auto", "none", "required"], ...] = ("auto", "none", "required")

@@ -17,7 +17,7 @@ from segue.wire.openai_responses.stream_items import ItemAssembler
 from segue.wire.openai_responses.stream_out import ResponsesRenderer
 from segue.wire.openai_responses.stream_parts import INPUT_KEYS, TextKind
 from segue.wire.openai_shared import parse_error
-from segue.wire.stream_reader import ENDED_EARLY, PayloadReader, with_streamed_calls
+from segue.wire.stream.parse import ENDED_EARLY, PayloadReader, with_streamed_calls
 
 __all__ = ["ResponsesReader", "ResponsesRenderer"]
 

@@ -16,15 +16,15 @@ import msgspec
 from segue.canonical.blocks import Block, Native, Origin, Text, Thinking, ToolCall
 from segue.canonical.ids import raw_id_or_none
 from segue.canonical.json import parse_argument_text, to_plain_json
-from segue.wire.events import arguments_text
 from segue.wire.json_values import JsonObject, integer_or_none, object_or_none, string_or_none
 from segue.wire.openai_responses.context import ResponsesDialect
 from segue.wire.openai_responses.items import item_type_or_none, parse_reply_items
 from segue.wire.openai_responses.request import create_parse_context
 from segue.wire.openai_responses.stream_lookup import ItemLookup
 from segue.wire.openai_responses.stream_parts import INPUT_KEYS, PartialItem, PartialPart, TextKind
-from segue.wire.stream_deltas import arguments_to_text
-from segue.wire.stream_reader import PayloadReader
+from segue.wire.stream.deltas import arguments_to_text
+from segue.wire.stream.events import arguments_text
+from segue.wire.stream.parse import PayloadReader
 
 __all__ = ["ItemAssembler"]
 

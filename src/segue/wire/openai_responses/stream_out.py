@@ -15,20 +15,6 @@ from segue.canonical.blocks import Block, Text, Thinking, ToolCall
 from segue.canonical.json import encode_json
 from segue.canonical.request import Request, Usage
 from segue.wire.base import ApiError, RenderContext
-from segue.wire.events import (
-    BlockEnd,
-    BlockStart,
-    Event,
-    Failed,
-    Finished,
-    InputDelta,
-    ReplyStart,
-    TextDelta,
-    ThinkingDelta,
-    UsageUpdate,
-    WholeBlock,
-)
-from segue.wire.framing import encode_sse
 from segue.wire.json_values import JsonObject, object_or_none, string_or_none
 from segue.wire.openai_responses.calls import render_call
 from segue.wire.openai_responses.context import ResponsesContext, ResponsesDialect
@@ -50,8 +36,22 @@ from segue.wire.openai_responses.stream_replay import (
     replay_events,
 )
 from segue.wire.openai_responses.stream_writer import OpenItem, ResponseWriter
-from segue.wire.stream_deltas import TextBuffer
-from segue.wire.stream_renderer import BlockOrder, StreamRenderer
+from segue.wire.stream.deltas import TextBuffer
+from segue.wire.stream.events import (
+    BlockEnd,
+    BlockStart,
+    Event,
+    Failed,
+    Finished,
+    InputDelta,
+    ReplyStart,
+    TextDelta,
+    ThinkingDelta,
+    UsageUpdate,
+    WholeBlock,
+)
+from segue.wire.stream.framing import encode_sse
+from segue.wire.stream.render import BlockOrder, StreamRenderer
 
 __all__ = ["ResponsesRenderer"]
 

@@ -6,8 +6,8 @@ import msgspec
 
 from segue.canonical.blocks import ToolCall
 from segue.wire.json_values import JsonObject, string_or_none
-from segue.wire.stream_deltas import TextBuffer
-from segue.wire.stream_reader import join_surrogates
+from segue.wire.stream.deltas import TextBuffer
+from segue.wire.stream.parse import join_surrogates
 
 __all__ = ["INPUT_KEYS", "PartialItem", "PartialPart", "TextKind"]
 

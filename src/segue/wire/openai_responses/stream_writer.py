@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from segue.canonical.json import encode_json
 from segue.canonical.request import Usage
-from segue.wire.framing import encode_sse
 from segue.wire.json_values import JsonObject
 from segue.wire.openai_responses.context import derive_id
 from segue.wire.openai_responses.reply import render_usage
+from segue.wire.stream.framing import encode_sse
 
 __all__ = ["OpenItem", "ResponseWriter"]
 

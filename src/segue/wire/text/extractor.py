@@ -15,7 +15,7 @@ from segue.canonical.ids import canonical_tool_id
 from segue.canonical.request import Finish, Reply, Tool
 from segue.render.report import Report
 from segue.wire.base import Wire
-from segue.wire.events import (
+from segue.wire.stream.events import (
     BlockEnd,
     BlockStart,
     Event,
@@ -29,8 +29,6 @@ from segue.wire.events import (
     arguments_text,
     reply_events,
 )
-from segue.wire.json_values import object_or_none
-from segue.wire.stream_deltas import TextBuffer
 from segue.wire.text.declared_tools import DeclaredTools
 from segue.wire.text.regions import BrokenCall, FoundCall, Segment
 from segue.wire.text.registry import select_parse_format

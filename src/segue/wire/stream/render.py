@@ -1,19 +1,21 @@
-"""Renders streams of numbered blocks in sequence, each with a start, deltas and a stop (Anthropic, Bedrock).
+"""Stream rendering, events to bytes: the base classes of the stream renderers of all APIs.
 
-Blocks that the client's API cannot represent are dropped as in complete replies. A text block starts with its first
-non-empty text, a reasoning block when its kind is known.
+Blocks that the client's API cannot represent are dropped as in complete replies.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from segue.canonical.blocks import Block, Text, Thinking, ToolCall
+from segue.canonical.json import encode_json_text, parse_argument_text
 from segue.canonical.request import Usage
+from segue.render.report import Report
 from segue.wire.base import ApiError, RenderContext
-from segue.wire.events import (
+from segue.wire.stream.deltas import TextBuffer
+from segue.wire.stream.events import (
     BlockEnd,
     BlockStart,
     Event,
@@ -26,14 +28,122 @@ from segue.wire.events import (
     UsageUpdate,
     WholeBlock,
 )
-from segue.wire.stream_deltas import InputObjectWriter, TextBuffer
-from segue.wire.stream_renderer import BlockOrder, StreamRenderer
+from segue.wire.tools import FREE_TEXT_KEY, render_arguments_object
 
-__all__ = ["BlockRenderer"]
+
+class StreamRenderer(ABC):
+    """Renders the events of one reply as a stream of bytes. `model` is used where the reply names none."""
+
+    def __init__(self, context: RenderContext, model: str | None = None) -> None:
+        self.ids = context.ids
+        self.report = context.report
+        self.context = context
+        self.model = model or ""
+
+    @abstractmethod
+    def render(self, events: Iterable[Event]) -> bytes:
+        """Render these events; the bytes of the last one include the end of the stream."""
+
+
+_DELTAS = (TextDelta, InputDelta, ThinkingDelta)
+_REPLY_EVENTS = (ReplyStart, UsageUpdate, Finished, Failed)
+
+
+class BlockOrder:
+    """Orders events for an API whose blocks follow one another: events of later blocks wait until the open one ends."""
+
+    def __init__(self) -> None:
+        self.current: int | None = None
+        """Index of the open block."""
+        self._waiting: dict[int, list[Event]] = {}
+
+    def reorder(self, events: Iterable[Event]) -> list[Event]:
+        ordered: list[Event] = []
+        for event in events:
+            if (isinstance(event, _DELTAS) and event.index == self.current) or isinstance(event, _REPLY_EVENTS):
+                ordered.append(event)
+            elif self.current is None or self.current == event.index:
+                self._emit(event, ordered)
+            else:
+                self._waiting.setdefault(event.index, []).append(event)
+        return ordered
+
+    def _emit(
+        self, event: BlockStart | TextDelta | ThinkingDelta | InputDelta | BlockEnd | WholeBlock, ordered: list[Event]
+    ) -> None:
+        ordered.append(event)
+        if isinstance(event, BlockStart):
+            self.current = event.index
+        elif isinstance(event, BlockEnd):
+            self.current = None
+            while self.current is None and self._waiting:
+                index = min(self._waiting)
+                queued = self._waiting.pop(index)
+                ordered += queued
+                if not isinstance(queued[-1], BlockEnd | WholeBlock):
+                    self.current = index
+
+
+class _InputObjectWriter:
+    """Renders the arguments of one call as the text of a JSON object while their deltas arrive.
+
+    Text that begins like an object is passed through at once, and so is free text, as the only member of an object.
+    Any other value, and invalid JSON, is rendered when it is complete.
+    """
+
+    __slots__ = ("_buffer_all", "_free_text", "_held", "_opened", "passthrough")
+
+    def __init__(self, call: ToolCall) -> None:
+        self.passthrough = False
+        self._free_text = call.kind == "custom"
+        self._held = ""
+        self._opened = False
+        self._buffer_all = False
+
+    def feed(self, text: str) -> str:
+        if self.passthrough:
+            return text
+        if self._free_text:
+            return self._open_object() + encode_json_text(text)[1:-1]
+        if self._buffer_all:
+            return ""
+        self._held += text
+        stripped = self._held.strip()
+        second = stripped[1:].lstrip()[:1]
+        if stripped[:1] not in ("{", "") or second not in ('"', "}", ""):
+            self._buffer_all = True
+            return ""
+        # Text that is closed but invalid JSON may be all of the arguments.
+        self.passthrough = bool(second) and not (stripped.endswith("}") and parse_argument_text(stripped)[0] is None)
+        return self._held if self.passthrough else ""
+
+    def _open_object(self) -> str:
+        opened, self._opened = self._opened, True
+        return "" if opened else f'{{"{FREE_TEXT_KEY}":"'
+
+    def finish(self, call: ToolCall, report: Report) -> str:
+        """Return the rest of the text once the call is finished; nothing is added to a truncated call."""
+        if call.broken:
+            return "" if self.passthrough or self._buffer_all or self._free_text else self._held.lstrip()
+        if self.passthrough:
+            if call.arguments is None and call.arguments_text:
+                message = "arguments are not valid JSON; they were already streamed to the client"
+                report.add("argument", message, call_id=call.id, subject=call.name)
+            return ""
+        if self._free_text:
+            render_arguments_object(call, report)
+            return self._open_object() + '"}'
+        if not self._held and call.arguments in ({}, None):
+            return ""
+        return encode_json_text(render_arguments_object(call, report))
 
 
 class BlockRenderer(StreamRenderer):
-    """`index` is the number of the open block; `response_fields` the API's own fields of the reply."""
+    """Renders streams of numbered blocks in sequence, each with a start, deltas and a stop (Anthropic, Bedrock).
+
+    A text block starts with its first non-empty text, a reasoning block when its kind is known. `block_index` is the
+    number of the open block, `response_fields` are the API's own fields of the reply.
+    """
 
     api: str
     """The API of the stream; only reasoning from the same API is rendered."""
@@ -44,7 +154,7 @@ class BlockRenderer(StreamRenderer):
         self._open_block: Text | Thinking | ToolCall | None = None
         self._started = False
         self._held_text = TextBuffer()
-        self._input_writer: InputObjectWriter | None = None
+        self._input_writer: _InputObjectWriter | None = None
         self.block_index = 0
         self.same_api = False
         self.response_fields: Mapping[str, Any] = {}
@@ -68,11 +178,11 @@ class BlockRenderer(StreamRenderer):
 
     @abstractmethod
     def render_delta(self, text: str) -> bytes:
-        """A delta of the open block."""
+        """Render a delta of the open block."""
 
     @abstractmethod
     def end_text(self, block: Text) -> bytes:
-        """The deltas after the text of a text block (citations)."""
+        """Render the deltas after the text of a text block (citations)."""
 
     @abstractmethod
     def end_thinking(self, block: Thinking) -> bytes: ...
@@ -82,11 +192,11 @@ class BlockRenderer(StreamRenderer):
 
     @abstractmethod
     def render_encrypted(self, block: Thinking) -> bytes:
-        """A complete block of encrypted reasoning."""
+        """Render a complete block of encrypted reasoning."""
 
     @abstractmethod
     def render_whole(self, block: Block) -> bytes:
-        """A complete block, start to stop."""
+        """Render a complete block, start to stop."""
 
     @abstractmethod
     def render_finish(self, event: Finished) -> bytes: ...
@@ -96,11 +206,11 @@ class BlockRenderer(StreamRenderer):
 
     @abstractmethod
     def blocks_for_client(self, block: Block) -> list[Block]:
-        """The block in a form that the client's API supports; an empty list and a finding if there is none."""
+        """Return the block in a form that the client's API supports; an empty list and a finding if there is none."""
 
     @abstractmethod
     def is_valid_text(self, text: str) -> bool:
-        """Whether the API accepts this text when it is sent back."""
+        """Return whether the API accepts this text when it is sent back."""
 
     # Shared.
 
@@ -148,7 +258,7 @@ class BlockRenderer(StreamRenderer):
         self._open_block, self._started, self._held_text = block, False, TextBuffer()
         if not isinstance(block, ToolCall):
             return b""
-        self._input_writer = InputObjectWriter(block)
+        self._input_writer = _InputObjectWriter(block)
         return self.begin_call(block)
 
     def _first_text(self, text: str) -> bytes:

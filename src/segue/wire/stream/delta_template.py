@@ -12,9 +12,7 @@ from typing import Any, cast
 
 import msgspec
 
-__all__ = ["DeltaTemplate"]
-
-Emit = Callable[[str], object]
+_Emit = Callable[[str], object]
 
 _decode = msgspec.json.Decoder().decode
 _decode_text = msgspec.json.Decoder(str).decode
@@ -41,7 +39,7 @@ class DeltaTemplate:
         *("_separator", "_start", "_stop", "_tail", "_emit", "last_payload"),
     )
 
-    def __init__(self, lead: bytes, head: bytes, tail: bytes, emit: Emit) -> None:
+    def __init__(self, lead: bytes, head: bytes, tail: bytes, emit: _Emit) -> None:
         self._emit = emit
         self._head, self._tail = head, tail
         self._prefix = lead + head
@@ -59,12 +57,12 @@ class DeltaTemplate:
 
     @staticmethod
     def has_variable_fields(payload: bytes) -> bool:
-        """Whether a payload has fields besides its text that differ from one delta to the next."""
+        """Return whether a payload has fields besides its text that differ from one delta to the next."""
         return _VARIABLE_FIELDS.search(payload) is not None
 
     @classmethod
-    def from_payload(cls, payload: bytes, name: str | None, key: str, text: str, emit: Emit) -> DeltaTemplate | None:
-        """The template for payloads that equal this one except for the text under `key`; None if that is ambiguous."""
+    def from_payload(cls, payload: bytes, name: str | None, key: str, text: str, emit: _Emit) -> DeltaTemplate | None:
+        """Return the template for payloads that differ from this only in the text under `key`; None if ambiguous."""
         position = payload.rfind(b'"%b"' % key.encode())
         match = _STRING.search(payload, payload.find(b":", position)) if position >= 0 else None
         if match is None:
@@ -82,7 +80,7 @@ class DeltaTemplate:
         return cls(lead, head, tail, emit)
 
     def consume_payload(self, payload: bytes) -> bool:
-        """Emits the text of one payload and returns True, or returns False if the payload does not match."""
+        """Emit the text of one payload and return True, or return False if the payload does not match."""
         if self._payload is not None:
             match = self._payload.fullmatch(payload)
             encoded = None if match is None else match[1]
@@ -101,7 +99,7 @@ class DeltaTemplate:
         return True
 
     def consume_stream(self, stream: bytes) -> bytes:
-        """Emits the texts of the matching events at the start of a stream and returns the remaining bytes."""
+        """Emit the texts of the matching events at the start of a stream and return the remaining bytes."""
         encoded, rest = self._split_exact(stream) if self._event is None else self._split_variable(stream)
         if not encoded:
             return stream
@@ -115,7 +113,7 @@ class DeltaTemplate:
         return rest
 
     def _split_exact(self, stream: bytes) -> tuple[list[bytes], bytes]:
-        """The encoded texts and the remaining bytes: splits as if all events matched, then rebuilds them to verify."""
+        """Return the encoded texts and the remaining bytes: split as if all events matched, then verify."""
         end = stream.rfind(_END)
         events = stream[: end + len(_END)]
         lines = events.split(b"\n")[self._line : -1 : self._lines]
@@ -136,7 +134,7 @@ class DeltaTemplate:
 
 
 def _flexible_pattern(encoded: bytes) -> bytes:
-    """A pattern for these bytes in which the variable fields may have any value."""
+    """Return a pattern for these bytes in which the variable fields may have any value."""
     parts: list[bytes] = []
     position = 0
     for match in _VARIABLE_FIELDS.finditer(encoded):
@@ -148,7 +146,7 @@ def _flexible_pattern(encoded: bytes) -> bytes:
 
 
 def _replace_text(value: Any, key: str, text: str, other: str) -> Any:
-    """The value with this text under this key replaced."""
+    """Return the value with this text under this key replaced."""
     if isinstance(value, dict):
         members = cast("dict[str, Any]", value)
         return {

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from segue.wire.gemini.fields import JsonObject, object_or_none
-
-__all__ = ["is_valid_schema", "parse_schema"]
+from segue.wire.json_values import JsonObject, object_or_none
 
 _CAMEL_CASE = {
     "any_of": "anyOf",
@@ -39,7 +37,7 @@ _TYPES = frozenset({"TYPE_UNSPECIFIED", "STRING", "NUMBER", "INTEGER", "BOOLEAN"
 
 
 def is_valid_schema(schema: Any, *, is_root: bool = True) -> bool:
-    """Whether this is a valid Gemini schema; a root schema must describe an object."""
+    """Return whether this is a valid Gemini schema; a root schema must describe an object."""
     if not isinstance(schema, dict):
         return False
     fields = {

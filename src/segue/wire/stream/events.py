@@ -15,25 +15,8 @@ from msgspec import Struct
 from segue.canonical.blocks import Block, Native, Text, Thinking, ToolCall
 from segue.canonical.json import encode_json_text
 from segue.canonical.request import Finish, Reply, Usage
-from segue.wire.base import ApiError, JsonObject
-
-__all__ = [
-    "BlockEnd",
-    "BlockStart",
-    "Delta",
-    "Event",
-    "Failed",
-    "Finished",
-    "InputDelta",
-    "ReplyStart",
-    "TextDelta",
-    "ThinkingDelta",
-    "UsageUpdate",
-    "WholeBlock",
-    "arguments_text",
-    "block_events",
-    "reply_events",
-]
+from segue.wire.base import ApiError
+from segue.wire.json_values import JsonObject
 
 
 class ReplyStart(Struct, gc=False):
@@ -105,12 +88,12 @@ class Failed(Struct, gc=False):
     error: ApiError
 
 
-Delta: TypeAlias = TextDelta | ThinkingDelta | InputDelta
-Event: TypeAlias = ReplyStart | BlockStart | Delta | BlockEnd | WholeBlock | UsageUpdate | Finished | Failed
+_Delta: TypeAlias = TextDelta | ThinkingDelta | InputDelta
+Event: TypeAlias = ReplyStart | BlockStart | _Delta | BlockEnd | WholeBlock | UsageUpdate | Finished | Failed
 
 
 def arguments_text(call: ToolCall) -> str:
-    """The arguments of a call as streamed text."""
+    """Return the arguments of a call as streamed text."""
     if call.arguments_text is not None:
         return call.arguments_text
     return (
@@ -120,17 +103,17 @@ def arguments_text(call: ToolCall) -> str:
     )
 
 
-StreamedBlock = TypeVar("StreamedBlock", Text, Thinking, ToolCall)
+_StreamedBlock = TypeVar("_StreamedBlock", Text, Thinking, ToolCall)
 
 
-def _without_content(block: StreamedBlock, **changes: Any) -> StreamedBlock:
-    """The block with its content removed; its other native fields are kept."""
+def _without_content(block: _StreamedBlock, **changes: Any) -> _StreamedBlock:
+    """Return the block with its content removed; its other native fields are kept."""
     native = block.native if block.native is None else Native(block.native.api, block.native.fragment, intact=False)
     return msgspec.structs.replace(block, native=native, **changes)
 
 
 def reply_events(reply: Reply) -> list[Event]:
-    """The stream events of a complete reply."""
+    """Return the stream events of a complete reply."""
     events: list[Event] = [ReplyStart(reply.id, reply.model, reply.created, reply.native)]
     for index, block in enumerate(reply.blocks):
         events += block_events(index, block)
@@ -141,7 +124,7 @@ def reply_events(reply: Reply) -> list[Event]:
 
 
 def block_events(index: int, block: Block) -> list[Event]:
-    """The stream events of a complete block."""
+    """Return the stream events of a complete block."""
     if isinstance(block, Text):
         deltas: list[Event] = [TextDelta(index, block.text)] if block.text else []
         return [BlockStart(index, _without_content(block, text="")), *deltas, BlockEnd(index, block)]

@@ -15,8 +15,6 @@ from typing import Protocol, TypeAlias
 
 from segue.errors import RemoteProtocolError
 
-__all__ = ["EXCEPTION_PREFIX", "Frame", "FrameDecoder", "aws_message_encoder", "encode_aws_message", "encode_sse"]
-
 Frame: TypeAlias = tuple[str | None, bytes]
 """The name of an event, where the framing has names, and its payload undecoded."""
 
@@ -48,7 +46,7 @@ class FrameDecoder:
         return self._detect_framing(ended=False)
 
     def take_partial(self) -> bytes | None:
-        """Removes and returns the incomplete server-sent event in the buffer, to be fed again with what follows.
+        """Remove and return the incomplete server-sent event in the buffer, to be fed again with what follows.
 
         None in another framing, and where the buffer is so long that feeding it again would be slow.
         """
@@ -56,7 +54,7 @@ class FrameDecoder:
         return framing.take_partial() if isinstance(framing, _SseDecoder) else None
 
     def close(self) -> list[Frame]:
-        """The last frame, if it is complete except for its terminator."""
+        """Return the last frame, if it is complete except for its terminator."""
         frames = self._detect_framing(ended=True) if self._framing is None else []
         return frames + self._framing.close() if self._framing is not None else frames
 
@@ -76,7 +74,7 @@ class FrameDecoder:
 
 
 def _skip_http_headers(data: bytes, *, ended: bool) -> bytes | None:
-    """The bytes after recorded HTTP headers, also of several responses in a row; None while headers are incomplete."""
+    """Return the bytes after recorded HTTP headers, of one response or several; None while they are incomplete."""
     while data.startswith(_HTTP_PREFIX):
         match = re.search(rb"\r?\n\r?\n", data)
         if match is None:
@@ -123,7 +121,7 @@ class _SseDecoder:
         return self._split_events(buffer[: end + 1])
 
     def _drop_comments(self) -> None:
-        """Drops keep-alive comments and blank lines before an event."""
+        """Drop keep-alive comments and blank lines before an event."""
         buffered = b"".join(self._chunks)
         rest = _COMMENTS.sub(b"", buffered, count=1)
         self._chunks = [rest] if rest else []
@@ -141,7 +139,7 @@ class _SseDecoder:
         return self._split_events(rest)
 
     def _split_events(self, events: bytes) -> list[Frame]:
-        """The frames of complete events; the two usual layouts are split without a loop over lines."""
+        """Return the frames of complete events; the two usual layouts are split without a loop over lines."""
         lines = events.split(b"\n")
         count = len(lines)
         if lines[1::2].count(b"") * 2 == count:
@@ -165,7 +163,7 @@ class _SseDecoder:
 
 
 def _parse_event_lines(event: bytes) -> list[Frame]:
-    """The frame of an event with any layout: several lines of data, comments, other fields."""
+    """Return the frame of an event with any layout: several lines of data, comments, other fields."""
     name: str | None = None
     data: list[bytes] = []
     for line in event.split(b"\n"):
@@ -181,7 +179,7 @@ def _event_name(line: bytes) -> str:
 
 
 def encode_sse(payload: bytes, name: str | None = None) -> bytes:
-    """The payload as one server-sent event."""
+    """Encode the payload as one server-sent event."""
     return b"data: %b\n\n" % payload if name is None else b"event: %b\ndata: %b\n\n" % (name.encode(), payload)
 
 
@@ -250,7 +248,7 @@ class _JsonDecoder:
         return len(data)
 
     def close(self) -> list[Frame]:
-        """An incomplete value is discarded."""
+        """Discard an incomplete value."""
         return []
 
 
@@ -321,7 +319,7 @@ class _AwsDecoder:
 
 
 def _parse_headers(data: bytes) -> dict[str, str]:
-    """The headers of type string."""
+    """Return the headers of type string."""
     fields: dict[str, str] = {}
     position = 0
     try:
@@ -345,7 +343,7 @@ def _parse_headers(data: bytes) -> dict[str, str]:
 
 
 def aws_message_encoder(**headers: str) -> Callable[[bytes], bytes]:
-    """An encoder for AWS event-stream messages with these headers; `event_type` becomes `:event-type`."""
+    """Return an encoder for AWS event-stream messages with these headers; `event_type` becomes `:event-type`."""
     encoded = b"".join(
         bytes([len(name)]) + name + bytes([_STRING]) + len(value).to_bytes(2, "big") + value
         for name, value in ((f":{key.replace('_', '-')}".encode(), text.encode()) for key, text in headers.items())
@@ -362,5 +360,5 @@ def aws_message_encoder(**headers: str) -> Callable[[bytes], bytes]:
 
 
 def encode_aws_message(payload: bytes, **headers: str) -> bytes:
-    """One AWS event-stream message."""
+    """Encode one AWS event-stream message."""
     return aws_message_encoder(**headers)(payload)

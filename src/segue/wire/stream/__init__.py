@@ -1,0 +1,1 @@
+"""Streams of all APIs, without I/O: framing, events, parsing and rendering."""

@@ -1,0 +1,488 @@
+"""Stream parsing, bytes to events: `StreamParser` for all APIs, and the base classes of their payload readers.
+
+`StreamParser` decodes the payloads; the `PayloadReader` of a wire, in its module `stream_in`, parses them into events
+and the complete reply. Nothing here does I/O. Every block that starts has ended before the reply does.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Generic, TypeVar, cast
+
+import msgspec
+
+from segue.canonical.blocks import Block, Native, Text, Thinking, ToolCall
+from segue.canonical.ids import canonical_tool_id, hash_tool_id
+from segue.canonical.json import MAX_DEPTH, estimate_depth
+from segue.canonical.request import Reply
+from segue.errors import InputError, RemoteProtocolError
+from segue.wire.base import ApiError
+from segue.wire.json_values import JsonObject
+from segue.wire.stream.delta_template import DeltaTemplate
+from segue.wire.stream.deltas import TextBuffer, parse_input
+from segue.wire.stream.events import (
+    BlockEnd,
+    BlockStart,
+    Event,
+    Failed,
+    Finished,
+    InputDelta,
+    ReplyStart,
+    TextDelta,
+    ThinkingDelta,
+    UsageUpdate,
+    WholeBlock,
+    block_events,
+    reply_events,
+)
+from segue.wire.stream.framing import EXCEPTION_PREFIX, FrameDecoder
+
+DEFAULT_TURN_KEY = "turn-0"
+"""The turn key of a stream that belongs to no conversation."""
+_DONE = b"[DONE]"
+_RECORDED_KEYS = frozenset({"data", "event", "id", "retry", "time", "timestamp"})
+
+_decode = msgspec.json.Decoder().decode
+
+
+class StreamParser:
+    """Bytes of one reply in, events out; `close` returns the reply. Invalid input raises `RemoteProtocolError`."""
+
+    def __init__(self, reader: PayloadReader) -> None:
+        self._reader = reader
+        self._frames = FrameDecoder()
+
+    def feed(self, data: bytes) -> None:
+        reader = self._reader
+        if reader.delta_template is not None and (partial := self._frames.take_partial()) is not None:
+            data = reader.delta_template.consume_stream(partial + data)
+            if not data:
+                return
+        for name, payload in self._frames.feed(data):
+            template = reader.delta_template
+            if template is None:
+                self._parse_payload(name, payload)
+            elif not template.consume_payload(payload):
+                reader.template_misses += 1
+                self._parse_payload(name, payload)
+
+    def feed_payload(self, payload: Mapping[str, Any], name: str | None = None) -> None:
+        """Parse a decoded payload, also in a recorded form: an object with `event` and `data`."""
+        value = cast("JsonObject", payload)
+        if "data" in value and value.keys() <= _RECORDED_KEYS and isinstance(value["data"], dict):
+            name = value["event"] if isinstance(value.get("event"), str) else None
+            value = cast("JsonObject", value["data"])
+        try:
+            self._reader.read(value, name)
+        except (InputError, RecursionError) as error:
+            raise RemoteProtocolError(f"not a stream of this API: {error}") from None
+
+    def events(self) -> list[Event]:
+        """Return the events since the last call."""
+        events = self._reader.events
+        self._reader.events = []
+        return events
+
+    def close(self) -> Reply:
+        reader = self._reader
+        for name, payload in self._frames.close():
+            try:
+                self._parse_payload(name, payload)
+            except RemoteProtocolError:
+                # The stream ended in the middle of a payload.
+                if not reader.reply_started:
+                    raise
+        if not reader.reply_started:
+            error = reader.error
+            if error is None:
+                raise RemoteProtocolError("the stream contains no reply")
+            raise RemoteProtocolError(
+                f"answered with an error: {error.kind}: {error.message}",
+                status=error.status or None,
+                code=error.code,
+                kind=error.kind,
+                message=error.message,
+            )
+        try:
+            return reader.finish()
+        except (InputError, RecursionError) as error:
+            raise RemoteProtocolError(f"not a reply of this API: {error}") from None
+
+    def _parse_payload(self, name: str | None, payload: bytes) -> None:
+        if payload == _DONE:
+            self._reader.done = True
+            return
+        if not payload:
+            if name is None or not name.startswith(EXCEPTION_PREFIX):
+                return
+            payload = b"{}"
+        if len(payload) > MAX_DEPTH and estimate_depth(payload) > MAX_DEPTH:
+            raise RemoteProtocolError("not a stream of this API: nested too deep")
+        try:
+            value = _decode(payload)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            value = self._decode_leniently(payload)
+        if isinstance(value, dict):
+            self._reader.payload, self._reader.event_name = payload, name
+            self.feed_payload(cast("JsonObject", value), name)
+            self._reader.payload = b""
+            return
+        # Some servers send payloads in a list.
+        for item in cast("list[object]", value) if isinstance(value, list) else [value]:
+            if not isinstance(item, dict):
+                raise RemoteProtocolError("not a stream of this API: expected JSON objects")
+            self.feed_payload(cast("JsonObject", item), name)
+
+    def _decode_leniently(self, payload: bytes) -> object:
+        """Decode a payload that msgspec rejects. It may end in half of a surrogate pair completed by the next one."""
+        if payload.strip() in (b"", _DONE):
+            self._reader.done = self._reader.done or bool(payload.strip())
+            return {}
+        try:
+            value = json.loads(payload.decode("utf-8"))
+        except (ValueError, RecursionError):
+            raise RemoteProtocolError(f"not JSON: {payload[:64].decode('utf-8', 'replace')}") from None
+        self._reader.has_split_surrogates = True
+        return value
+
+
+# ------------------------------------------------------------------------------------------------------ payload readers
+
+ENDED_EARLY = ApiError(0, "the stream ended before the reply did", kind="stream_ended")
+
+# After this many misses no delta template is tried any more.
+_MAX_TEMPLATE_MISSES = 32
+# A template with variable fields costs too much for shorter runs of deltas.
+_MIN_VARIABLE_RUN = 8
+
+
+class PayloadReader(ABC):
+    """Parses payloads of one reply into events. It accumulates the text of open blocks (`text_so_far`).
+
+    A subclass ends every block that it starts.
+    """
+
+    def __init__(self, provider: str, turn_key: str) -> None:
+        self.provider = provider
+        self.turn_key = turn_key
+        self.events: list[Event] = []
+        self.reply_started = False
+        self.error: ApiError | None = None
+        self.done = False
+        self.block_count = 0
+        self._call_count = 0
+        self._ids: set[str] = set()
+        self._texts: dict[int, TextBuffer] = {}
+        self._pending_surrogates: dict[int, tuple[str, type[TextDelta | ThinkingDelta | InputDelta]]] = {}
+        self.has_split_surrogates = False
+        self.delta_template: DeltaTemplate | None = None
+        """Template for the next payload; set while deltas of one block arrive, cleared when the block ends."""
+        self.template_misses = 0
+        self._delta_run = 0
+        self.event_name: str | None = None
+        self.payload = b""
+        """The current payload undecoded; empty if it was fed decoded."""
+
+    # Implemented by each API's reader.
+
+    @abstractmethod
+    def read(self, payload: JsonObject, name: str | None) -> None:
+        """Parse one payload; `name` is the name of the event where the framing has names."""
+
+    @abstractmethod
+    def finish(self) -> Reply:
+        """End open blocks, emit usage and finish with `emit_finish`, and return the reply.
+
+        The reply equals the one that the API would have sent without streaming; its calls have their canonical ids.
+        """
+
+    # Emitting events.
+
+    def emit_reply_start(
+        self, id: str | None, model: str | None, created: int | None = None, native: Native | None = None
+    ) -> None:
+        if not self.reply_started:
+            self.reply_started = True
+            self.events.append(ReplyStart(id, model, created, native))
+
+    def emit_block_start(self, block: Text | Thinking | ToolCall) -> int:
+        index, self.block_count = self.block_count, self.block_count + 1
+        self._texts[index] = TextBuffer()
+        self.events.append(BlockStart(index, block))
+        return index
+
+    def add_text(self, index: int, text: str, extras: JsonObject | None = None) -> None:
+        text = self._join_surrogates(index, text, TextDelta) if self.has_split_surrogates else text
+        if text or extras:
+            self._texts[index].append(text)
+            self.events.append(TextDelta(index, text, extras))
+
+    def add_thinking(self, index: int, text: str) -> None:
+        text = self._join_surrogates(index, text, ThinkingDelta) if self.has_split_surrogates else text
+        if text:
+            self._texts[index].append(text)
+            self.events.append(ThinkingDelta(index, text))
+
+    def add_input(self, index: int, text: str) -> None:
+        text = self._join_surrogates(index, text, InputDelta) if self.has_split_surrogates else text
+        if text:
+            self._texts[index].append(text)
+            self.events.append(InputDelta(index, text))
+
+    def text_so_far(self, index: int) -> str:
+        """Return the text of an open block so far."""
+        return self._texts[index].text()
+
+    def finish_text(self, index: int) -> str:
+        """Return the complete text of a block at its end; an unpaired surrogate becomes U+FFFD."""
+        half = self._pending_surrogates.pop(index, None)
+        if half is not None:
+            self._texts[index].append("\ufffd")
+            self.events.append(half[1](index, "\ufffd"))
+        return self.text_so_far(index)
+
+    def set_delta_template(self, key: str, text: str, emit: Callable[[str], object]) -> None:
+        """Set a template: the next payloads probably equal the current one except for the text under `key`."""
+        self._delta_run += 1
+        if not self.payload or self.has_split_surrogates or self.template_misses >= _MAX_TEMPLATE_MISSES:
+            return
+        if self._delta_run >= _MIN_VARIABLE_RUN or not DeltaTemplate.has_variable_fields(self.payload):
+            self.delta_template = DeltaTemplate.from_payload(self.payload, self.event_name, key, text, emit)
+
+    def emit_block_end(self, index: int, block: Text | Thinking | ToolCall) -> None:
+        self.delta_template = None
+        self._delta_run = 0
+        if not self._texts[index] and isinstance(block, ToolCall) and block.kind == "function" and not block.broken:
+            # A call without arguments: clients expect at least one delta.
+            self.events.append(InputDelta(index, "{}"))
+        del self._texts[index]
+        self.events.append(BlockEnd(index, block))
+
+    def emit_whole_block(self, block: Block) -> int:
+        index, self.block_count = self.block_count, self.block_count + 1
+        self.events.append(WholeBlock(index, block))
+        return index
+
+    def emit_block(self, block: Block) -> Block:
+        """Emit the events of a complete block, a call with its canonical id, and return the block."""
+        if isinstance(block, ToolCall):
+            block = self.assign_id(block)
+        events = block_events(self.block_count, block)
+        self.block_count += 1
+        self.events += events
+        return block
+
+    def emit_finish(self, reply: Reply) -> Reply:
+        """Emit usage and the end of the reply; for a failed reply, emit the error and return its partial reply."""
+        if reply.usage is not None:
+            self.events.append(UsageUpdate(reply.usage))
+        if self.error is None:
+            self.events.append(Finished(reply.finish, reply.raw_finish, reply.stop_sequence))
+            return reply
+        self.events.append(Failed(self.error))
+        return _mark_failed(reply, self.error)
+
+    def assign_id(self, call: ToolCall) -> ToolCall:
+        """Return the call with its canonical id, made from the turn key and its index among the calls of the turn."""
+        index, self._call_count = self._call_count, self._call_count + 1
+        call_id = canonical_tool_id(
+            provider=self.provider,
+            raw_id=call.origin.raw_id,
+            tool_name=call.name,
+            turn_key=self.turn_key,
+            call_index=index,
+        )
+        if call_id in self._ids:
+            # The provider returned a canonical id twice in this reply.
+            call_id = hash_tool_id(self.provider, call.origin.raw_id, call.name, self.turn_key, index)
+        self._ids.add(call_id)
+        return msgspec.structs.replace(call, id=call_id)
+
+    def emit_reply(self, reply: Reply) -> Reply:
+        """Emit the events of a reply that arrived complete although a stream was requested."""
+        blocks = tuple(self.assign_id(block) if isinstance(block, ToolCall) else block for block in reply.blocks)
+        reply = msgspec.structs.replace(reply, blocks=blocks)
+        self.reply_started = True
+        self.events += reply_events(reply)
+        return reply
+
+    def _join_surrogates(self, index: int, text: str, kind: type[TextDelta | ThinkingDelta | InputDelta]) -> str:
+        """Return the text with surrogate pairs joined that were split between deltas."""
+        half = self._pending_surrogates.pop(index, None)
+        text = text if half is None else half[0] + text
+        if text and "\ud800" <= text[-1] <= "\udbff":
+            self._pending_surrogates[index] = text[-1], kind
+            text = text[:-1]
+        return join_surrogates(text)
+
+
+def join_surrogates(text: str) -> str:
+    """Return the text with split surrogate pairs joined; unpaired ones become U+FFFD."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _mark_failed(reply: Reply, error: ApiError) -> Reply:
+    """Return the reply with finish `error`; its native fragment no longer counts as intact."""
+    native = reply.native if reply.native is None else Native(reply.native.api, reply.native.fragment, intact=False)
+    return msgspec.structs.replace(reply, finish="error", raw_finish=error.message, native=native)
+
+
+def with_streamed_calls(reply: Reply, streamed: Iterable[ToolCall]) -> Reply:
+    """Return the reply with the ids of its streamed calls; a call that was truncated in the stream is `broken`."""
+    following = iter(streamed)
+    blocks = (
+        _merge_streamed_call(block, next(following, block)) if isinstance(block, ToolCall) else block
+        for block in reply.blocks
+    )
+    return msgspec.structs.replace(reply, blocks=tuple(blocks))
+
+
+def _merge_streamed_call(parsed: ToolCall, streamed: ToolCall) -> ToolCall:
+    if not streamed.broken:
+        return msgspec.structs.replace(parsed, id=streamed.id)
+    text = streamed.arguments_text
+    return msgspec.structs.replace(parsed, id=streamed.id, arguments=None, arguments_text=text, broken=True)
+
+
+# ---------------------------------------------------------------------------------------------- readers of keyed blocks
+
+_LENGTH_REASONS = ("max_tokens", "model_context_window_exceeded")
+
+
+class OpenBlock:
+    """A block that has not ended. `block_index` is its index in the events, -1 before it has one.
+
+    `initial_input` is input in the start event, `has_input` whether deltas of it followed. Input of a hosted call is
+    collected in `input_parts`; `truncated_input` is the whole input where it was truncated.
+    """
+
+    __slots__ = (
+        "block_index",
+        "call",
+        "fragment",
+        "has_input",
+        "initial_input",
+        "input_parts",
+        "key",
+        "stopped",
+        "truncated_input",
+    )
+
+    def __init__(self, key: object, fragment: JsonObject) -> None:
+        self.key = key
+        self.fragment = fragment
+        self.block_index = -1
+        self.call: ToolCall | None = None
+        self.initial_input = ""
+        self.has_input = False
+        self.input_parts: list[Any] = []
+        self.truncated_input: str | None = None
+        self.stopped = False
+
+
+_OpenBlockT = TypeVar("_OpenBlockT", bound=OpenBlock)
+
+
+class BlockReader(PayloadReader, Generic[_OpenBlockT]):
+    """The payload reader for streams of keyed blocks (Anthropic, Bedrock).
+
+    `open_blocks` has the open blocks by key, `closed_keys` the keys of those that have ended.
+    """
+
+    def __init__(self, provider: str, turn_key: str) -> None:
+        super().__init__(provider, turn_key)
+        self.open_blocks: dict[object, _OpenBlockT] = {}
+        self.closed_keys: set[object] = set()
+        self.whole_reply: Reply | None = None
+        self._emitted: list[_OpenBlockT] = []
+        self._blocks: dict[int, Block] = {}
+
+    # Implemented by each API's reader.
+
+    @abstractmethod
+    def stop_reason(self) -> object:
+        """Return the stop reason, once it has arrived."""
+
+    @abstractmethod
+    def build_block(self, open_block: _OpenBlockT, *, ended: bool) -> Block | None:
+        """Complete the fragment of a block as in an unstreamed reply, and parse it."""
+
+    @abstractmethod
+    def build_reply(self, content: list[JsonObject]) -> Reply: ...
+
+    # Shared.
+
+    def set_block_index(self, open_block: _OpenBlockT, block_index: int) -> None:
+        open_block.block_index = block_index
+        self._emitted.append(open_block)
+
+    def add_block_input(self, open_block: _OpenBlockT, text: str) -> None:
+        open_block.has_input = True
+        if open_block.call is not None:
+            self.add_input(open_block.block_index, text)
+        else:
+            open_block.input_parts.append(text)
+
+    def block_input(self, open_block: _OpenBlockT, *, ended: bool) -> object:
+        """Return the complete input of a call."""
+        text = "".join(open_block.input_parts) if open_block.call is None else self.finish_text(open_block.block_index)
+        value, broken = parse_input(text, ended=ended)
+        open_block.truncated_input = text if broken else None
+        return value
+
+    def stop_block(self, open_block: _OpenBlockT) -> None:
+        if open_block.call is not None and not open_block.has_input and not open_block.initial_input:
+            # The stop reason decides whether it has no arguments or was truncated before them.
+            open_block.stopped = True
+        else:
+            self.end_block(open_block)
+
+    def end_stopped_blocks(self) -> None:
+        for open_block in [open_block for open_block in self.open_blocks.values() if open_block.stopped]:
+            self.end_block(open_block)
+
+    def end_block(self, open_block: _OpenBlockT, *, ended: bool = True) -> None:
+        del self.open_blocks[open_block.key]
+        self.closed_keys.add(open_block.key)
+        block = self.build_block(open_block, ended=ended)
+        if block is None:
+            return
+        if isinstance(block, ToolCall):
+            block = (
+                self.assign_id(block)
+                if open_block.call is None
+                else msgspec.structs.replace(block, id=open_block.call.id)
+            )
+            if open_block.truncated_input is not None:
+                block = msgspec.structs.replace(
+                    block, arguments=None, arguments_text=open_block.truncated_input, broken=True
+                )
+        if open_block.block_index < 0:
+            self.set_block_index(open_block, self.emit_whole_block(block))
+        else:
+            self.emit_block_end(open_block.block_index, cast("Text | Thinking | ToolCall", block))
+        self._blocks[open_block.block_index] = block
+
+    def is_at_end(self) -> bool:
+        return self.done or self.stop_reason() is not None
+
+    def end_open_blocks(self, *, finished: bool) -> None:
+        """End all open blocks. If the reply hit its length limit, the last one is truncated."""
+        full = self.stop_reason() in _LENGTH_REASONS
+        for open_block in list(self.open_blocks.values()):
+            last = open_block is next(reversed(self.open_blocks.values()))
+            self.end_block(open_block, ended=finished and not (full and last))
+
+    def finish(self) -> Reply:
+        if self.whole_reply is not None:
+            return self.whole_reply
+        if not self.is_at_end() and self.error is None:
+            self.error = ENDED_EARLY
+        self.end_open_blocks(finished=self.error is None)
+        reply = self.build_reply([open_block.fragment for open_block in self._emitted])
+        blocks = tuple(self._blocks[index] for index in range(self.block_count))
+        return self.emit_finish(msgspec.structs.replace(reply, blocks=blocks))
