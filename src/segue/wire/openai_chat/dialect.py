@@ -23,16 +23,6 @@ from segue.wire.names import NameRule
 from segue.wire.openai_shared import drop_options, render_error
 from segue.wire.schema.rules import UNRESTRICTED, SchemaRules
 
-__all__ = [
-    "ChatContext",
-    "ChatDialect",
-    "JsonObject",
-    "drop_options",
-    "drop_unknown_keys",
-    "fit_reasoning",
-    "is_reasoning_off",
-]
-
 
 def _default_names(_model: Model) -> NameRule:
     return NameRule()

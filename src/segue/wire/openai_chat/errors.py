@@ -9,19 +9,6 @@ from segue.wire.base import ApiError
 from segue.wire.json_values import JsonObject
 from segue.wire.openai_shared import render_error
 
-__all__ = [
-    "render_cerebras_error",
-    "render_coded_error",
-    "render_llama_error",
-    "render_minimal_error",
-    "render_minimax_error",
-    "render_mistral_error",
-    "render_openrouter_error",
-    "render_qwen_error",
-    "render_status_code_error",
-    "render_xai_error",
-]
-
 
 def _drop_none(**fields: Any) -> JsonObject:
     return {key: value for key, value in fields.items() if value is not None}

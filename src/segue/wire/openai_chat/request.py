@@ -16,11 +16,11 @@ from segue.render.report import Report
 from segue.render.transcript import Transcript
 from segue.wire.base import RenderContext
 from segue.wire.draft7 import is_draft7
-from segue.wire.json_values import object_or_none, require_list, require_object, string_or_none
+from segue.wire.json_values import JsonObject, object_or_none, require_list, require_object, string_or_none
 from segue.wire.merge import merge_changes
-from segue.wire.openai_chat.calls import CALL_KEYS, with_tool_name
-from segue.wire.openai_chat.dialect import ChatContext, ChatDialect, JsonObject, drop_unknown_keys
-from segue.wire.openai_chat.items import MESSAGE_KEYS, parse_message, render_messages
+from segue.wire.openai_chat.dialect import ChatContext, ChatDialect, drop_unknown_keys
+from segue.wire.openai_chat.items import CALL_KEYS, PART_KEYS, with_tool_name
+from segue.wire.openai_chat.messages import MESSAGE_KEYS, parse_message, render_messages
 from segue.wire.openai_chat.options import (
     fit_options,
     option_keys,
@@ -28,13 +28,10 @@ from segue.wire.openai_chat.options import (
     render_chat_vendor_options,
     render_options,
 )
-from segue.wire.openai_chat.parts import PART_KEYS
 from segue.wire.openai_shared import is_openai_native
 from segue.wire.schema import render_format_schema, render_schema, render_tool_schema
 from segue.wire.schema.rules import MISTRAL, OPENAI_STRICT
 from segue.wire.tools import render_object_schema, to_function_tool, to_object_schema, undeclarable_message
-
-__all__ = ["body_keys", "item_keys", "parse_request", "render_request"]
 
 # `arguments` belongs to the legacy calls; the last three are added by SDKs when they parse a reply.
 _ITEM_KEYS = MESSAGE_KEYS | CALL_KEYS | PART_KEYS | {"arguments", "index", "parsed", "parsed_arguments"}

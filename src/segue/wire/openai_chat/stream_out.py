@@ -25,18 +25,12 @@ from segue.wire.events import (
 )
 from segue.wire.framing import encode_sse
 from segue.wire.json_values import JsonObject, object_or_none
-from segue.wire.openai_chat.calls import render_call
 from segue.wire.openai_chat.dialect import ChatContext, ChatDialect
-from segue.wire.openai_chat.items import render_assistant
-from segue.wire.openai_chat.reply import (
-    blocks_for_client,
-    render_finish,
-    render_usage,
-)
-from segue.wire.openai_chat.stream_in import MODELLED_DELTA_FIELDS, PER_CHUNK_FIELDS, ChatReader, text_part
+from segue.wire.openai_chat.items import render_call
+from segue.wire.openai_chat.messages import render_assistant
+from segue.wire.openai_chat.reply import blocks_for_client, render_finish, render_usage
+from segue.wire.openai_chat.stream_in import MODELLED_DELTA_FIELDS, PER_CHUNK_FIELDS, text_part
 from segue.wire.stream_renderer import BlockOrder, StreamRenderer
-
-__all__ = ["ChatReader", "ChatRenderer"]
 
 _DELTA_TAIL = b',"logprobs":null,"finish_reason":null}]}\n\n'
 
