@@ -13,7 +13,7 @@ from segue.wire.events import (
     TextDelta,
 )
 from segue.wire.openai_responses import OPENAI_RESPONSES
-from segue.wire.openai_responses.stream_parts import INPUT_KEYS
+from segue.wire.openai_responses.stream_items import INPUT_KEYS
 from tests.conversations.replies import responses_reply
 from tests.streams.parsing import (
     Body,

@@ -17,11 +17,10 @@ from segue.wire.openai_responses.fast import responses_fast_path
 from segue.wire.openai_responses.options import VENDOR_OPTION_KEYS
 from segue.wire.openai_responses.reply import parse_reply, render_reply
 from segue.wire.openai_responses.request import BODY_KEYS, ITEM_KEYS, parse_request, render_request
-from segue.wire.openai_responses.stream_in import ResponsesReader, ResponsesRenderer
+from segue.wire.openai_responses.stream_in import ResponsesReader
+from segue.wire.openai_responses.stream_out import ResponsesRenderer
 from segue.wire.openai_shared import OPENAI_APIS, TOOL_KEYS, is_reasoning_model, parse_error, render_error
 from segue.wire.stream_parser import StreamParser
-
-__all__ = ["OPENAI_RESPONSES", "constraints", "make_wire"]
 
 # OAI-RESP-01
 _IDS = prefix_scheme("openai", "call_", limit=64, pattern=r"[\s\S]{1,64}")
