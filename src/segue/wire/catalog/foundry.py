@@ -11,7 +11,7 @@ from segue.wire.catalog.field_codecs import OutputCodec, Patch, json_text, respo
 from segue.wire.catalog.foundry_agents import AGENTS
 from segue.wire.catalog.shape import EnclosingBody, PayloadShape, is_one_of
 from segue.wire.catalog.shared_codecs import keys_output, optional_output, with_failure_fields
-from segue.wire.openai_responses.hosted_types import HOSTED_TYPES
+from segue.wire.openai_responses.item_types import HOSTED_TYPES
 
 __all__ = ["FOUNDRY"]
 

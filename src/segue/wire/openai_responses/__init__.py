@@ -14,9 +14,10 @@ from segue.wire.json_values import JsonObject
 from segue.wire.names import NameRule
 from segue.wire.openai_responses.context import NAMESPACE_SEPARATOR, OPENAI, ResponsesDialect
 from segue.wire.openai_responses.fast import responses_fast_path
+from segue.wire.openai_responses.messages import ITEM_KEYS
 from segue.wire.openai_responses.options import VENDOR_OPTION_KEYS
 from segue.wire.openai_responses.reply import parse_reply, render_reply
-from segue.wire.openai_responses.request import BODY_KEYS, ITEM_KEYS, parse_request, render_request
+from segue.wire.openai_responses.request import BODY_KEYS, parse_request, render_request
 from segue.wire.openai_responses.stream_in import ResponsesReader
 from segue.wire.openai_responses.stream_out import ResponsesRenderer
 from segue.wire.openai_shared import OPENAI_APIS, TOOL_KEYS, is_reasoning_model, parse_error, render_error

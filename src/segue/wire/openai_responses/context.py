@@ -17,18 +17,6 @@ from segue.wire.json_values import JsonObject
 from segue.wire.openai_responses.required_fields import has_required_fields, is_openai_item
 from segue.wire.openai_shared import OPENAI_APIS
 
-__all__ = [
-    "NAMESPACE_SEPARATOR",
-    "OPENAI",
-    "ParseContext",
-    "ResponsesContext",
-    "ResponsesDialect",
-    "derive_id",
-    "join_name",
-    "parse_arguments",
-    "split_name",
-]
-
 # ------------------------------------------------------------------------------------------------------------ item ids
 
 _DERIVED_MARK = "hist"

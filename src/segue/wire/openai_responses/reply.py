@@ -10,25 +10,11 @@ from segue.canonical.request import Finish, Reply, Usage
 from segue.wire.base import RenderContext
 from segue.wire.json_values import JsonObject, number_or_none, object_or_none, require_list, string_or_none
 from segue.wire.merge import replace_modelled_fields
-from segue.wire.openai_responses.call_types import CALL_TYPES
-from segue.wire.openai_responses.calls import FUNCTION_TYPES, project_call_item
 from segue.wire.openai_responses.context import ResponsesContext, ResponsesDialect, derive_id
-from segue.wire.openai_responses.hosted_types import APPROVAL_REQUEST, HOSTED_TYPES
-from segue.wire.openai_responses.items import item_type, parse_reply_items, render_reply_items
+from segue.wire.openai_responses.item_types import APPROVAL_REQUEST, CALL_TYPES, FUNCTION_TYPES, HOSTED_TYPES, item_type
+from segue.wire.openai_responses.items import project_call_item
+from segue.wire.openai_responses.messages import parse_reply_items, render_reply_items
 from segue.wire.openai_responses.request import create_parse_context
-
-__all__ = [
-    "REPLY_KEYS",
-    "derive_response_id",
-    "parse_reply",
-    "render_ending",
-    "render_envelope",
-    "render_item",
-    "render_part",
-    "render_reply",
-    "render_status",
-    "render_usage",
-]
 
 # OAI-RESP-23
 _REASONS: dict[str, Finish] = {"max_output_tokens": "length", "content_filter": "filter", "steered": "pause"}

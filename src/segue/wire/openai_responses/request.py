@@ -18,16 +18,9 @@ from segue.render.transcript import Transcript
 from segue.wire.base import RenderContext
 from segue.wire.json_values import JsonObject, json_type_name, object_or_none, require_list, string_or_none
 from segue.wire.merge import merge_changes
-from segue.wire.openai_responses.call_types import CALL_TYPES, CallType
-from segue.wire.openai_responses.calls import FUNCTION_TYPES, OUTPUT_TYPES
 from segue.wire.openai_responses.context import ParseContext, ResponsesContext, ResponsesDialect
-from segue.wire.openai_responses.items import (
-    ITEM_KEYS,
-    item_type_or_none,
-    parse_items,
-    render_messages,
-    repeated_positions,
-)
+from segue.wire.openai_responses.item_types import CALL_TYPES, FUNCTION_TYPES, OUTPUT_TYPES, CallType, item_type_or_none
+from segue.wire.openai_responses.messages import parse_items, render_messages, repeated_positions
 from segue.wire.openai_responses.options import (
     OPTION_KEYS,
     add_vendor_options,
@@ -46,8 +39,6 @@ from segue.wire.openai_responses.tools import (
 )
 from segue.wire.openai_shared import is_openai_native
 from segue.wire.schema import render_format_schema, rules
-
-__all__ = ["BODY_KEYS", "ITEM_KEYS", "create_parse_context", "parse_request", "render_request"]
 
 BODY_KEYS = OPTION_KEYS | {"model", "input", "instructions", "tools", "previous_response_id", "conversation"}
 

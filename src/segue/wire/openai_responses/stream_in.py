@@ -16,7 +16,8 @@ from segue.wire.base import ApiError
 from segue.wire.events import arguments_text
 from segue.wire.json_values import JsonObject, integer_or_none, number_or_none, object_or_none, string_or_none
 from segue.wire.openai_responses.context import ResponsesDialect
-from segue.wire.openai_responses.items import item_type_or_none, parse_reply_items
+from segue.wire.openai_responses.item_types import FUNCTION_TYPES, item_type_or_none
+from segue.wire.openai_responses.messages import parse_reply_items
 from segue.wire.openai_responses.reply import parse_reply
 from segue.wire.openai_responses.request import create_parse_context
 from segue.wire.openai_responses.stream_items import INPUT_KEYS, ItemLookup, PartialItem, PartialPart, TextKind
@@ -50,7 +51,6 @@ _ITEM_TYPE_BY_EVENT = {
 _LIFECYCLE = ("created", "queued", "in_progress")
 _TERMINAL = frozenset(f"response.{state}" for state in ("completed", "done", "incomplete", "failed", "cancelled"))
 _FAILED = ("failed", "cancelled")
-_CALL_TYPES = frozenset({"function_call", "custom_tool_call"})
 _SUMMARY_SEPARATOR = "\n\n"
 
 
@@ -216,7 +216,7 @@ class _ItemAssembler:
         if existing.ended:
             return
         existing.fragment = {**existing.fragment, **item}
-        if existing.kind in _CALL_TYPES:
+        if existing.kind in FUNCTION_TYPES:
             self._begin_call(existing)
 
     def on_text_delta(self, payload: JsonObject, kind: TextKind) -> None:
@@ -421,7 +421,7 @@ class _ItemAssembler:
             final_item = self._merge_parts(item, final_item, "content")
         elif item.kind == "reasoning" and not self._covers_emitted(item, final_item):
             final_item = self._merge_parts(item, self._merge_parts(item, final_item, "summary"), "content")
-        elif item.kind in _CALL_TYPES:
+        elif item.kind in FUNCTION_TYPES:
             final_item = self._merge_input(item, final_item)
         item.fragment = final_item
         self._end_item(item, final_item, ended=True)
@@ -480,7 +480,7 @@ class _ItemAssembler:
                 final_item = {key: value for key, value in item.build().items() if key != "encrypted_content"}
                 if item.kind == "message":
                     final_item = self._merge_parts(item, final_item, "content")
-                elif item.kind in _CALL_TYPES:
+                elif item.kind in FUNCTION_TYPES:
                     final_item = self._merge_input(item, final_item)
                 if final_item.get("status") == "in_progress":
                     final_item["status"] = "completed" if ended else "incomplete"

@@ -9,7 +9,7 @@ import msgspec
 from segue.canonical.blocks import ToolCall
 from segue.canonical.ids import raw_id_or_none
 from segue.wire.json_values import JsonObject, integer_or_none, object_or_none, string_or_none
-from segue.wire.openai_responses.items import item_type_or_none
+from segue.wire.openai_responses.item_types import item_type_or_none
 from segue.wire.stream_deltas import TextBuffer
 from segue.wire.stream_reader import join_surrogates
 

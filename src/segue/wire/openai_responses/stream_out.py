@@ -30,10 +30,9 @@ from segue.wire.events import (
 )
 from segue.wire.framing import encode_sse
 from segue.wire.json_values import JsonObject, object_or_none, string_or_none
-from segue.wire.openai_responses.calls import FUNCTION_TYPES, project_call_item, render_call
 from segue.wire.openai_responses.context import ResponsesContext, ResponsesDialect, derive_id
-from segue.wire.openai_responses.hosted_types import HOSTED_TYPES, is_embedded
-from segue.wire.openai_responses.items import item_type_or_none
+from segue.wire.openai_responses.item_types import FUNCTION_TYPES, HOSTED_TYPES, is_embedded, item_type_or_none
+from segue.wire.openai_responses.items import project_call_item, render_call
 from segue.wire.openai_responses.reply import (
     REPLY_KEYS,
     derive_response_id,

@@ -36,15 +36,6 @@ from segue.wire.openai_shared import is_openai_native
 from segue.wire.schema import render_tool_schema, rules
 from segue.wire.tools import render_object_schema, to_object_schema, undeclarable_message
 
-__all__ = [
-    "DECLARING_TYPES",
-    "namespaced_names_by_bare_name",
-    "parse_item_tools",
-    "parse_tools",
-    "project_tools",
-    "render_tools",
-]
-
 _KINDS = ("function", "custom")
 # As on Chat Completions; only applied to cross-API bodies.
 _LIMIT = 128
