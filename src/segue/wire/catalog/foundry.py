@@ -13,8 +13,6 @@ from segue.wire.catalog.shape import EnclosingBody, PayloadShape, is_one_of
 from segue.wire.catalog.shared_codecs import keys_output, optional_output, with_failure_fields
 from segue.wire.openai_responses.item_types import HOSTED_TYPES
 
-__all__ = ["FOUNDRY"]
-
 _ITEM_BODY = EnclosingBody("azure-foundry", lambda item: {"input": [item]})
 _REPLY_ITEM_BODY = EnclosingBody("azure-foundry", lambda item: {"input": [item]}, replies_only=True)
 _DONE = {"status": "completed"}

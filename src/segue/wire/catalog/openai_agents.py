@@ -29,8 +29,6 @@ from segue.wire.catalog.shape import PayloadShape
 from segue.wire.json_values import JsonObject, object_or_none, string_or_none
 from segue.wire.openai_responses.item_types import HOSTED_TYPES
 
-__all__ = ["AGENTS"]
-
 _TURN = {"turn_id": ""}
 _DONE = {**_TURN, "status": "completed"}
 _RUNNING = {**_TURN, "status": "in_progress"}

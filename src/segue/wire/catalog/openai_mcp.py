@@ -14,15 +14,6 @@ from segue.wire.catalog.shape import PayloadShape
 from segue.wire.json_values import JsonObject, object_or_none, require_list, string_or_none
 from segue.wire.openai_responses.item_types import HOSTED_TYPES, format_approval
 
-__all__ = [
-    "APPROVAL_REQUEST",
-    "APPROVAL_RESPONSE",
-    "MCP_LIST_TOOLS",
-    "format_approval",
-    "mcp_output",
-    "parse_approval_text",
-]
-
 
 def mcp_output(error: Callable[[str], JsonObject]) -> OutputCodec:
     """The output of an MCP server's tool; `error` renders text as the API's error object."""

@@ -17,23 +17,6 @@ from segue.wire.openai_responses.item_types import CALL_TYPES, HOSTED_TYPES, par
 from segue.wire.openai_responses.items import parse_parts
 from segue.wire.openai_shared import data_url
 
-__all__ = [
-    "code_interpreter_output",
-    "has_failed",
-    "image_generation_output",
-    "list_output",
-    "output_or_error",
-    "parts_output",
-    "render_chat_image",
-    "render_found_tools",
-    "render_input_media",
-    "screenshot_output",
-    "shell_output",
-    "split_exit_line",
-    "web_search_output",
-    "with_status",
-]
-
 
 def has_failed(payload: JsonObject) -> bool:
     return payload.get("error") is not None or payload.get("status") == "failed"

@@ -35,8 +35,6 @@ from segue.wire.catalog.shape import EnclosingBody, PayloadShape
 from segue.wire.json_values import JsonObject, object_or_none
 from segue.wire.openai_responses.item_types import CALL_TYPES, HOSTED_TYPES
 
-__all__ = ["RESPONSES"]
-
 _ITEM_BODY = EnclosingBody("openai-responses", lambda item: {"input": [item]})
 _DONE = {"status": "completed"}
 _PARENT_PATH = "caller.caller_id"

@@ -57,7 +57,7 @@ CALL_KEYS = frozenset({"id", "type", "function", "custom"})
 def parse_content(
     content: object, dialect: ChatDialect, role: str, reasoning_origin: Origin | None = None
 ) -> list[Block]:
-    """The blocks of a content; an empty string is no block. `reasoning_origin` is set where parts may be reasoning."""
+    """Parse a content; an empty string is no block. `reasoning_origin` is set where parts may be reasoning."""
     if isinstance(content, str):
         return [Text(content)] if content else []
     if content is None:
@@ -92,7 +92,7 @@ def _parse_part(part: JsonObject, dialect: ChatDialect, role: str, reasoning_ori
 
 
 def _fallback_text(part: JsonObject, kind: str) -> str:
-    """Text for a part of unknown type: its text, or the URLs in it (video frames)."""
+    """Return the text for a part of unknown type: its text, or the URLs in it (video frames)."""
     if (text := string_or_none(part.get("text"))) is not None:
         return text
     value = part.get(kind)
@@ -101,7 +101,7 @@ def _fallback_text(part: JsonObject, kind: str) -> str:
 
 
 def _parse_thinking_text(value: object) -> str | None:
-    """The text of a `thinking` part: a string, or a list of text parts."""
+    """Return the text of a `thinking` part: a string, or a list of text parts."""
     if isinstance(value, str):
         return value
     if not isinstance(value, list):
@@ -160,7 +160,7 @@ def _parse_file(file: JsonObject, native: Native) -> Media | None:
 def render_content(
     blocks: Sequence[Block], context: ChatContext, media_kinds: frozenset[str]
 ) -> str | list[JsonObject] | None:
-    """One text as a string, anything else as parts, no blocks as None. `media_kinds` are accepted here."""
+    """Render one text as a string, anything else as parts, no blocks as None. `media_kinds` are accepted here."""
     if not blocks:
         return None
     if len(blocks) == 1:
@@ -212,7 +212,7 @@ def _media_label(media: Media) -> str | None:
 
 
 def _render_unsupported(kind: str, detail: str | None, context: ChatContext) -> JsonObject:
-    """The placeholder text part for content that the target does not accept."""
+    """Report and return the placeholder text part for content that the target does not accept."""
     context.report.add("text", f"{kind} rendered as text: not supported by {context.dialect.name} here", subject=kind)
     text = TEXTS.unsupported.format(kind=kind)
     return {"type": "text", "text": f"{text} {detail}" if detail else text}
@@ -253,7 +253,7 @@ def _render_detail(media: Media, context: ChatContext) -> JsonObject:
 
 
 def _render_string_media(media: Media) -> JsonObject | None:
-    """Audio or a file as a string."""
+    """Render audio or a file as a string."""
     if media.kind == "audio":
         audio = media.data or media.url
         return None if audio is None else {"type": "input_audio", "input_audio": audio}
@@ -297,7 +297,7 @@ def parse_call(entry: JsonObject, dialect: ChatDialect, model: str | None) -> To
 
 
 def _has_matching_type(key: str, kind: object, dialect: ChatDialect) -> bool:
-    """Whether the `type` of a call matches its content."""
+    """Return whether the `type` of a call matches its content."""
     # OAI-CHAT-21
     if kind is None:
         return key == "function" and dialect.untyped_calls
@@ -317,7 +317,7 @@ def parse_legacy_call(entry: JsonObject, dialect: ChatDialect, model: str | None
 
 
 def _parse_arguments(value: object, dialect: ChatDialect) -> tuple[Any, str | None, bool]:
-    """The value, the exact text if it is not valid JSON, and whether it is valid for the API."""
+    """Return the value, the exact text if it is not valid JSON, and whether it is valid for the API."""
     if not isinstance(value, str):
         return {} if value is None else value, None, dialect.object_arguments and isinstance(value, dict)
     arguments, text = parse_argument_text(value)
@@ -341,7 +341,7 @@ def _parse_name(detail: JsonObject, path: str) -> str:
 
 
 def is_legacy_call(call: ToolCall, own_native: Native | None, context: ChatContext) -> bool:
-    """Whether this is a legacy `function_call`, which has no id and no type."""
+    """Return whether this is a legacy `function_call`, which has no id and no type."""
     return context.dialect.legacy_calls and own_native is not None and call.origin.identity == "absent"
 
 
@@ -392,7 +392,7 @@ def _render_arguments(call: ToolCall, context: ChatContext) -> str:
 
 
 def with_tool_name(entry: JsonObject, name: str) -> JsonObject:
-    """A call, declaration or choice (`{"type": "function", "function": {"name": …}}`) with this tool name."""
+    """Return a call, declaration or choice (`{"type": "function", "function": {"name": …}}`) with this tool name."""
     key = entry.get("type") or "function"
     detail: JsonObject = entry[key]
     return entry if detail.get("name") == name else {**entry, key: {**detail, "name": name}}

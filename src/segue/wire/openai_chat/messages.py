@@ -88,7 +88,7 @@ def parse_message(message: JsonObject, dialect: ChatDialect, model: str | None) 
 
 
 def parse_assistant(message: JsonObject, dialect: ChatDialect, model: str | None) -> list[Block]:
-    """The blocks of an assistant message: reasoning, text, then calls."""
+    """Parse the blocks of an assistant message: reasoning, text, then calls."""
     blocks: list[Block] = []
     origin = Origin(dialect.provider, model, identity="absent")
     reasoning = message.get("reasoning_content")
@@ -121,7 +121,7 @@ def parse_assistant(message: JsonObject, dialect: ChatDialect, model: str | None
 
 
 def _find_encrypted_reasoning(details: object) -> str | None:
-    """The first encrypted entry of `reasoning_details`."""
+    """Return the first encrypted entry of `reasoning_details`."""
     entries = [
         object_or_none(item) or {} for item in cast("list[object]", details if isinstance(details, list) else [])
     ]
@@ -130,12 +130,12 @@ def _find_encrypted_reasoning(details: object) -> str | None:
 
 
 def _are_intact(blocks: Sequence[Block]) -> bool:
-    """Whether every part can be sent unchanged."""
+    """Return whether every part can be sent unchanged."""
     return all(isinstance(block, ToolCall) or block.native is None or block.native.intact for block in blocks)
 
 
 def _is_valid_assistant(message: JsonObject, dialect: ChatDialect) -> bool:
-    """Whether the message can be sent unchanged."""
+    """Return whether the message can be sent unchanged."""
     # KIM-04: the vendor ignores reasoning under any other key than its own.
     key = dialect.reasoning_key
     has_other_place = dialect.reasoning_parts or (key is not None and key not in message)
@@ -183,7 +183,7 @@ def _parse_result(message: JsonObject, role: str, dialect: ChatDialect, model: s
 
 
 def render_messages(messages: Sequence[Message], system: Sequence[Text], context: ChatContext) -> list[JsonObject]:
-    """All messages of a request; `system` is the text before them."""
+    """Render all messages of a request; `system` is the text before them."""
     rendered: list[JsonObject] = []
     if system:
         rendered.append({"role": "system", "content": render_content(system, context, _NO_MEDIA)})
@@ -260,7 +260,7 @@ def _render_assistant_message(message: Message, context: ChatContext) -> JsonObj
 
 
 def render_assistant(blocks: Sequence[Block], context: ChatContext, reasoning_key: str | None) -> JsonObject:
-    """A new assistant message, without its original fragment."""
+    """Render a new assistant message, without its original fragment."""
     content: list[Block] = []
     thoughts: list[Thinking] = []
     refusals: list[str] = []
@@ -321,7 +321,7 @@ def _is_audio(block: Block) -> bool:
 
 
 def render_assistant_same_api(blocks: Sequence[Block], fragment: Mapping[str, Any], context: ChatContext) -> JsonObject:
-    """The fragment with projected ids and names; the same object if they do not change."""
+    """Return the fragment with projected ids and names; the same object if they do not change."""
     changes: JsonObject = {}
     entries: list[JsonObject] = []
     for block in blocks:

@@ -170,7 +170,7 @@ def _merge_reply(fragment: Mapping[str, Any], body: JsonObject) -> JsonObject:
 
 
 def blocks_for_client(reply_blocks: Sequence[Block], context: ChatContext) -> list[Block]:
-    """The blocks without hosted calls and results: the client would run those calls itself.
+    """Return the blocks without hosted calls and results: the client would run those calls itself.
 
     Texts before and after a call become one string; a blank line separates them.
     """

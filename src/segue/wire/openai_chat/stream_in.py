@@ -218,7 +218,7 @@ class ChatReader(PayloadReader):
         return self.emit_finish(msgspec.structs.replace(reply, other_choices=len(self._other_choices)))
 
     def _body(self) -> JsonObject:
-        """The equivalent whole completion."""
+        """Build the equivalent whole completion."""
         message = {**self._message, **self._unknown_fields}
         texts: dict[str, str] = {}
         for kind in {kind for kind, _ in self._content}:
@@ -307,12 +307,12 @@ class _OpenCall:
         return self.emitted.text() + self.pending
 
     def is_complete(self) -> bool:
-        """Whether the arguments are a complete JSON object."""
+        """Return whether the arguments are a complete JSON object."""
         return not self.custom and _is_complete_object(self.arguments())
 
 
 def _is_complete_object(text: str) -> bool:
-    """Whether this is a complete, non-empty JSON object."""
+    """Return whether this is a complete, non-empty JSON object."""
     return text.rstrip().endswith("}") and bool(object_or_none(parse_argument_text(text)[0]))
 
 
@@ -387,7 +387,7 @@ class _CallAssembler:
             slot.emitted.append(text)
 
     def _find_call(self, index: int | None, raw_id: str | None, name: str) -> _OpenCall | None:
-        """The call that a delta continues, by index and id; None if there is none."""
+        """Return the call that a delta continues, by index and id; None if there is none."""
         if index is not None and index in self._by_index:
             indexed = self._by_index[index]
             if raw_id is not None and indexed.raw_id not in (None, raw_id) and raw_id in self._by_id:
@@ -476,7 +476,7 @@ class _CallAssembler:
         return [slot.call for slot in self._slots if slot.call is not None]
 
     def entries(self) -> Iterable[tuple[bool, JsonObject]]:
-        """The entries of the equivalent whole message, each with whether it is a legacy `function_call`."""
+        """Yield the entries of the equivalent whole message, each with whether it is a legacy `function_call`."""
         for slot in self._slots:
             text = slot.arguments()
             if slot.legacy:
@@ -489,7 +489,7 @@ class _CallAssembler:
 
 
 def _starts_new_call(slot: _OpenCall, index: int | None, raw_id: str | None, name: str, text: str) -> bool:
-    """Whether a delta with a tool name starts a new call instead of continuing the one found."""
+    """Return whether a delta with a tool name starts a new call instead of continuing the one found."""
     if not name or slot.legacy:
         return False
     if slot.name == "" and slot.raw_id in (None, raw_id):

@@ -159,7 +159,7 @@ class ChatRenderer(StreamRenderer):
         yield self._render_chunk({"tool_calls": [entry]})
 
     def _is_legacy(self, call: ToolCall) -> bool:
-        """Whether this was a legacy `function_call`, which has no id."""
+        """Return whether this was a legacy `function_call`, which has no id."""
         is_own = self._same_api and self._dialect.legacy_calls and call.origin.provider == self._dialect.provider
         return is_own and call.origin.identity == "absent"
 
@@ -184,7 +184,7 @@ class ChatRenderer(StreamRenderer):
             yield self._render_text(TextDelta(-1, str(message["content"])))
 
     def _render_unknown_fields(self) -> Iterable[bytes]:
-        """Same-API: the unknown fields of the message (annotations, images, audio)."""
+        """Render the unknown fields of a same-API message (annotations, images, audio)."""
         choices = self._response_fields.get("choices")
         first = object_or_none(cast("list[object]", choices)[0]) if isinstance(choices, list) and choices else None
         message = object_or_none((first or {}).get("message")) or {}
@@ -212,7 +212,7 @@ class ChatRenderer(StreamRenderer):
         yield encode_sse(b"[DONE]")
 
     def _includes_usage(self) -> bool:
-        """Whether the client requested usage; clients of other APIs always get it."""
+        """Return whether the client requested usage; clients of other APIs always get it."""
         native = self._request.native if self._request is not None else None
         if native is None or native.api != self._dialect.name:
             return True

@@ -29,7 +29,7 @@ _MEDIA_KINDS = frozenset({"image", "document"})
 
 
 def constraints(model: Model) -> Constraints:
-    """The constraints of a model. An unknown model is treated as a reasoning model."""
+    """Return the constraints of a model. An unknown model is treated as a reasoning model."""
     return Constraints(
         OPENAI.name,
         OPENAI.provider,

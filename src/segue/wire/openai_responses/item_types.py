@@ -41,7 +41,7 @@ APPROVAL_REQUEST, _APPROVAL_RESPONSE = "mcp_approval_request", "mcp_approval_res
 
 
 def item_type(item: JsonObject) -> str:
-    """The type of an item; messages and references may omit it."""
+    """Return the type of an item; messages and references may omit it."""
     kind = item_type_or_none(item)
     if kind is None:
         found_type = json_type_name(item.get("type"))
@@ -112,7 +112,7 @@ def _text_field(name: str) -> Callable[[JsonObject], tuple[Block, ...]]:
 def parse_image_url(
     part: JsonObject, url: object, dialect: ResponsesDialect = OPENAI, *, intact: bool = True
 ) -> Media | None:
-    """An image by URL, data URL or file id."""
+    """Parse an image by URL, data URL or file id."""
     file_id = string_or_none(part.get("file_id"))
     native = Native(dialect.name, part, intact and are_strings_or_none(part, "image_url", "file_id"))
     detail = image_detail(part.get("detail"))
@@ -123,7 +123,7 @@ def parse_image_url(
 
 
 def are_strings_or_none(fields: JsonObject, *keys: str) -> bool:
-    """Whether each of these fields is a string, null or absent."""
+    """Return whether each of these fields is a string, null or absent."""
     return all(fields.get(key) is None or isinstance(fields[key], str) for key in keys)
 
 
@@ -413,13 +413,13 @@ def parse_hosted(item: JsonObject, context: ParseContext, *, valid_id: bool) -> 
 
 
 def _qualified_tool_name(item: JsonObject, key: str = "name") -> str | None:
-    """The tool name, prefixed with the MCP server label: servers may have tools of the same name."""
+    """Return the tool name, prefixed with the MCP server label: servers may have tools of the same name."""
     name, server = string_or_none(item.get(key)), string_or_none(item.get("server_label"))
     return f"{server}.{name}" if name and server else name
 
 
 def is_embedded(response: ToolResponse) -> bool:
-    """Whether this result is in the same item as its call."""
+    """Return whether this result is in the same item as its call."""
     return response.native is not None and response.native.fragment.get("type") in HOSTED_TYPES
 
 
@@ -441,7 +441,7 @@ def _tools_of_server(item: JsonObject) -> str:
 
 
 def format_approval(is_approved: bool, reason: object = None) -> str:
-    """The text of an approval response."""
+    """Return the text of an approval response."""
     verdict = "approved" if is_approved else "refused"
     return f"{verdict}: {reason}" if isinstance(reason, str) and reason else verdict
 
@@ -464,7 +464,7 @@ OPAQUE_TYPES: dict[str, _OpaqueType] = {
 
 
 def parse_opaque(item: JsonObject, kind: str, context: ParseContext, *, valid_id: bool) -> Opaque:
-    """An `Opaque` block for an item; for an unknown type with its `text`, if it has one."""
+    """Parse an item into an `Opaque` block; that of an unknown type has its `text`, if there is one."""
     row = OPAQUE_TYPES.get(kind)
     text = row.text(item) if row is not None else string_or_none(item.get("text")) or ""
     is_valid = context.is_valid_item(kind, item)
@@ -481,7 +481,7 @@ def parse_opaque(item: JsonObject, kind: str, context: ParseContext, *, valid_id
 
 
 def parse_repeated(item: JsonObject, kind: str, context: ParseContext) -> Opaque:
-    """An item that is already in the body."""
+    """Parse an item that is already in the body."""
     return Opaque(kind, text=_item_id(item), native=context.native(item, intact=False), omit_reason="repeated")
 
 
@@ -494,7 +494,7 @@ def _approval_origin(raw_id: str | None, item_id: str | None, context: ParseCont
 
 
 def parse_approval(item: JsonObject, context: ParseContext, *, valid_id: bool) -> ToolCall:
-    """An MCP approval request: it has no result; the approval response refers to its id."""
+    """Parse an MCP approval request: it has no result; the approval response refers to its id."""
     approval_id = raw_id_or_none(item.get("id"))
     arguments, text = parse_arguments(item.get("arguments"))
     is_valid = valid_id and approval_id is not None and context.is_valid_item(APPROVAL_REQUEST, item)

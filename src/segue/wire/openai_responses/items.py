@@ -106,7 +106,7 @@ def parse_parts(value: object, side: _Side, path: str, dialect: ResponsesDialect
 
 
 def are_intact(blocks: Iterable[Block]) -> bool:
-    """Whether each part can be sent unchanged."""
+    """Return whether each part can be sent unchanged."""
     return all(block.native is not None and block.native.intact for block in blocks)
 
 
@@ -168,7 +168,7 @@ def _parse_file(part: JsonObject, dialect: ResponsesDialect) -> Media | None:
 
 
 def render_content(blocks: Sequence[Block], context: ResponsesContext) -> str | list[JsonObject]:
-    """One text as a string, anything else as a list of parts."""
+    """Render one text as a string, anything else as a list of parts."""
     if not blocks:
         return ""
     if len(blocks) == 1 and context.own_native(blocks[0].native) is None:
@@ -178,7 +178,7 @@ def render_content(blocks: Sequence[Block], context: ResponsesContext) -> str | 
 
 
 def render_part(block: Block, context: ResponsesContext) -> JsonObject:
-    """A part of an input message or of a tool output."""
+    """Render a part of an input message or of a tool output."""
     if isinstance(block, ToolCall | ToolResponse):
         raise ProjectionError(f"{block.name or 'a tool'}: a tool call or result is not allowed in message content")
     native = context.own_native(block.native)
@@ -347,7 +347,7 @@ def parse_output(item: JsonObject, context: ParseContext, *, valid_id: bool) -> 
 
 
 def _call_id_key(item: Mapping[str, Any]) -> str:
-    """The key of an output that holds the id of its call."""
+    """Return the key of an output that holds the id of its call."""
     local = item.get("type") == "local_shell_call_output"
     return "id" if local and raw_id_or_none(item.get("call_id")) is None else "call_id"
 
@@ -360,7 +360,7 @@ def _has_valid_name(item: JsonObject) -> bool:
 
 
 def is_hosted_output(item: JsonObject, context: ParseContext) -> bool:
-    """Whether the provider made this output."""
+    """Return whether the provider made this output."""
     call_type = CALL_TYPE_BY_OUTPUT.get(item["type"])
     call_id = raw_id_or_none(item.get("call_id"))
     return call_type is not None and (call_id in context.hosted_call_ids or CALL_TYPES[call_type].is_hosted(item))
@@ -372,7 +372,7 @@ def _output_name(item: JsonObject) -> str | None:
 
 
 def _parse_output_content(output: object, context: ParseContext) -> tuple[tuple[Block, ...], Any, bool]:
-    """Blocks, structured value or UNSET, and whether the API accepts it as it is (OAI-RESP-16)."""
+    """Return blocks, structured value or UNSET, and whether the API accepts it unchanged (OAI-RESP-16)."""
     if isinstance(output, str):
         return (Text(output),), UNSET, len(output) <= OUTPUT_LIMIT
     if isinstance(output, list):
@@ -385,7 +385,7 @@ def _parse_output_content(output: object, context: ParseContext) -> tuple[tuple[
 
 
 def find_typed_calls(messages: Sequence[Message], context: ResponsesContext) -> frozenset[str]:
-    """The ids of calls that keep their own item type: call and output are intact or can be rendered."""
+    """Return the ids of calls that keep their own item type: call and output are intact or can be rendered."""
     responses = {
         block.call_id: block for message in messages for block in message.blocks if isinstance(block, ToolResponse)
     }
@@ -438,7 +438,7 @@ def _merge_item(fragment: Mapping[str, Any], rendered: JsonObject, modelled: fro
 
 
 def project_call_item(item: JsonObject, call: ToolCall, context: ResponsesContext) -> JsonObject:
-    """The item of a call with projected id and name; the same object if they do not change."""
+    """Return the item of a call with projected id and name; the same object if they do not change."""
     wire_id = context.ids.render(call.id)
     changes: JsonObject = {} if item.get("call_id") == wire_id else {"call_id": wire_id}
     if item["type"] in FUNCTION_TYPES:
@@ -490,7 +490,7 @@ def render_output(response: ToolResponse, context: ResponsesContext) -> JsonObje
 def _output_type(
     response: ToolResponse, call: ToolCall | None, own_native: Native | None, context: ResponsesContext
 ) -> str:
-    """OAI-RESP-17: the type of an output is that of its call."""
+    """Return the type of an output, which is that of its call (OAI-RESP-17)."""
     if call is None and own_native is not None:
         return own_native.fragment["type"]
     if call is not None and call.id in context.typed_call_ids and call.native is not None:

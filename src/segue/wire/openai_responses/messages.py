@@ -81,7 +81,7 @@ _Side: TypeAlias = Literal["ai", "human", "tool", "none"]
 
 
 def repeated_positions(items: Sequence[object]) -> frozenset[int]:
-    """The positions of items that repeat an earlier one with the same id, whole or by reference (OAI-RESP-13)."""
+    """Return the positions of items that repeat an earlier one with the same id (OAI-RESP-13)."""
     first_by_id: dict[str, JsonObject] = {}
     repeated: set[int] = set()
     for position, item in enumerate(map(object_or_none, items)):
@@ -96,7 +96,7 @@ def repeated_positions(items: Sequence[object]) -> frozenset[int]:
 
 
 def _is_same_item(first: JsonObject, item: JsonObject) -> bool:
-    """Whether two items are equal apart from their status."""
+    """Return whether two items are equal apart from their status."""
     return {**first, "status": None} == {**item, "status": None}
 
 
@@ -133,7 +133,7 @@ def parse_items(
 
 
 def parse_reply_items(items: Sequence[object], context: ParseContext) -> tuple[Block, ...]:
-    """The blocks of a reply; all its calls with a result were run by the provider."""
+    """Parse the items of a reply; all its calls with a result were run by the provider."""
     blocks: list[Block] = []
     for message in parse_items(items, context, "output"):
         fallback = [Opaque(str(message.native.fragment.get("type")), native=message.native)] if message.native else []
@@ -162,7 +162,7 @@ def _side_of(kind: str, item: JsonObject, context: ParseContext) -> _Side:
 
 
 def _parse_model_item(kind: str, item: JsonObject, context: ParseContext, *, valid_id: bool) -> list[Block]:
-    """The blocks of an item made by the model or the provider."""
+    """Parse an item made by the model or the provider."""
     if kind == "message":
         return _parse_assistant_message(item, context)
     if kind == "reasoning":
@@ -185,7 +185,7 @@ def _parse_model_item(kind: str, item: JsonObject, context: ParseContext, *, val
 
 
 def _parse_input_item(kind: str, side: _Side, item: JsonObject, context: ParseContext, *, valid_id: bool) -> Message:
-    """The message of an input item: text, a tool output, or an instruction to the API."""
+    """Parse an input item: text, a tool output, or an instruction to the API."""
     native = context.native(item, valid_id and (kind != "message" or _is_valid_message(item)))
     if side == "tool":
         # OAI-RESP-05: an output without an id is an update if no call is open.
@@ -253,7 +253,7 @@ class _ReplyGroup:
         self._valid_ids = self._valid_ids and valid_id and not has_unsigned_reasoning
 
     def has_reasoning(self, item_id: str) -> bool:
-        """Whether the reply has the reasoning item with this id."""
+        """Return whether the reply has the reasoning item with this id."""
         return any(isinstance(block, Thinking) and block.origin.item_id == item_id for block in self._blocks)
 
     def close(self) -> list[Message]:
@@ -267,7 +267,7 @@ class _ReplyGroup:
 
 
 def _drop_trailing_references(blocks: list[Block]) -> list[Block]:
-    """OAI-RESP-07: a reference to reasoning must not be the last item of a reply."""
+    """Mark trailing references as not intact: reasoning must not be the last item of a reply (OAI-RESP-07)."""
     end = len(blocks)
     while end and _is_reference(block := blocks[end - 1]):
         if block.native is not None and block.native.intact and not str(block.native.fragment["id"]).startswith("rs"):
@@ -287,7 +287,7 @@ def _mark_not_intact(block: Block) -> Block:
 
 
 def _strip_ids_and_reasoning(block: Block) -> Block:
-    """OAI-RESP-07, OAI-RESP-08: the block without item id and reasoning content, which are only valid together."""
+    """Remove item id and reasoning content, which are only valid together (OAI-RESP-07, OAI-RESP-08)."""
     if isinstance(block, Thinking):
         return msgspec.structs.replace(block, signature=None, encrypted=None)
     if block.native is None or (isinstance(block, ToolCall) and block.kind == "hosted"):
@@ -305,7 +305,7 @@ def _strip_ids_and_reasoning(block: Block) -> Block:
 
 
 def _parse_assistant_message(item: JsonObject, context: ParseContext) -> list[Block]:
-    """One block for each part, each with the item reduced to that part as its fragment."""
+    """Parse one block for each part, each with the item reduced to that part as its fragment."""
     if item.get("tool_calls"):
         # OAI-RESP-14
         raise InputError("`tool_calls` belongs to Chat Completions; use `function_call` items", path="tool_calls")
@@ -450,7 +450,7 @@ def _render_results(message: Message, context: ResponsesContext) -> Iterator[Jso
 
 
 def render_reply_items(blocks: Sequence[Block], context: ResponsesContext) -> list[JsonObject]:
-    """The items of a reply. If an item id in it was used before, ids and reasoning are dropped."""
+    """Render the items of a reply. If an item id in it was used before, ids and reasoning are dropped."""
     if any(_own_item_id(block, context) in context.used_item_ids for block in blocks):
         context.report.add("reasoning", "repeated reply sent without item ids and reasoning")
         blocks = [_strip_ids_and_reasoning(block) for block in blocks if not isinstance(block, Thinking)]
@@ -538,7 +538,7 @@ def _render_reasoning(block: Thinking, own_native: Native | None) -> JsonObject:
 
 
 def _part_position(block: Block, context: ResponsesContext) -> tuple[int, int] | None:
-    """The index of this part in its item, and the number of parts."""
+    """Return the index of this part in its item, and the number of parts."""
     own_native = context.own_native(block.native)
     match block.extra:
         case {"part": [int(index), int(count)]} if own_native is not None and own_native.intact:
@@ -548,7 +548,7 @@ def _part_position(block: Block, context: ResponsesContext) -> tuple[int, int] |
 
 
 def _join_parts(item: JsonObject, previous: Block, block: Block, context: ResponsesContext) -> JsonObject | None:
-    """The item with the part of `block` appended if both blocks were parts of it, else None."""
+    """Return the item with the part of `block` appended if both blocks were parts of it, else None."""
     previous_position, position = _part_position(previous, context), _part_position(block, context)
     if (
         previous_position is None

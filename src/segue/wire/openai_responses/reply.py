@@ -134,7 +134,7 @@ def render_reply(reply: Reply, render_context: RenderContext, dialect: Responses
 
 
 def _drop_broken_calls(reply: Reply, own_native: Native) -> JsonObject | None:
-    """A broken response without the calls that are not in the reply; None if the remaining calls do not match."""
+    """Return a broken response without the calls that are not in the reply; None if the others do not match."""
     call_ids = {call.raw_id for call in reply.calls}
     items = cast("list[JsonObject]", own_native.fragment["output"])
     kept = [
@@ -150,7 +150,7 @@ def derive_response_id(reply_id: str | None, dialect: ResponsesDialect, *seed: s
 
 
 def render_envelope(reply_id: str, created: int | None, model: str | None) -> JsonObject:
-    """The fields of a response around its output, in API order; status `in_progress`."""
+    """Render the fields of a response around its output, in API order; status `in_progress`."""
     return {
         "id": reply_id,
         "object": "response",
@@ -179,7 +179,7 @@ def render_ending(finish: Finish, cause: str | None = None) -> JsonObject:
 
 
 def _render_same_api(reply: Reply, fragment: Mapping[str, Any], context: ResponsesContext) -> JsonObject:
-    """The original reply with projected call ids and names."""
+    """Return the original reply with projected call ids and names."""
     original_items = cast("list[JsonObject]", fragment["output"])
     calls = iter(reply.calls)
     items = [
@@ -203,7 +203,7 @@ def render_status(finish: Finish) -> str:
 
 
 def _render_output(reply: Reply, context: ResponsesContext) -> list[JsonObject]:
-    """Items with derived ids, which clients require; they are recognised when they are sent back."""
+    """Render items with derived ids, which clients require and segue recognises when they are sent back."""
     items: list[JsonObject] = []
     seed = _id_seed(reply)
     texts: list[Text] = []
@@ -232,7 +232,7 @@ def render_part(text: Text) -> JsonObject:
 
 
 def render_item(block: Block, suffix: str, state: str, context: ResponsesContext) -> list[JsonObject]:
-    """The items of a non-text block, with ids of this suffix; none if the API cannot represent it."""
+    """Render the items of a non-text block, with ids of this suffix; none if the API cannot represent it."""
     is_own = context.own_native(block.native) is not None
     if isinstance(block, Thinking):
         summary = [{"type": "summary_text", "text": block.text}] if block.text else []

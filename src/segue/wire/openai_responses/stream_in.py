@@ -109,7 +109,7 @@ class ResponsesReader(PayloadReader):
             handler(payload)
 
     def _read_response(self, payload: JsonObject, kind: object) -> None:
-        """Events about the response as a whole."""
+        """Read an event about the response as a whole."""
         response = object_or_none(payload.get("response"))
         if self._ended:
             return
@@ -142,7 +142,7 @@ class ResponsesReader(PayloadReader):
         )
 
     def _end(self, response: JsonObject, state: str | None) -> None:
-        """The end of the stream (OAI-RESP-23), or a whole response."""
+        """Read the end of the stream (OAI-RESP-23), or a whole response."""
         self._open(response)
         self._response = {**self._response, **response}
         if state is not None:
@@ -174,7 +174,7 @@ class ResponsesReader(PayloadReader):
 
 
 def _close_status(item: JsonObject, *, is_complete: bool) -> JsonObject:
-    """The item with its final status: `in_progress` becomes `incomplete` if the reply is not complete."""
+    """Return the item with its final status: `in_progress` becomes `incomplete` if the reply is not complete."""
     ongoing = item.get("status") == "in_progress" and not is_complete
     return {**item, "status": "incomplete"} if ongoing else item
 
@@ -204,7 +204,7 @@ class _ItemAssembler:
     # ---------------------------------------------------------------------------------------------------------- deltas
 
     def on_item_added(self, payload: JsonObject) -> None:
-        """`output_item.added`: content in it may be repeated in deltas."""
+        """Read `output_item.added`: content in it may be repeated in deltas."""
         item = object_or_none(payload.get("item"))
         if item is None:
             return
@@ -257,7 +257,7 @@ class _ItemAssembler:
             self._append_missing_text(item, part, payload.get(kind.text_key))
 
     def on_part(self, payload: JsonObject, kinds: dict[object, TextKind], list_key: str, *, done: bool) -> None:
-        """`content_part.added` and `.done`, and those of summaries."""
+        """Read `content_part.added` and `.done`, and those of summaries."""
         fragment = object_or_none(payload.get("part")) or {}
         kind = fragment.get("type")
         text_kind = kinds.get(kind) if isinstance(kind, str) else None
@@ -402,14 +402,13 @@ class _ItemAssembler:
     # ---------------------------------------------------------------------------------------------------------- ending
 
     def on_item_done(self, payload: JsonObject) -> None:
-        """`output_item.done`."""
         if (final_item := object_or_none(payload.get("item"))) is not None:
             item = self._lookup.find_or_create_for(final_item, payload.get("output_index"))
             if not item.ended:
                 self._finish_item(item, final_item)
 
     def finish_all(self, output: Iterable[object]) -> None:
-        """The output of the terminal event. Items that are already done do not change."""
+        """Read the output of the terminal event. Items that are already done do not change."""
         for item, final_item in self._lookup.match_output(output):
             if not item.ended:
                 self._finish_item(item, final_item)
@@ -441,7 +440,7 @@ class _ItemAssembler:
         return {**final_item, key: emitted}
 
     def _covers_emitted(self, item: PartialItem, final_item: JsonObject) -> bool:
-        """Whether the final reasoning begins with the emitted text, however it is split into parts."""
+        """Return whether the final reasoning begins with the emitted text, however it is split into parts."""
         (block,) = self._parse(final_item)
         return isinstance(block, Thinking) and (
             item.block_index is None or block.text.startswith(self._reader.text_so_far(item.block_index))

@@ -48,7 +48,7 @@ class PartialPart:
         return self.received.text()
 
     def build(self) -> JsonObject:
-        """The part as it would be in a whole response."""
+        """Return the part as it would be in a whole response."""
         kind = self.kind
         received = self.text() or string_or_none(self.fragment.get(kind.text_key)) or ""
         defaults: JsonObject = {"annotations": []} if kind.part_type == "output_text" else {}
@@ -95,7 +95,7 @@ class PartialItem:
         return self.received_input.text()
 
     def build(self) -> JsonObject:
-        """The item as it would be in a whole response, as far as it was received."""
+        """Return the item as it would be in a whole response, as far as it was received."""
         item: JsonObject = {**({"type": self.kind} if self.kind is not None else {}), **self.fragment}
         if self.kind == "message":
             item.setdefault("role", "assistant")
@@ -206,7 +206,7 @@ class ItemLookup:
             yield item, final_item
 
     def in_order(self) -> list[PartialItem]:
-        """All items by index, or as received if indexes are missing or repeated."""
+        """Return all items by index, or as received if indexes are missing or repeated."""
         numbers = [item.index for item in self.items]
         if None in numbers or len(set(numbers)) < len(numbers):
             return self.items

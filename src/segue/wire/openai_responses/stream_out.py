@@ -162,7 +162,7 @@ class ResponsesRenderer(StreamRenderer):
     # ----------------------------------------------------------------------------------------------------------- items
 
     def _is_sent_whole(self, block: Block) -> bool:
-        """Whether a block is sent whole: a same-API block whose item was complete from the start."""
+        """Return whether a block is sent whole: a same-API block whose item was complete from the start."""
         native = self._wire_context.own_native(block.native)
         return self._same_api and (native is None or _is_complete_item(native.fragment))
 
@@ -233,7 +233,7 @@ class ResponsesRenderer(StreamRenderer):
         message.parts.append(part)
 
     def _render_part(self, block: Text, message: _OpenItem) -> JsonObject:
-        """The part of a message; same-API the original one."""
+        """Render the part of a message; same-API the original one."""
         native = self._wire_context.own_native(block.native)
         content = native.fragment.get("content") if native is not None else None
         part = object_or_none(cast("list[object]", content)[0]) if isinstance(content, list) and content else None
@@ -411,7 +411,7 @@ class _ResponseWriter:
 
 
 def _is_complete_item(item: Mapping[str, Any]) -> bool:
-    """Whether an item has its content already, or is of a type that is not streamed."""
+    """Return whether an item has its content already, or is of a type that is not streamed."""
     kind = item_type_or_none(cast("JsonObject", item)) or "message"
     if kind in _INPUT_EVENTS:
         return bool(item.get(_INPUT_EVENTS[kind][1]))
@@ -423,7 +423,7 @@ def _is_complete_item(item: Mapping[str, Any]) -> bool:
 
 
 def _render_block_items(block: Block, suffix: str, context: ResponsesContext) -> list[JsonObject]:
-    """The items of a block; same-API the original one, with projected call id and name."""
+    """Render the items of a block; same-API the original one, with projected call id and name."""
     native = context.own_native(block.native)
     if native is None or item_type_or_none(cast("JsonObject", native.fragment)) is None:
         state = "incomplete" if isinstance(block, ToolCall) and block.broken else "completed"
@@ -438,7 +438,7 @@ def _render_block_items(block: Block, suffix: str, context: ResponsesContext) ->
 
 
 def _clear_content(item: JsonObject) -> JsonObject:
-    """The item without content, for `output_item.added`."""
+    """Return the item without content, for `output_item.added`."""
     kind = item.get("type", "message")
     if kind not in _STREAMED_TYPES:
         return item
@@ -451,7 +451,7 @@ def _clear_content(item: JsonObject) -> JsonObject:
 
 
 def _replay_events(item: JsonObject) -> Iterator[_ReplayEvent]:
-    """The events between `output_item.added` and `output_item.done`."""
+    """Yield the events between `output_item.added` and `output_item.done`."""
     match item.get("type", "message"):
         case "message":
             yield from _replay_parts(item, *_TEXT_EVENTS)
