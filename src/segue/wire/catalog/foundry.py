@@ -28,7 +28,7 @@ from segue.wire.catalog.codecs import (
 )
 from segue.wire.catalog.shape import EnclosingBody, PayloadShape, is_one_of
 from segue.wire.json_values import JsonObject, object_or_none, string_or_none
-from segue.wire.openai_responses.hosted_types import HOSTED_TYPES
+from segue.wire.openai_responses.item_types import HOSTED_TYPES
 
 # ---------------------------------------------------------------------------------------------------- agents: arguments
 

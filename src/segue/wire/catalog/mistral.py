@@ -19,7 +19,7 @@ from segue.wire.catalog.openai_mcp import parse_approval_text
 from segue.wire.catalog.openai_outputs import parts_output, render_chat_image, with_status
 from segue.wire.catalog.shape import EnclosingBody, PayloadShape, is_one_of
 from segue.wire.json_values import JsonObject, object_or_none
-from segue.wire.openai_responses.hosted_types import format_approval
+from segue.wire.openai_responses.item_types import format_approval
 
 _CALL_BODY = EnclosingBody(
     "mistral", lambda call: {"messages": [{"role": "assistant", "content": "", "tool_calls": [call]}]}

@@ -40,7 +40,7 @@ from segue.wire.catalog.openai_outputs import (
 from segue.wire.catalog.openai_responses import RESPONSES
 from segue.wire.catalog.shape import EnclosingBody, PayloadShape
 from segue.wire.json_values import JsonObject, object_or_none, string_or_none
-from segue.wire.openai_responses.hosted_types import HOSTED_TYPES, format_approval
+from segue.wire.openai_responses.item_types import HOSTED_TYPES, format_approval
 
 # ---------------------------------------------------------------------------------------------------------- assistants
 

@@ -12,7 +12,7 @@ from segue.wire.catalog.codecs import Content, OutputCodec, Patch, json_text, re
 from segue.wire.catalog.openai_outputs import has_failed
 from segue.wire.catalog.shape import PayloadShape
 from segue.wire.json_values import JsonObject, object_or_none, require_list, string_or_none
-from segue.wire.openai_responses.hosted_types import HOSTED_TYPES, format_approval
+from segue.wire.openai_responses.item_types import HOSTED_TYPES, format_approval
 
 
 def mcp_output(error: Callable[[str], JsonObject]) -> OutputCodec:

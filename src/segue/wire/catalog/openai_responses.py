@@ -33,8 +33,7 @@ from segue.wire.catalog.openai_outputs import (
 )
 from segue.wire.catalog.shape import EnclosingBody, PayloadShape
 from segue.wire.json_values import JsonObject, object_or_none
-from segue.wire.openai_responses.call_types import CALL_TYPES
-from segue.wire.openai_responses.hosted_types import HOSTED_TYPES
+from segue.wire.openai_responses.item_types import CALL_TYPES, HOSTED_TYPES
 
 _ITEM_BODY = EnclosingBody("openai-responses", lambda item: {"input": [item]})
 _DONE = {"status": "completed"}

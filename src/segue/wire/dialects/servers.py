@@ -9,11 +9,8 @@ from collections.abc import Mapping
 
 from segue.models import Model
 from segue.wire.ids import IdScheme, kimi_scheme, mistral_scheme
-from segue.wire.openai_chat import OPENAI_DIALECT, errors
-from segue.wire.openai_chat.server_profile import Row, make_server_wire
+from segue.wire.openai_chat import OPENAI_DIALECT, Row, errors, make_server_wire
 from segue.wire.schema import rules as schema_rules
-
-__all__ = ["WIRES"]
 
 _FAMILY_IDS = {"kimi": kimi_scheme(), "mistral": mistral_scheme()}
 

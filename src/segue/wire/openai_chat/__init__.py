@@ -1,8 +1,15 @@
-"""The wire `openai-chat`: OpenAI Chat Completions, the base of all Chat-compatible dialects."""
+"""The wire `openai-chat`: OpenAI Chat Completions, the base of dialects and server profiles.
+
+A server profile is a server that implements `openai-chat` with rules of its own (COMP-*), as differences from it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any
+
+import msgspec
 
 from segue.models import Model
 from segue.render.constraints import Constraints
@@ -13,7 +20,8 @@ from segue.wire.openai_chat.dialect import ChatDialect
 from segue.wire.openai_chat.fast import chat_fast_path
 from segue.wire.openai_chat.reply import parse_reply, render_reply
 from segue.wire.openai_chat.request import body_keys, item_keys, parse_request, render_request
-from segue.wire.openai_chat.stream_out import ChatReader, ChatRenderer
+from segue.wire.openai_chat.stream_in import ChatReader
+from segue.wire.openai_chat.stream_out import ChatRenderer
 from segue.wire.openai_shared import (
     OPENAI_APIS,
     TOOL_KEYS,
@@ -25,8 +33,6 @@ from segue.wire.openai_shared import (
 )
 from segue.wire.schema.rules import OPENAI, OPENAI_STRICT
 from segue.wire.stream.parse import StreamParser
-
-__all__ = ["OPENAI_CHAT", "OPENAI_DIALECT", "ChatDialect", "make_wire"]
 
 
 def make_wire(dialect: ChatDialect) -> Wire:
@@ -136,3 +142,58 @@ OPENAI_DIALECT = ChatDialect(
     adjust_options=fit_options_to_model,
 )
 OPENAI_CHAT = make_wire(OPENAI_DIALECT)
+
+
+# ------------------------------------------------------------------------------------------------------ server profiles
+
+Row = Mapping[str, Any]
+_NO_CHANGES: Row = {}
+
+# Common to all servers: features that only OpenAI has are disabled.
+_SERVER_DIALECT: Row = {
+    "default_model": "",
+    "developer_role": False,
+    "custom_tools": False,
+    "vendor_options": False,
+    "legacy_calls": False,
+    "refusals": False,
+    "invalid_json_arguments": False,
+    "media": frozenset({"image"}),
+    "max_tokens_key": "max_tokens",
+    "description_limit": None,
+    "strict_schema_rules": None,
+}
+_SERVER_CONSTRAINTS: Row = {
+    "unpaired_without_id": False,
+    "later_system": "text",
+    "reasoning_excludes_tools": False,
+    "file_id_kinds": frozenset[str](),
+    "media_in_user": frozenset({"image"}),
+}
+
+
+def _no_model_changes(_model: Model) -> Row:
+    return _NO_CHANGES
+
+
+def make_server_wire(
+    name: str,
+    dialect: Row = _NO_CHANGES,
+    constraints: Row = _NO_CHANGES,
+    *,
+    by_model: Callable[[Model], Row] = _no_model_changes,
+    ids: Callable[[Model], IdScheme] = OPENAI_DIALECT.ids,
+) -> Wire:
+    """Build the wire of a server profile.
+
+    `dialect` and `constraints` hold the fields of `ChatDialect` and `Constraints` that differ; `by_model` returns the
+    constraints that depend on the model.
+    """
+
+    def constraints_of(model: Model) -> Constraints:
+        id_pattern = {"id_pattern": ids(model).pattern}
+        row = {**_SERVER_CONSTRAINTS, **constraints, **by_model(model), **id_pattern}
+        return msgspec.structs.replace(OPENAI_DIALECT.constraints(model), **row)
+
+    fixed = {"kind": "server", "profile": name, "constraints": constraints_of, "ids": ids}
+    return make_wire(msgspec.structs.replace(OPENAI_DIALECT, **{**_SERVER_DIALECT, **dialect, **fixed}))

@@ -24,15 +24,6 @@ from segue.wire.openai_shared import render_error
 from segue.wire.options import drop_options
 from segue.wire.schema.rules import UNRESTRICTED, SchemaRules
 
-__all__ = [
-    "ChatContext",
-    "ChatDialect",
-    "JsonObject",
-    "drop_unknown_keys",
-    "fit_reasoning",
-    "is_reasoning_off",
-]
-
 
 def _default_names(_model: Model) -> NameRule:
     return NameRule()
@@ -151,7 +142,7 @@ class ChatDialect(Struct, frozen=True):
     """Removes what the vendor's models reject from cross-API options."""
 
     def accepts_key(self, key: str) -> bool:
-        """Whether an assistant message may have this key."""
+        """Return whether an assistant message may have this key."""
         allowed = self.allowed_keys.get("assistant")
         return (allowed is None or key in allowed) and (key != "refusal" or self.refusals)
 
@@ -171,7 +162,7 @@ class ChatContext:
         self.dropped_keys: set[tuple[str, str]] = set()
 
     def own_native(self, native: Native | None) -> Native | None:
-        """The native fragment if it belongs to this API."""
+        """Return the native fragment if it belongs to this API."""
         return native if native is not None and native.api == self.dialect.name else None
 
 
@@ -197,7 +188,7 @@ def drop_unknown_keys(entry: JsonObject, place: str, context: ChatContext) -> Js
 
 
 def is_reasoning_off(reasoning: Reasoning | None) -> bool:
-    """Whether reasoning is disabled, by `enabled` or by effort."""
+    """Return whether reasoning is disabled, by `enabled` or by effort."""
     return reasoning is not None and (reasoning.enabled is False or reasoning.effort == "none")
 
 

@@ -9,41 +9,28 @@ from segue.wire.base import ApiError
 from segue.wire.json_values import JsonObject
 from segue.wire.openai_shared import render_error
 
-__all__ = [
-    "render_cerebras_error",
-    "render_coded_error",
-    "render_llama_error",
-    "render_minimal_error",
-    "render_minimax_error",
-    "render_mistral_error",
-    "render_openrouter_error",
-    "render_qwen_error",
-    "render_status_code_error",
-    "render_xai_error",
-]
-
 
 def _drop_none(**fields: Any) -> JsonObject:
     return {key: value for key, value in fields.items() if value is not None}
 
 
 def _request_id(error: ApiError) -> str:
-    """A deterministic request id: the same for the same error."""
+    """Return a deterministic request id: the same for the same error."""
     return short_hash(f"{error.status}|{error.message}").replace("-", "0").replace("_", "0").lower()
 
 
 def render_minimal_error(error: ApiError) -> JsonObject:
-    """Moonshot, Groq: message and type, other members only if set."""
+    """Render message and type, other members only if set (Moonshot, Groq)."""
     return {"error": _drop_none(message=error.message, type=error.kind, param=error.param, code=error.code)}
 
 
 def render_coded_error(error: ApiError) -> JsonObject:
-    """Z.ai: code and message only."""
+    """Render code and message only (Z.ai)."""
     return {"error": {"code": error.code or str(error.status), "message": error.message}}
 
 
 def render_status_code_error(error: ApiError) -> JsonObject:
-    """vLLM: the HTTP status as code."""
+    """Render the HTTP status as code (vLLM)."""
     return {"error": {"message": error.message, "type": error.kind, "param": error.param, "code": error.status}}
 
 
@@ -69,13 +56,13 @@ def render_minimax_error(error: ApiError) -> JsonObject:
 
 
 def render_qwen_error(error: ApiError) -> JsonObject:
-    """OpenAI's body with the request id in two more fields."""
+    """Render OpenAI's body with the request id in two more fields."""
     request = _request_id(error)
     return {**render_error(error), "id": f"chatcmpl-{request}", "request_id": request}
 
 
 def render_mistral_error(error: ApiError) -> JsonObject:
-    """Validation errors are a list of details; the gateway in front of the API sends only a message."""
+    """Render validation errors as a list of details, and errors of the gateway as a message only."""
     if error.status == 422 and error.details:
         return {"detail": list(error.details)}
     if error.status in (401, 404):

@@ -25,8 +25,6 @@ from segue.wire.fast_path import FastPath
 from segue.wire.openai_chat.dialect import ChatDialect
 from segue.wire.openai_chat.request import body_keys
 
-__all__ = ["chat_fast_path"]
-
 # Common keys of bodies that have no canonical field.
 _COMMON_KEYS = frozenset(
     {"logit_bias", "logprobs", "metadata", "modalities", "n", "prediction", "prompt_cache_key", "safety_identifier"}

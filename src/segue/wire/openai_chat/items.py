@@ -1,20 +1,19 @@
-"""`messages` entries ⇄ canonical messages.
+"""Content parts, tool calls and legacy function calls ⇄ blocks.
 
-Same-API, a message is sent as the original object unless an id or tool name in it changes; then only the objects on the
-path to that value are copied. A fragment that the API would reject is never marked intact.
+A part of an unknown type becomes an `Opaque` block that holds the whole part. Same-API, a part or call is sent as the
+original object, a call with only its id and name merged into it; cross-API, only text and the media that the dialect
+accepts are rendered.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, cast
-
-from msgspec import UNSET
+from collections.abc import Sequence
+from typing import Any, assert_never, cast
 
 from segue.canonical.blocks import (
     Block,
-    Message,
+    Code,
+    Media,
     Native,
     Opaque,
     Origin,
@@ -25,368 +24,375 @@ from segue.canonical.blocks import (
     join_texts,
 )
 from segue.canonical.ids import raw_id_or_none
-from segue.canonical.json import encode_json_text
-from segue.errors import InputError
-from segue.wire.json_values import object_or_none, require_list, require_object, string_or_none
+from segue.canonical.json import encode_json_text, parse_argument_text
+from segue.errors import InputError, ProjectionError
+from segue.render.constraints import TEXTS
+from segue.wire.json_values import JsonObject, json_type_name, object_or_none, require_object, string_or_none
+from segue.wire.media import add_extension, detect_audio_type, report_dropped_name
 from segue.wire.merge import replace_modelled_fields
-from segue.wire.openai_chat.calls import is_legacy_call, parse_call, parse_legacy_call, render_call, render_legacy_call
-from segue.wire.openai_chat.dialect import ChatContext, ChatDialect, JsonObject, drop_unknown_keys
-from segue.wire.openai_chat.parts import parse_content, render_content
-
-__all__ = [
-    "MESSAGE_KEYS",
-    "parse_assistant",
-    "parse_message",
-    "render_assistant",
-    "render_assistant_same_api",
-    "render_messages",
-]
-
-_ROLES = ("system", "developer", "user", "assistant", "tool", "function")
-MESSAGE_KEYS = frozenset(
-    {
-        "role",
-        "content",
-        "name",
-        "refusal",
-        "reasoning_content",
-        "reasoning",
-        "audio",
-        "tool_calls",
-        "function_call",
-        "tool_call_id",
-    }
+from segue.wire.openai_chat.dialect import ChatContext, ChatDialect, drop_unknown_keys
+from segue.wire.openai_shared import (
+    AUDIO_FORMATS,
+    AUDIO_TYPES,
+    data_url,
+    fetch_media,
+    image_detail,
+    is_openai_file,
+    split_data_url,
 )
-_VALID_NAME = re.compile(r"[^\s<|\\/>]{1,64}")
-_NO_MEDIA = frozenset[str]()
-_NO_KEYS = frozenset[str]()
+from segue.wire.tools import duplicate_key_extra, render_arguments_object, render_arguments_text
+
+PART_KEYS = frozenset(
+    {"type", "text", "refusal", "image_url", "video_url", "input_audio", "file"}
+    | {"document_url", "document_name", "file_id", "thinking"}
+)
+_DETAILS = ("low", "high")
+_CALL_KINDS = ("function", "custom")
+CALL_KEYS = frozenset({"id", "type", "function", "custom"})
 
 
-# ------------------------------------------------------------------------------------------------------------- parsing
+# ------------------------------------------------------------------------------------------------------------- parts in
 
 
-def parse_message(message: JsonObject, dialect: ChatDialect, model: str | None) -> Message:
-    role = message.get("role")
-    if not isinstance(role, str):
-        raise InputError(f"a role was expected: one of {', '.join(_ROLES)}", path="role")
-    match role:
-        case "tool" | "function":
-            return _parse_result(message, role, dialect, model)
-        case "assistant":
-            blocks = parse_assistant(message, dialect, model)
-            native = Native(dialect.name, message, _is_valid_assistant(message, dialect) and _are_intact(blocks))
-            prefill = dialect.prefill_key is not None and message.get(dialect.prefill_key) is True
-            name = string_or_none(message.get("name"))
-            return Message("ai", tuple(blocks), name=name, prefill=prefill, native=native)
-        case "user" | "system" | "developer":
-            content = message.get("content")
-            blocks = parse_content(content, dialect, role)
-            intact = isinstance(content, str) or (bool(content) and _are_intact(blocks))
-            native = Native(dialect.name, message, intact)
-            speaker = "human" if role == "user" else "system"
-            return Message(speaker, tuple(blocks), name=string_or_none(message.get("name")), native=native)
-        case _:
-            raise InputError(f"unknown role {role!r}; expected one of {', '.join(_ROLES)}", path="role")
-
-
-def parse_assistant(message: JsonObject, dialect: ChatDialect, model: str | None) -> list[Block]:
-    """The blocks of an assistant message: reasoning, text, then calls."""
+def parse_content(
+    content: object, dialect: ChatDialect, role: str, reasoning_origin: Origin | None = None
+) -> list[Block]:
+    """Parse a content; an empty string is no block. `reasoning_origin` is set where parts may be reasoning."""
+    if isinstance(content, str):
+        return [Text(content)] if content else []
+    if content is None:
+        return []
+    if not isinstance(content, list):
+        raise InputError(f"a string or a list of parts was expected, not {json_type_name(content)}", path="content")
     blocks: list[Block] = []
-    origin = Origin(dialect.provider, model, identity="absent")
-    reasoning = message.get("reasoning_content")
-    if not isinstance(reasoning, str):
-        reasoning = message.get("reasoning")
-    # KIM-04: an empty text counts as reasoning where the key itself is required.
-    if isinstance(reasoning, str) and (reasoning or dialect.reasoning_key is not None):
-        blocks.append(Thinking(reasoning, origin=origin))
-    blocks += parse_content(message.get("content"), dialect, "assistant", origin if dialect.reasoning_parts else None)
-    if isinstance(refusal := message.get("refusal"), str) and refusal:
-        blocks.append(Text(refusal, refusal=True))
-    if (audio := object_or_none(message.get("audio"))) is not None:
-        transcript = string_or_none(audio.get("transcript")) or ""
-        blocks.append(Opaque("audio", text=transcript, native=Native(dialect.name, audio)))
-    # COMP-21
-    if (
-        dialect.encrypted_reasoning
-        and (encrypted := _find_encrypted_reasoning(message.get("reasoning_details"))) is not None
-    ):
-        blocks.append(Thinking(signature=encrypted, origin=origin))
-    if (entries := message.get("tool_calls")) is not None:
-        for index, entry in enumerate(require_list(entries, "tool_calls")):
-            try:
-                blocks.append(parse_call(require_object(entry), dialect, model))
-            except InputError as error:
-                raise error.with_prefix(f"tool_calls[{index}]") from None
-    if (legacy_call := message.get("function_call")) is not None:
-        blocks.append(parse_legacy_call(require_object(legacy_call, "function_call"), dialect, model))
+    for index, part in enumerate(cast("list[object]", content)):
+        try:
+            blocks.append(_parse_part(require_object(part), dialect, role, reasoning_origin))
+        except InputError as error:
+            raise error.with_prefix(f"content[{index}]") from None
     return blocks
 
 
-def _find_encrypted_reasoning(details: object) -> str | None:
-    """The first encrypted entry of `reasoning_details`."""
-    entries = [
-        object_or_none(item) or {} for item in cast("list[object]", details if isinstance(details, list) else [])
-    ]
-    encrypted = (entry.get("data") for entry in entries if entry.get("type") == "reasoning.encrypted")
-    return next((data for data in encrypted if isinstance(data, str)), None)
+def _parse_part(part: JsonObject, dialect: ChatDialect, role: str, reasoning_origin: Origin | None) -> Block:
+    kind = part.get("type")
+    if not isinstance(kind, str):
+        raise InputError(f"a string was expected, not {json_type_name(kind)}", path="type")
+    allowed_types = dialect.allowed_part_types.get(role)
+    native = Native(dialect.name, part, allowed_types is None or kind in allowed_types)
+    if kind in ("text", "refusal"):
+        text = part.get(kind)
+        if not isinstance(text, str):
+            raise InputError(f"a string was expected, not {json_type_name(text)}", path=kind)
+        return Text(text, refusal=kind == "refusal", native=native)
+    if kind == "thinking" and (thought := _parse_thinking_text(part.get(kind))) is not None:
+        if reasoning_origin is not None:
+            return Thinking(thought, string_or_none(part.get("signature")), origin=reasoning_origin, native=native)
+        return Opaque(kind, text=thought, native=native)
+    return _parse_media(kind, part, native) or Opaque(kind, text=_fallback_text(part, kind), native=native)
 
 
-def _are_intact(blocks: Sequence[Block]) -> bool:
-    """Whether every part can be sent unchanged."""
-    return all(isinstance(block, ToolCall) or block.native is None or block.native.intact for block in blocks)
+def _fallback_text(part: JsonObject, kind: str) -> str:
+    """Return the text for a part of unknown type: its text, or the URLs in it (video frames)."""
+    if (text := string_or_none(part.get("text"))) is not None:
+        return text
+    value = part.get(kind)
+    values = cast("list[object]", value) if isinstance(value, list) else [value]
+    return " ".join(item for item in values if isinstance(item, str) and item.startswith(("http://", "https://")))
 
 
-def _is_valid_assistant(message: JsonObject, dialect: ChatDialect) -> bool:
-    """Whether the message can be sent unchanged."""
-    # KIM-04: the vendor ignores reasoning under any other key than its own.
-    key = dialect.reasoning_key
-    has_other_place = dialect.reasoning_parts or (key is not None and key not in message)
-    if has_other_place and ("reasoning" in message or "reasoning_content" in message):
-        return False
-    if message.get("function_call") and not dialect.legacy_calls:
-        return False
-    if any(not isinstance(message.get(key), str | None) for key in ("reasoning", "reasoning_content")):
-        return False
-    if any(message.get(key) and not dialect.accepts_key(key) for key in ("refusal", "audio")):
-        return False
-    content = message.get("content")
-    if isinstance(content, str) or content:
-        return True
-    # COMP-05
-    if dialect.empty_content is not None:
-        return False
-    # OAI-CHAT-11: without content there must be a call, a refusal or audio; a list of parts is never empty.
-    has_output = any(message.get(key) for key in ("tool_calls", "function_call", "refusal", "audio"))
-    return has_output and content is None
+def _parse_thinking_text(value: object) -> str | None:
+    """Return the text of a `thinking` part: a string, or a list of text parts."""
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, list):
+        return None
+    parts = [object_or_none(item) or {} for item in cast("list[object]", value)]
+    return "".join(string_or_none(item.get("text")) or "" for item in parts)
 
 
-def _parse_result(message: JsonObject, role: str, dialect: ChatDialect, model: str | None) -> Message:
-    content = message.get("content")
-    blocks = (Text(content),) if isinstance(content, str) else tuple(parse_content(content, dialect, role))
-    # OAI-CHAT-11: a tool message must have content; only the legacy `function` message may have null.
-    intact = isinstance(content, str) or bool(blocks) or (role == "function" and "content" in message)
-    intact = intact and (role == "tool" or dialect.legacy_calls) and _are_intact(blocks)
-    # MIS-12
-    intact = intact and isinstance(message.get("name"), str | None)
-    native = Native(dialect.name, message, intact)
-    raw_id = raw_id_or_none(message.get("tool_call_id"))
-    identity = "absent" if role == "function" else "natural" if raw_id else "synthetic"
-    response = ToolResponse(
-        name=string_or_none(message.get("name")) or None,
-        content=blocks,
-        is_complete=True,
-        origin=Origin(dialect.provider, model, raw_id, identity=identity),
-        native=native,
-    )
-    return Message("tool", (response,), native=native)
+def _parse_media(kind: str, part: JsonObject, native: Native) -> Media | None:
+    value = part.get(kind)
+    match kind:
+        case "image_url" | "video_url":
+            url = value if isinstance(value, str) else (object_or_none(value) or {}).get("url")
+            if not isinstance(url, str):
+                return None
+            mime, data = split_data_url(url)
+            medium = "image" if kind == "image_url" else "video"
+            detail = image_detail((object_or_none(value) or {}).get("detail"))
+            return Media(medium, mime=mime, data=data, url=url if data is None else None, native=native, extra=detail)
+        case "document_url" if isinstance(value, str):
+            mime, data = split_data_url(value)
+            name = string_or_none(part.get("document_name"))
+            return Media(
+                "document", mime=mime, data=data, url=value if data is None else None, name=name, native=native
+            )
+        case "input_audio" if isinstance(value, str):
+            mime, data = split_data_url(value)
+            if data is None and value.startswith(("http://", "https://")):
+                return Media("audio", url=value, native=native)
+            return Media("audio", mime=mime or detect_audio_type(data or value), data=data or value, native=native)
+        case "input_audio":
+            audio = object_or_none(value) or {}
+            data, form = audio.get("data"), audio.get("format")
+            if not isinstance(data, str) or not isinstance(form, str):
+                return None
+            if data.startswith(("http://", "https://")):
+                return Media("audio", mime=AUDIO_TYPES.get(form, f"audio/{form}"), url=data, native=native)
+            return Media("audio", mime=AUDIO_TYPES.get(form, f"audio/{form}"), data=data, native=native)
+        case "file":
+            return _parse_file(object_or_none(value) or part, native)
+        case _:
+            return None
 
 
-# ----------------------------------------------------------------------------------------------------------- rendering
+def _parse_file(file: JsonObject, native: Native) -> Media | None:
+    data, file_id, name = (string_or_none(file.get(key)) for key in ("file_data", "file_id", "filename"))
+    if data is None and file_id is None:
+        return None
+    mime, decoded = split_data_url(data) if data is not None else (None, None)
+    return Media("document", mime=mime, data=decoded or data, file_id=file_id, name=name, native=native)
 
 
-def render_messages(messages: Sequence[Message], system: Sequence[Text], context: ChatContext) -> list[JsonObject]:
-    """All messages of a request; `system` is the text before them."""
-    rendered: list[JsonObject] = []
-    if system:
-        rendered.append({"role": "system", "content": render_content(system, context, _NO_MEDIA)})
-    head = True
-    for message in messages:
-        head = head and message.speaker == "system"
-        match message.speaker:
-            case "ai":
-                rendered.append(_render_assistant_message(message, context))
-            case "tool":
-                rendered.extend(_render_results(message, context))
-            case "human":
-                rendered.append(_render_text_message(message, "user", context))
-            case "system":
-                role = "developer" if context.dialect.developer_role and not head else "system"
-                rendered.append(_render_text_message(message, role, context))
-    return (
-        [_drop_unknown_message_keys(message, context) for message in rendered]
-        if context.dialect.allowed_keys
-        else rendered
-    )
+# ------------------------------------------------------------------------------------------------------------ parts out
 
 
-def _drop_unknown_message_keys(message: JsonObject, context: ChatContext) -> JsonObject:
-    """Drop rejected keys of the message and its parts; returns the same object if there are none."""
-    message = drop_unknown_keys(message, message["role"], context)
-    if not isinstance(message.get("content"), list):
-        return message
-    parts = cast("list[JsonObject]", message["content"])
-    kept = [drop_unknown_keys(part, part["type"], context) for part in parts]
-    return message if all(a is b for a, b in zip(kept, parts, strict=True)) else {**message, "content": kept}
+def render_content(
+    blocks: Sequence[Block], context: ChatContext, media_kinds: frozenset[str]
+) -> str | list[JsonObject] | None:
+    """Render one text as a string, anything else as parts, no blocks as None. `media_kinds` are accepted here."""
+    if not blocks:
+        return None
+    if len(blocks) == 1:
+        only = blocks[0]
+        if context.own_native(only.native) is None:
+            if isinstance(only, Text):
+                return only.text
+            part = _render_part(only, context, media_kinds)
+            return part["text"] if part["type"] == "text" else [part]
+    parts = [_render_part(block, context, media_kinds) for block in blocks]
+    foreign = all(context.own_native(block.native) is None for block in blocks)
+    if foreign and not context.dialect.content_parts and all(part["type"] == "text" for part in parts):
+        return join_texts(part["text"] for part in parts)
+    return parts
 
 
-def _render_text_message(message: Message, role: str, context: ChatContext) -> JsonObject:
-    native = context.own_native(message.native)
+def _render_part(block: Block, context: ChatContext, media_kinds: frozenset[str]) -> JsonObject:
+    if isinstance(block, ToolCall | ToolResponse):
+        raise ProjectionError(f"{block.name or 'a tool'}: a tool call or result is not allowed in message content")
+    native = context.own_native(block.native)
     if native is not None and native.intact:
-        fragment = cast("JsonObject", native.fragment)
-        unknown = fragment["role"] == "developer" and not context.dialect.developer_role
-        return {**fragment, "role": "system"} if unknown else fragment
-    kinds = context.dialect.media if role == "user" else _NO_MEDIA
-    if native is not None and role != "user" and native.fragment.get("role") in _system_roles(context):
-        role = native.fragment["role"]
-    rendered: JsonObject = {"role": role, "content": render_content(message.blocks, context, kinds) or ""}
-    return _with_name(message, rendered, native)
+        return cast("JsonObject", native.fragment)
+    match block:
+        case Text():
+            part: JsonObject = {"type": "text", "text": block.text}
+        case Media():
+            part = _render_media(block, context, media_kinds) or _render_unsupported(
+                block.kind, _media_label(block), context
+            )
+            report_dropped_name(block, part, context.report)
+        case Code():
+            part = {"type": "text", "text": f"```{block.language}\n{block.code}\n```"}
+        case Opaque():
+            part = _render_unsupported(block.kind, block.text, context)
+        case Thinking() if context.dialect.reasoning_parts:
+            part = {"type": "thinking", "thinking": [{"type": "text", "text": block.text}]}
+            if block.signature is not None:
+                part["signature"] = block.signature
+        case Thinking():
+            context.report.add("reasoning", "reasoning outside an assistant message rendered as text")
+            part = {"type": "text", "text": TEXTS.reasoning.format(content=block.text)}
+        case _:
+            assert_never(block)
+    return part if native is None else replace_modelled_fields(native.fragment, part, PART_KEYS)
 
 
-def _system_roles(context: ChatContext) -> tuple[str, ...]:
-    return ("system", "developer") if context.dialect.developer_role else ("system",)
+def _media_label(media: Media) -> str | None:
+    return " ".join(part for part in (media.name, media.url) if part) or None
 
 
-def _with_name(
-    message: Message, rendered: JsonObject, native: Native | None, extra_keys: frozenset[str] = _NO_KEYS
-) -> JsonObject:
-    if message.name is not None and _VALID_NAME.fullmatch(message.name):
-        rendered["name"] = message.name
-    if native is None or native.fragment.get("role") != rendered["role"]:
-        return rendered
-    return replace_modelled_fields(native.fragment, rendered, MESSAGE_KEYS | extra_keys)
+def _render_unsupported(kind: str, detail: str | None, context: ChatContext) -> JsonObject:
+    """Report and return the placeholder text part for content that the target does not accept."""
+    context.report.add("text", f"{kind} rendered as text: not supported by {context.dialect.name} here", subject=kind)
+    text = TEXTS.unsupported.format(kind=kind)
+    return {"type": "text", "text": f"{text} {detail}" if detail else text}
 
 
-def _render_assistant_message(message: Message, context: ChatContext) -> JsonObject:
-    native = context.own_native(message.native)
-    if native is not None and native.intact:
-        return render_assistant_same_api(message.blocks, native.fragment, context)
-    rendered = render_assistant(message.blocks, context, context.dialect.reasoning_key)
-    if rendered["content"] is None and native is not None and native.fragment.get("content") == "":
-        rendered["content"] = ""
-    prefill_key = context.dialect.prefill_key
-    if prefill_key is None:
-        return _with_name(message, rendered, native)
-    if message.prefill and native is not None:
-        rendered[prefill_key] = True
-    return _with_name(message, rendered, native, frozenset({prefill_key}))
+def _render_media(media: Media, context: ChatContext, media_kinds: frozenset[str]) -> JsonObject | None:
+    if media.kind not in media_kinds:
+        return None
+    if media.kind == "image" or media.kind == "video":
+        key = f"{media.kind}_url"
+        data, mime = (media.data, media.mime) if context.dialect.media_urls else fetch_media(media, context.fetch)
+        default = "image/png" if media.kind == "image" else "video/mp4"
+        url = media.url if data is None and context.dialect.media_urls else None
+        url = url if data is None else data_url(mime or default, data)
+        return None if url is None else {"type": key, key: {"url": url, **_render_detail(media, context)}}
+    if context.dialect.string_media:
+        return _render_string_media(media)
+    data, mime = fetch_media(media, context.fetch)
+    if data is None:
+        is_uploaded = media.kind == "document" and context.dialect.vendor_options and is_openai_file(media)
+        return {"type": "file", "file": {"file_id": media.file_id}} if is_uploaded else None
+    if media.kind == "audio":
+        form = AUDIO_FORMATS.get(mime or "")
+        return None if form is None else {"type": "input_audio", "input_audio": {"data": data, "format": form}}
+    mime = mime or "application/pdf"
+    return {"type": "file", "file": {"filename": add_extension(media.name, mime), "file_data": data_url(mime, data)}}
 
 
-def render_assistant(blocks: Sequence[Block], context: ChatContext, reasoning_key: str | None) -> JsonObject:
-    """A new assistant message, without its original fragment."""
-    content: list[Block] = []
-    thoughts: list[Thinking] = []
-    refusals: list[str] = []
-    calls: list[JsonObject] = []
-    extra: JsonObject = {}
-    for block in blocks:
-        own_native = context.own_native(block.native)
-        if isinstance(block, Thinking) and not context.dialect.reasoning_parts:
-            thoughts.append(block)
-        elif isinstance(block, ToolCall):
-            if is_legacy_call(block, own_native, context):
-                extra["function_call"] = render_legacy_call(block, context)
-            else:
-                calls.append(render_call(block, context))
-        elif (
-            isinstance(block, Text)
-            and block.refusal
-            and context.dialect.accepts_key("refusal")
-            and not (own_native and own_native.intact)
-        ):
-            refusals.append(block.text)
-        elif _is_audio(block) and own_native and "id" in own_native.fragment and context.dialect.accepts_key("audio"):
-            extra["audio"] = {"id": own_native.fragment["id"]}
-        else:
-            content.append(block)
-    rendered = render_content(content, context, _NO_MEDIA)
-    # OAI-CHAT-11: null only if the message has something else.
-    empty_content = context.dialect.empty_content if calls or any(refusals) or extra else ""
-    message: JsonObject = {"role": "assistant", "content": empty_content if rendered is None else rendered}
-    if refusals:
-        message["refusal"] = "\n".join(refusals)
-    if thoughts:
-        message.update(_render_reasoning(thoughts, calls, context, reasoning_key))
-    message.update(extra)
-    # OAI-CHAT-07: never an empty list
-    if calls:
-        message["tool_calls"] = calls
-    return message
-
-
-def _render_reasoning(
-    thoughts: Sequence[Thinking], calls: Sequence[JsonObject], context: ChatContext, reasoning_key: str | None
-) -> JsonObject:
-    # COMP-21
-    encrypted = next((block.signature for block in thoughts if block.signature), None)
-    if encrypted is not None and calls and context.dialect.encrypted_reasoning:
-        entry = {"type": "reasoning.encrypted", "data": encrypted, "id": calls[0]["id"], "index": 0}
-        return {"reasoning_details": [entry]}
-    if reasoning_key is not None:
-        return {reasoning_key: "\n".join(block.text for block in thoughts if block.text)}
-    # OAI-CHAT-17, OAI-CHAT-22
-    context.report.add("reasoning", f"reasoning dropped: {context.dialect.name} has no field for it")
-    return {}
-
-
-def _is_audio(block: Block) -> bool:
-    return isinstance(block, Opaque) and block.kind == "audio"
-
-
-def render_assistant_same_api(blocks: Sequence[Block], fragment: Mapping[str, Any], context: ChatContext) -> JsonObject:
-    """The fragment with projected ids and names; the same object if they do not change."""
-    changes: JsonObject = {}
-    entries: list[JsonObject] = []
-    for block in blocks:
-        if not isinstance(block, ToolCall):
-            continue
-        if is_legacy_call(block, context.own_native(block.native), context):
-            legacy_call = render_legacy_call(block, context)
-            if legacy_call is not fragment.get("function_call"):
-                changes["function_call"] = legacy_call
-        else:
-            entries.append(render_call(block, context))
-    original_calls = cast("list[object]", fragment.get("tool_calls") or [])
-    if len(original_calls) != len(entries) or any(a is not b for a, b in zip(entries, original_calls, strict=True)):
-        changes["tool_calls"] = entries
-    # OAI-CHAT-07: an empty list is rejected.
-    if not entries and fragment.get("tool_calls") == []:
-        return {key: value for key, value in fragment.items() if key != "tool_calls"} | changes
-    return {**fragment, **changes} if changes else cast("JsonObject", fragment)
-
-
-def _render_results(message: Message, context: ChatContext) -> Iterator[JsonObject]:
-    others: list[Block] = []
-    for block in message.blocks:
-        if isinstance(block, ToolResponse):
-            yield _render_result(block, context)
-        else:
-            others.append(block)
-    if others:
-        yield {"role": "user", "content": render_content(others, context, context.dialect.media) or ""}
-
-
-def _render_result(response: ToolResponse, context: ChatContext) -> JsonObject:
-    own_native = context.own_native(response.native)
-    is_orphan = own_native is not None and own_native.intact and response.call_id not in context.ids
-    legacy = response.call_id in context.legacy_calls or is_orphan
-    role = "function" if legacy else "tool"
-    key, value = (
-        ("name", context.project_name(response.name or ""))
-        if legacy
-        else ("tool_call_id", context.ids.render(response.call_id))
-    )
-    original = cast(
-        "JsonObject", own_native.fragment if own_native is not None and own_native.fragment.get("role") == role else {}
-    )
-    if own_native is not None and own_native.intact and original:
-        changes = {key: value}
-        if response.name and isinstance(original.get("name"), str):
-            changes["name"] = context.project_name(response.name)
-        return (
-            original if all(original.get(key) == value for key, value in changes.items()) else {**original, **changes}
+def _render_detail(media: Media, context: ChatContext) -> JsonObject:
+    detail = (media.extra or {}).get("detail")
+    if detail is None or not context.dialect.vendor_options or media.kind != "image":
+        return {}
+    if detail not in _DETAILS:
+        context.report.add(
+            "adjusted", f"image detail {detail} set to high: not supported by {context.dialect.name}", subject="detail"
         )
-    rendered: JsonObject = {"role": role, key: value, "content": _render_result_content(response, context, legacy)}
-    # KIM-08
-    if response.name and (context.dialect.named_results or "name" in original):
-        rendered["name"] = context.project_name(response.name)
-    return replace_modelled_fields(original, rendered, MESSAGE_KEYS) if original else rendered
+    return {"detail": detail if detail in _DETAILS else "high"}
 
 
-def _render_result_content(response: ToolResponse, context: ChatContext, legacy: bool) -> str | list[JsonObject]:
-    if not response.content:
-        return "" if response.structured is UNSET else encode_json_text(response.structured)
-    # OAI-CHAT-12: text only
-    content = render_content(response.content, context, _NO_MEDIA) or ""
-    if legacy and not isinstance(content, str):
-        return join_texts(str(part.get("text", "")) for part in content)
-    return content
+def _render_string_media(media: Media) -> JsonObject | None:
+    """Render audio or a file as a string."""
+    if media.kind == "audio":
+        audio = media.data or media.url
+        return None if audio is None else {"type": "input_audio", "input_audio": audio}
+    url = media.url if media.data is None else data_url(media.mime or "application/pdf", media.data)
+    if url is None:
+        return None
+    name_field = {} if media.name is None else {"document_name": media.name}
+    return {"type": "document_url", "document_url": url, **name_field}
+
+
+# ------------------------------------------------------------------------------------------------------------- calls in
+
+
+def parse_call(entry: JsonObject, dialect: ChatDialect, model: str | None) -> ToolCall:
+    """Parse a call with an id: of a function tool, a custom tool or an unknown type."""
+    kind = entry.get("type")
+    key = kind if isinstance(kind, str) and kind in entry else "custom" if "custom" in entry else "function"
+    detail = require_object(entry.get(key), key)
+    arguments: Any
+    arguments_text: str | None = None
+    if key == "custom":
+        value = detail.get("input")
+        arguments = value if isinstance(value, str) else "" if value is None else encode_json_text(value)
+        intact = isinstance(value, str)
+    elif key == "function":
+        arguments, arguments_text, intact = _parse_arguments(detail.get("arguments"), dialect)
+    else:
+        arguments, intact = {name: item for name, item in detail.items() if name != "name"}, True
+    id_value = entry.get("id")
+    raw_id = raw_id_or_none(id_value)
+    invalid_id = id_value if raw_id is None and isinstance(id_value, str) and id_value else None
+    return ToolCall(
+        _parse_name(detail, f"{key}.name") or ("" if key in _CALL_KINDS else key),
+        arguments,
+        arguments_text=arguments_text,
+        kind="custom" if key == "custom" else "function",
+        extra=duplicate_key_extra(detail.get("arguments"), arguments) if key == "function" else None,
+        origin=Origin(dialect.provider, model, raw_id, invalid_id, "natural" if raw_id else "synthetic"),
+        native=Native(dialect.name, entry, intact and _has_matching_type(key, kind, dialect)),
+    )
+
+
+def _has_matching_type(key: str, kind: object, dialect: ChatDialect) -> bool:
+    """Return whether the `type` of a call matches its content."""
+    # OAI-CHAT-21
+    if kind is None:
+        return key == "function" and dialect.untyped_calls
+    return kind == key or (isinstance(kind, str) and kind in dialect.extra_call_types)
+
+
+def parse_legacy_call(entry: JsonObject, dialect: ChatDialect, model: str | None) -> ToolCall:
+    """Parse a legacy `function_call`, which has no id."""
+    arguments, text, intact = _parse_arguments(entry.get("arguments"), dialect)
+    return ToolCall(
+        _parse_name(entry, "function_call.name"),
+        arguments,
+        arguments_text=text,
+        origin=Origin(dialect.provider, model, identity="absent"),
+        native=Native(dialect.name, entry, intact) if dialect.legacy_calls else None,
+    )
+
+
+def _parse_arguments(value: object, dialect: ChatDialect) -> tuple[Any, str | None, bool]:
+    """Return the value, the exact text if it is not valid JSON, and whether it is valid for the API."""
+    if not isinstance(value, str):
+        return {} if value is None else value, None, dialect.object_arguments and isinstance(value, dict)
+    arguments, text = parse_argument_text(value)
+    match dialect.arguments:
+        case "text":
+            return arguments, text, True
+        case "json":
+            return arguments, text, text is None
+        case "object":
+            return arguments, text, text is None and isinstance(arguments, dict)
+
+
+def _parse_name(detail: JsonObject, path: str) -> str:
+    name = detail.get("name")
+    if name is not None and not isinstance(name, str):
+        raise InputError("a tool's name must be a string", path=path)
+    return name or ""
+
+
+# ------------------------------------------------------------------------------------------------------------ calls out
+
+
+def is_legacy_call(call: ToolCall, own_native: Native | None, context: ChatContext) -> bool:
+    """Return whether this is a legacy `function_call`, which has no id and no type."""
+    return context.dialect.legacy_calls and own_native is not None and call.origin.identity == "absent"
+
+
+def render_legacy_call(call: ToolCall, context: ChatContext) -> JsonObject:
+    context.legacy_calls.add(call.id)
+    name = context.project_name(call.name)
+    entry = cast("JsonObject", call.native.fragment if call.native is not None else {})
+    if call.native is None or not call.native.intact:
+        entry = {**entry, "arguments": _render_arguments(call, context)}
+    return entry if entry.get("name") == name else {**entry, "name": name}
+
+
+def render_call(call: ToolCall, context: ChatContext) -> JsonObject:
+    wire_id = context.ids.render(call.id)
+    own_native = context.own_native(call.native)
+    if own_native is not None and own_native.intact and (call.kind != "custom" or context.dialect.custom_tools):
+        entry = drop_unknown_keys(cast("JsonObject", own_native.fragment), "call", context)
+        kind = entry.get("type") or "function"
+        if kind in _CALL_KINDS:
+            detail = drop_unknown_keys(entry[kind], f"call.{kind}", context)
+            entry = entry if detail is entry[kind] else {**entry, kind: detail}
+            entry = with_tool_name(entry, context.project_name(call.name))
+        return entry if entry.get("id") == wire_id else {**entry, "id": wire_id}
+    name = context.project_name(call.name)
+    rendered: JsonObject
+    # OAI-CHAT-21
+    if call.kind == "custom" and context.dialect.custom_tools:
+        text = call.arguments if isinstance(call.arguments, str) else encode_json_text(call.arguments)
+        rendered = {"id": wire_id, "type": "custom", "custom": {"name": name, "input": text}}
+    else:
+        # OAI-CHAT-10: always a string
+        arguments = _render_arguments(call, context)
+        # A vendor's own tool may have a name that is not valid for a function.
+        kind = own_native.fragment.get("type") if own_native is not None else None
+        kind = kind if isinstance(kind, str) and kind in context.dialect.extra_call_types else "function"
+        rendered = {"id": wire_id, "type": kind, "function": {"name": name, "arguments": arguments}}
+    return rendered if own_native is None else replace_modelled_fields(own_native.fragment, rendered, CALL_KEYS)
+
+
+def _render_arguments(call: ToolCall, context: ChatContext) -> str:
+    form = context.dialect.arguments
+    broken = call.arguments is None and call.arguments_text is not None
+    # OAI-CHAT-10, QWEN-03, COMP-09, COMP-14, COMP-17
+    refused = form == "json" or not context.dialect.invalid_json_arguments
+    if (refused and broken) or (form == "object" and not isinstance(call.arguments, dict)):
+        return encode_json_text(render_arguments_object(call, context.report))
+    return render_arguments_text(call, context.report)
+
+
+def with_tool_name(entry: JsonObject, name: str) -> JsonObject:
+    """Return a call, declaration or choice (`{"type": "function", "function": {"name": …}}`) with this tool name."""
+    key = entry.get("type") or "function"
+    detail: JsonObject = entry[key]
+    return entry if detail.get("name") == name else {**entry, key: {**detail, "name": name}}

@@ -11,6 +11,7 @@ from segue.canonical.request import Finish, Reply, Usage
 from segue.errors import InputError
 from segue.wire.base import RenderContext
 from segue.wire.json_values import (
+    JsonObject,
     integer_or_none,
     object_or_none,
     require_list,
@@ -19,8 +20,8 @@ from segue.wire.json_values import (
     unknown_fields,
 )
 from segue.wire.merge import replace_modelled_fields
-from segue.wire.openai_chat.dialect import ChatContext, ChatDialect, JsonObject
-from segue.wire.openai_chat.items import MESSAGE_KEYS, parse_assistant, render_assistant, render_assistant_same_api
+from segue.wire.openai_chat.dialect import ChatContext, ChatDialect
+from segue.wire.openai_chat.messages import MESSAGE_KEYS, parse_assistant, render_assistant, render_assistant_same_api
 from segue.wire.replies import report_extra_choices, token_count
 
 _FINISHES: dict[str, Finish] = {

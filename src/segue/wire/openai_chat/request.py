@@ -16,11 +16,11 @@ from segue.render.report import Report
 from segue.render.transcript import Transcript
 from segue.wire.base import RenderContext
 from segue.wire.draft7 import is_draft7
-from segue.wire.json_values import object_or_none, require_list, require_object, string_or_none
+from segue.wire.json_values import JsonObject, object_or_none, require_list, require_object, string_or_none
 from segue.wire.merge import merge_changes
-from segue.wire.openai_chat.calls import CALL_KEYS, with_tool_name
-from segue.wire.openai_chat.dialect import ChatContext, ChatDialect, JsonObject, drop_unknown_keys
-from segue.wire.openai_chat.items import MESSAGE_KEYS, parse_message, render_messages
+from segue.wire.openai_chat.dialect import ChatContext, ChatDialect, drop_unknown_keys
+from segue.wire.openai_chat.items import CALL_KEYS, PART_KEYS, with_tool_name
+from segue.wire.openai_chat.messages import MESSAGE_KEYS, parse_message, render_messages
 from segue.wire.openai_chat.options import (
     fit_options,
     option_keys,
@@ -28,25 +28,22 @@ from segue.wire.openai_chat.options import (
     render_chat_vendor_options,
     render_options,
 )
-from segue.wire.openai_chat.parts import PART_KEYS
 from segue.wire.openai_shared import is_openai_native
 from segue.wire.schema import render_format_schema, render_schema, render_tool_schema
 from segue.wire.schema.rules import MISTRAL, OPENAI_STRICT
 from segue.wire.tools import render_object_schema, to_function_tool, to_object_schema, undeclarable_message
-
-__all__ = ["body_keys", "item_keys", "parse_request", "render_request"]
 
 # `arguments` belongs to the legacy calls; the last three are added by SDKs when they parse a reply.
 _ITEM_KEYS = MESSAGE_KEYS | CALL_KEYS | PART_KEYS | {"arguments", "index", "parsed", "parsed_arguments"}
 
 
 def item_keys(dialect: ChatDialect) -> frozenset[str]:
-    """The keys of messages, parts and calls that have a canonical field."""
+    """Return the keys of messages, parts and calls that have a canonical field."""
     return _ITEM_KEYS if dialect.prefill_key is None else _ITEM_KEYS | {dialect.prefill_key}
 
 
 def body_keys(dialect: ChatDialect) -> frozenset[str]:
-    """The body keys that have a canonical field."""
+    """Return the body keys that have a canonical field."""
     return option_keys(dialect) | {"model", "messages", "tools", "functions"}
 
 
@@ -171,7 +168,7 @@ def _render_same_api(
     tools: Sequence[Tool],
     context: ChatContext,
 ) -> JsonObject:
-    """The original body with the changes merged into it."""
+    """Merge the changes into the original body."""
     request = transcript.request
     custom = _custom_names(request.tools)
     original_options = render_options(request.options, context.dialect, str, custom, original)
@@ -208,7 +205,7 @@ def _replace_list(body: JsonObject, key: str, items: list[JsonObject]) -> None:
 
 
 def _project_allowed_tools(choice: JsonObject, context: ChatContext) -> JsonObject:
-    """`allowed_tools` with projected tool names."""
+    """Return `allowed_tools` with projected tool names."""
     allowed = object_or_none(choice.get("allowed_tools")) or {}
     entries = cast("list[object]", allowed["tools"]) if isinstance(allowed.get("tools"), list) else []
     projected: list[object] = []
@@ -227,7 +224,7 @@ def _custom_names(tools: Sequence[Tool]) -> frozenset[str]:
 
 
 def _supported_tools(transcript: Transcript, context: ChatContext) -> Sequence[Tool]:
-    """The tools that the target supports; dropped ones are reported."""
+    """Return the tools that the target supports; report the others."""
     tools: list[Tool] = []
     for tool in transcript.tools:
         if tool.kind == "hosted" and (context.own_native(tool.native) is None or not context.dialect.hosted_tools):
@@ -241,7 +238,7 @@ def _supported_tools(transcript: Transcript, context: ChatContext) -> Sequence[T
 
 
 def _limit_tools(tools: Sequence[Tool], limit: int, transcript: Transcript, report: Report) -> list[Tool]:
-    """OAI-CHAT-16: at most `limit` tools. Used tools are kept first; the order does not change."""
+    """Drop tools over the limit (OAI-CHAT-16). Used tools are kept first; the order does not change."""
     used = {call.name for message in transcript.messages for call in calls_of(message)}
     if transcript.options.tool_choice is not None and transcript.options.tool_choice.name is not None:
         used.add(transcript.options.tool_choice.name)
@@ -254,7 +251,7 @@ def _limit_tools(tools: Sequence[Tool], limit: int, transcript: Transcript, repo
 
 
 def _is_legacy_tool(tool: Tool, context: ChatContext) -> bool:
-    """Whether the tool was declared in the legacy `functions`, where a declaration has no type."""
+    """Return whether the tool was declared in the legacy `functions`, where a declaration has no type."""
     own_native = context.own_native(tool.native)
     return own_native is not None and own_native.intact and "type" not in own_native.fragment
 
@@ -297,7 +294,7 @@ def _render_tool(tool: Tool, context: ChatContext) -> JsonObject:
 
 
 def _changed_fields(tool: Tool, detail: JsonObject, context: ChatContext) -> JsonObject:
-    """The fields that differ from the original declaration."""
+    """Return the fields that differ from the original declaration."""
     fields: JsonObject = {"name": context.project_name(tool.name), "description": _fit_description(tool, context)}
     # COMP-10, MIS-13
     if context.dialect.parameters_required and tool.kind == "function":
@@ -312,7 +309,7 @@ def _render_schema(tool: Tool, context: ChatContext) -> JsonObject:
 
 
 def _repair_schema(tool: Tool, context: ChatContext) -> JsonObject | None:
-    """A repaired schema if the target rejects the original, else None."""
+    """Return a repaired schema if the target rejects the original, else None."""
     if (
         not context.dialect.parameters_required
         or tool.parameters is None

@@ -11,15 +11,15 @@ from segue.canonical.json import encode_json
 from segue.canonical.request import Request, Usage
 from segue.wire.base import ApiError, RenderContext
 from segue.wire.json_values import JsonObject, object_or_none
-from segue.wire.openai_chat.calls import render_call
 from segue.wire.openai_chat.dialect import ChatContext, ChatDialect
-from segue.wire.openai_chat.items import render_assistant
+from segue.wire.openai_chat.items import render_call
+from segue.wire.openai_chat.messages import render_assistant
 from segue.wire.openai_chat.reply import (
     blocks_for_client,
     render_finish,
     render_usage,
 )
-from segue.wire.openai_chat.stream_in import MODELLED_DELTA_FIELDS, PER_CHUNK_FIELDS, ChatReader, text_part
+from segue.wire.openai_chat.stream_in import MODELLED_DELTA_FIELDS, PER_CHUNK_FIELDS, text_part
 from segue.wire.stream.events import (
     BlockEnd,
     BlockStart,
@@ -35,8 +35,6 @@ from segue.wire.stream.events import (
 )
 from segue.wire.stream.framing import encode_sse
 from segue.wire.stream.render import BlockOrder, StreamRenderer
-
-__all__ = ["ChatReader", "ChatRenderer"]
 
 _DELTA_TAIL = b',"logprobs":null,"finish_reason":null}]}\n\n'
 
@@ -165,7 +163,7 @@ class ChatRenderer(StreamRenderer):
         yield self._render_chunk({"tool_calls": [entry]})
 
     def _is_legacy(self, call: ToolCall) -> bool:
-        """Whether this was a legacy `function_call`, which has no id."""
+        """Return whether this was a legacy `function_call`, which has no id."""
         is_own = self._same_api and self._dialect.legacy_calls and call.origin.provider == self._dialect.provider
         return is_own and call.origin.identity == "absent"
 
@@ -190,7 +188,7 @@ class ChatRenderer(StreamRenderer):
             yield self._render_text(TextDelta(-1, str(message["content"])))
 
     def _render_unknown_fields(self) -> Iterable[bytes]:
-        """Same-API: the unknown fields of the message (annotations, images, audio)."""
+        """Render the unknown fields of a same-API message (annotations, images, audio)."""
         choices = self._response_fields.get("choices")
         first = object_or_none(cast("list[object]", choices)[0]) if isinstance(choices, list) and choices else None
         message = object_or_none((first or {}).get("message")) or {}
@@ -218,7 +216,7 @@ class ChatRenderer(StreamRenderer):
         yield encode_sse(b"[DONE]")
 
     def _includes_usage(self) -> bool:
-        """Whether the client requested usage; clients of other APIs always get it."""
+        """Return whether the client requested usage; clients of other APIs always get it."""
         native = self._request.native if self._request is not None else None
         if native is None or native.api != self._dialect.name:
             return True

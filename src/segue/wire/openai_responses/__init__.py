@@ -14,14 +14,14 @@ from segue.wire.json_values import JsonObject
 from segue.wire.names import NameRule
 from segue.wire.openai_responses.context import NAMESPACE_SEPARATOR, OPENAI, ResponsesDialect
 from segue.wire.openai_responses.fast import responses_fast_path
+from segue.wire.openai_responses.messages import ITEM_KEYS
 from segue.wire.openai_responses.options import VENDOR_OPTION_KEYS
 from segue.wire.openai_responses.reply import parse_reply, render_reply
-from segue.wire.openai_responses.request import BODY_KEYS, ITEM_KEYS, parse_request, render_request
-from segue.wire.openai_responses.stream_in import ResponsesReader, ResponsesRenderer
+from segue.wire.openai_responses.request import BODY_KEYS, parse_request, render_request
+from segue.wire.openai_responses.stream_in import ResponsesReader
+from segue.wire.openai_responses.stream_out import ResponsesRenderer
 from segue.wire.openai_shared import OPENAI_APIS, TOOL_KEYS, is_reasoning_model, parse_error, render_error
 from segue.wire.stream.parse import StreamParser
-
-__all__ = ["OPENAI_RESPONSES", "constraints", "make_wire"]
 
 # OAI-RESP-01
 _IDS = prefix_scheme("openai", "call_", limit=64, pattern=r"[\s\S]{1,64}")
@@ -29,7 +29,7 @@ _MEDIA_KINDS = frozenset({"image", "document"})
 
 
 def constraints(model: Model) -> Constraints:
-    """The constraints of a model. An unknown model is treated as a reasoning model."""
+    """Return the constraints of a model. An unknown model is treated as a reasoning model."""
     return Constraints(
         OPENAI.name,
         OPENAI.provider,

@@ -17,18 +17,6 @@ from segue.wire.json_values import JsonObject
 from segue.wire.openai_responses.required_fields import has_required_fields, is_openai_item
 from segue.wire.openai_shared import OPENAI_APIS
 
-__all__ = [
-    "NAMESPACE_SEPARATOR",
-    "OPENAI",
-    "ParseContext",
-    "ResponsesContext",
-    "ResponsesDialect",
-    "derive_id",
-    "join_name",
-    "parse_arguments",
-    "split_name",
-]
-
 # ------------------------------------------------------------------------------------------------------------ item ids
 
 _DERIVED_MARK = "hist"
@@ -45,12 +33,12 @@ _ANY_ID_PATTERN = _id_pattern("")
 
 
 def _is_valid_id(kind: str, item_id: object) -> bool:
-    """Whether the API accepts an item with this id. Ids that segue derived for clients are unknown to it."""
+    """Return whether the API accepts an item with this id. It rejects ids that segue derived for clients."""
     return isinstance(item_id, str) and _ID_PATTERNS.get(kind, _ANY_ID_PATTERN).fullmatch(item_id) is not None
 
 
 def derive_id(prefix: str, *seed: str) -> str:
-    """A deterministic item id for a client, with a mark by which segue recognises it later.
+    """Return a deterministic item id for a client, with a mark by which segue recognises it later.
 
     Without dashes, which the service has been observed to reject.
     """
@@ -63,18 +51,18 @@ NAMESPACE_SEPARATOR = "::"
 
 
 def join_name(namespace: str, name: str) -> str:
-    """The full name of a tool in a namespace. The separator is valid in neither part, so it can be split again."""
+    """Return the full name of a tool in a namespace. The separator is valid in neither part."""
     return f"{namespace}{NAMESPACE_SEPARATOR}{name}"
 
 
 def split_name(name: str) -> tuple[str | None, str]:
-    """Namespace (or None) and bare name."""
+    """Return the namespace (or None) and the bare name."""
     namespace, joint, bare = name.partition(NAMESPACE_SEPARATOR)
     return (namespace, bare) if joint else (None, name)
 
 
 def parse_arguments(value: object) -> tuple[Any, str | None]:
-    """The value of JSON in a string, and the exact text if it is not valid JSON."""
+    """Return the value of JSON in a string, and the exact text if it is not valid JSON."""
     return parse_argument_text(value) if isinstance(value, str) else ({} if value is None else value, None)
 
 
@@ -140,7 +128,7 @@ class ParseContext(Struct):
     dialect: ResponsesDialect = OPENAI
 
     def accepts_id(self, kind: str, item: JsonObject) -> bool:
-        """Whether the item id is absent, or valid and new. OAI-RESP-13: each id once."""
+        """Return whether the item id is absent, or valid and new. OAI-RESP-13: each id once."""
         item_id = item.get("id")
         # The only id of a local shell output is the id of its call.
         if item_id is None or kind == "local_shell_call_output":
@@ -154,17 +142,17 @@ class ParseContext(Struct):
         return Native(self.dialect.name, fragment, intact)
 
     def is_valid_item(self, kind: str, item: JsonObject) -> bool:
-        """Whether an item has the required fields of its type, and the API accepts that type."""
+        """Return whether an item has the required fields of its type, and the API accepts that type."""
         return has_required_fields(kind, item) and self.dialect.accepts_item(kind, item)
 
     def has_call(self, item: JsonObject) -> bool:
-        """Whether the call of an output precedes it, or may be stored with the provider (OAI-RESP-05)."""
+        """Return whether the call of an output precedes it, or may be stored with the provider (OAI-RESP-05)."""
         call_id = raw_id_or_none(item.get("call_id"))
         may_be_stored = self.continues or not (self.seen_call_ids or self.open_searches)
         return call_id is None or may_be_stored or ("call", call_id) in self.seen_call_ids
 
     def is_first_use(self, kind: str, item: JsonObject) -> bool:
-        """Whether this is the first call, or the first output, with this call id (OAI-RESP-25)."""
+        """Return whether this is the first call, or the first output, with this call id (OAI-RESP-25)."""
         call_id = raw_id_or_none(item.get("call_id"))
         if call_id is None:
             return True
@@ -192,5 +180,5 @@ class ResponsesContext:
         self.used_item_ids: set[str] = set()
 
     def own_native(self, native: Native | None) -> Native | None:
-        """The native fragment if it belongs to this API."""
+        """Return the native fragment if it belongs to this API."""
         return native if native is not None and native.api == self.dialect.name else None

@@ -22,11 +22,9 @@ from segue.canonical.json import encode_json_text
 from segue.canonical.request import Request
 from segue.render.fast_passes import FastRenderOptions
 from segue.wire.fast_path import FastPath
-from segue.wire.openai_responses.calls import OUTPUT_LIMIT
 from segue.wire.openai_responses.context import NAMESPACE_SEPARATOR, ResponsesDialect
+from segue.wire.openai_responses.items import OUTPUT_LIMIT
 from segue.wire.openai_responses.request import BODY_KEYS
-
-__all__ = ["responses_fast_path"]
 
 # Common keys of bodies that have no canonical field.
 _COMMON_KEYS = frozenset(

@@ -10,11 +10,10 @@ from segue.canonical.request import Finish, Reply, Usage
 from segue.wire.base import RenderContext
 from segue.wire.json_values import JsonObject, number_or_none, object_or_none, require_list, string_or_none
 from segue.wire.merge import replace_modelled_fields
-from segue.wire.openai_responses.call_types import CALL_TYPES
-from segue.wire.openai_responses.calls import FUNCTION_TYPES, project_call_item
 from segue.wire.openai_responses.context import ResponsesContext, ResponsesDialect, derive_id
-from segue.wire.openai_responses.hosted_types import APPROVAL_REQUEST, HOSTED_TYPES
-from segue.wire.openai_responses.items import item_type, parse_reply_items, render_reply_items
+from segue.wire.openai_responses.item_types import APPROVAL_REQUEST, CALL_TYPES, FUNCTION_TYPES, HOSTED_TYPES, item_type
+from segue.wire.openai_responses.items import project_call_item
+from segue.wire.openai_responses.messages import parse_reply_items, render_reply_items
 from segue.wire.openai_responses.request import create_parse_context
 from segue.wire.replies import has_client_calls, token_count
 
@@ -128,7 +127,7 @@ def render_reply(reply: Reply, render_context: RenderContext, dialect: Responses
 
 
 def _drop_broken_calls(reply: Reply, own_native: Native) -> JsonObject | None:
-    """Drop the calls of a broken response that are not in the reply; None if the remaining calls do not match."""
+    """Return a broken response without the calls that are not in the reply; None if the others do not match."""
     call_ids = {call.raw_id for call in reply.calls}
     items = cast("list[JsonObject]", own_native.fragment["output"])
     kept = [
@@ -144,7 +143,7 @@ def derive_response_id(reply_id: str | None, dialect: ResponsesDialect, *seed: s
 
 
 def render_envelope(reply_id: str, created: int | None, model: str | None) -> JsonObject:
-    """Return the fields of a response around its output, in API order; status `in_progress`."""
+    """Render the fields of a response around its output, in API order; status `in_progress`."""
     return {
         "id": reply_id,
         "object": "response",
@@ -197,7 +196,7 @@ def render_status(finish: Finish) -> str:
 
 
 def _render_output(reply: Reply, context: ResponsesContext) -> list[JsonObject]:
-    """Return items with derived ids, which clients require; they are recognised when they are sent back."""
+    """Render items with derived ids, which clients require and segue recognises when they are sent back."""
     items: list[JsonObject] = []
     seed = _id_seed(reply)
     texts: list[Text] = []
@@ -226,7 +225,7 @@ def render_part(text: Text) -> JsonObject:
 
 
 def render_item(block: Block, suffix: str, state: str, context: ResponsesContext) -> list[JsonObject]:
-    """Return the items of a non-text block, with ids of this suffix; none if the API cannot represent it."""
+    """Render the items of a non-text block, with ids of this suffix; none if the API cannot represent it."""
     is_own = context.own_native(block.native) is not None
     if isinstance(block, Thinking):
         summary = [{"type": "summary_text", "text": block.text}] if block.text else []

@@ -18,16 +18,9 @@ from segue.render.transcript import Transcript
 from segue.wire.base import RenderContext
 from segue.wire.json_values import JsonObject, json_type_name, object_or_none, require_list, string_or_none
 from segue.wire.merge import merge_changes
-from segue.wire.openai_responses.call_types import CALL_TYPES, CallType
-from segue.wire.openai_responses.calls import FUNCTION_TYPES, OUTPUT_TYPES
 from segue.wire.openai_responses.context import ParseContext, ResponsesContext, ResponsesDialect
-from segue.wire.openai_responses.items import (
-    ITEM_KEYS,
-    item_type_or_none,
-    parse_items,
-    render_messages,
-    repeated_positions,
-)
+from segue.wire.openai_responses.item_types import CALL_TYPES, FUNCTION_TYPES, OUTPUT_TYPES, CallType, item_type_or_none
+from segue.wire.openai_responses.messages import parse_items, render_messages, repeated_positions
 from segue.wire.openai_responses.options import (
     OPTION_KEYS,
     add_vendor_options,
@@ -46,8 +39,6 @@ from segue.wire.openai_responses.tools import (
 )
 from segue.wire.openai_shared import is_openai_native
 from segue.wire.schema import render_format_schema, rules
-
-__all__ = ["BODY_KEYS", "ITEM_KEYS", "create_parse_context", "parse_request", "render_request"]
 
 BODY_KEYS = OPTION_KEYS | {"model", "input", "instructions", "tools", "previous_response_id", "conversation"}
 
@@ -101,7 +92,7 @@ def create_parse_context(
     stored: bool,
     names: dict[str, str] | None = None,
 ) -> ParseContext:
-    """The parse context: facts about all items that parsing a single one needs."""
+    """Collect the facts about all items that parsing a single one needs."""
     called: Counter[str | None] = Counter()
     answered: Counter[str | None] = Counter()
     hosted: dict[str, CallType] = {}
@@ -140,7 +131,7 @@ def _all_answered(called: Counter[str | None], answered: Iterable[str | None]) -
 
 
 def _previous_state(body: Mapping[str, Any], dialect: ResponsesDialect) -> str | None:
-    """The stored response or conversation that precedes the items of the body."""
+    """Return the stored response or conversation that precedes the items of the body."""
     conversation = object_or_none(body.get("conversation"))
     previous = string_or_none(body.get("previous_response_id")) or ""
     state = (previous if dialect.is_response_id(previous) else None) or string_or_none(body.get("conversation"))
@@ -150,7 +141,7 @@ def _previous_state(body: Mapping[str, Any], dialect: ResponsesDialect) -> str |
 
 
 def _referenced_ids(items: Sequence[object]) -> list[str]:
-    """Ids of referenced stored items that may be calls or outputs."""
+    """Return the ids of referenced stored items that may be calls or outputs."""
     entries = [entry for entry in map(object_or_none, items) if entry is not None]
     ids = [entry.get("id") for entry in entries if item_type_or_none(entry) == "item_reference"]
     return [
@@ -159,7 +150,7 @@ def _referenced_ids(items: Sequence[object]) -> list[str]:
 
 
 def _stored_state(body: Mapping[str, Any], items: Sequence[object], dialect: ResponsesDialect) -> str | None:
-    """Stored state that the body continues and does not contain."""
+    """Return the stored state that the body continues and does not contain."""
     referred = _referenced_ids(items)
     return _previous_state(body, dialect) or (f"the stored item {referred[0]}" if referred else None)
 
@@ -225,7 +216,7 @@ def _render_instructions(system: Sequence[Text]) -> str:
 def _render_same_api(
     transcript: Transcript, original: Mapping[str, Any], items: list[JsonObject], context: ResponsesContext
 ) -> JsonObject:
-    """The original body with the changes merged into it."""
+    """Merge the changes into the original body."""
     body = _merge_options(transcript, original, context)
     # Replies return instructions as a list, which requests reject.
     if transcript.system != transcript.request.system or isinstance(original.get("instructions"), list):
@@ -258,7 +249,7 @@ def _has_name(choice: JsonObject) -> bool:
 
 
 def _project_item_tools(items: list[JsonObject], tools: Sequence[Tool], context: ResponsesContext) -> list[JsonObject]:
-    """The items with projected names in the tool declarations that some of them hold."""
+    """Return the items with projected names in the tool declarations that some of them hold."""
     if not any(tool.extra and "declared_in" in tool.extra for tool in tools):
         return items
     return [_project_item(item, context) for item in items]

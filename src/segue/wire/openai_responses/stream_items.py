@@ -1,388 +1,213 @@
-"""Assembles the items of a streamed response from whichever events a server sends.
-
-By the specification an item is added, its parts receive deltas, and parts and item are done (OAI-RESP-22). Servers omit
-deltas, parts, `added` or `done`. A full text in an event is compared with what was emitted: the missing rest is emitted
-then, and emitted text is never changed.
-"""
+"""Items and parts of a streamed response while they are incomplete, and their lookup by id and index."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from functools import partial
-from typing import cast
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from segue.canonical.blocks import Block, Native, Origin, Text, Thinking, ToolCall
+from segue.canonical.blocks import ToolCall
 from segue.canonical.ids import raw_id_or_none
-from segue.canonical.json import parse_argument_text, to_plain_json
 from segue.wire.json_values import JsonObject, integer_or_none, object_or_none, string_or_none
-from segue.wire.openai_responses.context import ResponsesDialect
-from segue.wire.openai_responses.items import item_type_or_none, parse_reply_items
-from segue.wire.openai_responses.request import create_parse_context
-from segue.wire.openai_responses.stream_lookup import ItemLookup
-from segue.wire.openai_responses.stream_parts import INPUT_KEYS, PartialItem, PartialPart, TextKind
-from segue.wire.stream.deltas import arguments_to_text
-from segue.wire.stream.events import arguments_text
-from segue.wire.stream.parse import PayloadReader
+from segue.wire.openai_responses.item_types import item_type_or_none
+from segue.wire.stream.deltas import TextBuffer
+from segue.wire.stream.parse import join_surrogates
 
-__all__ = ["ItemAssembler"]
-
-_CALL_TYPES = frozenset({"function_call", "custom_tool_call"})
-_SUMMARY_SEPARATOR = "\n\n"
+# The key of the streamed text of a call.
+INPUT_KEYS = {"function_call": "arguments", "custom_tool_call": "input", "mcp_call": "arguments"}
+# Number of ids remembered per item; servers that send a new id in each delta also send an index.
+_MAX_IDS = 8
 
 
-class ItemAssembler:
-    def __init__(self, reader: PayloadReader, dialect: ResponsesDialect) -> None:
-        self._reader = reader
-        self._dialect = dialect
-        self._lookup = ItemLookup()
-        self._current_key: object = None
-        self._current: tuple[PartialItem, PartialPart] | None = None
-        self.model: str | None = None
-        self.stored = True
-        self.is_truncated = False
-        """Whether the response reached its token limit."""
+class TextKind(msgspec.Struct, frozen=True):
+    """A kind of streamed text: item type, list and type of its part, and the keys of text and index."""
 
-    # ---------------------------------------------------------------------------------------------------------- deltas
+    item_type: str
+    list_key: str
+    part_type: str
+    text_key: str = "text"
+    index_key: str = "content_index"
 
-    def on_item_added(self, payload: JsonObject) -> None:
-        """`output_item.added`: content in it may be repeated in deltas."""
-        item = object_or_none(payload.get("item"))
-        if item is None:
-            return
-        index, item_id = payload.get("output_index"), item.get("id")
-        existing = self._lookup.find_or_create_for(item, index)
-        if existing.fragment and item_id is not None and existing.fragment.get("id") not in (None, item_id):
-            # The server gives all items this index.
-            existing = self._lookup.create(existing.kind, index, item_id)
-        if existing.ended:
-            return
-        existing.fragment = {**existing.fragment, **item}
-        if existing.kind in _CALL_TYPES:
-            self._begin_call(existing)
 
-    def on_text_delta(self, payload: JsonObject, kind: TextKind) -> None:
-        text = payload.get("delta")
-        if not isinstance(text, str):
-            return
-        position = (payload.get("item_id"), payload.get("output_index"), payload.get(kind.index_key), kind.part_type)
-        if position == self._current_key and self._current is not None:
-            item, part = self._current
-            if not payload.get("logprobs"):
-                self._set_delta_template(text, partial(self._append_text, item, part))
-        else:
-            item = self._lookup.find_or_create(position[0], position[1], kind.item_type)
-            if item.ended:
-                return
-            part = self._get_part(item, position[2], kind)
-            self._current_key, self._current = position, (item, part)
-        logprobs = payload.get("logprobs")
-        if logprobs and isinstance(logprobs, list):
-            values = cast("list[object]", logprobs)
-            values = cast("list[object]", to_plain_json(values)) if self._reader.has_split_surrogates else values
-            part.logprobs += values
-            self._append_text(item, part, text, {"logprobs": values})
-        elif text:
-            self._append_text(item, part, text)
+class PartialPart:
+    """`block_index` is set if the part is a block of its own."""
 
-    def clear_current(self) -> None:
-        """Clear the current text: the next event is not one of its deltas."""
-        self._current = None
+    __slots__ = ("annotations", "block_index", "closed", "fragment", "kind", "logprobs", "received")
 
-    def _set_delta_template(self, text: str, emit: Callable[[str], object]) -> None:
-        self._reader.set_delta_template("delta", text, emit)
+    def __init__(self, kind: TextKind) -> None:
+        self.kind = kind
+        self.fragment: JsonObject = {}
+        self.received = TextBuffer()
+        self.annotations: list[object] = []
+        self.logprobs: list[object] = []
+        self.block_index: int | None = None
+        self.closed = False
 
-    def on_text_done(self, payload: JsonObject, kind: TextKind) -> None:
-        item = self._lookup.find_or_create(payload.get("item_id"), payload.get("output_index"), kind.item_type)
-        if not item.ended:
-            part = self._get_part(item, payload.get(kind.index_key), kind)
-            self._append_missing_text(item, part, payload.get(kind.text_key))
+    def text(self) -> str:
+        self.received = TextBuffer(join_surrogates(self.received.text()))
+        return self.received.text()
 
-    def on_part(self, payload: JsonObject, kinds: dict[object, TextKind], list_key: str, *, done: bool) -> None:
-        """`content_part.added` and `.done`, and those of summaries."""
-        fragment = object_or_none(payload.get("part")) or {}
-        kind = fragment.get("type")
-        text_kind = kinds.get(kind) if isinstance(kind, str) else None
-        if text_kind is None or text_kind.list_key != list_key:
-            return
-        item = self._lookup.find_or_create(payload.get("item_id"), payload.get("output_index"), text_kind.item_type)
-        if item.ended:
-            return
-        part = self._get_part(item, payload.get(text_kind.index_key), text_kind)
-        part.fragment = {**part.fragment, **fragment}
-        if done:
-            self._append_missing_text(item, part, fragment.get(text_kind.text_key))
-        elif text_kind.item_type == "message":
-            self._begin_text(item, part)
-
-    def on_annotation(self, payload: JsonObject, kind: TextKind) -> None:
-        item = self._lookup.find_or_create(payload.get("item_id"), payload.get("output_index"), kind.item_type)
-        if (annotation := object_or_none(payload.get("annotation"))) is not None and not item.ended:
-            self._get_part(item, payload.get(kind.index_key), kind).annotations.append(annotation)
-
-    def _get_part(self, item: PartialItem, number: object, kind: TextKind) -> PartialPart:
-        key = (kind.list_key, integer_or_none(number) or 0)
-        part = item.parts.get(key)
-        if part is None:
-            part = item.parts[key] = PartialPart(kind)
-        elif part.kind is not kind and not part.received:
-            part.kind = kind
+    def build(self) -> JsonObject:
+        """Return the part as it would be in a whole response."""
+        kind = self.kind
+        received = self.text() or string_or_none(self.fragment.get(kind.text_key)) or ""
+        defaults: JsonObject = {"annotations": []} if kind.part_type == "output_text" else {}
+        part: JsonObject = {"type": kind.part_type, **defaults, **self.fragment, kind.text_key: received}
+        if self.annotations and not part.get("annotations"):
+            part["annotations"] = self.annotations
+        if self.logprobs and not part.get("logprobs"):
+            part["logprobs"] = self.logprobs
         return part
 
-    def on_input_delta(self, payload: JsonObject, kind: str) -> None:
-        text = payload.get("delta")
-        if text is None:
-            return
-        item = self._lookup.find_or_create(payload.get("item_id"), payload.get("output_index"), kind)
-        if not item.ended:
-            self._append_input(item, arguments_to_text(text))
-            if isinstance(text, str) and item.block_index is not None:
-                self._set_delta_template(text, partial(self._append_input, item))
 
-    def on_input_done(self, payload: JsonObject, kind: str, key: str) -> None:
-        item = self._lookup.find_or_create(payload.get("item_id"), payload.get("output_index"), kind)
-        if not item.ended:
-            item.input_done = True
-            self._append_missing_input(item, payload.get(key))
+class PartialItem:
+    """`received_input` is the streamed text of a call; `id_count` the number of ids that events gave this item."""
 
-    # -------------------------------------------------------------------------------------------------------- emitting
+    __slots__ = (
+        "block_index",
+        "call",
+        "emitted_calls",
+        "ended",
+        "fragment",
+        "id_count",
+        "index",
+        "input_done",
+        "is_inconsistent",
+        "kind",
+        "parts",
+        "received_input",
+    )
 
-    def _native(self, item: PartialItem, **parts: object) -> Native:
-        return Native(self._dialect.name, {**item.fragment, **parts}, intact=False)
+    def __init__(self, kind: str | None, index: int | None) -> None:
+        self.kind = kind
+        self.index = index
+        self.id_count = 0
+        self.fragment: JsonObject = {}
+        self.parts: dict[tuple[str, int], PartialPart] = {}
+        self.received_input = TextBuffer()
+        self.block_index: int | None = None
+        self.call: ToolCall | None = None
+        self.emitted_calls: list[ToolCall] = []
+        self.input_done = self.ended = self.is_inconsistent = False
 
-    def _begin_text(self, item: PartialItem, part: PartialPart) -> int:
-        if part.block_index is None:
-            for other_part in item.parts.values():
-                if other_part.block_index is not None and not other_part.closed:
-                    self._close_part(item, other_part)
-            block = Text("", refusal=part.kind.part_type == "refusal", native=self._native(item, type="message"))
-            part.block_index = self._reader.emit_block_start(block)
-        return part.block_index
+    def input(self) -> str:
+        self.received_input = TextBuffer(join_surrogates(self.received_input.text()))
+        return self.received_input.text()
 
-    def _append_text(self, item: PartialItem, part: PartialPart, text: str, extras: JsonObject | None = None) -> None:
-        if part.closed:
-            return
-        if item.kind == "message":
-            index = part.block_index if part.block_index is not None else self._begin_text(item, part)
-            part.received.append(text)
-            self._reader.add_text(index, text, extras)
-            return
-        first = not part.received
-        part.received.append(text)
-        if item.block_index is None:
-            item_id = raw_id_or_none(item.fragment.get("id"))
-            identity = "natural" if item_id else "absent"
-            origin = Origin(self._dialect.provider, self.model, item_id=item_id, identity=identity)
-            native = self._native(item, **{part.kind.list_key: [{"type": part.kind.part_type}]})
-            item.block_index = self._reader.emit_block_start(Thinking(origin=origin, native=native))
-        elif first and self._reader.text_so_far(item.block_index):
-            text = _SUMMARY_SEPARATOR + text
-        self._reader.add_thinking(item.block_index, text)
+    def build(self) -> JsonObject:
+        """Return the item as it would be in a whole response, as far as it was received."""
+        item: JsonObject = {**({"type": self.kind} if self.kind is not None else {}), **self.fragment}
+        if self.kind == "message":
+            item.setdefault("role", "assistant")
+        for list_key in ("summary", "content"):
+            if received := [self.parts[key] for key in sorted(self.parts) if key[0] == list_key]:
+                item[list_key] = [part.build() for part in received]
+        if self.kind == "reasoning":
+            item.setdefault("summary", [])
+        if self.kind in INPUT_KEYS and self.received_input:
+            item[INPUT_KEYS[self.kind]] = self.input()
+        if self.kind == "code_interpreter_call" and self.received_input:
+            item["code"] = self.input()
+        return item
 
-    def _append_missing_text(self, item: PartialItem, part: PartialPart, text: object) -> None:
-        """Emit the part of the full text that was not emitted yet."""
-        if not isinstance(text, str):
-            return
-        emitted = part.text()
-        if len(text) > len(emitted) and text.startswith(emitted):
-            self._append_text(item, part, text[len(emitted) :])
 
-    def _close_part(self, item: PartialItem, part: PartialPart) -> None:
-        """End a part when the next part of its message begins."""
-        part.closed = True
-        final_item = {**item.build(), "content": [part.build()], "status": "completed"}
-        (block, *_) = self._parse(final_item)
-        self._end_text(part, block)
+class ItemLookup:
+    """Finds the item that an event refers to.
 
-    def _end_text(self, part: PartialPart, block: Block) -> None:
-        if part.block_index is None:
-            return
-        text = self._reader.finish_text(part.block_index)
-        native = block.native
-        is_text = isinstance(block, Text)
-        self._reader.emit_block_end(
-            part.block_index, Text(text, part.kind.part_type == "refusal", native if is_text else None)
-        )
+    Some servers give all items the same index, or an item another id in each event. So an item is found by its id, else
+    by its index, else it is the last open one of its type.
+    """
 
-    def _begin_call(self, item: PartialItem) -> None:
-        """Begin a call as soon as its name and id are known."""
-        final_item = item.fragment
-        if (
-            item.call is not None
-            or not string_or_none(final_item.get("name"))
-            or not raw_id_or_none(final_item.get("call_id"))
-        ):
-            return
-        (block, *_) = self._parse({**final_item, INPUT_KEYS[str(item.kind)]: ""})
-        if not isinstance(block, ToolCall):
-            return
-        native = Native(self._dialect.name, final_item, intact=False)
-        item.call = self._reader.assign_id(ToolCall(block.name, kind=block.kind, origin=block.origin, native=native))
-        item.block_index = self._reader.emit_block_start(item.call)
-        if item.received_input:
-            self._reader.add_input(item.block_index, item.input())
+    def __init__(self) -> None:
+        self.items: list[PartialItem] = []
+        self._by_id: dict[str, PartialItem] = {}
+        self._by_index: dict[int, PartialItem] = {}
 
-    def _append_input(self, item: PartialItem, text: str) -> None:
-        if not item.received_input and item.kind == "function_call":
-            # `added` had all of the arguments, which are then repeated, or their beginning.
-            seed = string_or_none(item.fragment.get("arguments")) or ""
-            if seed and parse_argument_text(seed)[0] is None and not text.startswith(seed):
-                text = seed + text
-        item.received_input.append(text)
-        if item.block_index is not None:
-            self._reader.add_input(item.block_index, text)
+    def _find(self, item_id: object, index: object, kind: str | None) -> PartialItem | None:
+        found = self._by_id.get(item_id) if isinstance(item_id, str) else None
+        if found is not None and found.kind in (kind, None):
+            return found
+        position = integer_or_none(index)
+        if position is not None:
+            found = self._by_index.get(position)
+            return found if found is not None and not found.ended and found.kind in (kind, None) else None
+        last = (item for item in reversed(self.items) if not item.ended and item.kind in (kind, None))
+        return next(last, None) if found is None else None
 
-    def _append_missing_input(self, item: PartialItem, text: object) -> None:
-        if text is None:
-            return
-        full_text, emitted = arguments_to_text(text), item.input()
-        if len(full_text) > len(emitted) and full_text.startswith(emitted):
-            if not item.received_input:
-                item.fragment = {key: value for key, value in item.fragment.items() if key != "arguments"}
-            self._append_input(item, full_text[len(emitted) :])
+    def find_or_create(self, item_id: object, index: object, kind: str | None) -> PartialItem:
+        item = self._find(item_id, index, kind)
+        if item is None:
+            item = PartialItem(kind, integer_or_none(index))
+            self.items.append(item)
+            if item.index is not None:
+                self._by_index[item.index] = item
+        if item.kind is None:
+            item.kind = kind
+        if isinstance(item_id, str) and item_id and item.id_count < _MAX_IDS and item_id not in self._by_id:
+            self._by_id[item_id] = item
+            item.id_count += 1
+        return item
 
-    # ---------------------------------------------------------------------------------------------------------- ending
+    def find_or_create_for(self, item: JsonObject, index: object) -> PartialItem:
+        """Find the partial item that `item` is a newer state of, or create it."""
+        kind, item_id = item_type_or_none(item), item.get("id")
+        existing = self._find(item_id, index, kind)
+        call_id = raw_id_or_none(item.get("call_id"))
+        if existing is not None and call_id and raw_id_or_none(existing.fragment.get("call_id")) not in (None, call_id):
+            return self.create(kind, index, item_id)
+        existing = self.find_or_create(item_id, index, kind)
+        if isinstance(item_id, str) and item_id:
+            self._by_id.setdefault(item_id, existing)
+        return existing
 
-    def on_item_done(self, payload: JsonObject) -> None:
-        """`output_item.done`."""
-        if (final_item := object_or_none(payload.get("item"))) is not None:
-            item = self._lookup.find_or_create_for(final_item, payload.get("output_index"))
-            if not item.ended:
-                self._finish_item(item, final_item)
+    def create(self, kind: str | None, index: object, item_id: object) -> PartialItem:
+        position = integer_or_none(index)
+        if position is not None:
+            self._by_index.pop(position, None)
+        if isinstance(item_id, str):
+            self._by_id.pop(item_id, None)
+        item = PartialItem(kind, position)
+        self.items.append(item)
+        if position is not None:
+            self._by_index[position] = item
+        if isinstance(item_id, str) and item_id:
+            self._by_id[item_id] = item
+        return item
 
-    def finish_all(self, output: Iterable[object]) -> None:
-        """The output of the terminal event. Items that are already done do not change."""
-        for item, final_item in self._lookup.match_output(output):
-            if not item.ended:
-                self._finish_item(item, final_item)
-
-    def _finish_item(self, item: PartialItem, final_item: JsonObject) -> None:
-        """End an item with its final content, and with what was emitted where that is more or different."""
-        item.kind = item_type_or_none(final_item) or item.kind
-        if item.kind == "message":
-            final_item = self._merge_parts(item, final_item, "content")
-        elif item.kind == "reasoning" and not self._covers_emitted(item, final_item):
-            final_item = self._merge_parts(item, self._merge_parts(item, final_item, "summary"), "content")
-        elif item.kind in _CALL_TYPES:
-            final_item = self._merge_input(item, final_item)
-        item.fragment = final_item
-        self._end_item(item, final_item, ended=True)
-
-    def _merge_input(self, item: PartialItem, final_item: JsonObject) -> JsonObject:
-        key = INPUT_KEYS[str(item.kind)]
-        final_input = final_item.get(key)
-        self._append_missing_input(item, final_input)
-        emitted = item.input()
-        if not emitted or final_input == emitted:
-            return final_item
-        # The emitted arguments differ from the final ones.
-        is_equivalent = item.kind != "custom_tool_call" and _parse_value(emitted) == _parse_value(
-            arguments_to_text(final_input)
-        )
-        item.is_inconsistent = bool(final_input) and not is_equivalent
-        return {**final_item, key: emitted}
-
-    def _covers_emitted(self, item: PartialItem, final_item: JsonObject) -> bool:
-        """Whether the final reasoning begins with the emitted text, however it is split into parts."""
-        (block,) = self._parse(final_item)
-        return isinstance(block, Thinking) and (
-            item.block_index is None or block.text.startswith(self._reader.text_so_far(item.block_index))
-        )
-
-    def _merge_parts(self, item: PartialItem, final_item: JsonObject, list_key: str) -> JsonObject:
-        final_parts = final_item.get(list_key)
-        parts = cast("list[object]", final_parts) if isinstance(final_parts, list) else []
-        emitted = {number: part for (part_list, number), part in item.parts.items() if part_list == list_key}
-        if not emitted:
-            return final_item
-        if max(emitted) >= len(parts):
-            emitted = dict(enumerate(emitted[number] for number in sorted(emitted)))
-        if not parts and isinstance(final_parts, str) and final_parts:
-            self._append_missing_text(item, emitted[min(emitted)], final_parts)
-        merged: list[object] = []
-        item.parts = {key: part for key, part in item.parts.items() if key[0] != list_key}
-        for number in sorted({*range(len(parts)), *emitted}):
-            entry = object_or_none(parts[number]) if number < len(parts) else None
-            part = emitted.get(number)
-            if part is None:
-                merged.append(parts[number])
+    def match_output(self, output: Iterable[object]) -> Iterator[tuple[PartialItem, JsonObject]]:
+        """Pair the final output items with the streamed ones; items that were not streamed are created."""
+        emitted = list(self.items)
+        by_call = {call_id: item for item in emitted if (call_id := raw_id_or_none(item.fragment.get("call_id")))}
+        by_index = {item.index: item for item in emitted if item.index is not None}
+        unnumbered = iter([item for item in emitted if item.index is None])
+        matched: set[int] = set()
+        for index, final_item in enumerate(map(object_or_none, output)):
+            if final_item is None:
                 continue
-            part.fragment = {**part.fragment, **(entry or {})}
-            self._append_missing_text(item, part, (entry or {}).get(part.kind.text_key))
-            unchanged = entry is not None and entry.get(part.kind.text_key) == part.text()
-            item.parts[list_key, len(merged)] = part
-            merged.append(entry if unchanged else part.build())
-        return {**final_item, list_key: merged} if merged else final_item
-
-    def end_all(self, *, ended: bool) -> None:
-        """End all open items: the response is complete, or was cut off."""
-        for item in self._lookup.items:
-            if not item.ended:
-                # OAI-RESP-22
-                final_item = {key: value for key, value in item.build().items() if key != "encrypted_content"}
-                if item.kind == "message":
-                    final_item = self._merge_parts(item, final_item, "content")
-                elif item.kind in _CALL_TYPES:
-                    final_item = self._merge_input(item, final_item)
-                if final_item.get("status") == "in_progress":
-                    final_item["status"] = "completed" if ended else "incomplete"
-                item.fragment = final_item
-                self._end_item(item, final_item, ended=ended)
-
-    def _parse(self, final_item: JsonObject) -> tuple[Block, ...]:
-        return parse_reply_items(
-            [final_item], create_parse_context([final_item], self.model, self._dialect, stored=self.stored)
-        )
-
-    def _end_item(self, item: PartialItem, final_item: JsonObject, *, ended: bool) -> None:
-        item.ended = True
-        blocks = self._parse(final_item)
-        if item.kind == "message":
-            self._end_message(item, blocks)
-        elif item.kind == "reasoning" and item.block_index is not None and isinstance(blocks[0], Thinking):
-            emitted, text = self._reader.finish_text(item.block_index), blocks[0].text
-            if len(text) > len(emitted) and text.startswith(emitted):
-                self._reader.add_thinking(item.block_index, text[len(emitted) :])
-            self._reader.emit_block_end(
-                item.block_index, msgspec.structs.replace(blocks[0], text=self._reader.text_so_far(item.block_index))
+            kind, item_id, call_id = (
+                item_type_or_none(final_item),
+                final_item.get("id"),
+                raw_id_or_none(final_item.get("call_id")),
             )
-        else:
-            status = final_item.get("status")
-            cut = status == "incomplete" or (self.is_truncated and status is None) or not (ended or item.input_done)
-            for block in blocks:
-                self._end_other(item, block, cut=cut, ended=ended)
+            candidates = [
+                self._by_id.get(item_id) if isinstance(item_id, str) else None,
+                by_call.get(call_id) if call_id else None,
+                by_index.get(index),
+            ]
+            matching = (
+                candidate
+                for candidate in (*candidates, next(unnumbered, None))
+                if candidate and candidate.kind in (kind, None)
+            )
+            item = next((candidate for candidate in matching if id(candidate) not in matched), None) or self.create(
+                kind, index, item_id
+            )
+            matched.add(id(item))
+            yield item, final_item
 
-    def _end_message(self, item: PartialItem, blocks: tuple[Block, ...]) -> None:
-        for number, block in enumerate(blocks):
-            part = item.parts.get(("content", number))
-            if part is None or part.block_index is None:
-                self._reader.emit_block(block)
-            elif not part.closed:
-                part.closed = True
-                self._end_text(part, block)
-        for part in item.parts.values():
-            if part.block_index is not None and not part.closed:
-                part.closed = True
-                self._end_text(part, Text(""))
-
-    def _end_other(self, item: PartialItem, block: Block, *, cut: bool, ended: bool) -> None:
-        if isinstance(block, ToolCall) and block.kind != "hosted":
-            text = arguments_text(block) if item.block_index is None else self._reader.finish_text(item.block_index)
-            is_complete = block.kind != "custom" and item.kind in INPUT_KEYS and bool(object_or_none(block.arguments))
-            if item.is_inconsistent or (cut and not is_complete):
-                block = msgspec.structs.replace(block, arguments=None, arguments_text=text, broken=True)
-        if isinstance(block, ToolCall) and item.call is not None and item.block_index is not None:
-            block = msgspec.structs.replace(block, id=item.call.id, name=item.call.name)
-            self._reader.emit_block_end(item.block_index, block)
-        else:
-            block = self._reader.emit_block(block)
-        if isinstance(block, ToolCall):
-            item.emitted_calls.append(block)
-
-    def output(self) -> list[PartialItem]:
-        return self._lookup.in_order()
-
-
-def _parse_value(text: str) -> object:
-    return parse_argument_text(text)[0]
+    def in_order(self) -> list[PartialItem]:
+        """Return all items by index, or as received if indexes are missing or repeated."""
+        numbers = [item.index for item in self.items]
+        if None in numbers or len(set(numbers)) < len(numbers):
+            return self.items
+        return sorted(self.items, key=lambda item: item.index or 0)

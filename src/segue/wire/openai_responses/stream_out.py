@@ -1,41 +1,34 @@
 """Stream renderer: canonical events to API events, one item after another.
 
 Consecutive texts are parts of one message, which is done when another item begins. Same-API blocks that were not
-streamed are held until they end and sent as the original item.
+streamed are held until they end and sent as the original item: the empty item, then the events with its content.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import msgspec
 
-from segue.canonical.blocks import Block, Text, Thinking, ToolCall
-from segue.canonical.json import encode_json
+from segue.canonical.blocks import Block, Text, Thinking, ToolCall, ToolResponse
+from segue.canonical.json import encode_json, encode_json_text
 from segue.canonical.request import Request, Usage
 from segue.wire.base import ApiError, RenderContext
 from segue.wire.json_values import JsonObject, object_or_none, string_or_none
-from segue.wire.openai_responses.calls import render_call
-from segue.wire.openai_responses.context import ResponsesContext, ResponsesDialect
+from segue.wire.openai_responses.context import ResponsesContext, ResponsesDialect, derive_id
+from segue.wire.openai_responses.item_types import FUNCTION_TYPES, HOSTED_TYPES, is_embedded, item_type_or_none
+from segue.wire.openai_responses.items import project_call_item, render_call
 from segue.wire.openai_responses.reply import (
     REPLY_KEYS,
     derive_response_id,
     render_ending,
     render_envelope,
+    render_item,
     render_part,
     render_status,
+    render_usage,
 )
-from segue.wire.openai_responses.stream_replay import (
-    CONTENT_EVENTS,
-    INPUT_EVENTS,
-    SUMMARY_EVENTS,
-    clear_content,
-    is_complete_item,
-    render_block_items,
-    replay_events,
-)
-from segue.wire.openai_responses.stream_writer import OpenItem, ResponseWriter
 from segue.wire.stream.deltas import TextBuffer
 from segue.wire.stream.events import (
     BlockEnd,
@@ -53,7 +46,21 @@ from segue.wire.stream.events import (
 from segue.wire.stream.framing import encode_sse
 from segue.wire.stream.render import BlockOrder, StreamRenderer
 
-__all__ = ["ResponsesRenderer"]
+_ReplayEvent: TypeAlias = tuple[str, JsonObject]
+"""The name of an event, and its fields apart from the item."""
+
+_INPUT_EVENTS = {
+    "function_call": ("function_call_arguments", "arguments"),
+    "custom_tool_call": ("custom_tool_call_input", "input"),
+}
+"""Event name and key of the text of a call."""
+
+# Event names of a part and its text, the list key, the index key, and the part type.
+_SUMMARY_EVENTS = ("reasoning_summary_part", "reasoning_summary_text", "summary", "summary_index", "summary_text")
+_CONTENT_EVENTS = ("content_part", "reasoning_text", "content", "content_index", "reasoning_text")
+_TEXT_EVENTS = ("content_part", "output_text", "content", "content_index", "output_text")
+
+_STREAMED_TYPES = ("message", "reasoning", *FUNCTION_TYPES)
 
 
 class ResponsesRenderer(StreamRenderer):
@@ -65,10 +72,10 @@ class ResponsesRenderer(StreamRenderer):
         self._wire_context = ResponsesContext(dialect, render_context)
         self._message_count = len(request.messages) if request is not None else 0
         self._order = BlockOrder()
-        self._writer = ResponseWriter()
+        self._writer = _ResponseWriter()
         self._same_api = False
-        self._open_message: OpenItem | None = None
-        self._open_items: dict[int, OpenItem] = {}
+        self._open_message: _OpenItem | None = None
+        self._open_items: dict[int, _OpenItem] = {}
         self._inputs: dict[int, TextBuffer] = {}
         self._pending_thinking: dict[int, Thinking] = {}
         self._usage: Usage | None = None
@@ -155,9 +162,9 @@ class ResponsesRenderer(StreamRenderer):
     # ----------------------------------------------------------------------------------------------------------- items
 
     def _is_sent_whole(self, block: Block) -> bool:
-        """Whether a block is sent whole: a same-API block whose item was complete from the start."""
+        """Return whether a block is sent whole: a same-API block whose item was complete from the start."""
         native = self._wire_context.own_native(block.native)
-        return self._same_api and (native is None or is_complete_item(native.fragment))
+        return self._same_api and (native is None or _is_complete_item(native.fragment))
 
     def _render_start(self, event: BlockStart) -> Iterator[bytes]:
         block = event.block
@@ -194,7 +201,7 @@ class ResponsesRenderer(StreamRenderer):
             yield from self._close_message("completed")
             item_id = own_id or self._writer.derive_id("msg", index)
             bare: JsonObject = {"id": item_id, "type": "message", "role": "assistant"}
-            message = OpenItem(item_id, {**fragment, **bare, "status": "in_progress", "content": []})
+            message = _OpenItem(item_id, {**fragment, **bare, "status": "in_progress", "content": []})
             yield self._writer.add_item(message)
             self._open_message = message
         position = {"item_id": message.id, "output_index": message.index, "content_index": len(message.parts)}
@@ -225,8 +232,8 @@ class ResponsesRenderer(StreamRenderer):
         yield self._writer.event("content_part.done", **position, part=part)
         message.parts.append(part)
 
-    def _render_part(self, block: Text, message: OpenItem) -> JsonObject:
-        """The part of a message; same-API the original one."""
+    def _render_part(self, block: Text, message: _OpenItem) -> JsonObject:
+        """Render the part of a message; same-API the original one."""
         native = self._wire_context.own_native(block.native)
         content = native.fragment.get("content") if native is not None else None
         part = object_or_none(cast("list[object]", content)[0]) if isinstance(content, list) and content else None
@@ -253,19 +260,19 @@ class ResponsesRenderer(StreamRenderer):
         native = self._wire_context.own_native(block.native)
         fragment: Mapping[str, Any] = native.fragment if native is not None else {}
         item_id = string_or_none(fragment.get("id")) or self._writer.derive_id("rs", event.index)
-        open_item = self._open_items[event.index] = OpenItem(
+        open_item = self._open_items[event.index] = _OpenItem(
             item_id, {"id": item_id, "type": "reasoning", "summary": []}
         )
         yield self._writer.add_item(open_item)
-        part, text, _, index_key, kind = CONTENT_EVENTS if fragment.get("content") else SUMMARY_EVENTS
+        part, text, _, index_key, kind = _CONTENT_EVENTS if fragment.get("content") else _SUMMARY_EVENTS
         position = {"item_id": item_id, "output_index": open_item.index, index_key: 0}
         yield self._writer.event(f"{part}.added", **position, part={"type": kind, "text": ""})
         self._writer.start_deltas(event.index, f"{text}.delta", position)
         open_item.fragment = {"content": True} if fragment.get("content") else {}
         yield self._writer.delta(event.index, event.text)
 
-    def _end_thinking(self, open_item: OpenItem, block: Thinking) -> Iterator[bytes]:
-        part, text, list_key, index_key, kind = CONTENT_EVENTS if open_item.fragment else SUMMARY_EVENTS
+    def _end_thinking(self, open_item: _OpenItem, block: Thinking) -> Iterator[bytes]:
+        part, text, list_key, index_key, kind = _CONTENT_EVENTS if open_item.fragment else _SUMMARY_EVENTS
         position = {"item_id": open_item.id, "output_index": open_item.index, index_key: 0}
         content_part = {"type": kind, "text": block.text}
         yield self._writer.event(f"{text}.done", **position, text=block.text)
@@ -284,11 +291,11 @@ class ResponsesRenderer(StreamRenderer):
         yield from self._close_message("completed")
         bare = render_call(msgspec.structs.replace(call, arguments={}, arguments_text=None), self._wire_context)
         item = self._with_item_id(bare, call, index)
-        name, key = INPUT_EVENTS[item["type"]]
+        name, key = _INPUT_EVENTS[item["type"]]
         item[key] = ""
         if item["type"] == "function_call":
             item["status"] = "in_progress"
-        open_item = self._open_items[index] = OpenItem(item["id"], item)
+        open_item = self._open_items[index] = _OpenItem(item["id"], item)
         yield self._writer.add_item(open_item)
         self._inputs[index] = TextBuffer()
         position: JsonObject = {"item_id": item["id"], "output_index": open_item.index}
@@ -303,8 +310,8 @@ class ResponsesRenderer(StreamRenderer):
             **{key: item[key] for key in item if key != "id"},
         }
 
-    def _end_call(self, open_item: OpenItem, call: ToolCall, text: str) -> Iterator[bytes]:
-        name, key = INPUT_EVENTS[open_item.fragment["type"]]
+    def _end_call(self, open_item: _OpenItem, call: ToolCall, text: str) -> Iterator[bytes]:
+        name, key = _INPUT_EVENTS[open_item.fragment["type"]]
         native = self._wire_context.own_native(call.native)
         native_fields = dict(native.fragment) if native is not None else {}
         item: JsonObject = {**native_fields, **open_item.fragment, key: text}
@@ -316,10 +323,162 @@ class ResponsesRenderer(StreamRenderer):
     # ------------------------------------------------------------------------------------------------------ whole items
 
     def _render_whole(self, index: int, block: Block) -> Iterator[bytes]:
-        for item in render_block_items(block, self._writer.derive_id("", index), self._wire_context):
+        for item in _render_block_items(block, self._writer.derive_id("", index), self._wire_context):
             yield from self._close_message("completed")
-            open_item = OpenItem(string_or_none(item.get("id")) or "", clear_content(item))
+            open_item = _OpenItem(string_or_none(item.get("id")) or "", _clear_content(item))
             yield self._writer.add_item(open_item)
-            for name, fields in replay_events(item):
+            for name, fields in _replay_events(item):
                 yield self._writer.event(name, item_id=open_item.id, output_index=open_item.index, **fields)
             yield self._writer.end_item(open_item, item)
+
+
+# --------------------------------------------------------------------------------------------------------------- events
+
+
+class _OpenItem:
+    """An item that has not ended: its id, its fields without content, and the `parts` that are done.
+
+    `index` is assigned when it is added.
+    """
+
+    __slots__ = ("fragment", "id", "index", "parts")
+
+    def __init__(self, item_id: str, fragment: JsonObject) -> None:
+        self.index = -1
+        self.id = item_id
+        self.fragment = fragment
+        self.parts: list[JsonObject] = []
+
+
+class _ResponseWriter:
+    """Encodes the events of a response: sequence numbers, items, deltas. Each method returns the bytes that it adds.
+
+    Deltas are frequent and differ only in text and sequence number: the common bytes are encoded once, in
+    `delta_templates`, by block index.
+    """
+
+    def __init__(self) -> None:
+        self.response: JsonObject = {}
+        self.delta_templates: dict[int, tuple[bytes, bytes]] = {}
+        self._output: list[JsonObject] = []
+        self._item_count = 0
+        self._sequence = 0
+
+    def event(self, name: str, **fields: object) -> bytes:
+        number, self._sequence = self._sequence, self._sequence + 1
+        kind = f"response.{name}"
+        return encode_sse(encode_json({"type": kind, **fields, "sequence_number": number}), kind)
+
+    def open(self, envelope: JsonObject) -> bytes:
+        self.response = envelope
+        return self.event("created", response=envelope) + self.event("in_progress", response=envelope)
+
+    def end(self, ending: JsonObject, usage: Usage | None) -> bytes:
+        rendered_usage = None if usage is None else render_usage(usage)
+        return self.event(
+            str(ending["status"]), response={**self.response, **ending, "output": self._output, "usage": rendered_usage}
+        )
+
+    def derive_id(self, prefix: str, index: int) -> str:
+        return derive_id(prefix, str(self.response.get("id")), str(index))
+
+    def add_item(self, item: _OpenItem) -> bytes:
+        item.index, self._item_count = self._item_count, self._item_count + 1
+        return self.event("output_item.added", output_index=item.index, item=item.fragment)
+
+    def end_item(self, item: _OpenItem, final_item: JsonObject) -> bytes:
+        self._output.append(final_item)
+        return self.event("output_item.done", output_index=item.index, item=final_item)
+
+    def start_deltas(self, index: int, name: str, position: JsonObject, suffix: bytes = b"") -> None:
+        """Set the event name, position and trailing fields of the deltas of this block."""
+        kind = f"response.{name}"
+        head = encode_sse(encode_json({"type": kind, **position})[:-1] + b',"delta":', kind)[:-2]
+        self.delta_templates[index] = head, suffix
+
+    def delta(self, index: int, text: str, suffix: bytes | None = None) -> bytes:
+        number, self._sequence = self._sequence, self._sequence + 1
+        head, trailing = self.delta_templates[index]
+        return b'%b%b,%b"sequence_number":%d}\n\n' % (
+            head,
+            encode_json(text),
+            trailing if suffix is None else suffix,
+            number,
+        )
+
+
+# ------------------------------------------------------------------------------------------------------- complete items
+
+
+def _is_complete_item(item: Mapping[str, Any]) -> bool:
+    """Return whether an item has its content already, or is of a type that is not streamed."""
+    kind = item_type_or_none(cast("JsonObject", item)) or "message"
+    if kind in _INPUT_EVENTS:
+        return bool(item.get(_INPUT_EVENTS[kind][1]))
+    if kind not in ("message", "reasoning"):
+        return True
+    lists = [item.get(key) for key in ("content", "summary")]
+    parts = [part for entries in lists if isinstance(entries, list) for part in cast("list[object]", entries)]
+    return any((object_or_none(part) or {}).get(key) for part in parts for key in ("text", "refusal"))
+
+
+def _render_block_items(block: Block, suffix: str, context: ResponsesContext) -> list[JsonObject]:
+    """Render the items of a block; same-API the original one, with projected call id and name."""
+    native = context.own_native(block.native)
+    if native is None or item_type_or_none(cast("JsonObject", native.fragment)) is None:
+        state = "incomplete" if isinstance(block, ToolCall) and block.broken else "completed"
+        return render_item(block, suffix, state, context)
+    item = cast("JsonObject", native.fragment)
+    if isinstance(block, ToolResponse):
+        embedded = is_embedded(block) and not HOSTED_TYPES[item["type"]].output_only
+        return [] if embedded else [item]
+    if isinstance(block, ToolCall) and block.kind != "hosted":
+        return [project_call_item(item, block, context)]
+    return [item]
+
+
+def _clear_content(item: JsonObject) -> JsonObject:
+    """Return the item without content, for `output_item.added`."""
+    kind = item.get("type", "message")
+    if kind not in _STREAMED_TYPES:
+        return item
+    empty: JsonObject = {key: [] for key in ("content", "summary") if isinstance(item.get(key), list)}
+    if kind in FUNCTION_TYPES:
+        empty[_INPUT_EVENTS[kind][1]] = ""
+    if item.get("status") is not None:
+        empty["status"] = "in_progress"
+    return {**item, **empty}
+
+
+def _replay_events(item: JsonObject) -> Iterator[_ReplayEvent]:
+    """Yield the events between `output_item.added` and `output_item.done`."""
+    match item.get("type", "message"):
+        case "message":
+            yield from _replay_parts(item, *_TEXT_EVENTS)
+        case "reasoning":
+            yield from _replay_parts(item, *_SUMMARY_EVENTS)
+            yield from _replay_parts(item, *_CONTENT_EVENTS)
+        case kind if kind in FUNCTION_TYPES:
+            name, key = _INPUT_EVENTS[kind]
+            value = item.get(key)
+            text = value if isinstance(value, str) else "" if value is None else encode_json_text(value)
+            yield f"{name}.delta", {"delta": text}
+            yield f"{name}.done", {key: text}
+        case _:
+            pass
+
+
+def _replay_parts(
+    item: JsonObject, part: str, text: str, list_key: str, index_key: str, kind: str
+) -> Iterator[_ReplayEvent]:
+    entries = item.get(list_key)
+    for number, entry in enumerate(cast("list[object]", entries) if isinstance(entries, list) else []):
+        fragment = object_or_none(entry)
+        if fragment is None or fragment.get("type") != kind or not isinstance(fragment.get("text"), str):
+            continue
+        index_field: JsonObject = {index_key: number}
+        logprobs: JsonObject = {"logprobs": []} if kind == "output_text" else {}
+        yield f"{part}.added", {**index_field, "part": {**fragment, "text": ""}}
+        yield f"{text}.delta", {**index_field, "delta": fragment["text"], **logprobs}
+        yield f"{text}.done", {**index_field, "text": fragment["text"], **logprobs}
+        yield f"{part}.done", {**index_field, "part": fragment}

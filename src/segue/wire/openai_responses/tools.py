@@ -36,15 +36,6 @@ from segue.wire.openai_shared import is_openai_native
 from segue.wire.schema import render_tool_schema, rules
 from segue.wire.tools import render_object_schema, to_object_schema, undeclarable_message
 
-__all__ = [
-    "DECLARING_TYPES",
-    "namespaced_names_by_bare_name",
-    "parse_item_tools",
-    "parse_tools",
-    "project_tools",
-    "render_tools",
-]
-
 _KINDS = ("function", "custom")
 # As on Chat Completions; only applied to cross-API bodies.
 _LIMIT = 128
@@ -57,7 +48,7 @@ DECLARING_TYPES = ("additional_tools", "tool_search_output")
 def parse_tools(
     value: object, dialect: ResponsesDialect, path: str = "tools", *, declared_in: str | None = None
 ) -> list[Tool]:
-    """All tools of a list; `declared_in` is the type of the item that declares them."""
+    """Parse all tools of a list; `declared_in` is the type of the item that declares them."""
     tools: list[Tool] = []
     for index, item in enumerate(require_list(value, path)):
         try:
@@ -70,7 +61,7 @@ def parse_tools(
 
 
 def parse_item_tools(items: Iterable[object], dialect: ResponsesDialect) -> Iterator[Tool]:
-    """The tools that items make available."""
+    """Parse the tools that items make available."""
     for index, value in enumerate(items):
         item = object_or_none(value) or {}
         if item.get("type") in DECLARING_TYPES and isinstance(item.get("tools"), list):
@@ -78,7 +69,7 @@ def parse_item_tools(items: Iterable[object], dialect: ResponsesDialect) -> Iter
 
 
 def namespaced_names_by_bare_name(tools: Sequence[Tool]) -> dict[str, str]:
-    """Bare name to namespaced name, if no tool outside namespaces has it. OAI-RESP-18: the first one."""
+    """Map bare to namespaced names, except names of tools outside namespaces. OAI-RESP-18: the first one."""
     plain = {tool.name for tool in tools if NAMESPACE_SEPARATOR not in tool.name}
     joined_names: dict[str, str] = {}
     for tool in tools:
@@ -150,7 +141,7 @@ def _parse_name(entry: JsonObject) -> str:
 
 
 def render_tools(tools: Sequence[Tool], used: frozenset[str], context: ResponsesContext) -> list[JsonObject]:
-    """Declarations, the original ones for this API's own tools. At the limit, `used` tools are kept first."""
+    """Render declarations, the original ones for this API's own tools. At the limit, `used` tools are kept first."""
     supported: list[Tool] = []
     for tool in tools:
         is_own = context.own_native(tool.native) is not None
@@ -214,7 +205,7 @@ def _with_name(entry: JsonObject, name: str) -> JsonObject:
 
 
 def project_tools(entries: Sequence[Any], context: ResponsesContext, namespace: str | None = None) -> list[Any]:
-    """The declarations with projected names in valid form; unchanged ones are the same objects."""
+    """Return the declarations with projected names in valid form; unchanged ones are the same objects."""
     return [_project_tool(object_or_none(entry) or {}, context, namespace) for entry in entries]
 
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from segue.wire.openai_chat.server_profile import make_server_wire
+from segue.wire.openai_chat import make_server_wire
 
 WIRE = make_server_wire("acme-box", {"arguments": "json", "empty_content": ""})

@@ -1,0 +1,561 @@
+"""The items of a body ⇄ canonical messages; message items and reasoning items ⇄ `Text` and `Thinking`.
+
+Consecutive items made by the model are one reply: one message whose blocks are the items, in order. Every other item is
+a message of its own. A message item with several parts becomes as many `Text` blocks, each with the item reduced to
+that part; same-API, neighbours that were one item are joined again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, TypeAlias, cast
+
+import msgspec
+
+from segue.canonical.blocks import (
+    Block,
+    Message,
+    Native,
+    Opaque,
+    Origin,
+    Speaker,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResponse,
+)
+from segue.canonical.ids import raw_id_or_none
+from segue.canonical.json import encode_json_text
+from segue.errors import InputError
+from segue.render.constraints import TEXTS
+from segue.wire.json_values import (
+    JsonObject,
+    json_type_name,
+    object_or_none,
+    require_list,
+    require_object,
+    string_or_none,
+)
+from segue.wire.merge import replace_modelled_fields
+from segue.wire.openai_responses.context import ParseContext, ResponsesContext
+from segue.wire.openai_responses.item_types import (
+    APPROVAL_REQUEST,
+    CALL_TYPES,
+    FUNCTION_TYPES,
+    HOSTED_TYPES,
+    OPAQUE_TYPES,
+    OUTPUT_TYPES,
+    are_strings_or_none,
+    is_embedded,
+    item_type,
+    item_type_or_none,
+    parse_approval,
+    parse_hosted,
+    parse_opaque,
+    parse_repeated,
+)
+from segue.wire.openai_responses.items import (
+    CALL_KEYS,
+    PART_KEYS,
+    are_intact,
+    find_typed_calls,
+    is_hosted_output,
+    parse_call,
+    parse_output,
+    parse_parts,
+    render_call,
+    render_content,
+    render_output,
+    render_part,
+)
+from segue.wire.openai_responses.required_fields import has_valid_status
+
+_CHAT_KEYS = frozenset({"tool_calls", "tool_call_id", "function_call"})
+_MESSAGE_KEYS = frozenset({"type", "id", "role", "content", "status", *_CHAT_KEYS})
+_SPEAKERS: dict[str, Speaker] = {"user": "human", "assistant": "ai", "system": "system", "developer": "system"}
+ITEM_KEYS = CALL_KEYS | PART_KEYS | {"role", "content", "summary", "encrypted_content", "caller"}
+_Side: TypeAlias = Literal["ai", "human", "tool", "none"]
+
+
+# ------------------------------------------------------------------------------------------------------------------- in
+
+
+def repeated_positions(items: Sequence[object]) -> frozenset[int]:
+    """Return the positions of items that repeat an earlier one with the same id (OAI-RESP-13)."""
+    first_by_id: dict[str, JsonObject] = {}
+    repeated: set[int] = set()
+    for position, item in enumerate(map(object_or_none, items)):
+        item_id = raw_id_or_none(item.get("id")) if item is not None else None
+        # The only id of a local shell output is the id of its call.
+        if item is None or item_id is None or item.get("type") == "local_shell_call_output":
+            continue
+        first = first_by_id.setdefault(item_id, item)
+        if first is not item and (_is_same_item(first, item) or item_type_or_none(item) == "item_reference"):
+            repeated.add(position)
+    return frozenset(repeated)
+
+
+def _is_same_item(first: JsonObject, item: JsonObject) -> bool:
+    """Return whether two items are equal apart from their status."""
+    return {**first, "status": None} == {**item, "status": None}
+
+
+def parse_items(
+    items: Sequence[object], context: ParseContext, path: str = "input", *, repeated: Container[int] = ()
+) -> list[Message]:
+    """Parse items into messages. Items at `repeated` positions are duplicates."""
+    messages: list[Message] = []
+    group = _ReplyGroup(context)
+    for index, value in enumerate(items):
+        try:
+            item = require_object(value)
+            kind = item_type(item)
+            side = _side_of(kind, item, context)
+            if index in repeated:
+                if side == "ai":
+                    # OAI-RESP-08: repeated reasoning must belong to the same reply.
+                    group.add(
+                        [parse_repeated(item, kind, context)],
+                        valid_id=kind != "reasoning" or group.has_reasoning(item["id"]),
+                    )
+                else:
+                    messages += [*group.close(), Message("human", (parse_repeated(item, kind, context),))]
+                continue
+            sound = context.accepts_id(kind, item) and (context.stored or kind != "item_reference")
+            if side == "ai":
+                group.add(_parse_model_item(kind, item, context, valid_id=sound), sound)
+                continue
+            messages += group.close()
+            messages.append(_parse_input_item(kind, side, item, context, valid_id=sound))
+        except InputError as error:
+            raise error.with_prefix(f"{path}[{index}]") from None
+    return messages + group.close()
+
+
+def parse_reply_items(items: Sequence[object], context: ParseContext) -> tuple[Block, ...]:
+    """Parse the items of a reply; all its calls with a result were run by the provider."""
+    blocks: list[Block] = []
+    for message in parse_items(items, context, "output"):
+        fallback = [Opaque(str(message.native.fragment.get("type")), native=message.native)] if message.native else []
+        blocks += message.blocks or fallback
+    answered = {block.origin.raw_id for block in blocks if isinstance(block, ToolResponse) and not block.hosted}
+    return tuple(_mark_hosted(block, answered) for block in blocks)
+
+
+def _mark_hosted(block: Block, answered: set[str | None]) -> Block:
+    """Mark a call with a result in the same reply, and the result, as hosted: only the provider can have run it."""
+    if isinstance(block, ToolResponse):
+        return msgspec.structs.replace(block, hosted=True)
+    if isinstance(block, ToolCall) and block.origin.raw_id is not None and block.origin.raw_id in answered:
+        return msgspec.structs.replace(block, kind="hosted")
+    return block
+
+
+def _side_of(kind: str, item: JsonObject, context: ParseContext) -> _Side:
+    if kind == "message":
+        return "ai" if item.get("role") == "assistant" else "human"
+    if kind in OUTPUT_TYPES:
+        return "ai" if is_hosted_output(item, context) else "tool"
+    if kind in OPAQUE_TYPES:
+        return OPAQUE_TYPES[kind].side
+    return "human" if kind.endswith(("_output", "_response")) else "ai"
+
+
+def _parse_model_item(kind: str, item: JsonObject, context: ParseContext, *, valid_id: bool) -> list[Block]:
+    """Parse an item made by the model or the provider."""
+    if kind == "message":
+        return _parse_assistant_message(item, context)
+    if kind == "reasoning":
+        return [_parse_reasoning(item, context)]
+    if kind in ("tool_search_call", "tool_search_output") and item.get("call_id") is None:
+        # Without ids, searches and their results are paired by order.
+        context.open_searches += 1 if kind == "tool_search_call" else -1
+        if context.open_searches < 0:
+            context.open_searches = 0
+            return [parse_opaque(item, kind, context, valid_id=valid_id)]
+    if kind in FUNCTION_TYPES or kind in CALL_TYPES:
+        return [parse_call(item, context, valid_id=valid_id)]
+    if kind in OUTPUT_TYPES:
+        return [parse_output(item, context, valid_id=valid_id)]
+    if kind in HOSTED_TYPES:
+        return parse_hosted(item, context, valid_id=valid_id)
+    if kind == APPROVAL_REQUEST:
+        return [parse_approval(item, context, valid_id=valid_id)]
+    return [parse_opaque(item, kind, context, valid_id=valid_id)]
+
+
+def _parse_input_item(kind: str, side: _Side, item: JsonObject, context: ParseContext, *, valid_id: bool) -> Message:
+    """Parse an input item: text, a tool output, or an instruction to the API."""
+    native = context.native(item, valid_id and (kind != "message" or _is_valid_message(item)))
+    if side == "tool":
+        # OAI-RESP-05: an output without an id is an update if no call is open.
+        response = parse_output(item, context, valid_id=valid_id)
+        if context.all_answered and item.get("call_id") is None and kind == "function_call_output":
+            return Message("human", (_parse_update(item, response.native),), native=response.native)
+        return Message("tool", (response,), native=context.native({}))
+    if side == "none":
+        if kind == "additional_tools":
+            require_list(item.get("tools"), "tools")
+        return Message("system", (parse_opaque(item, kind, context, valid_id=valid_id),), native=context.native(item))
+    if kind != "message":
+        block = parse_opaque(item, kind, context, valid_id=valid_id)
+        return Message("human", (block,), native=block.native)
+    return _parse_text_message(item, native, context)
+
+
+def _parse_update(item: JsonObject, native: Native | None) -> Opaque:
+    output = item.get("output")
+    text = output if isinstance(output, str) else encode_json_text(output)
+    name = string_or_none(item.get("name"))
+    return Opaque("function_call_output", text=f"{name}: {text}" if name else text, native=native)
+
+
+def _parse_text_message(item: JsonObject, native: Native, context: ParseContext) -> Message:
+    role = item.get("role")
+    speaker = _SPEAKERS.get(role) if isinstance(role, str) else None
+    if speaker is None:
+        # OAI-RESP-14
+        raise InputError(f"{role!r} is not a role here; expected one of {', '.join(_SPEAKERS)}", path="role")
+    content = item.get("content")
+    if isinstance(content, str):
+        return Message(speaker, (Text(content),) if content else (), native=native)
+    if content is None:
+        return Message(speaker, (), native=msgspec.structs.replace(native, intact=False))
+    if not isinstance(content, list):
+        raise InputError(f"a string or a list of parts was expected, not {json_type_name(content)}", path="content")
+    blocks = tuple(parse_parts(cast("list[object]", content), "input", "content", context.dialect))
+    intact = native.intact and are_intact(blocks)
+    return Message(speaker, blocks, native=msgspec.structs.replace(native, intact=intact))
+
+
+# -------------------------------------------------------------------------------------------------------------- replies
+
+
+class _ReplyGroup:
+    """The items of one reply. One invalid item id invalidates those of all others.
+
+    The provider checks that each reasoning item is followed by the items that the model made after it. So if an item
+    id or the reasoning of a reply is invalid, the reply is sent without item ids and reasoning: its blocks are not
+    intact.
+    """
+
+    def __init__(self, context: ParseContext) -> None:
+        self._context = context
+        self._blocks: list[Block] = []
+        self._valid_ids = True
+
+    def add(self, blocks: Iterable[Block], valid_id: bool) -> None:
+        new_blocks = list(blocks)
+        self._blocks += new_blocks
+        has_unsigned_reasoning = any(
+            isinstance(block, Thinking) and not (block.signature or block.encrypted) for block in new_blocks
+        )
+        self._valid_ids = self._valid_ids and valid_id and not has_unsigned_reasoning
+
+    def has_reasoning(self, item_id: str) -> bool:
+        """Return whether the reply has the reasoning item with this id."""
+        return any(isinstance(block, Thinking) and block.origin.item_id == item_id for block in self._blocks)
+
+    def close(self) -> list[Message]:
+        if not self._blocks:
+            return []
+        blocks = self._blocks if self._valid_ids else [_strip_ids_and_reasoning(block) for block in self._blocks]
+        blocks = _drop_trailing_references(blocks)
+        message = Message("ai", tuple(blocks), native=self._context.native({}))
+        self._blocks, self._valid_ids = [], True
+        return [message]
+
+
+def _drop_trailing_references(blocks: list[Block]) -> list[Block]:
+    """Mark trailing references as not intact: reasoning must not be the last item of a reply (OAI-RESP-07)."""
+    end = len(blocks)
+    while end and _is_reference(block := blocks[end - 1]):
+        if block.native is not None and block.native.intact and not str(block.native.fragment["id"]).startswith("rs"):
+            break
+        end -= 1
+    return [*blocks[:end], *(_mark_not_intact(block) for block in blocks[end:])]
+
+
+def _is_reference(block: Block) -> bool:
+    return isinstance(block, Opaque) and block.kind == "item_reference"
+
+
+def _mark_not_intact(block: Block) -> Block:
+    if block.native is None:
+        return block
+    return msgspec.structs.replace(block, native=msgspec.structs.replace(block.native, intact=False))
+
+
+def _strip_ids_and_reasoning(block: Block) -> Block:
+    """Remove item id and reasoning content, which are only valid together (OAI-RESP-07, OAI-RESP-08)."""
+    if isinstance(block, Thinking):
+        return msgspec.structs.replace(block, signature=None, encrypted=None)
+    if block.native is None or (isinstance(block, ToolCall) and block.kind == "hosted"):
+        return block
+    if isinstance(block, Opaque) or (isinstance(block, ToolResponse) and block.hosted):
+        return block
+    if isinstance(block, ToolCall) and block.native.intact and block.native.fragment.get("type") in CALL_TYPES:
+        # Its output has the matching type, so the type is kept; only the id is removed.
+        without_id = {key: value for key, value in block.native.fragment.items() if key != "id"}
+        return msgspec.structs.replace(block, native=Native(block.native.api, without_id))
+    return _mark_not_intact(block)
+
+
+# ------------------------------------------------------------------------------------------------ text and reasoning in
+
+
+def _parse_assistant_message(item: JsonObject, context: ParseContext) -> list[Block]:
+    """Parse one block for each part, each with the item reduced to that part as its fragment."""
+    if item.get("tool_calls"):
+        # OAI-RESP-14
+        raise InputError("`tool_calls` belongs to Chat Completions; use `function_call` items", path="tool_calls")
+    content, is_valid = item.get("content"), _is_valid_message(item)
+    if isinstance(content, str):
+        return [Text(content, native=context.native(item, is_valid))]
+    if content is None:
+        return [Text("", native=context.native(item, intact=False))]
+    if not isinstance(content, list):
+        raise InputError(f"a string or a list of parts was expected, not {json_type_name(content)}", path="content")
+    parts = parse_parts(cast("list[object]", content), "output", "content", context.dialect)
+    if not parts:
+        return [Text("", native=context.native(item, is_valid))]
+    # One invalid part makes the whole item not intact.
+    intact = is_valid and are_intact(parts)
+    blocks: list[Block] = []
+    for index, (part, block) in enumerate(zip(cast("list[object]", content), parts, strict=True)):
+        if len(parts) == 1:
+            native, position = context.native(item, intact), None
+        else:
+            native, position = context.native({**item, "content": [part]}, intact), {"part": [index, len(parts)]}
+        blocks.append(msgspec.structs.replace(block, native=native, extra=position))
+    return blocks
+
+
+def _is_valid_message(item: JsonObject) -> bool:
+    # OAI-RESP-14: Chat Completions keys are rejected with any value.
+    return has_valid_status("message", item) and _CHAT_KEYS.isdisjoint(item)
+
+
+def _parse_reasoning(item: JsonObject, context: ParseContext) -> Thinking:
+    """Parse reasoning. Its item id becomes the signature if the provider may have stored the item."""
+    texts = [
+        text
+        for key in ("summary", "content")
+        for part in (cast("list[object]", item[key]) if isinstance(item.get(key), list) else [])
+        if (text := string_or_none((object_or_none(part) or {}).get("text")))
+    ]
+    item_id = raw_id_or_none(item.get("id"))
+    encrypted = string_or_none(item.get("encrypted_content")) or None
+    # OAI-RESP-10: reasoning in plain text is not looked up in the store.
+    stored = context.stored or (isinstance(item.get("content"), list) and bool(item["content"]))
+    is_stored = item_id is not None and stored and context.dialect.is_valid_id("reasoning", item_id)
+    return Thinking(
+        "\n\n".join(texts),
+        signature=item_id if is_stored else None,
+        encrypted=encrypted,
+        origin=Origin(
+            context.dialect.provider, context.model, item_id=item_id, identity="natural" if item_id else "absent"
+        ),
+        native=context.native(
+            item, isinstance(item.get("summary"), list) and are_strings_or_none(item, "encrypted_content")
+        ),
+    )
+
+
+# ------------------------------------------------------------------------------------------------------------------ out
+
+
+def render_messages(messages: Sequence[Message], context: ResponsesContext) -> list[JsonObject]:
+    context.typed_call_ids = find_typed_calls(messages, context)
+    items: list[JsonObject] = []
+    for message in messages:
+        match message.speaker:
+            case "ai":
+                items += render_reply_items(message.blocks, context)
+            case "tool":
+                items += _render_results(message, context)
+            case "human":
+                items += _render_text_message(message, "user", context)
+            case "system":
+                items += _render_text_message(message, "developer", context)
+    repair_item = context.dialect.repair_item
+    if repair_item is not None:
+        items = [repair_item(item, item_type(item), context.report) for item in items]
+    # OAI-RESP-14: `compaction_trigger` must be the last item.
+    misplaced = [item for item in items[:-1] if item.get("type") == "compaction_trigger"]
+    if misplaced:
+        context.report.add(
+            "dropped", "compaction_trigger dropped: only allowed as the last item", subject="compaction_trigger"
+        )
+    return [item for item in items if not any(item is dropped for dropped in misplaced)] if misplaced else items
+
+
+def _render_text_message(message: Message, role: str, context: ResponsesContext) -> list[JsonObject]:
+    if message.name is not None:
+        context.report.add("dropped", "message name dropped: the API has no field for it", subject=message.name)
+    native = context.own_native(message.native)
+    if native is not None and native.intact:
+        return [_report_dropped_id(_drop_repeated_id(cast("JsonObject", native.fragment), context), native, context)]
+    if native is not None and not _is_message(native.fragment):
+        # The fragment of another item type cannot be reused for a message.
+        native = None
+    if native is not None and native.fragment.get("role") in _SPEAKERS:
+        role = native.fragment["role"] if role != "user" else role
+    rendered: JsonObject = {"role": role, "content": render_content(message.blocks, context)}
+    item = rendered if native is None else replace_modelled_fields(native.fragment, rendered, _MESSAGE_KEYS - {"type"})
+    return [_report_dropped_id(item, native, context)]
+
+
+def _is_message(fragment: Mapping[str, Any]) -> bool:
+    return fragment.get("type", "message") == "message" and "role" in fragment
+
+
+def _drop_repeated_id(item: JsonObject, context: ResponsesContext) -> JsonObject:
+    """Drop the item's id if it is invalid or was used before (OAI-RESP-13)."""
+    kind, item_id = item_type_or_none(item) or "", item.get("id")
+    if kind == "additional_tools" and item.get("role") != "developer":
+        item = {**item, "role": "developer"}
+    if item_id is None or kind == "local_shell_call_output":
+        return item
+    if not context.dialect.is_valid_id(kind, item_id) or item_id in context.used_item_ids:
+        return {key: value for key, value in item.items() if key != "id"}
+    context.used_item_ids.add(item_id)
+    return item
+
+
+def _report_dropped_id(item: JsonObject, native: Native | None, context: ResponsesContext) -> JsonObject:
+    """Report the item's id if it was dropped; returns the item."""
+    original_id = native.fragment.get("id") if native is not None else None
+    if original_id is not None and item.get("id") != original_id and item.get("type") != "local_shell_call_output":
+        context.report.add(
+            "dropped",
+            "item id dropped: it is invalid or used by another item",
+            subject=str(original_id),
+            fault="projection",
+        )
+    return item
+
+
+def _render_results(message: Message, context: ResponsesContext) -> Iterator[JsonObject]:
+    others: list[Block] = []
+    for block in message.blocks:
+        if isinstance(block, ToolResponse):
+            yield _report_dropped_id(
+                _drop_repeated_id(render_output(block, context), context), context.own_native(block.native), context
+            )
+        else:
+            others.append(block)
+    if others:
+        yield {"role": "user", "content": render_content(others, context)}
+
+
+def render_reply_items(blocks: Sequence[Block], context: ResponsesContext) -> list[JsonObject]:
+    """Render the items of a reply. If an item id in it was used before, ids and reasoning are dropped."""
+    if any(_own_item_id(block, context) in context.used_item_ids for block in blocks):
+        context.report.add("reasoning", "repeated reply sent without item ids and reasoning")
+        blocks = [_strip_ids_and_reasoning(block) for block in blocks if not isinstance(block, Thinking)]
+    items: list[JsonObject] = []
+    previous: Block | None = None
+    for block in blocks:
+        joined = _join_parts(items[-1], previous, block, context) if previous is not None and items else None
+        if joined is not None:
+            items[-1] = joined
+        else:
+            items += _render_block(block, context)
+        previous = block
+    context.used_item_ids.update(item["id"] for item in items if isinstance(item.get("id"), str))
+    return items
+
+
+def _own_item_id(block: Block, context: ResponsesContext) -> str | None:
+    own_native = context.own_native(block.native)
+    return string_or_none(own_native.fragment.get("id")) if own_native is not None and own_native.intact else None
+
+
+def _render_block(block: Block, context: ResponsesContext) -> list[JsonObject]:
+    own_native = context.own_native(block.native)
+    original = cast("JsonObject", own_native.fragment) if own_native is not None and own_native.intact else None
+    match block:
+        case ToolCall(kind="hosted"):
+            text = TEXTS.hosted_call.format(tool=block.name, arguments=encode_json_text(block.arguments))
+            return [original if original is not None else _assistant_message(text)]
+        case ToolCall():
+            return [_report_dropped_id(render_call(block, context), own_native, context)]
+        case ToolResponse():
+            return [] if original is None or is_embedded(block) else [original]
+        case Thinking():
+            return [original if original is not None else _render_reasoning(block, own_native)]
+        case Text():
+            return [
+                original
+                if original is not None
+                else _report_dropped_id(_render_text(block, own_native, context), own_native, context)
+            ]
+        case Opaque() if original is not None or (own_native is not None and _is_reference(block)):
+            return _render_other(block, original, context)
+        case _:
+            return [_assistant_message(str(render_part(block, context).get("text", "")))]
+
+
+def _render_other(block: Opaque, original: JsonObject | None, context: ResponsesContext) -> list[JsonObject]:
+    # OAI-RESP-10, OAI-RESP-13
+    if original is None or (_is_reference(block) and original["id"] in context.used_item_ids):
+        context.report.add("dropped", "item_reference dropped: the item is not available", subject=block.text)
+        return []
+    return [_drop_repeated_id(original, context)]
+
+
+# ----------------------------------------------------------------------------------------------- text and reasoning out
+
+
+def _assistant_message(text: str) -> JsonObject:
+    # The only form of assistant text that needs no id.
+    return {"role": "assistant", "content": text}
+
+
+def _render_text(block: Text, own_native: Native | None, context: ResponsesContext) -> JsonObject:
+    if block.refusal:
+        context.report.add("text", "refusal rendered as assistant text", subject="refusal")
+    return (
+        _assistant_message(block.text)
+        if own_native is None
+        else replace_modelled_fields(own_native.fragment, _assistant_message(block.text), _MESSAGE_KEYS)
+    )
+
+
+def _render_reasoning(block: Thinking, own_native: Native | None) -> JsonObject:
+    summary = [{"type": "summary_text", "text": block.text}] if block.text else []
+    if own_native is not None:
+        fragment = {
+            key: value for key, value in own_native.fragment.items() if key != "encrypted_content" or block.encrypted
+        }
+        return {
+            **fragment,
+            "summary": own_native.fragment["summary"] if isinstance(fragment.get("summary"), list) else summary,
+        }
+    rendered: JsonObject = {"type": "reasoning", "summary": summary, "encrypted_content": block.encrypted}
+    return rendered if block.origin.item_id is None else {"id": block.origin.item_id, **rendered}
+
+
+def _part_position(block: Block, context: ResponsesContext) -> tuple[int, int] | None:
+    """Return the index of this part in its item, and the number of parts."""
+    own_native = context.own_native(block.native)
+    match block.extra:
+        case {"part": [int(index), int(count)]} if own_native is not None and own_native.intact:
+            return index, count
+        case _:
+            return None
+
+
+def _join_parts(item: JsonObject, previous: Block, block: Block, context: ResponsesContext) -> JsonObject | None:
+    """Return the item with the part of `block` appended if both blocks were parts of it, else None."""
+    previous_position, position = _part_position(previous, context), _part_position(block, context)
+    if (
+        previous_position is None
+        or position is None
+        or position != (previous_position[0] + 1, previous_position[1])
+        or block.native is None
+    ):
+        return None
+    fragment = block.native.fragment
+    return {**item, "content": [*item["content"], *fragment["content"]]}
