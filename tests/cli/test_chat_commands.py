@@ -19,10 +19,6 @@ from tests.cli.fork_server import run_forked
 from tests.cli.process import ProcessResult, environment, run
 
 CLAUDE = "anthropic/claude-sonnet-4-5"
-WANTED = (
-    "help model models provider route toolformat tools mcp compress undo new sessions fork export tokens cost diag "
-    "debug quit"
-)
 
 
 class Pipe:
@@ -59,8 +55,7 @@ def pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Pipe]:
         yield Pipe(tmp_path, claude, kimi)
 
 
-def test_the_table_has_every_command():
-    assert set(WANTED.split()) <= set(COMMANDS)
+def test_the_table_begins_with_help_and_describes_every_command():
     assert next(iter(COMMANDS)) == "help"
     assert all(command.description and command.description[0].islower() for command in COMMANDS.values())
 

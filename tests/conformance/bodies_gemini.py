@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.bodies import Body
+from tests.bodies.gemini import call as unsigned
+from tests.bodies.gemini import model, response, user
 from tests.conformance.case import Case
 
 SIGNATURE = "c2lnbmVkIQ=="
@@ -11,31 +15,16 @@ TEXT: Body = {"text": "t"}
 IMAGE: Body = {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}
 
 
-def user(*parts: Body) -> Body:
-    return {"role": "user", "parts": list(parts)}
-
-
-def model(*parts: Body) -> Body:
-    return {"role": "model", "parts": list(parts)}
-
-
 Q = user({"text": "q"})
 A = model({"text": "a"})
 
 
-def unsigned(**more: object) -> Body:
-    return {"functionCall": {"name": "f", "args": {}, **more}}
-
-
-def call(signature: object = SKIP, **more: object) -> Body:
+def call(signature: object = SKIP, **more: Any) -> Body:
     return {**unsigned(**more), "thoughtSignature": signature}
 
 
-def response(**more: object) -> Body:
-    return {"functionResponse": {"name": "f", "response": {}, **more}}
-
-
 def body(*contents: Body, **more: object) -> Body:
+    """A body that begins with a question."""
     return {"contents": [Q, *contents], **more}
 
 

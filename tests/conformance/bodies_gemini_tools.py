@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tests.bodies import Body
-from tests.conformance.bodies_gemini import OK, body, call, declares, model, response, user
+from tests.bodies.gemini import model, response, user
+from tests.conformance.bodies_gemini import OK, body, call, declares
 from tests.conformance.case import Case
 
 SCHEMA: Body = {"type": "OBJECT", "properties": {"a": {"type": "STRING"}}}

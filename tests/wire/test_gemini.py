@@ -18,6 +18,9 @@ from segue.canonical.blocks import Media, Opaque, Text, Thinking, ToolCall, Tool
 from segue.errors import InputError
 from segue.models import parse_model
 from segue.wire.gemini import GEMINI, constraints
+from tests.bodies import chat, gemini
+from tests.bodies.chat import result as found
+from tests.bodies.gemini import model, user
 from tests.budget import examples
 from tests.conversations.sdk import complaints
 
@@ -27,27 +30,13 @@ PNG = "iVBORw0KGgo="
 OLD, NEW = "gemini-2.5-flash", "gemini-3.8-flash"
 
 
-def user(*parts: Any, **more: Any) -> dict[str, Any]:
-    return {"role": "user", "parts": list(parts), **more}
-
-
-def model(*parts: Any, **more: Any) -> dict[str, Any]:
-    return {"role": "model", "parts": list(parts), **more}
-
-
-def call(q: Any = 1, name: str = "look", *, signature: str | None = None, **more: Any) -> dict[str, Any]:
-    part: dict[str, Any] = {"functionCall": {**more, "name": name, "args": {"q": q}}}
-    return part if signature is None else {**part, "thoughtSignature": signature}
+def call(q: Any = 1, name: str = "look", **more: Any) -> dict[str, Any]:
+    return gemini.call(name=name, args={"q": q}, **more)
 
 
 def response(expected: Any = "r", name: str = "look", **more: Any) -> dict[str, Any]:
-    return {
-        "functionResponse": {
-            **more,
-            "name": name,
-            "response": expected if isinstance(expected, dict) else {"output": expected},
-        }
-    }
+    value = expected if isinstance(expected, dict) else {"output": expected}
+    return gemini.response(name=name, response=value, **more)
 
 
 def body(*contents: Any, **more: Any) -> dict[str, Any]:
@@ -78,18 +67,10 @@ def blocks_of(*parts: Any, role: str = "model") -> tuple[Any, ...]:
 
 
 def assistant_calls(*calls: tuple[str, Any], name: str = "look") -> dict[str, Any]:
-    entries = [
-        {"id": call_id, "type": "function", "function": {"name": name, "arguments": json.dumps(value)}}
-        for call_id, value in calls
-    ]
-    return {"role": "assistant", "content": None, "tool_calls": entries}
+    return chat.assistant_calls(*(chat.call(call_id, name, json.dumps(value)) for call_id, value in calls))
 
 
-def found(call_id: str, content: Any) -> dict[str, Any]:
-    return {"role": "tool", "tool_call_id": call_id, "content": content}
-
-
-HI = {"role": "user", "content": "hi"}
+HI = chat.user("hi")
 
 # ---------------------------------------------------------------------------------------------------------------- home
 
