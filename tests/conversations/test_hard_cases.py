@@ -295,7 +295,7 @@ def test_orphan_results(source: str, target: str) -> None:
     assert body_text.count(GONE) == 3
     assert body_text.index("content of x") < body_text.index("Read.")
     assert body_text.index("content of y") < body_text.index("Read.") < body_text.index("content of z")
-    assert len(out.report.of("orphan")) == 3
+    assert len(out.report.findings_of("orphan")) == 3
 
 
 @EVERY_PAIR
@@ -307,7 +307,7 @@ def test_orphan_results_left_out(source: str, target: str) -> None:
     assert "content of x" not in body_text
     assert "content of z" not in body_text
     assert GONE not in body_text
-    assert len(out.report.of("orphan")) == 2
+    assert len(out.report.findings_of("orphan")) == 2
 
 
 @EVERY_PAIR
@@ -343,7 +343,7 @@ def test_dotted_names_from_gemini(target: str) -> None:
     else:
         assert all(NARROW.fullmatch(name) for name in names), names
         assert names[2:] == DOTTED[2:], "a lawful name was changed"
-        assert {finding.subject for finding in out.report.of("name")} == set(DOTTED[:2])
+        assert {finding.subject for finding in out.report.findings_of("name")} == set(DOTTED[:2])
 
 
 @EVERY_TARGET

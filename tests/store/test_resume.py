@@ -270,7 +270,7 @@ def test_compressions_are_restored_for_readers(stores, kept, strategy: str) -> N
     for wire in ("gemini", "anthropic"):
         findings = open_as_second(stores, kept).render(wire).report.findings_of("compressed")
         assert [finding.message for finding in findings] == [str(change) for change in made.changes]
-        assert findings == kept.render(wire).report.of("compressed")
+        assert findings == kept.render(wire).report.findings_of("compressed")
 
 
 @pytest.mark.parametrize("how", ["rewind", "compress"])

@@ -337,7 +337,7 @@ def test_api_instruction_items_are_not_messages():
     update = {"type": "configuration_update", "reasoning": {"effort": "low"}}
     out = convert_cross_api(body(user("a"), update, {"type": "compaction_trigger"}))
     assert out.body["messages"] == [{"role": "user", "content": "a"}]
-    subjects = [finding.subject for finding in out.report.of("dropped")]
+    subjects = [finding.subject for finding in out.report.findings_of("dropped")]
     assert subjects == ["configuration_update", "compaction_trigger"]
 
 
@@ -700,7 +700,7 @@ def test_options_are_read():
 def test_responses_only_options_are_reported_cross_api():
     shared = {"prompt_cache_key", "text.verbosity", "store"}
     own = {"include", "reasoning.summary", "reasoning.context", "phase", "annotations", "an_unknown_field"}
-    findings = convert_cross_api(BODIES["agent"]).report.of("dropped")
+    findings = convert_cross_api(BODIES["agent"]).report.findings_of("dropped")
     assert {finding.subject for finding in findings} >= own
     assert shared.isdisjoint(finding.subject for finding in findings)
     findings = segue.convert(BODIES["agent"], source=API, target="anthropic").report.findings_of("dropped")
@@ -734,19 +734,19 @@ def test_items_rendered_as_text_are_not_reported_as_dropped():
     given = {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True}
     out = convert_cross_api(body(user(), approval_request, given))
     assert out.body["messages"][-1]["content"] == "[answer to the request for approval] approved"
-    assert not out.report.of("dropped")
+    assert not out.report.findings_of("dropped")
 
 
 def test_metadata_is_sent_to_chat_only_when_stored():
     out = convert_cross_api(body(user(), metadata={"a": "b"}))
     assert "metadata" not in out.body
-    assert [finding.subject for finding in out.report.of("adjusted")] == ["metadata"]
+    assert [finding.subject for finding in out.report.findings_of("adjusted")] == ["metadata"]
 
 
 def test_option_of_wrong_type_is_reported_and_dropped():
     out = convert_cross_api(body(user(), service_tier=7, store="yes"))
     assert not {"service_tier", "store"} & out.body.keys()
-    assert [finding.subject for finding in out.report.of("dropped")] == ["service_tier", "store"]
+    assert [finding.subject for finding in out.report.findings_of("dropped")] == ["service_tier", "store"]
 
 
 def test_chat_compatible_server_gets_no_openai_only_options():
@@ -778,7 +778,7 @@ def test_codex_placeholder_for_a_killed_call_is_replaced_by_its_output():
             convert_cross_api(body(user(), call(), *outputs)),
         ):
             assert "aborted" not in json.dumps(out.body)
-            assert [finding.subject for finding in out.report.of("dedupe")] == ["aborted"]
+            assert [finding.subject for finding in out.report.findings_of("dedupe")] == ["aborted"]
     alone = segue.convert(body(user(), call(), aborted), source=API, target="anthropic").body["messages"][-1]
     (answer,) = alone["content"]
     assert (answer["content"], "is_error" in answer) == ("aborted", False)
@@ -793,7 +793,7 @@ def test_other_model_of_same_api_gets_only_supported_options():
         "reasoning": {"effort": "high", "summary": "auto"},
         "text": {"verbosity": "low"},
     }
-    assert [finding.subject for finding in out.report.of("adjusted")] == ["temperature", "reasoning"]
+    assert [finding.subject for finding in out.report.findings_of("adjusted")] == ["temperature", "reasoning"]
 
 
 def test_instructions():

@@ -41,7 +41,7 @@ def findings(out: Any) -> list[str]:
 
 
 def dropped_subjects(out: Any) -> list[str | None]:
-    return [finding.subject for finding in out.report.of("dropped") if finding.message == LOST]
+    return [finding.subject for finding in out.report.findings_of("dropped") if finding.message == LOST]
 
 
 # ---------------------------------------------------------------------------------------------------------------- ids

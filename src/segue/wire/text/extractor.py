@@ -15,6 +15,7 @@ from segue.canonical.ids import canonical_tool_id
 from segue.canonical.request import Finish, Reply, Tool
 from segue.render.report import Report
 from segue.wire.base import Wire
+from segue.wire.json_values import object_or_none
 from segue.wire.stream.deltas import TextBuffer
 from segue.wire.stream.events import (
     BlockEnd,
