@@ -167,7 +167,7 @@ class App:
     def _parse_body(
         self, http_request: HttpRequest, route_and_model: tuple[Route, str | None] | None
     ) -> dict[str, Any] | None:
-        """Parse the body and adds the model from the path; `None` if it is not a JSON object."""
+        """Parse the body and add the model from the path; `None` if it is not a JSON object."""
         try:
             body = dict(parse_json_object(http_request.body)[0])
         except InputError:

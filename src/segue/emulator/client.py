@@ -71,7 +71,7 @@ def post(
     headers: Mapping[str, str] | None = None,
     timeout: float = 30.0,
 ) -> Response:
-    """Send one request to an emulated provider and returns the response. By default the key is a placeholder."""
+    """Send one request to an emulated provider and return the response. By default the key is a placeholder."""
     path, data, all_headers = build_request(emulator.api, body, model=model, stream=stream, key=key, headers=headers)
     url = urlsplit(emulator.url)
     connection = http.client.HTTPConnection(url.hostname or "", url.port, timeout=timeout)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hashlib import sha256
 from string import ascii_letters, ascii_lowercase, digits
 
-ALPHANUMERIC = digits + ascii_letters
+_ALPHANUMERIC = digits + ascii_letters
 BASE58 = "".join(letter for letter in digits[1:] + ascii_letters if letter not in "IlO")
-URL_SAFE = ALPHANUMERIC + "-_"
+URL_SAFE = _ALPHANUMERIC + "-_"
 LOWER = digits + ascii_lowercase
 HEX = digits + "abcdef"
 
@@ -18,7 +18,7 @@ class IdGenerator:
     def __init__(self, *parts: object) -> None:
         self._seed_text = "|".join(map(str, parts))
 
-    def make(self, kind: str, index: int, length: int, alphabet: str = ALPHANUMERIC) -> str:
+    def make(self, kind: str, index: int, length: int, alphabet: str = _ALPHANUMERIC) -> str:
         text = ""
         block = 0
         while len(text) < length:

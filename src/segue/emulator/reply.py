@@ -37,7 +37,7 @@ from segue.wire.stream.events import (
     block_events,
 )
 
-StreamStep: TypeAlias = Event | WaitStep | ErrorStep | CutStep
+_StreamStep: TypeAlias = Event | WaitStep | ErrorStep | CutStep
 
 _WORD_CHUNK = re.compile(r"\s*\S+\s?|\s+")
 _ARGUMENT_CHUNK = 12
@@ -106,7 +106,7 @@ class ReplyBuilder:
         last = self._parts[-1][0] if self._parts else None
         return last if isinstance(last, ErrorStep | CutStep) else None
 
-    def stream_steps(self) -> Iterator[StreamStep]:
+    def stream_steps(self) -> Iterator[_StreamStep]:
         """Yield the stream events and steps of the reply, up to an error or cut."""
         reply = self.reply
         yield self._provider.make_reply_start(reply)
@@ -322,6 +322,6 @@ def _encode_steps(
         yield framing.close()
 
 
-def _is_leading_wait(steps: list[StreamStep], index: int) -> bool:
+def _is_leading_wait(steps: list[_StreamStep], index: int) -> bool:
     """True for a wait at the start of the reply, which already delayed the response."""
     return all(isinstance(step, WaitStep) for step in steps[1:index])

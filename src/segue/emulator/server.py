@@ -105,7 +105,7 @@ class Emulator:
         self._app.provider.assumes_stored = True
 
     def stop(self) -> None:
-        """Stop at once and closes open connections. May be called twice."""
+        """Stop at once and close open connections. May be called twice."""
         if self._stop is not None:
             stop, self._stop = self._stop, None
             stop()

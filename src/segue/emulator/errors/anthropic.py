@@ -24,7 +24,7 @@ from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, ErrorTex
 from segue.wire.base import ApiError
 
 _VALID_NAME = re.compile("[a-zA-Z0-9_-]{1,128}")
-MessageBuilder = Callable[[BrokenRule, Any], str]
+_MessageBuilder = Callable[[BrokenRule, Any], str]
 
 _MISSING = "Field required"
 _TEXT = "Input should be a valid string"
@@ -47,7 +47,7 @@ _NO_TOOLS = "Requests which have `tool_use` or `tool_result` blocks in the conve
 # ------------------------------------------------------------------------------------------------ errors about the body
 
 
-def _field_error(wrong_type: str, otherwise: str | MessageBuilder) -> ErrorBuilder:
+def _field_error(wrong_type: str, otherwise: str | _MessageBuilder) -> ErrorBuilder:
     """Build an error at the field: missing, of a wrong type, or else this message."""
 
     def build(broken: BrokenRule) -> ApiError:
@@ -56,7 +56,7 @@ def _field_error(wrong_type: str, otherwise: str | MessageBuilder) -> ErrorBuild
     return build
 
 
-def _field_message(broken: BrokenRule, wrong_type: str, otherwise: str | MessageBuilder) -> str:
+def _field_message(broken: BrokenRule, wrong_type: str, otherwise: str | _MessageBuilder) -> str:
     value = broken.value
     *above, last = broken.steps or ("",)
     holder = broken.value_at(*above)

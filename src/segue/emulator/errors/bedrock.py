@@ -28,7 +28,7 @@ _APART = "Conversation blocks and tool result blocks cannot be provided in the s
 _NO_STATUS = "This model doesn't support the status field. Remove status and try again."
 
 
-def wrap_model_error(error: ApiError) -> ApiError:
+def _wrap_model_error(error: ApiError) -> ApiError:
     """Wrap an error of the model behind the service as the service does."""
     return replace(
         error, message=f"The model returned the following errors: {error.message}", kind="ValidationException"
@@ -185,13 +185,13 @@ def _to_messages_rule(broken: BrokenRule) -> BrokenRule:
 
 def _claude_error(number: str) -> ErrorBuilder:
     build_error = anthropic.RULES[number]
-    return lambda broken: wrap_model_error(build_error(_to_messages_rule(broken)))
+    return lambda broken: _wrap_model_error(build_error(_to_messages_rule(broken)))
 
 
 def _mistral_error(broken: BrokenRule) -> ApiError:
     """MIS-01"""
     message = f"Tool call id was {text_or_empty(broken.value)} but must be a-z, A-Z, 0-9, with a length of 9."
-    return wrap_model_error(validation_error(message))
+    return _wrap_model_error(validation_error(message))
 
 
 RULES: Mapping[str, ErrorBuilder] = {

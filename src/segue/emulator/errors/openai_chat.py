@@ -59,7 +59,7 @@ def _orphan_result_error(broken: BrokenRule) -> ApiError:
     return ApiError(400, text, param=f"{where}.tool_call_id")
 
 
-def first_result_index(broken: BrokenRule) -> int:
+def _first_result_index(broken: BrokenRule) -> int:
     """Return the index of the first tool message of the turn with the same id."""
     first = index = message_index(broken)
     while index > 0:
@@ -74,7 +74,7 @@ def first_result_index(broken: BrokenRule) -> int:
 
 def _duplicate_result_error(broken: BrokenRule) -> ApiError:
     index = message_index(broken)
-    both = f"in messages[{first_result_index(broken)}] and messages[{index}]"
+    both = f"in messages[{_first_result_index(broken)}] and messages[{index}]"
     message = f"Invalid parameter: Duplicate value for 'tool_call_id' of '{text_or_empty(broken.value)}', {both}."
     return ApiError(400, message, param=f"messages.[{index}].tool_call_id")
 

@@ -16,11 +16,11 @@ from segue.emulator.errors.openai_style import (
 )
 from segue.wire.base import ApiError
 
-MessageBuilder = Callable[[BrokenRule], str]
+_MessageBuilder = Callable[[BrokenRule], str]
 
 
 def _built_error(
-    make: MessageBuilder, kind: str = "invalid_request_error", status: int = 400, code: str | None = None
+    make: _MessageBuilder, kind: str = "invalid_request_error", status: int = 400, code: str | None = None
 ) -> ErrorBuilder:
     return lambda broken: ApiError(status, make(broken), kind=kind, code=code)
 
@@ -73,7 +73,7 @@ def _cerebras_error(broken: BrokenRule) -> ApiError:
 # ------------------------------------------------------------------------------------------------------------- minimax
 
 
-def _minimax_error(make: MessageBuilder) -> ErrorBuilder:
+def _minimax_error(make: _MessageBuilder) -> ErrorBuilder:
     return _built_error(lambda broken: f"invalid params, {make(broken)} (2013)", "bad_request_error")
 
 

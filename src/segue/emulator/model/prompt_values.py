@@ -67,11 +67,11 @@ class PromptValue(Struct, frozen=True):
         return float(plain) if "." in plain else int(plain)
 
 
-PromptValues: TypeAlias = Mapping[Source, tuple[PromptValue, ...]]
+_PromptValues: TypeAlias = Mapping[Source, tuple[PromptValue, ...]]
 
 
 @lru_cache(maxsize=32)
-def find_values(text: str) -> PromptValues:
+def find_values(text: str) -> _PromptValues:
     found: dict[Source, tuple[PromptValue, ...]] = {}
     rest = text
     for source, pattern in _PATTERNS:

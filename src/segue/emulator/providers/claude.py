@@ -24,12 +24,12 @@ class ThinkingBlock(NamedTuple):
     entries_before: int
 
 
-def is_prefix_bound(model: Model) -> bool:
+def _is_prefix_bound(model: Model) -> bool:
     """ANT-28: from Fable 5.1 on, a block is bound to the prompt before it."""
     return model.family == "claude" and model.at_least(5, 1)
 
 
-def flatten_blocks(messages: Iterable[Any]) -> list[Any]:
+def _flatten_blocks(messages: Iterable[Any]) -> list[Any]:
     """Return the conversation block by block, independent of message boundaries and without cache markers."""
     entries: list[Any] = []
     for message in objects_in(list(messages)):
@@ -40,7 +40,7 @@ def flatten_blocks(messages: Iterable[Any]) -> list[Any]:
 
 
 def make_prefix(system: Any, tools: Any, messages: Iterable[Any]) -> PromptPrefix:
-    return PromptPrefix.of_prompt(_system_blocks(system), without_keys(tools, _CACHE_KEYS), flatten_blocks(messages))
+    return PromptPrefix.of_prompt(_system_blocks(system), without_keys(tools, _CACHE_KEYS), _flatten_blocks(messages))
 
 
 def _system_blocks(system: Any) -> Any:
@@ -68,7 +68,7 @@ def check_thinking(
     latest = max((thought.message_index for thought in thoughts), default=-1)
     replies = (i for i, message in enumerate(objects_in(conversation.messages)) if message.get("role") == "assistant")
     last = max(replies, default=-1)
-    entries = flatten_blocks(conversation.messages)
+    entries = _flatten_blocks(conversation.messages)
     signed_by_reply: dict[str, list[tuple[ThinkingBlock, SignaturePayload]]] = {}
     for thought in thoughts:
         signed_payload = signer.verify(thought.signature, account)
@@ -80,7 +80,7 @@ def check_thinking(
         else:
             if newest:
                 signed_by_reply.setdefault(signed_payload.reply, []).append((thought, signed_payload))
-            is_bound = signed_payload.prefix is not None and is_prefix_bound(model) and not lenient
+            is_bound = signed_payload.prefix is not None and _is_prefix_bound(model) and not lenient
             differs = (
                 is_bound
                 and signed_payload.prefix is not None

@@ -96,7 +96,7 @@ class OpenAIResponses(Provider):
         return None if object_or_none(body.get("prompt")) else super().check_required(http_request, body)
 
     def restore_history(self, body: Body, account: str) -> Body | Violation:
-        """Add the items of `previous_response_id` and resolves item references."""
+        """Add the items of `previous_response_id` and resolve item references."""
         before = text_or_none(body.get("previous_response_id"))
         earlier: list[Any] = []
         if before is not None:
@@ -141,7 +141,7 @@ class OpenAIResponses(Provider):
                     yield make_violation(rule, path, f"generated with '{reasoning_id}'")
 
     def stored_response(self, http_request: HttpRequest, account: str) -> ApiError | JsonObject:
-        """Return a stored response or its input items, or deletes it."""
+        """Return a stored response or its input items, or delete it."""
         response_id, _, items = http_request.path.partition("/responses/")[2].partition("/")
         stored = self._stored.get((account, response_id))
         if stored is None:
