@@ -251,5 +251,5 @@ def test_6_tool_execution_path_invariant_single_path() -> None:
     # The demonstration has a conversation and no session.
     assert _modules_calling("add_result") - {"cli/demo_run.py", "cli/demo_picture.py"} == {
         "runtime/scheduler.py",
-        "runtime/log.py",
+        "runtime/conversation_log.py",
     }

@@ -9,6 +9,7 @@ import pytest
 
 from segue._stream import ReplyStream, assemble, render_reply_body
 from segue.render.report import Report
+from segue.reply import SentRequest
 from segue.wire.names import ANY_NAME, NameMap
 from segue.wire.registry import WIRES
 from segue.wire.stream.events import Failed, ReplyStart
@@ -217,9 +218,8 @@ def test_additional_choices_are_reported_for_same_api() -> None:
     assert [finding.message for finding in report.findings] == content
     wire = WIRES["openai-chat"]
     request = wire.parse_request({"model": "gpt-4.1", "messages": [{"role": "user", "content": "Hi"}], "n": 2})
-    stream = ReplyStream(
-        request, source=wire, target=wire, names=NameMap(ANY_NAME), report=Report(target=wire.name), turn_key="turn-0"
-    )
+    sent = SentRequest(wire, request, NameMap(ANY_NAME), None, "auto", wire)
+    stream = ReplyStream(sent, wire, Report(target=wire.name), turn_key="turn-0")
     stream.feed(data)
     stream.close()
     assert [finding.message for finding in stream.report.findings] == content
