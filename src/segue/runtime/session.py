@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from segue._check import check
-from segue._conversation import Rendered
+from segue._conversation import Conversation, Rendered
 from segue._literals import Api
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Reply, Usage
@@ -42,13 +42,11 @@ from segue.runtime.provider_client import ProviderClient
 from segue.runtime.providers import Endpoint
 from segue.runtime.routing import Fixed, Route, RouteContext
 from segue.runtime.scheduler import Limits, Scheduler
-from segue.runtime.subagents import ModelResolver, Subagents
+from segue.runtime.subagents import SUBAGENT_SYSTEM, ModelResolver, Subagents
 from segue.runtime.tool_types import Approver
 from segue.runtime.toolbox import Toolbox
 from segue.runtime.tools.task import task as task_tool
 from segue.wire import events as wire_events
-
-__all__ = ["EventListener", "Session", "Turn"]
 
 EventListener: TypeAlias = Callable[[Event], None]
 
@@ -180,6 +178,27 @@ class Session:
         if self._cancelled:
             return Turn(reply, tuple(await self._scheduler.cancel_calls(calls)))
         return Turn(reply, tuple(await self._scheduler.run_batch(calls)))
+
+    async def run_subagent(
+        self, prompt: str, *, title: str, route: Route, toolbox: Toolbox, task: str
+    ) -> ExchangeEnded:
+        """Run an exchange in a session with its own history. Its events have the call id `task`."""
+        child = Session(
+            self.log.create_child(Conversation(system=SUBAGENT_SYSTEM), title),
+            route,
+            client=self.client,
+            toolbox=toolbox,
+            on_event=self.emit,
+            approve=self.approve,
+            limits=self.limits,
+            debug=self.debug,
+            task=task,
+        )
+        try:
+            return await child.ask(prompt)
+        finally:
+            self.add_usage(child.usage)
+            await child.close()
 
     def cancel(self) -> None:
         """Cancels the exchange: the reply in flight is recorded as incomplete, and every call gets an outcome."""
