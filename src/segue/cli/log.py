@@ -124,8 +124,7 @@ def _show_json(summary: ConversationSummary, records: Iterator[StoredEvent]) -> 
 
 
 def _show_lines(summary: ConversationSummary, records: Iterator[StoredEvent], *, full: bool) -> None:
-    from segue.view.call_labels import CallLabels
-    from segue.view.lines import format_event
+    from segue.view.lines import CallLabels, format_event
 
     colour = streams.supports_colour()
     calls = CallLabels()

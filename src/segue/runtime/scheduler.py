@@ -44,8 +44,7 @@ from segue.runtime.events import (
     LateResult,
     Outcome,
 )
-from segue.runtime.execution import Execution
-from segue.runtime.jobs import Batch, Job, ToolRegistry, active_jobs, summarize_call, validate_arguments
+from segue.runtime.jobs import Batch, Execution, Job, ToolRegistry, active_jobs, summarize_call, validate_arguments
 from segue.runtime.locks import PathLockedError, PathLocks, resolve_paths
 from segue.runtime.outputs import Output, format_error, last_line, make_output, split_budget, truncate
 from segue.runtime.tool_types import ApprovalDecision, ApprovalRequest, Approver, Context, Tool
