@@ -15,8 +15,8 @@ from segue.canonical.request import Usage
 from segue.cli import config, streams, user_store
 from segue.cli.agent_tools import AgentTools
 from segue.cli.emulated_providers import EmulatedProviders
+from segue.cli.options import RunOptions
 from segue.cli.providers import Providers
-from segue.cli.run_options import RunOptions
 from segue.errors import InputError, SegueError
 from segue.runtime.conversation_log import ConversationLog, InMemoryLog
 from segue.runtime.events import ConversationCompressed, ExchangeEnded

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from segue.cli import streams
 from segue.cli.config import Config
+from segue.cli.options import RunOptions
 from segue.cli.providers import Providers
-from segue.cli.run_options import RunOptions
 from segue.errors import InputError
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from segue.cli import options, streams
+from segue.cli.options import RunOptions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from segue.cli.chat_ui.chat import Chat
     from segue.cli.chat_ui.styles import Row
     from segue.cli.chat_ui.ui import ChatUI
-    from segue.cli.run_options import RunOptions
 
 
 @options.command("chat", json_help="Not supported; use segue run --json.")
@@ -36,8 +36,6 @@ def command(ctx: click.Context, prompt: tuple[str, ...], *, as_json: bool, **fla
       segue chat -m anthropic/claude-sonnet-5
       segue chat -c
     """
-    from segue.cli.run_options import RunOptions
-
     if as_json:
         raise click.UsageError("segue chat has no JSON output; use segue run --json", ctx)
     if getattr(sys, "stdin", None) is None or getattr(sys, "stdout", None) is None:

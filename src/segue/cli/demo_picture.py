@@ -11,8 +11,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 import segue
-from segue.cli.demo_naive import copy_history
-from segue.cli.demo_run import list_targets
+from segue.cli.demo_run import copy_history, list_targets
 from segue.cli.demo_task import SYSTEM, TOOLS
 from segue.cli.recording import Panel, render_panels
 from segue.emulator import start

@@ -21,18 +21,26 @@ from segue._conversation import Conversation, Rendered
 from segue._literals import Api
 from segue.canonical.blocks import ToolCall, ToolResponse
 from segue.canonical.history import History
-from segue.cli.turns import select_turn
 from segue.conformance.rule import Verdict
 from segue.errors import InputError
 from segue.render.report import Fault, Finding
 from segue.store.base import ConversationStore, Lease, StoredEvent, format_time
-from segue.store.events import CompressionApplied, CompressionUndone, ReplyBroken, Sent, Switched, event_kind
+from segue.store.events import (
+    CallCancelled,
+    CallCompleted,
+    CompressionApplied,
+    CompressionUndone,
+    MessageAdded,
+    ReplyBroken,
+    Rewound,
+    Sent,
+    Switched,
+    event_kind,
+)
 from segue.store.replay import ReplayState, replay_events
 from segue.view.format import format_changes, format_count, shorten
 from segue.view.lines import is_message
 from segue.wire.registry import WIRES, find_wire, find_wire_or_server
-
-__all__ = ["LAYERS", "Diagnosis", "diagnose"]
 
 LAYERS: dict[Fault, str] = {
     "canonical": "canonical state: the history itself is incomplete or inconsistent, for any target",
@@ -140,7 +148,7 @@ def diagnose(
 ) -> Diagnosis:
     """Replay the events up to a turn, render and check. Nothing is written."""
     events = list(store.events(conversation))
-    name, end, turns = select_turn(events, turn)
+    name, end, turns = _select_turn(events, turn)
     records = events[:end]
     replayed = replay_events(records)
     chat = replayed.chat
@@ -249,3 +257,77 @@ def _find_layer(rendered: Rendered, target: str) -> Fault:
     results = [block for block in blocks if isinstance(block, ToolResponse)]
     paired = {call.id for call in calls} >= {result.call_id for result in results}
     return "projection" if (len(calls), len(results)) == emitted and paired else "rendering"
+
+
+# ---------------------------------------------------------------------------------------------------------------- turns
+
+
+class _TurnSpan(Struct):
+    """One turn: its key, if any, and the index range of its events.
+
+    A turn starts with a reply and ends at the next reply or where it is rewound, so its events are the state in which
+    the next request was made. Imported replies without tool calls have no turn key, so turns are numbered as well.
+    """
+
+    key: str | None
+    start: int
+    end: int
+
+
+def _find_turns(records: Sequence[StoredEvent]) -> list[_TurnSpan]:
+    """Return all turns in the order in which they were written, including turns that were rewound later."""
+    turns: list[_TurnSpan] = []
+    keys: set[str] = set()
+    in_reply = False
+    for index, record in enumerate(records):
+        match record.event:
+            case MessageAdded(message) if message.speaker == "ai":
+                key = message.turn_key
+                continues = in_reply and (key is None or turns[-1].key is None)
+                if not continues and (key is None or key not in keys):
+                    _end_last_turn(turns, index)
+                    turns.append(_TurnSpan(key, index, len(records)))
+                elif continues and turns[-1].key is None:
+                    turns[-1].key = key
+                keys.update((key,) if key is not None else ())
+                in_reply = True
+            case MessageAdded() | CallCompleted() | CallCancelled() | Sent():
+                in_reply = False
+            case Rewound():
+                _end_last_turn(turns, index)
+                in_reply = False
+            case _:
+                pass
+    return turns
+
+
+def _end_last_turn(turns: Sequence[_TurnSpan], index: int) -> None:
+    """End the last turn here, unless it was rewound before."""
+    if turns:
+        turns[-1].end = min(turns[-1].end, index)
+
+
+def _select_turn(records: Sequence[StoredEvent], turn: str | None) -> tuple[str, int, int]:
+    """A description of the turn, the index after its last event, and the total number of turns."""
+    turns = _find_turns(records)
+    if turn is None:
+        return "now", len(records), len(turns)
+    number = _find_number(turns, turn)
+    if number:
+        span = turns[number - 1]
+        return f"after turn {number}{f' ({span.key})' if span.key else ''}", span.end, len(turns)
+    return "before the first turn", turns[0].start if turns else len(records), len(turns)
+
+
+def _find_number(turns: Sequence[_TurnSpan], turn: str) -> int:
+    """The number of a turn given as key, key prefix or number."""
+    keys = [span.key or "" for span in turns]
+    if turn and turn in keys:
+        return keys.index(turn) + 1
+    if turn.isdecimal() and len(turn) < 10 and int(turn) <= len(keys):
+        return int(turn)
+    matches = [key for key in keys if key.startswith(turn)] if turn else []
+    if len(matches) == 1:
+        return keys.index(matches[0]) + 1
+    problem = f"several turns start with {turn!r}" if matches else f"no turn {turn!r}"
+    raise InputError(f"{problem}; turns are numbered 0 to {len(keys)}", path="turn")
