@@ -74,8 +74,7 @@ def _make_ui(chat: Chat) -> ChatUI:
     capable = streams.is_terminal(sys.stdin) and streams.is_terminal(sys.stdout) and os.environ.get("TERM") != "dumb"
     if not capable or sys.platform == "win32":
         return LineUI()
-    from segue.cli.chat_ui.completion import ChatCompleter
-    from segue.cli.chat_ui.input_history import InputHistory, history_path
+    from segue.cli.chat_ui.input_line import ChatCompleter, InputHistory, history_path
     from segue.cli.chat_ui.terminal_ui import TerminalUI
 
     return TerminalUI(

@@ -183,11 +183,10 @@ class _DoctorChecks:
             answers = asyncio.run(_probe_all(endpoints))
             for result in rows:
                 if result["provider"] in endpoints:
-                    result["online"] = answer = answers[result["provider"]]
-                    keyless = result["key"] is None
-                    state: _State = (
-                        "ok" if answer == "accepted" else "note" if keyless or answer.startswith("reached") else "bad"
-                    )
+                    probe = answers[result["provider"]]
+                    result["online"] = answer = _format_probe(probe)
+                    is_optional = result["key"] is None or probe.error is None
+                    state: _State = "ok" if probe.accepted else "note" if is_optional else "bad"
                     self._add_row(state, result["provider"], f"{_format_provider(result)}: {answer}")
         if unset:
             self._add_row("note", "no key", ", ".join(unset))
@@ -274,13 +273,13 @@ def _format_provider(result: Mapping[str, Any]) -> str:
     return f"{key}, {result['base_url']}"
 
 
-async def _probe_all(endpoints: Mapping[str, Endpoint]) -> dict[str, str]:
+async def _probe_all(endpoints: Mapping[str, Endpoint]) -> dict[str, ProbeResult]:
     """Probe each endpoint by requesting its list of models."""
     from segue.runtime.provider_client import ProviderClient
 
     async with ProviderClient() as client:
         results = await asyncio.gather(*(client.probe(endpoint) for endpoint in endpoints.values()))
-    return {name: _format_probe(result) for name, result in zip(endpoints, results, strict=True)}
+    return dict(zip(endpoints, results, strict=True))
 
 
 def _format_probe(result: ProbeResult) -> str:

@@ -17,6 +17,7 @@ from segue.canonical.request import Usage
 from segue.cli import streams
 from segue.runtime import events
 from segue.runtime.events import Event, ExchangeEnded
+from segue.view.format import format_count
 from segue.view.sanitize import sanitize
 
 __all__ = ["JsonLinesReporter", "JsonReporter", "Reporter", "RunTotals", "Started", "TextReporter", "guard_writes"]
@@ -172,7 +173,7 @@ def _format_failure(ended: ExchangeEnded, conversation_id: str | None) -> str:
             if conversation_id and ended.cause == "refused"
             else ended.text
         )
-    stopped = ended.text.partition(";")[0]
+    stopped = f"stopped after {format_count(ended.turns, 'turn')}, the most for one question"
     return (
         f"{stopped}; to continue: segue run -s {conversation_id}"
         if conversation_id

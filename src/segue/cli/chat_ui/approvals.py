@@ -5,9 +5,9 @@ Only `y`, `yes`, `a` and `always` allow a call: any other text, such as a half-t
 
 from __future__ import annotations
 
-from segue.cli.chat_ui.number_format import format_count
 from segue.cli.chat_ui.styles import Row, StyledText, display_width, wrap
 from segue.runtime.tool_types import ApprovalRequest
+from segue.view.format import format_count
 from segue.view.sanitize import sanitize, sanitize_line
 
 __all__ = ["format_choices", "format_question", "parse_answer"]

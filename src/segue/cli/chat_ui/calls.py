@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from segue.cli.chat_ui.number_format import format_count, format_duration
 from segue.cli.chat_ui.styles import Row, display_width, truncate
 from segue.runtime.events import ApprovalRequested, CallEnded, CallProgress, CallQueued, CallStarted, Outcome
+from segue.view.format import format_count, format_duration
 from segue.view.sanitize import sanitize, sanitize_line
 
 __all__ = ["CallList"]

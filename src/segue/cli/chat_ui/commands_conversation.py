@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, cast
 
 from segue.canonical.tokens import estimate_settings
 from segue.cli.chat_ui.command import Command, Suggestion
-from segue.cli.chat_ui.number_format import format_ago, format_count, format_short
 from segue.cli.chat_ui.styles import format_table, truncate
 from segue.cli.compress import STRATEGIES
 from segue.errors import InputError
+from segue.view.format import format_ago, format_count, format_short
 from segue.view.sanitize import sanitize_line
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from segue.cli.chat_ui.command import Command, Suggestion
-from segue.cli.chat_ui.number_format import format_short
 from segue.cli.chat_ui.styles import Row, format_table
 from segue.errors import InputError
 from segue.runtime.providers import Endpoint
 from segue.runtime.routing import ByRule, Failover, Fixed, RoundRobin, Route
+from segue.view.format import format_short
 
 if TYPE_CHECKING:
     from segue.cli.chat_ui.chat import Chat
