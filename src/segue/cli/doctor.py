@@ -186,7 +186,8 @@ class _DoctorChecks:
                     probe = answers[result["provider"]]
                     result["online"] = answer = _format_probe(probe)
                     is_optional = result["key"] is None or probe.error is None
-                    state: _State = "ok" if probe.accepted else "note" if is_optional else "bad"
+                    accepted = probe.accepted and probe.error is None
+                    state: _State = "ok" if accepted else "note" if is_optional else "bad"
                     self._add_row(state, result["provider"], f"{_format_provider(result)}: {answer}")
         if unset:
             self._add_row("note", "no key", ", ".join(unset))
