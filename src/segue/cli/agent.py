@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from segue.runtime.toolbox import Toolbox
     from segue.store.base import ConversationStore
 
-__all__ = ["Agent"]
-
 _SYSTEM = (
     "You are an agent at a command line. Use the tools to look and to act, and don't guess what you can look up. Paths "
     "are relative to the working folder. Where a call is denied, go on without it, or say what you would need. Answer "

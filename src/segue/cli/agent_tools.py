@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from segue.runtime.tool_types import Tool
     from segue.runtime.toolbox import Toolbox, ToolSource
 
-__all__ = ["AgentTools", "validate_rules"]
-
 # The tool that the session itself provides.
 _TASK_TOOL = "task"
 

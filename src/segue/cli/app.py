@@ -29,8 +29,6 @@ from segue.cli.streams import (
     print_message,
 )
 
-__all__ = ["COMMANDS", "main", "root", "run"]
-
 _INTEGER_ERROR = re.compile("is not a valid integer(?: range)?$")
 _TERMINATING_SIGNALS = [number for name in ("SIGTERM", "SIGHUP") if (number := getattr(signal, name, None)) is not None]
 OK, FAILED, BAD_INPUT, RETRY, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 75, 130, 141

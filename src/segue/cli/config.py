@@ -22,19 +22,6 @@ from segue.cli.settings import McpServerSettings, ProviderSettings, Settings, To
 from segue.cli.streams import BadInputError
 from segue.errors import InputError
 
-__all__ = [
-    "Config",
-    "ConfigFile",
-    "choose_tool_format",
-    "configured_store",
-    "load",
-    "load_file",
-    "project_file",
-    "restricted_settings",
-    "untrusted_store_file",
-    "user_file",
-]
-
 T = TypeVar("T")
 ConfirmTrust: TypeAlias = "Callable[[Path, Sequence[str]], bool]"
 """Asks the user whether to trust a file, given its restricted settings with their values."""

@@ -16,8 +16,6 @@ from segue.cli import streams
 if TYPE_CHECKING:
     from segue.store.base import ConversationSummary
 
-__all__ = ["display_width", "format_conversations", "format_local_time", "truncate"]
-
 _HEADERS = ("id", "updated", "messages", "model", "title")
 _ID, _UPDATED, _MESSAGES, _MODEL, _TITLE = range(5)
 _GAP = "  "

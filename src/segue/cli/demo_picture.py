@@ -17,8 +17,6 @@ from segue.cli.recording import Panel, render_panels
 from segue.emulator import start
 from segue.emulator.client import post
 
-__all__ = ["Exchange", "draw_picture", "run_exchanges"]
-
 _SOURCE, _TARGET = "kimi", "anthropic"
 _QUESTION = "What is in notes.txt, and do the tests pass?"
 _FIRST_SCRIPT = 'call read_file {"path": "notes.txt"}\ncall run_tests {"path": "tests"}'

@@ -20,8 +20,8 @@ from segue.cli.demo_task import SCRIPTED_REPLIES, SYSTEM, TASK, TOOLS, DemoTools
 from segue.emulator import Emulator, RecordedRequest, start
 from segue.emulator.client import Response, post
 
-Verdict = Literal["accepted", "refused", "confused"]
-Outcome = Literal["result", "error", "cancelled"]
+_Verdict = Literal["accepted", "refused", "confused"]
+_Outcome = Literal["result", "error", "cancelled"]
 _Json = dict[str, Any]
 # APIs for which reasoning is enabled in the request; the others reason by default, or never.
 _THINKING = frozenset({"anthropic", "bedrock", "openai-responses"})
@@ -33,7 +33,7 @@ class Call(msgspec.Struct, frozen=True):
     tool: str
     canonical_id: str
     wire_id: str
-    outcome: Outcome
+    outcome: _Outcome
     result: str
 
 
@@ -65,7 +65,7 @@ class Step(msgspec.Struct, frozen=True):
     findings: list[Finding]
     kept: int
     before: int
-    verdict: Verdict
+    verdict: _Verdict
     status: int
     error: str
     rules: list[str]
@@ -203,7 +203,7 @@ class _DemoRun:
         return thought, calls
 
     def _run_call(self, call: ToolCall, *, cancelled: bool) -> Call:
-        outcome: Outcome = "cancelled"
+        outcome: _Outcome = "cancelled"
         result = "stopped by the user"
         if cancelled:
             self._chat.cancel(call)

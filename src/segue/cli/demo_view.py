@@ -15,8 +15,6 @@ from rich.text import Text
 
 from segue.cli.demo_run import Call, Finding, Step, list_targets, sum_steps
 
-__all__ = ["render_changes", "render_ending", "render_half", "render_opening"]
-
 _API_WIDTH = max(len(api) for api, _ in list_targets())
 _NUMBER_WIDTH = len("10, 12")
 _ID_WIDTH = 25

@@ -13,8 +13,6 @@ from segue.runtime.providers import Endpoint
 if TYPE_CHECKING:
     from segue.emulator import Emulator
 
-__all__ = ["EmulatedProviders"]
-
 _PLACEHOLDER_URL = "http://127.0.0.1:9"
 
 

@@ -15,8 +15,6 @@ from segue.errors import InputError
 from segue.runtime import prices, providers
 from segue.runtime.providers import Endpoint, Provider
 
-__all__ = ["Providers", "load"]
-
 
 class Providers:
     """The provider catalogue with the configuration applied."""

@@ -20,8 +20,6 @@ from segue.runtime.events import Event, ExchangeEnded
 from segue.view.format import format_count
 from segue.view.sanitize import sanitize
 
-__all__ = ["JsonLinesReporter", "JsonReporter", "Reporter", "RunTotals", "Started", "TextReporter", "guard_writes"]
-
 _MAX_LINE = 100
 _DIAG = "segue diag "
 

@@ -13,8 +13,6 @@ from segue.cli import options, streams
 if TYPE_CHECKING:
     from segue.specs.rulebook import RulebookEntry
 
-__all__ = ["command", "format_rules", "rule_fields"]
-
 _LABEL_WIDTH = 11
 _WIDTH = 100
 

@@ -39,19 +39,6 @@ from msgspec import Meta, Struct
 
 from segue.cli.streams import BadInputError, format_os_error
 
-__all__ = [
-    "McpServerSettings",
-    "ModelSettings",
-    "Price",
-    "ProviderSettings",
-    "RoutingRuleSettings",
-    "Settings",
-    "ToolSettings",
-    "from_variables",
-    "parse",
-    "read",
-]
-
 T = TypeVar("T", bound=Struct)
 NonEmptyText = Annotated[str, Meta(min_length=1)]
 Seconds = Annotated[float, Meta(gt=0)]

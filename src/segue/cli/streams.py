@@ -17,27 +17,6 @@ from typing import TextIO
 
 import click
 
-__all__ = [
-    "FOLDER_GONE",
-    "STDIO",
-    "BadInputError",
-    "OutputPathError",
-    "WriteError",
-    "check_writable",
-    "discard_stdout",
-    "format_line_for",
-    "format_os_error",
-    "has_working_folder",
-    "is_terminal",
-    "one_line",
-    "print_message",
-    "read",
-    "replace_file",
-    "report_if_unwritten",
-    "supports_colour",
-    "write",
-]
-
 STDIO = "-"
 FOLDER_GONE = "the current folder no longer exists; change to another one"
 _BYTE_ORDER_MARKS = (

@@ -15,8 +15,6 @@ from msgspec import Struct
 
 from segue.cli import streams
 
-__all__ = ["add", "is_trusted", "remove"]
-
 
 class _Entry(Struct):
     path: str

@@ -12,8 +12,6 @@ from segue.cli import config, streams
 if TYPE_CHECKING:
     from segue.store.base import ConversationStore
 
-__all__ = ["connect", "exists", "locate"]
-
 
 def locate(*, trusting: bool = False) -> str:
     """The location of the store; `trusting` applies the project file's setting even if it is not trusted."""

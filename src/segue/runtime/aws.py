@@ -20,8 +20,6 @@ from msgspec import Struct
 from segue.errors import InputError
 from segue.runtime.secret import Secret
 
-__all__ = ["BotocoreCredentials", "CredentialSource", "Credentials", "find_credentials", "find_region", "sign"]
-
 _DEFAULT_PROFILE = "default"
 # A profile with one of these keys gets its credentials by single sign-on, a role or a program.
 _EXTERNAL_SOURCE_KEYS = ("sso_session", "sso_start_url", "role_arn", "credential_process", "login_session")

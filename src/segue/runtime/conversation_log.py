@@ -16,8 +16,6 @@ from segue.canonical.request import Reply
 from segue.errors import InputError
 from segue.store.replay import publishable_results, result_call_id
 
-__all__ = ["ConversationLog", "InMemoryLog"]
-
 _SETTINGS = ("system", "tools", "options")
 
 

@@ -12,8 +12,6 @@ from fnmatch import fnmatchcase
 
 from segue.redaction import SECRET_PATTERNS
 
-__all__ = ["child_environment", "is_maskable", "secret_variables"]
-
 _SECRET_NAMES = (
     "*API_KEY*",
     "*APIKEY*",

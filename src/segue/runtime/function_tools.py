@@ -21,8 +21,6 @@ from segue.canonical.blocks import Code, Media, Text
 from segue.errors import InputError
 from segue.runtime.tool_types import ApprovalRequest, Arguments, Context, Result, Tool, ToolError
 
-__all__ = ["FunctionTool", "installed_tools", "tool"]
-
 _ENTRY_POINT_GROUP = "segue.tools"
 _SECTION = re.compile(r"^(args|arguments|parameters|params)\s*:\s*$", re.IGNORECASE)
 _OTHER_SECTION = re.compile(r"^(returns?|raises|yields?|examples?|notes?|see also|warns?)\s*:\s*$", re.IGNORECASE)

@@ -20,8 +20,6 @@ from segue.runtime.providers import is_local
 if TYPE_CHECKING:
     import aiohttp
 
-__all__ = ["HttpClient", "HttpResponse", "TransportError", "TransportErrorKind"]
-
 TransportErrorKind = Literal[
     "connect",  # the connection could not be established
     "timeout",  # the connection timed out

@@ -20,8 +20,6 @@ from segue.runtime import aws
 from segue.runtime.providers import Endpoint
 from segue.wire.registry import WIRES
 
-__all__ = ["HttpRequest", "models_request", "stream_request"]
-
 _JSON = "application/json"
 _EVENT_STREAM = "text/event-stream"
 _AWS_EVENT_STREAM = "application/vnd.amazon.eventstream"

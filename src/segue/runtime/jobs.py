@@ -21,7 +21,7 @@ from segue.runtime.locks import Ticket
 from segue.runtime.outputs import Output, last_line
 from segue.runtime.tool_types import Approver, Arguments, Context, Tool
 
-OnEnd: TypeAlias = Callable[[object, BaseException | None], None]
+_OnEnd: TypeAlias = Callable[[object, BaseException | None], None]
 """Called once, on the loop's thread, when a tool returned or raised: with its return value, or its exception."""
 
 
@@ -34,7 +34,7 @@ class Execution:
     """
 
     def __init__(
-        self, tool: Tool, arguments: Arguments, context: Context, on_end: OnEnd, variables: contextvars.Context
+        self, tool: Tool, arguments: Arguments, context: Context, on_end: _OnEnd, variables: contextvars.Context
     ) -> None:
         self._tool = tool
         self._arguments = arguments

@@ -15,8 +15,6 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-__all__ = ["PathLockedError", "PathLocks", "Ticket", "resolve_paths"]
-
 
 class PathLockedError(Exception):
     """The path is locked by an abandoned call that has not ended. `holder` is the name of its tool."""

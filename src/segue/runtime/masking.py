@@ -22,8 +22,6 @@ from segue.runtime.environ import child_environment, is_maskable
 from segue.runtime.outputs import format_error
 from segue.runtime.tool_types import Result, ToolError
 
-__all__ = ["SecretMask", "find_hidden_secrets", "protect_process_memory"]
-
 _SET_DUMPABLE = 4
 
 

@@ -13,8 +13,6 @@ import jsonschema_rs
 
 from segue.runtime.tool_types import ToolError
 
-__all__ = ["Pattern", "glob_to_regex", "path_pattern", "rule_pattern"]
-
 _MAX_LENGTH = 2_000
 _LITERAL_BRACE = re.compile(r"(?<!\\)\{(?!\d+(?:,\d*)?\})")
 

@@ -36,8 +36,6 @@ from segue.errors import InputError
 from segue.runtime.patterns import rule_pattern
 from segue.runtime.tool_types import ApprovalRequest, Approver, Denial, ToolError
 
-__all__ = ["Grants", "PermissionRule", "Permissions", "parse_rule"]
-
 RuleAction: TypeAlias = Literal["allow", "ask", "deny"]
 _RULE = re.compile(r"([\w*?.:/-]+)\s*(?:\((.+)\))?", re.DOTALL)
 

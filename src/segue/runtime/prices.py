@@ -12,8 +12,6 @@ from typing import Any
 from segue.canonical.request import Usage
 from segue.runtime.providers import Model, catalogue
 
-__all__ = ["cost"]
-
 _MILLION = 1_000_000
 _GENAI_PRICES_NAMES = {
     "openai-chat": "openai",

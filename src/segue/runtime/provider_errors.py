@@ -23,19 +23,6 @@ from segue.runtime.providers import Endpoint, catalogue
 from segue.wire.base import ApiError
 from segue.wire.registry import WIRES
 
-__all__ = [
-    "DOCTOR_HINT",
-    "api_error",
-    "clean_provider_text",
-    "connection_error",
-    "invalid_reply_error",
-    "missing_key_error",
-    "parse_retry_after",
-    "response_error",
-    "stream_error",
-    "timeout_error",
-]
-
 DOCTOR_HINT = "segue doctor --online tests it"
 _MAX_TEXT = 300
 _REDIRECT_STATUS, _CLIENT_ERROR_STATUS, _SERVER_ERROR_STATUS = 300, 400, 500
@@ -81,7 +68,7 @@ class _Diagnosis(NamedTuple):
     retryable: bool | None = None
 
 
-def clean_provider_text(endpoint: Endpoint, text: str) -> str:
+def _clean_provider_text(endpoint: Endpoint, text: str) -> str:
     """A provider's text for display: one line, without API keys and control characters, truncated."""
     if endpoint.key is not None:
         text = endpoint.key.mask_in(text)
@@ -105,7 +92,7 @@ def timeout_error(endpoint: Endpoint, what: str, seconds: float) -> ProviderErro
 
 def connection_error(endpoint: Endpoint, error: TransportError) -> ProviderError:
     """A connection that failed before the reply started."""
-    why = clean_provider_text(endpoint, str(error))
+    why = _clean_provider_text(endpoint, str(error))
     if error.kind == "timeout":
         return _make_error(endpoint, f"{endpoint.name} timed out: {why}", "timeout")
     if error.kind == "invalid":
@@ -121,13 +108,13 @@ def connection_error(endpoint: Endpoint, error: TransportError) -> ProviderError
 
 def invalid_reply_error(endpoint: Endpoint, why: str) -> ProviderError:
     """A response that is not a reply in the endpoint's API."""
-    message = f"{endpoint.name} did not send a valid {endpoint.api} reply: {clean_provider_text(endpoint, why)}"
+    message = f"{endpoint.name} did not send a valid {endpoint.api} reply: {_clean_provider_text(endpoint, why)}"
     hint = f"check that {endpoint.base_url} serves the {endpoint.api} API"
     return _make_error(endpoint, f"{message}; {hint}", "broken", brief="did not send a valid reply")
 
 
 def stream_error(endpoint: Endpoint, why: str) -> ProviderError:
-    return ProviderError.broken(endpoint.provider, endpoint.model, clean_provider_text(endpoint, why))
+    return ProviderError.broken(endpoint.provider, endpoint.model, _clean_provider_text(endpoint, why))
 
 
 # ---------------------------------------------------------------------------------------------------- an error response
@@ -138,7 +125,7 @@ def response_error(
 ) -> ProviderError:
     """The error for an HTTP response with an error status. `now` is UTC."""
     if _REDIRECT_STATUS <= status < _CLIENT_ERROR_STATUS:
-        where = clean_provider_text(endpoint, headers.get("location", "elsewhere"))
+        where = _clean_provider_text(endpoint, headers.get("location", "elsewhere"))
         message = f"{endpoint.name} redirects to {where}; if that is correct, set it as the base URL"
         return _make_error(endpoint, message, "refused", status=status)
     body = _parse_object(data)
@@ -175,7 +162,7 @@ def api_error(
         retryable=retryable,
     )
     result.args = (
-        f"{endpoint.name} {result.brief}{number}: {clean_provider_text(endpoint, error.message)}; {diagnosis.hint}",
+        f"{endpoint.name} {result.brief}{number}: {_clean_provider_text(endpoint, error.message)}; {diagnosis.hint}",
     )
     return result
 

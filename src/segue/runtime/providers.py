@@ -23,8 +23,6 @@ from segue.specs.providers import load_providers
 from segue.wire.detect_model import detect
 from segue.wire.registry import SERVERS, find_wire_or_server
 
-__all__ = ["Endpoint", "Model", "Provider", "Secret", "catalogue", "first_available", "is_local", "resolve"]
-
 Environ = Mapping[str, str]
 Config = Mapping[str, Any]
 

@@ -18,8 +18,6 @@ from segue.canonical.blocks import Media, ToolResponse
 from segue.errors import InputError, ProviderError
 from segue.runtime.providers import Endpoint
 
-__all__ = ["ByRule", "Choice", "Failover", "Fixed", "RoundRobin", "Route", "RouteContext", "RoutingRule"]
-
 # Causes for which another provider may succeed. Other errors would occur there too.
 _FAILOVER_CAUSES = frozenset({"rate-limited", "overloaded", "network", "timeout", "broken"})
 _FIRST_PAUSE = 15.0
@@ -238,14 +236,14 @@ class RoutingRule(Struct, frozen=True):
                 return "no other rule applies"
 
 
-PriceLookup: TypeAlias = Callable[[Endpoint], float | None]
+_PriceLookup: TypeAlias = Callable[[Endpoint], float | None]
 """The price of a token, in any unit; None if unknown."""
 
 
 class ByRule(_RouteDefaults):
     """The first rule that applies decides, at each request."""
 
-    def __init__(self, rules: Sequence[RoutingRule], *, price: PriceLookup = lambda endpoint: None) -> None:
+    def __init__(self, rules: Sequence[RoutingRule], *, price: _PriceLookup = lambda endpoint: None) -> None:
         super().__init__([endpoint for rule in rules for endpoint in rule.endpoints])
         self.rules = tuple(rules)
         self._price = price

@@ -21,17 +21,6 @@ from msgspec import Struct
 
 from segue.runtime.tool_types import ApprovalRequest, Context, ToolError
 
-__all__ = [
-    "ResolvedPath",
-    "check_access",
-    "make_approval_request",
-    "open_file",
-    "open_folder",
-    "replace_file",
-    "resolve",
-    "translate_errors",
-]
-
 # Files that are executed, or that control execution, without further approval. No rule with a glob covers them.
 _GUARDED_NAMES = """
 .git .gitmodules .gitconfig .hg .svn .segue .segue.toml .mcp.json .husky .vscode .idea .envrc .direnv
@@ -173,7 +162,7 @@ def _open_folder_chain(place: ResolvedPath, folder: Path, *, make: bool = False)
 def open_file(place: ResolvedPath, *, display_name: str | None = None) -> int:
     """Opens a regular file for reading. Devices and pipes are rejected, as reading them may not end."""
     name = display_name or place.display
-    with translate_errors(name, place), _open_folder_chain(place, place.path.parent) as parent:
+    with _translate_errors(name, place), _open_folder_chain(place, place.path.parent) as parent:
         # Without NONBLOCK, opening a pipe that has no writer would block.
         flags = os.O_RDONLY | _NOFOLLOW | _CLOEXEC | os.O_NONBLOCK
         handle = os.open(place.path.name or ".", flags, dir_fd=parent)
@@ -187,7 +176,7 @@ def open_file(place: ResolvedPath, *, display_name: str | None = None) -> int:
 
 def open_folder(place: ResolvedPath) -> int:
     """Opens a folder for listing."""
-    with translate_errors(place.display, place):
+    with _translate_errors(place.display, place):
         if place.path == place.path.parent:
             return os.open(place.path, os.O_RDONLY | _DIRECTORY | _CLOEXEC)
         with _open_folder_chain(place, place.path.parent) as parent:
@@ -197,7 +186,7 @@ def open_folder(place: ResolvedPath) -> int:
 def replace_file(place: ResolvedPath, data: bytes, context: Context) -> bool:
     """Writes a file atomically, by a temporary file and rename. Returns whether the file is new."""
     name = place.path.name
-    with translate_errors(place.display, place), _open_folder_chain(place, place.path.parent, make=True) as parent:
+    with _translate_errors(place.display, place), _open_folder_chain(place, place.path.parent, make=True) as parent:
         mode = _read_mode(name, parent, place)
         temporary = f".segue-{secrets.token_hex(6)}.part"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOFOLLOW | _CLOEXEC
@@ -235,7 +224,7 @@ def _read_mode(name: str, parent: int, place: ResolvedPath) -> int | None:
 
 
 @contextmanager
-def translate_errors(name: str, place: ResolvedPath) -> Generator[None]:
+def _translate_errors(name: str, place: ResolvedPath) -> Generator[None]:
     """Translates `OSError` into `ToolError` messages for the model."""
     try:
         yield

@@ -49,8 +49,6 @@ from segue.runtime.locks import PathLockedError, PathLocks, resolve_paths
 from segue.runtime.outputs import Output, format_error, last_line, make_output, split_budget, truncate
 from segue.runtime.tool_types import ApprovalDecision, ApprovalRequest, Approver, Context, Tool
 
-__all__ = ["DEFAULT_LIMITS", "Limits", "Scheduler"]
-
 # Seconds between progress events of a tool, and to wait for cancelled tools on close.
 _PROGRESS_INTERVAL = 0.1
 _CLOSE_TIMEOUT = 1.0
@@ -75,7 +73,7 @@ class Limits(Struct, frozen=True):
     stream_retries: int = 2
 
 
-DEFAULT_LIMITS = Limits()
+_DEFAULT_LIMITS = Limits()
 
 
 class Scheduler:
@@ -88,7 +86,7 @@ class Scheduler:
         *,
         emit: Callable[[Event], None],
         approve: Approver | None = None,
-        limits: Limits = DEFAULT_LIMITS,
+        limits: Limits = _DEFAULT_LIMITS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._log = log

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-__all__ = ["Secret"]
-
 
 class Secret:
     """A text that does not appear in `str`, `repr`, formatting or pickles. `reveal` returns it, for use in a header."""

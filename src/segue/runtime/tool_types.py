@@ -12,18 +12,6 @@ from msgspec import Struct
 
 from segue.canonical.blocks import Block
 
-__all__ = [
-    "ApprovalDecision",
-    "ApprovalRequest",
-    "Approver",
-    "Arguments",
-    "Context",
-    "Denial",
-    "Result",
-    "Tool",
-    "ToolError",
-]
-
 Arguments: TypeAlias = Mapping[str, Any]
 
 

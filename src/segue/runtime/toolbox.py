@@ -19,8 +19,6 @@ from segue.runtime.permissions import Grants, Permissions
 from segue.runtime.tool_types import ApprovalRequest, Approver, Arguments, Context, Tool, ToolError
 from segue.runtime.tools import standard_names
 
-__all__ = ["ToolSource", "Toolbox", "find_schema_error"]
-
 ToolSource: TypeAlias = Callable[[], Sequence[Tool]]
 _MAX_PROBLEMS = 8
 _MAX_PROBLEM_LENGTH = 300

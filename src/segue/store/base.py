@@ -20,8 +20,6 @@ from msgspec import Struct
 from segue.store.events import Event
 from segue.store.search_text import Snippet
 
-__all__ = ["ConversationStore", "ConversationSummary", "Lease", "SearchHit", "StoredEvent", "format_time", "parse_time"]
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

@@ -42,8 +42,6 @@ from segue.store.export import fill_times
 from segue.store.lease_owner import new_owner
 from segue.store.replay import ReplayState, publishable_results, replay_events, result_call_id
 
-__all__ = ["StoredConversation"]
-
 T = TypeVar("T")
 
 _LEASE_SECONDS = 60.0

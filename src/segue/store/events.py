@@ -23,30 +23,6 @@ from segue.canonical.type_warmup import warm_type
 from segue.errors import InputError
 from segue.store.redaction import redact_event
 
-__all__ = [
-    "CallCancelled",
-    "CallCompleted",
-    "CompressionApplied",
-    "CompressionUndone",
-    "Event",
-    "Forked",
-    "MessageAdded",
-    "Pin",
-    "Renamed",
-    "ReplyBroken",
-    "Restored",
-    "ResultPublished",
-    "ResultRecorded",
-    "Rewound",
-    "Sent",
-    "SettingsChanged",
-    "Switched",
-    "UnknownEvent",
-    "decode_event",
-    "dump_event",
-    "event_kind",
-]
-
 _decoder = msgspec.json.Decoder()
 
 
@@ -150,13 +126,13 @@ class Pin(Struct, frozen=True, gc=False):
 
     @classmethod
     def for_message(cls, messages: Sequence[Message], message: Message) -> Pin:
-        return cls(next(place for place, other in enumerate(messages) if other is message), message_digest(message))
+        return cls(next(place for place, other in enumerate(messages) if other is message), _message_digest(message))
 
     def find(self, messages: Sequence[Message]) -> Message | None:
         """Finds the pinned message; None if it was created by a compression that was undone."""
-        if 0 <= self.place < len(messages) and message_digest(messages[self.place]) == self.digest:
+        if 0 <= self.place < len(messages) and _message_digest(messages[self.place]) == self.digest:
             return messages[self.place]
-        return next((message for message in reversed(messages) if message_digest(message) == self.digest), None)
+        return next((message for message in reversed(messages) if _message_digest(message) == self.digest), None)
 
 
 class Restored(Struct, frozen=True, gc=False, tag="recalled"):
@@ -310,7 +286,7 @@ _EVENT_TYPES: dict[str, type[Struct]] = {
 }
 
 
-def message_digest(message: Message) -> str:
+def _message_digest(message: Message) -> str:
     """A digest of a message's content. It ignores `pinned`, and is the same in every process."""
     data = dump_event(MessageAdded(msgspec.structs.replace(message, pinned=False)))
     return sha256(data).hexdigest()[:32]

@@ -18,8 +18,6 @@ from segue.store.base import ConversationStore, ConversationSummary, StoredEvent
 from segue.store.events import Event, Renamed, decode_event, dump_event
 from segue.store.replay import replay_events
 
-__all__ = ["KIND", "DecodedExport", "dump_events", "fill_times", "load_events", "save_events"]
-
 KIND = "events"
 
 

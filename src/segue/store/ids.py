@@ -7,8 +7,6 @@ import secrets
 
 from segue.errors import InputError
 
-__all__ = ["new_id", "validate_id"]
-
 # Crockford base32, without i, l, o and u: no confusion of 1 and l, and no accidental words.
 _DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"
 _SECOND = 1_000_000

@@ -15,8 +15,6 @@ from hashlib import sha256
 from pathlib import Path
 from uuid import uuid4
 
-__all__ = ["has_ended", "new_owner"]
-
 # Index in /proc/PID/stat after the program name, which may contain any characters.
 _START_TIME_FIELD = 19
 # Ended, but not yet reaped by its parent.

@@ -16,8 +16,6 @@ from msgspec import Struct
 
 from segue.errors import StoreError
 
-__all__ = ["MIGRATIONS", "Migration", "latest_version", "pending_migrations"]
-
 
 class Migration(Struct, frozen=True):
     """One schema version. `@` before a table name is replaced by the schema in PostgreSQL."""

@@ -25,8 +25,6 @@ from segue.store.postgres_server import (
 from segue.store.rows import Row
 from segue.store.sql import Query, SqlSession, SqlStore
 
-__all__ = ["PostgresStore"]
-
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}\Z")
 
 

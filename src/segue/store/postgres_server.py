@@ -19,16 +19,6 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from segue.errors import InputError, StoreError, StoreErrorCause
 from segue.store.migrations import pending_migrations
 
-__all__ = [
-    "Connection",
-    "add_url_defaults",
-    "display_location",
-    "migrate_schema",
-    "open_pool",
-    "translate_errors",
-    "translate_sql",
-]
-
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 
 # By prefix of the SQLSTATE code; the first match counts. The third column is `retryable`.
@@ -51,7 +41,7 @@ _CAUSES: tuple[tuple[str, StoreErrorCause, bool, str], ...] = (
 _TABLE = re.compile(r"@(?=[a-z])")
 
 
-def to_store_error(error: Exception, where: str) -> StoreError:
+def _to_store_error(error: Exception, where: str) -> StoreError:
     """The error as a `StoreError`, with the server's own message in parentheses."""
     code = getattr(error, "sqlstate", None)
     message = (str(error).strip().splitlines() or [type(error).__name__])[0]
@@ -78,7 +68,7 @@ def translate_errors(where: str) -> Generator[None]:
     try:
         yield
     except (psycopg.Error, psycopg_pool.PoolTimeout, psycopg_pool.PoolClosed) as error:
-        raise to_store_error(error, where) from error
+        raise _to_store_error(error, where) from error
 
 
 @cache
@@ -109,7 +99,7 @@ def _parse_url(url: str) -> dict[str, Any]:
         raise InputError("not a valid PostgreSQL URL; expected postgresql://host/database", path="store") from None
 
 
-def make_configure(timeout: float) -> Callable[[Connection], None]:
+def _make_configure(timeout: float) -> Callable[[Connection], None]:
     """Returns the function that configures each new connection."""
 
     def configure(connection: Connection) -> None:
@@ -132,7 +122,7 @@ def open_pool(url: str, timeout: float) -> psycopg_pool.ConnectionPool[Connectio
         max_size=4,
         timeout=timeout,
         kwargs={"autocommit": True},
-        configure=make_configure(timeout),
+        configure=_make_configure(timeout),
         check=psycopg_pool.ConnectionPool.check_connection,
         name="segue",
         open=True,

@@ -16,8 +16,6 @@ from segue.canonical.codec import encode_value
 from segue.canonical.request import Request
 from segue.redaction import is_redactable, is_secret_name
 
-__all__ = ["find_secret_fields", "redact_event"]
-
 _HEADERS = re.compile(r"headers$", re.IGNORECASE)
 _URL = re.compile(r"([a-z][a-z0-9+.\-]*://)([^\s/?#]*)([^\s?#]*)(\?[^\s#]*)?(#\S*)?", re.IGNORECASE)
 # URL parameters have shorter names: `auth` and `sig` are credentials too.

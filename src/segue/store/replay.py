@@ -38,8 +38,6 @@ from segue.store.events import (
     event_kind,
 )
 
-__all__ = ["ReplayState", "publishable_results", "replay_events", "result_call_id"]
-
 _LIVE_TURN_KEY = re.compile(r"turn-([0-9]{1,18})")
 
 

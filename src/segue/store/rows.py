@@ -27,18 +27,6 @@ from segue.store.events import (
 )
 from segue.store.search_text import index_parts, searchable_text
 
-__all__ = [
-    "ROW_COLUMNS",
-    "PreparedEvent",
-    "Row",
-    "damaged_error",
-    "decode_row",
-    "prepare_event",
-    "row_checksum",
-    "sanitize_text",
-    "update_summary",
-]
-
 Row: TypeAlias = tuple[Any, ...]
 ROW_COLUMNS = "seq, at, kind, crc, data"
 """The columns that `decode_row` expects."""

@@ -17,13 +17,11 @@ from segue.canonical.blocks import Block, Code, Media, Message, Opaque, Text, Th
 from segue.canonical.json import encode_json_text
 from segue.store.events import CallCancelled, CallCompleted, Event, MessageAdded, Renamed, ResultRecorded
 
-__all__ = ["MAX_PARTS", "PART_SIZE", "Snippet", "index_parts", "make_snippet", "parse_query", "searchable_text"]
-
 PART_SIZE = 4_000
 """Tokens in one part of the index: PostgreSQL limits the positions that a `tsvector` can hold."""
 MAX_PARTS = 4_096
 """Parts of one event. Text after the first sixteen million words is not indexed."""
-MAX_WORD_LENGTH = 64
+_MAX_WORD_LENGTH = 64
 _CONTEXT_LENGTH = 60
 _SNIPPET_LENGTH = 160
 """The maximum length of a snippet from the start of the first match."""
@@ -97,11 +95,11 @@ def _tokenize(text: str) -> Iterator[tuple[str, int, int]]:
 def _fold(word: str) -> str:
     """The token in lower case, without combining marks, truncated to the maximum length."""
     if word.isascii():
-        return word[:MAX_WORD_LENGTH].lower()
-    decomposed = unicodedata.normalize("NFKD", word[:MAX_WORD_LENGTH].casefold())
+        return word[:_MAX_WORD_LENGTH].lower()
+    decomposed = unicodedata.normalize("NFKD", word[:_MAX_WORD_LENGTH].casefold())
     bare = "".join(char for char in decomposed if unicodedata.category(char) != "Mn")
     # NFKD may add separators (½ becomes 1, a slash and 2); the engines must get one token.
-    return "".join(filter(str.isalnum, bare))[:MAX_WORD_LENGTH]
+    return "".join(filter(str.isalnum, bare))[:_MAX_WORD_LENGTH]
 
 
 def index_parts(text: str) -> Iterator[list[str]]:

@@ -35,8 +35,6 @@ from segue.store.rows import (
 )
 from segue.store.search_text import make_snippet, parse_query, searchable_text
 
-__all__ = ["Query", "SqlSession", "SqlStore"]
-
 Query = list[tuple[str, ...]]
 
 _PAGE_SIZE = 200

@@ -28,8 +28,6 @@ from segue.store.sqlite_file import (
     translate_errors,
 )
 
-__all__ = ["SqliteStore"]
-
 _MIN_SQLITE_VERSION = (3, 35, 0)
 _PRAGMAS = (
     "PRAGMA synchronous = FULL",

@@ -18,8 +18,6 @@ from pathlib import Path
 from segue.errors import StoreError, StoreErrorCause
 from segue.store.migrations import pending_migrations
 
-__all__ = ["APPLICATION_ID", "check_file", "is_readonly", "open_readonly", "prepare_file", "translate_errors"]
-
 APPLICATION_ID = 0x53454755
 """The letters SEGU, at byte 68 of the file."""
 _FULL_CHECK_SIZE = 64 * 1024 * 1024
@@ -46,7 +44,7 @@ _CAUSES: tuple[tuple[str, StoreErrorCause, str], ...] = (
 )
 
 
-def to_store_error(error: sqlite3.Error | OSError, where: str) -> StoreError:
+def _to_store_error(error: sqlite3.Error | OSError, where: str) -> StoreError:
     """The error as a `StoreError`, with SQLite's own message in parentheses."""
     if isinstance(error, OSError):
         return StoreError(f"{where} can't be used: {error.strerror or error}", cause="refused")
@@ -64,7 +62,7 @@ def translate_errors(where: str) -> Generator[None]:
     try:
         yield
     except (sqlite3.Error, OSError) as error:
-        raise to_store_error(error, where) from error
+        raise _to_store_error(error, where) from error
 
 
 def is_readonly(path: Path) -> bool:

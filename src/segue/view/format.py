@@ -106,7 +106,7 @@ def format_state(results: list[ToolResponse]) -> str:
 
 def format_media(media: Media) -> str:
     location = media.url if media.url and not media.url.startswith("data:") else media.file_id
-    size = format_bytes(len(media.data) * 3 // 4) if media.data else None
+    size = _format_bytes(len(media.data) * 3 // 4) if media.data else None
     return ", ".join(filter(None, [media.mime or media.kind, media.name, size, location]))
 
 
@@ -125,7 +125,7 @@ def data_url(media: Media) -> str | None:
     return f"data:{mime};base64,{''.join(data.split())}"
 
 
-def format_bytes(count: int) -> str:
+def _format_bytes(count: int) -> str:
     for unit in ("bytes", "kB"):
         if count < 1000:
             return f"{count} {unit}"

@@ -45,8 +45,6 @@ from segue.view.model_text import code_to_html, markdown_to_html, text_to_html
 from segue.view.page import Page
 from segue.view.style import STYLE
 
-__all__ = ["render_html"]
-
 _CONTENT_SECURITY_POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; media-src data:; form-action 'none'"
 )

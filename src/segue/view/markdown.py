@@ -24,8 +24,6 @@ from segue.view.format import (
 from segue.view.model_text import MAX_LENGTH, embed_markdown
 from segue.view.page import Page
 
-__all__ = ["render_markdown", "render_messages"]
-
 _TICKS = re.compile("`+")
 _MARKS = re.compile(r"([\\`*_\[\]<>#|])")
 

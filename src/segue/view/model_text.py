@@ -17,8 +17,6 @@ from markdown_it.token import Token
 
 from segue.view.format import replace_controls
 
-__all__ = ["MAX_LENGTH", "code_to_html", "embed_markdown", "markdown_to_html", "text_to_html"]
-
 MAX_LENGTH = 200_000
 """Longer texts are not parsed as Markdown, because parsing them takes too long."""
 _HEADING_SHIFT = 2

@@ -9,8 +9,6 @@ from segue.canonical.request import Request
 from segue.store.base import ConversationSummary, format_time
 from segue.store.replay import ReplayState
 
-__all__ = ["Page", "build_page"]
-
 _MAX_TITLE = 80
 
 

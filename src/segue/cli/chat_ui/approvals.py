@@ -10,8 +10,6 @@ from segue.runtime.tool_types import ApprovalRequest
 from segue.view.format import format_count
 from segue.view.sanitize import sanitize, sanitize_line
 
-__all__ = ["format_choices", "format_question", "parse_answer"]
-
 _MAX_LINES = 400
 """The maximum number of detail lines shown."""
 _ANSWERS = {"y": "once", "yes": "once", "a": "always", "always": "always", "n": "no", "no": "no"}

@@ -9,8 +9,6 @@ from segue.runtime.events import ApprovalRequested, CallEnded, CallProgress, Cal
 from segue.view.format import format_count, format_duration
 from segue.view.sanitize import sanitize, sanitize_line
 
-__all__ = ["CallList"]
-
 _MARKS: dict[str, tuple[str, str]] = {
     "queued": ("◌", "class:dim"),
     "approval": ("?", "class:ask"),

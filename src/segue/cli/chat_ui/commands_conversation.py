@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from segue.store.base import ConversationStore, ConversationSummary
     from segue.store.conversation import StoredConversation
 
-__all__ = ["COMMANDS"]
-
 _ANY_NUMBER = 1_000
 _MAX_LISTED = 15
 _MAX_SUGGESTED = 30

@@ -81,7 +81,7 @@ class EventView:
             case ExchangeStarted():
                 self._calls.take_finished(self._width(), include_running=True)
                 self._open_request = "", self._clock()
-                self.print_rows([[], *format_user_message(event.text, self._width())])
+                self.print_rows([[], *_format_user_message(event.text, self._width())])
             case RequestSent():
                 self._open_request = f"{sanitize_line(event.provider)}/{sanitize_line(event.model)}", self._clock()
                 if self.shows_details:
@@ -263,7 +263,7 @@ class EventView:
         return [[("class:dim", f"{head}{more}  Ctrl-T hides it")], *rows[-height:]]
 
 
-def format_user_message(text: str, width: int) -> list[Row]:
+def _format_user_message(text: str, width: int) -> list[Row]:
     """The rows of a user message."""
     rows = wrap(sanitize(text).strip("\n"), width, "class:user", indent="  ", first_indent=_USER_MARK)
     rows[0][0] = "class:mark", _USER_MARK
@@ -304,6 +304,6 @@ def format_recap(messages: tuple[Message, ...], width: int) -> list[Row]:
 
 def _text_rows(speaker: str, text: str, width: int) -> list[Row]:
     if speaker == "human":
-        return format_user_message(text, width)
+        return _format_user_message(text, width)
     formatter = MarkdownFormatter(lambda: width)
     return formatter.feed(sanitize(text.strip("\n"))) + formatter.close()

@@ -14,8 +14,6 @@ from prompt_toolkit.utils import get_cwidth
 
 from segue.cli.chat_ui.styles import Row
 
-__all__ = ["MarkdownFormatter", "PlainFormatter"]
-
 _FENCE = re.compile(r"^ {0,3}(```+|~~~+)")
 _LIST = re.compile(r"^(\s*(?:[-*+]|\d{1,3}[.)])\s+)")
 _QUOTE = re.compile(r"^(\s*>\s?)")

@@ -7,8 +7,6 @@ from typing import TypeAlias
 
 from prompt_toolkit.utils import get_cwidth
 
-__all__ = ["STYLES", "Row", "StyledText", "display_width", "format_table", "rows_to_text", "truncate", "wrap"]
-
 StyledText: TypeAlias = tuple[str, str]
 Row: TypeAlias = list[StyledText]
 

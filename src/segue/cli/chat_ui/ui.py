@@ -8,8 +8,6 @@ from segue.cli.chat_ui.styles import Row
 from segue.runtime.events import Event
 from segue.runtime.tool_types import ApprovalRequest
 
-__all__ = ["ChatUI", "InputHandler"]
-
 
 class InputHandler(Protocol):
     """Handles the user's input; implemented by `Chat`."""

@@ -17,8 +17,6 @@ from segue.cli.client_logs import claude_code, codex
 from segue.cli.client_logs.parsed_log import Line, ParsedLog
 from segue.errors import InputError
 
-__all__ = ["ParsedLog", "add_line_number", "read_log"]
-
 _BODY_KEYS = frozenset({"messages", "input", "contents"})
 _CLIENTS = (claude_code, codex)
 # The line number is given as the error's path, so the JSON parser's own "line 1" is removed.

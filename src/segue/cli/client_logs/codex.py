@@ -12,8 +12,6 @@ from typing import Any, cast
 from segue.cli.client_logs.parsed_log import Line, ParsedLog, is_client_text, make_title
 from segue.errors import InputError
 
-__all__ = ["API", "NAME", "is_line", "parse_log"]
-
 NAME = "Codex"
 API = "openai-responses"
 _ENVELOPES = frozenset({"session_meta", "response_item", "turn_context", "event_msg", "compacted"})

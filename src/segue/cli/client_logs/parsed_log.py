@@ -10,8 +10,6 @@ from msgspec import Struct
 
 from segue.store.base import parse_time
 
-__all__ = ["Line", "ParsedLog", "is_client_text", "make_title"]
-
 _TAG = re.compile(r"\s*<[a-z][\w-]*>", re.IGNORECASE)
 _MAX_TITLE = 80
 

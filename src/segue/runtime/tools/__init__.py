@@ -16,8 +16,6 @@ from segue.runtime.tools.task import Spawn, SubagentTask, task
 from segue.runtime.tools.todo import todo
 from segue.runtime.tools.write import edit_file, write_file
 
-__all__ = ["standard_names", "standard_tools"]
-
 
 def standard_tools(
     *,

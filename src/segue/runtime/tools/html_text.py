@@ -6,8 +6,6 @@ import re
 from html.parser import HTMLParser
 from urllib.parse import urljoin
 
-__all__ = ["html_to_text"]
-
 _SKIPPED_TAGS = frozenset(
     {"script", "style", "noscript", "template", "svg", "head", "iframe", "object", "canvas", "select"}
 )

@@ -12,8 +12,6 @@ from segue.runtime.sandbox import ResolvedPath, check_access, make_approval_requ
 from segue.runtime.tool_types import ApprovalRequest, Arguments, Context, Result, Tool, ToolError
 from segue.runtime.tools.text_encoding import decode, describe_binary, format_size, image_mime, replace_surrogates
 
-__all__ = ["list_dir", "read_bytes", "read_file"]
-
 _DEFAULT_LINES = 2_000
 _MAX_WIDTH = 2_000
 _MAX_BYTES = 20_000_000

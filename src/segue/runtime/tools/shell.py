@@ -19,8 +19,6 @@ from segue.runtime.tool_types import ApprovalRequest, Arguments, Context, Result
 from segue.runtime.tools.shell_commands import find_commands, find_risky_options, split_simple_commands
 from segue.runtime.tools.text_encoding import format_size
 
-__all__ = ["shell"]
-
 _TIMEOUT = 120
 _MAX_TIMEOUT = 1_800
 _HEAD = 100_000

@@ -10,8 +10,6 @@ import re
 import shlex
 from contextlib import suppress
 
-__all__ = ["find_commands", "find_risky_options", "split_simple_commands"]
-
 _OPERATORS = ("&&", "||", "|&", ";", "|", "&", "\n")
 # Redirections to /dev/null or between streams are harmless.
 _HARMLESS = re.compile(r"(?:\d*>&\d|\d*>>?\s*/dev/null|&>>?\s*/dev/null|<\s*/dev/null)(?=[\s;&|]|$)")

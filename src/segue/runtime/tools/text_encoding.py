@@ -6,8 +6,6 @@ import codecs
 
 from msgspec import Struct
 
-__all__ = ["DecodedText", "decode", "describe_binary", "format_size", "image_mime", "replace_surrogates"]
-
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),

@@ -14,8 +14,6 @@ from segue.runtime.patterns import Pattern, glob_to_regex
 from segue.runtime.sandbox import ResolvedPath, open_folder
 from segue.runtime.tool_types import ToolError
 
-__all__ = ["Entry", "walk"]
-
 _SKIPPED_NAMES = """
 .git .hg .svn .jj node_modules __pycache__ .venv venv .tox .nox .mypy_cache .ruff_cache .pytest_cache .hypothesis
 .eggs .gradle .terraform .next .nuxt .cache

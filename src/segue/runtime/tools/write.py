@@ -11,8 +11,6 @@ from segue.runtime.tool_types import ApprovalRequest, Arguments, Context, Tool, 
 from segue.runtime.tools.read import read_bytes
 from segue.runtime.tools.text_encoding import DecodedText, decode, describe_binary, format_size
 
-__all__ = ["edit_file", "write_file"]
-
 _MAX_FILE_SIZE = 20_000_000
 _DIFF_LINES = 400
 _DIFF_INPUT = 20_000
