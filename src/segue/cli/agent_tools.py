@@ -39,7 +39,7 @@ class AgentTools:
         return self._names is None or _TASK_TOOL in self._names
 
     async def build_toolbox(self, folder: Path) -> Toolbox:
-        """The tools for this folder, with the permission rules of configuration and flags."""
+        """Return the tools for this folder, with the permission rules of configuration and flags."""
         from segue.runtime.environ import child_environment
         from segue.runtime.permissions import Permissions
         from segue.runtime.toolbox import Toolbox

@@ -68,7 +68,7 @@ async def _run_chat(run_options: RunOptions, prompt: str) -> None:
 
 
 def _make_ui(chat: Chat) -> ChatUI:
-    """`TerminalUI` on a capable terminal, else `LineUI`."""
+    """Return a `TerminalUI` on a capable terminal, else a `LineUI`."""
     from segue.cli.chat_ui.line_ui import LineUI
 
     capable = streams.is_terminal(sys.stdin) and streams.is_terminal(sys.stdout) and os.environ.get("TERM") != "dumb"

@@ -19,7 +19,7 @@ def files(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[C
 
 
 def _make_completer(values: Callable[[], Iterable[tuple[str, str]]]) -> _Completer:
-    """A completer over (value, help) pairs."""
+    """Return a completer over (value, help) pairs."""
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         try:

@@ -82,7 +82,7 @@ def draw_picture() -> str:
 
 
 def _list_blocks(body: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Role and JSON of each content block; a text alone is one."""
+    """Yield role and JSON of each content block; a text alone is one."""
     for message in body["messages"]:
         content = message["content"]
         for block in [{"type": "text", "text": content}] if isinstance(content, str) else content:
@@ -99,7 +99,7 @@ def _format_exchange(
 
 
 def _highlight(text: str, style: str, *, whole: bool) -> Text:
-    """The text with its ids, or all of it, in this style; long ids are cut."""
+    """Return the text with its ids, or all of it, in this style; long ids are cut."""
     short = _ID.sub(lambda match: match[0] if len(match[0]) <= _MAX_ID else f"{match[0][:_CUT_ID]}…", text)
     line = Text(short, style if whole else "")
     line.highlight_regex(_ID, style)

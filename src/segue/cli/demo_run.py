@@ -90,7 +90,7 @@ class Totals(msgspec.Struct, frozen=True):
 
 
 def list_targets() -> list[tuple[str, str]]:
-    """Every API that the demo has replies for, with its default model, forward and back."""
+    """Return every API that the demo has replies for, with its default model, forward and back."""
     rows = [(row.name, row.default_model) for row in segue.formats() if row.kind != "text"]
     rows = rows[: len(SCRIPTED_REPLIES) // 2 + 1]
     return [*rows, *reversed(rows[:-1])]
@@ -175,7 +175,7 @@ class _DemoRun:
         )
 
     def _send(self, emulator: Emulator, model: str, rendered: dict[str, Any]) -> tuple[RecordedRequest, Response]:
-        """Send the request; returns the record to show and the response to continue with.
+        """Send the request and return the record to show and the response to continue with.
 
         In naive mode the copied history is sent first; if it is rejected, the run continues with segue's request.
         """
@@ -192,7 +192,7 @@ class _DemoRun:
         return shown or emulator.requests[-1], response
 
     def _add_reply(self, reply: segue.Reply, scripted: ScriptedReply) -> tuple[bool, list[Call]]:
-        """Add the reply and run its tools; returns whether it has reasoning, and its calls."""
+        """Add the reply and run its tools and return whether it has reasoning, and its calls."""
         added = self._chat.add_reply(reply)
         thought = any(isinstance(block, Thinking) for block in added.blocks)
         calls = [
@@ -231,14 +231,14 @@ def sum_steps(steps: Sequence[Step]) -> Totals:
 
 
 def copy_history(messages: Sequence[Message], api: str, rendered: _Json) -> _Json:
-    """`rendered` with its messages replaced by naive copies; everything else in the body stays valid."""
+    """Return `rendered` with its messages replaced by naive copies; everything else in the body stays valid."""
     key, write = _WRITERS.get(api, ("messages", _chat))
     head = [entry for entry in rendered[key][:1] if entry.get("role") == "system"]
     return {**rendered, key: [*head, *(entry for message in messages for entry in write(message))]}
 
 
 def _copied_blocks(message: Message) -> list[Block]:
-    """The blocks without the results of cancelled calls, which a program that only renames fields would not have."""
+    """Return the blocks without results of cancelled calls, which a program that only renames fields does not have."""
     return [block for block in message.blocks if not (isinstance(block, ToolResponse) and block.outcome)]
 
 

@@ -151,7 +151,7 @@ class DemoTools:
         }
 
     def run(self, name: str, arguments: Any) -> tuple[bool, str]:
-        """Run a tool; returns whether it failed, and its result."""
+        """Run a tool and return whether it failed, and its result."""
         try:
             return False, self._tools[name](**arguments)
         except _ToolError as error:

@@ -87,7 +87,7 @@ class Diagnosis(Struct):
         return {**fields, "body": self.body} if with_body else fields
 
     def lines(self) -> Iterator[str]:
-        """The diagnosis as text."""
+        """Yield the diagnosis as text."""
         yield f"segue {metadata.version('segue')}, Python {platform.python_version()}, {platform.system()}"
         yield f"conversation {self.id}, {format_count(self.turns, 'turn')}; {self.turn}, up to event {self.events}"
         yield f"target {self.target}{f' ({self.model})' if self.model else ''}"
@@ -124,7 +124,7 @@ class Diagnosis(Struct):
 
 
 def _format_findings(findings: Sequence[Finding]) -> Iterator[str]:
-    """A line for each finding; equal findings share a line."""
+    """Yield a line for each finding; equal findings share a line."""
     rows = Counter((finding.kind, finding.subject, finding.message) for finding in findings)
     calls = {(f.kind, f.subject, f.message): f.call_id for f in findings}
     for (kind, subject, message), count in rows.items():
@@ -185,7 +185,7 @@ def diagnose(
 def _choose_target(
     replayed: ReplayState, later: Iterable[StoredEvent], target: str | None, model: str | None
 ) -> tuple[str, str | None]:
-    """The target API and model: those given, else those in effect at that turn.
+    """Return the target API and model: those given, else those in effect at that turn.
 
     An imported conversation records its API after its messages, so where none is known yet the next one is taken.
     """
@@ -210,7 +210,7 @@ def _choose_target(
 
 
 def _store_facts(records: Sequence[StoredEvent], replayed: ReplayState, lease: Lease | None) -> dict[str, Any]:
-    """The state of the store up to the turn."""
+    """Return the state of the store up to the turn."""
     history: History = replayed.chat.state.history
     undone = {record.event.seq for record in records if isinstance(record.event, CompressionUndone)}
     return {
@@ -246,7 +246,7 @@ def _broken_replies(records: Iterable[StoredEvent]) -> Iterator[str]:
 
 
 def _find_layer(rendered: Rendered, target: str) -> Fault:
-    """The layer that caused a body to be rejected."""
+    """Return the layer that caused a body to be rejected."""
     emitted = len(rendered.report.emitted_calls), len(rendered.report.emitted_results)
     try:
         parsed = Conversation.from_body(rendered.body, source=cast("Api", target))
@@ -308,7 +308,7 @@ def _end_last_turn(turns: Sequence[_TurnSpan], index: int) -> None:
 
 
 def _select_turn(records: Sequence[StoredEvent], turn: str | None) -> tuple[str, int, int]:
-    """A description of the turn, the index after its last event, and the total number of turns."""
+    """Return a description of the turn, the index after its last event, and the total number of turns."""
     turns = _find_turns(records)
     if turn is None:
         return "now", len(records), len(turns)
@@ -320,7 +320,7 @@ def _select_turn(records: Sequence[StoredEvent], turn: str | None) -> tuple[str,
 
 
 def _find_number(turns: Sequence[_TurnSpan], turn: str) -> int:
-    """The number of a turn given as key, key prefix or number."""
+    """Return the number of a turn given as key, key prefix or number."""
     keys = [span.key or "" for span in turns]
     if turn and turn in keys:
         return keys.index(turn) + 1

@@ -24,7 +24,7 @@ class EmulatedProviders:
         self._running: dict[tuple[str, str | None], Emulator] = {}
 
     def endpoint(self, name: str) -> Endpoint:
-        """The endpoint of a model at its provider's emulator."""
+        """Return the endpoint of a model at its provider's emulator."""
         import segue.emulator
 
         endpoint = self._resolve(name)

@@ -60,7 +60,7 @@ def command(file: str, *, source: str | None, title: str | None, as_json: bool) 
 
 
 def _parse_input(data: bytes, source: str | None) -> tuple[_Save, dict[str, Any]]:
-    """Parse the input; returns a function that stores the conversation, and its kind, dropped entries and secrets."""
+    """Parse the input and return a function that stores the conversation, and its kind, dropped entries and secrets."""
     from segue._conversation import Conversation
     from segue.cli.client_logs import ParsedLog, add_line_number, read_log
     from segue.cli.client_logs.times import message_times

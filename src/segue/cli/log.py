@@ -97,7 +97,7 @@ def show_command(id: str, *, last: int | None, whole: bool, full: bool, as_json:
 
 
 def _tail(store: ConversationStore, summary: ConversationSummary, count: int) -> list[StoredEvent]:
-    """The last `count` messages and the events between them, read backwards page by page."""
+    """Return the last `count` messages and the events between them, read backwards page by page."""
     from segue.view.lines import is_message
 
     pages = [list(store.tail(summary.id, count))]
@@ -144,7 +144,7 @@ def _show_lines(summary: ConversationSummary, records: Iterator[StoredEvent], *,
 
 
 def _starts_message(record: StoredEvent) -> bool:
-    """Whether a user or assistant message starts here."""
+    """Return whether a user or assistant message starts here."""
     from segue.store.events import MessageAdded
 
     return isinstance(record.event, MessageAdded) and record.event.message.speaker != "tool"

@@ -89,7 +89,7 @@ def limit_option(default: int) -> Callable[[Callable[..., Any]], Callable[..., A
 def command(
     name: str, *, group: click.Group | None = None, json_help: str = "Print the result as one JSON value."
 ) -> Callable[[Callable[..., Any]], click.Command]:
-    """A command with `--json` and `--version`, added to `group` where given."""
+    """Return a command with `--json` and `--version`, added to `group` where given."""
 
     def make(function: Callable[..., Any]) -> click.Command:
         function = click.option("--json", "as_json", is_flag=True, help=json_help)(function)
@@ -150,7 +150,7 @@ class ApiName(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]  o
 
 
 def api_names() -> list[str]:
-    """The names of the APIs in registry order, without text tool formats."""
+    """Return the names of the APIs in registry order, without text tool formats."""
     import segue
 
     return [row.name for row in segue.formats() if row.kind != "text"]
@@ -180,7 +180,7 @@ class RunOptions:
 
     @classmethod
     def from_flags(cls, ctx: click.Context, flags: Mapping[str, Any]) -> RunOptions:
-        """From the flags of `options.agent_options`."""
+        """Build the options from the flags of `agent_options`."""
         values: dict[str, Any] = dict(flags)
         names: str | None = values.pop("tools")
         no_tools: bool = values.pop("no_tools")
@@ -205,7 +205,7 @@ def _split_names(names: str | None) -> tuple[str, ...] | None:
 
 
 def _read_system(text: str | None) -> str | None:
-    """The system prompt; `@file` is read from the file."""
+    """Return the system prompt; `@file` is read from the file."""
     if text is None or not text.startswith("@"):
         return text
     try:

@@ -164,7 +164,7 @@ class TextReporter:
 
 
 def _format_failure(ended: ExchangeEnded, conversation_id: str | None) -> str:
-    """The error text, with the command line that helps next."""
+    """Return the error text, with the command line that helps next."""
     if ended.outcome != "steps":
         return (
             ended.text.replace(_DIAG, f"segue diag {conversation_id} ", 1)

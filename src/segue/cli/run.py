@@ -64,7 +64,7 @@ def command(
 
 
 def _build_prompt(words: tuple[str, ...]) -> str:
-    """The prompt followed by stdin. A `-` as first or last word requires stdin; elsewhere it is a word."""
+    """Return the prompt followed by stdin. A `-` as first or last word requires stdin; elsewhere it is a word."""
     reads_stdin = streams.STDIO in (*words[:1], *words[-1:])
     if reads_stdin:
         words = words[1:] if words[0] == streams.STDIO else words[:-1]

@@ -51,7 +51,7 @@ class Execution:
             self.task = self._loop.create_task(self._in_loop(), context=variables)
 
     def cancel(self) -> None:
-        """Signals the tool to stop, without waiting; a tool in a thread may ignore it."""
+        """Signal the tool to stop, without waiting; a tool in a thread may ignore it."""
         self._context.cancelled.set()
         if self.task is not None and not self.task.done():
             self.task.cancel()
@@ -154,7 +154,7 @@ active_jobs: contextvars.ContextVar[tuple[Job, ...]] = contextvars.ContextVar("s
 
 
 def validate_arguments(job: Job, tools: ToolRegistry) -> str | None:
-    """Parses and validates a call's arguments; returns an error text for the model, or None."""
+    """Parse and validate a call's arguments; return an error text for the model, or None."""
     call = job.call
     if call.broken:
         return "the call was cut off before it was whole, and did not run; send it again"
@@ -171,7 +171,7 @@ def validate_arguments(job: Job, tools: ToolRegistry) -> str | None:
 
 
 def summarize_call(job: Job) -> str:
-    """The tool's summary of a call, or an empty text."""
+    """Return the tool's summary of a call, or an empty text."""
     if job.tool is None or not isinstance(job.call.arguments, Mapping):
         return ""
     try:

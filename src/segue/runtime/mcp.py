@@ -72,7 +72,7 @@ class McpServerConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def parse_servers(table: Mapping[str, Any]) -> dict[str, McpServerConfig]:
-    """Parses the configuration tables `[mcp.NAME]`, with `command` and `args`, or `url`."""
+    """Parse the configuration tables `[mcp.NAME]`, with `command` and `args`, or `url`."""
     servers: dict[str, McpServerConfig] = {}
     for name, entry in table.items():
         path = f"mcp.{name}"
@@ -91,7 +91,7 @@ def parse_servers(table: Mapping[str, Any]) -> dict[str, McpServerConfig]:
 
 
 def _substitute_variables(text: str, environ: Mapping[str, str], where: str) -> str:
-    """Replaces each `${NAME}` by the variable's value; `InputError` if it is not set."""
+    """Replace each `${NAME}` by the variable's value; `InputError` if it is not set."""
     for name in _VARIABLE.findall(text):
         if name not in environ:
             raise InputError(f"the variable {name} is not set", path=where)
@@ -121,11 +121,11 @@ class McpServers:
         ]
 
     async def start(self) -> None:
-        """Starts all servers in parallel. A failure is recorded in `problems` and does not affect the others."""
+        """Start all servers in parallel. A failure is recorded in `problems` and does not affect the others."""
         await asyncio.gather(*(connection.connect() for connection in self._connections))
 
     def tools(self) -> tuple[Tool, ...]:
-        """The current tools of all servers; a source for a `Toolbox`."""
+        """Return the current tools of all servers; a source for a `Toolbox`."""
         return tuple(tool for connection in self._connections for tool in connection.tools)
 
     @property
@@ -140,7 +140,7 @@ class McpServers:
         }
 
     async def close(self) -> None:
-        """Stops all servers and their processes."""
+        """Stop all servers and their processes."""
         await asyncio.gather(*(connection.close() for connection in self._connections))
 
 
@@ -177,7 +177,7 @@ class _ServerConnection:
     # -------------------------------------------------------------------------------------------------------- lifecycle
 
     async def connect(self) -> None:
-        """Starts the server if it does not run; a failure is recorded in `problem`."""
+        """Start the server if it does not run; a failure is recorded in `problem`."""
         async with self._connecting:
             if self._client is not None and not self._lost:
                 return
@@ -224,7 +224,7 @@ class _ServerConnection:
             raise
 
     async def _run(self, ready: asyncio.Future[None]) -> None:
-        """Opens the connection, updates the tools on changes, and closes the connection. Never raises."""
+        """Open the connection, update the tools on changes, and close the connection. Never raises."""
         try:
             async with AsyncExitStack() as stack:
                 client = await stack.enter_async_context(_make_client(await self._transport(stack), self._on_message))
@@ -266,7 +266,7 @@ class _ServerConnection:
             self._wake.set()
 
     async def _subscribe(self, client: mcp.Client) -> None:
-        """Subscribes to tool list changes, which newer servers require."""
+        """Subscribe to tool list changes, which newer servers require."""
         with suppress(Exception):
             async with client.listen(tools_list_changed=True) as changes:
                 # The tools may have changed before the subscription.
@@ -336,7 +336,7 @@ class _ServerConnection:
         return tuple(tools.values())
 
     def _make_tool(self, declared: mcp_types.Tool, taken: Mapping[str, Tool]) -> Tool | None:
-        """Converts a declared tool; None if its schema is not valid."""
+        """Convert a declared tool; None if its schema is not valid."""
         schema: dict[str, Any] = {"type": "object", "properties": {}, **declared.input_schema}
         if schema["type"] != "object" or find_schema_error(schema):
             return None
@@ -390,7 +390,7 @@ class _ServerConnection:
         return _convert_result(result)
 
     def _call_error(self, error: Exception) -> str:
-        """The error text of a failed call. If the server has ended, marks it for a restart."""
+        """Return the error text of a failed call. If the server has ended, marks it for a restart."""
         import mcp_types
 
         if getattr(error, "code", None) != mcp_types.CONNECTION_CLOSED and self._client is not None:
@@ -416,7 +416,7 @@ def _make_client(transport: Any, on_message: MessageHandlerFnT) -> mcp.Client:
 
 
 def _tool_signatures(tools: Sequence[Tool]) -> list[tuple[str, str, Mapping[str, Any]]]:
-    """The declared parts of the tools, for comparison."""
+    """Return the declared parts of the tools, for comparison."""
     return [(tool.name, tool.description, tool.parameters) for tool in tools]
 
 
@@ -434,7 +434,7 @@ def _format_hints(declared: mcp_types.Tool) -> list[str]:
 
 
 def _error_text(error: BaseException) -> str:
-    """An error in one line, unwrapped from exception groups."""
+    """Return an error in one line, unwrapped from exception groups."""
     while isinstance(error, BaseExceptionGroup):
         error = cast("BaseException", error.exceptions[0])
     match error:
@@ -462,7 +462,7 @@ async def _cancel_and_wait(task: asyncio.Task[None]) -> None:
 
 
 def _find_command(command: str, folder: Path, environment: Mapping[str, str]) -> str:
-    """The path of a command; `FileNotFoundError` if it does not exist."""
+    """Return the path of a command; `FileNotFoundError` if it does not exist."""
     path = (
         shutil.which(str(folder / command)) if "/" in command else shutil.which(command, path=environment.get("PATH"))
     )
@@ -493,7 +493,7 @@ class _StderrReader:
 
     @asynccontextmanager
     async def open_pipe(self) -> AsyncGenerator[Any]:
-        """Yields the writable end of a pipe, for the server's stderr."""
+        """Yield the writable end of a pipe, for the server's stderr."""
         reading, writing = os.pipe()
         loop = asyncio.get_running_loop()
         stream = asyncio.StreamReader()

@@ -42,12 +42,12 @@ class Output(Struct, frozen=True):
 
 
 def split_budget(budget: int, running: int, error_texts: Iterable[str] = ()) -> int:
-    """The characters for each running call, after subtracting the error texts of calls that do not run."""
+    """Return the characters for each running call, after subtracting the error texts of calls that do not run."""
     return max(0, budget - sum(map(len, error_texts))) // max(1, running)
 
 
 def truncate(text: str, limit: int) -> tuple[str, int]:
-    """Shortens a text to its head and tail with a note between them; also returns how much was omitted."""
+    """Shorten a text to its head and tail with a note between them; also returns how much was omitted."""
     if len(text) <= limit:
         return text, 0
     room = limit - len(CUT_NOTE.format(count=len(text)))
@@ -59,18 +59,18 @@ def truncate(text: str, limit: int) -> tuple[str, int]:
 
 
 def _sanitize_text(text: str) -> str:
-    """Replaces NUL characters and lone surrogates."""
+    """Replace NUL characters and lone surrogates."""
     return _UNSTORABLE.sub(_REPLACEMENT, str.__str__(text))
 
 
 def last_line(text: object) -> str:
-    """The last non-empty line of a text, truncated, for progress display."""
+    """Return the last non-empty line of a text, truncated, for progress display."""
     lines = [line for line in _sanitize_text(_safe_str(text)).splitlines() if line.strip()]
     return lines[-1].strip()[:_MAX_LINE] if lines else ""
 
 
 def format_error(error: BaseException) -> str:
-    """An exception as text for the model: the message of a `ToolError`, else type and message in one line."""
+    """Return an exception as text for the model: the message of a `ToolError`, else type and message in one line."""
     text = _sanitize_text(_safe_str(error))
     if isinstance(error, ToolError):
         return text if text.strip() else "the tool failed and did not say why"
@@ -79,7 +79,7 @@ def format_error(error: BaseException) -> str:
 
 
 def make_output(value: object, limit: int) -> Output:
-    """Converts any return value of a tool to an `Output` within the given number of characters."""
+    """Convert any return value of a tool to an `Output` within the given number of characters."""
     error = isinstance(value, Result) and value.error
     content = value.content if isinstance(value, Result) else value
     if content is None:
@@ -100,7 +100,7 @@ def make_output(value: object, limit: int) -> Output:
 
 
 def _blocks_output(blocks: Sequence[Block], limit: int, *, error: bool) -> Output:
-    """Keeps only block types that a result may hold, without provider data."""
+    """Keep only block types that a result may hold, without provider data."""
     kept: list[Block] = []
     texts: list[str] = []
     total = 0
@@ -144,7 +144,7 @@ def _safe_str(value: object) -> str:
 
 
 def _to_json_value(value: object, depth: int, parents: tuple[int, ...]) -> Any:
-    """Converts a value to JSON types; anything else becomes text."""
+    """Convert a value to JSON types; anything else becomes text."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str | bytes | bytearray):

@@ -64,7 +64,7 @@ class RetryPolicy(Struct, frozen=True):
     timeout_attempts: int = 2
 
     def delay_after(self, failures: int, error: ProviderError, jitter: float) -> float | None:
-        """The delay after this many failures; None to give up. `jitter` is between 0 and 1."""
+        """Return the delay after this many failures; None to give up. `jitter` is between 0 and 1."""
         limit = (
             min(self.attempts, self.timeout_attempts)
             if error.cause == "timeout" and error.status is None
@@ -114,7 +114,7 @@ class Stream:
         return data
 
     async def aclose(self) -> None:
-        """Closes the connection, which cancels the reply at the provider."""
+        """Close the connection, which cancels the reply at the provider."""
         self._is_closed = True
         self._buffered = []
         self._response.close()
@@ -159,13 +159,13 @@ class ProviderClient:
         await self.close()
 
     async def close(self) -> None:
-        """Closes all connections."""
+        """Close all connections."""
         await self._http.close()
 
     async def open(
         self, endpoint: Endpoint, fragments: Sequence[bytes], *, on_retry: _OnRetry = lambda event: None
     ) -> Stream:
-        """Sends a request and returns the stream after its first token. `on_retry` is called before each delay."""
+        """Send a request and return the stream after its first token. `on_retry` is called before each delay."""
         import stamina
         import stamina.instrumentation
 
@@ -230,7 +230,7 @@ class ProviderClient:
             raise
 
     async def probe(self, endpoint: Endpoint, *, timeout: float = _PROBE_TIMEOUT) -> ProbeResult:
-        """Checks whether the provider is reachable and accepts the key, by a free request for its list of models."""
+        """Check whether the provider is reachable and accepts the key, by a free request for its list of models."""
         if endpoint.lacks_key:
             return ProbeResult(reachable=False, accepted=False, error=provider_errors.missing_key_error(endpoint))
         try:
@@ -264,7 +264,7 @@ async def _credentials(endpoint: Endpoint) -> aws.Credentials | None:
 
 
 async def _read_body(response: HttpResponse, limit: int = _MAX_ERROR_BODY) -> bytes:
-    """Reads the body of a response, up to a limit or a connection failure."""
+    """Read the body of a response, up to a limit or a connection failure."""
     chunks: list[bytes] = []
     size = 0
     try:
@@ -277,7 +277,7 @@ async def _read_body(response: HttpResponse, limit: int = _MAX_ERROR_BODY) -> by
 
 
 async def _read_first_token(endpoint: Endpoint, response: HttpResponse) -> list[bytes]:
-    """Reads until the first content event, and returns the bytes read. An error event before it is raised."""
+    """Read until the first content event, and return the bytes read. An error event before it is raised."""
     parser = WIRES[endpoint.api].open_stream(DEFAULT_TURN_KEY)
     buffered: list[bytes] = []
     size = 0
@@ -303,7 +303,7 @@ async def _read_first_token(endpoint: Endpoint, response: HttpResponse) -> list[
 
 
 def _check_empty_stream(endpoint: Endpoint, parser: StreamParser) -> None:
-    """Raises the error of a stream that ended without content, unless it is a valid empty reply."""
+    """Raise the error of a stream that ended without content, unless it is a valid empty reply."""
     try:
         reply = parser.close()
     except RemoteProtocolError as error:
@@ -316,7 +316,7 @@ def _check_empty_stream(endpoint: Endpoint, parser: StreamParser) -> None:
 
 
 def _parse_models(data: bytes) -> tuple[str, ...]:
-    """Parses the model names from a model list of any API."""
+    """Parse the model names from a model list of any API."""
     try:
         body: object = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

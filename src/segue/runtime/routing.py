@@ -72,11 +72,11 @@ class Route(Protocol):
         ...
 
     def choose(self, context: RouteContext) -> Choice:
-        """The endpoint of the next request, and the reason."""
+        """Return the endpoint of the next request, and the reason."""
         ...
 
     def on_failure(self, endpoint: Endpoint, error: ProviderError) -> bool:
-        """Called when a request failed; returns whether to send it to another choice at once."""
+        """Called when a request failed and return whether to send it to another choice at once."""
         ...
 
     def on_success(self, endpoint: Endpoint) -> None:
@@ -84,7 +84,7 @@ class Route(Protocol):
         ...
 
     def for_subagent(self) -> Route:
-        """A route for a subagent, whose requests do not advance this one."""
+        """Return a route for a subagent, whose requests do not advance this one."""
         ...
 
 
@@ -200,7 +200,7 @@ class Failover(_RouteDefaults):
         self._current = place
 
     def for_subagent(self) -> Failover:
-        """A separate route that shares the circuit breakers of the endpoints."""
+        """Return a separate route that shares the circuit breakers of the endpoints."""
         route = Failover(self.endpoints, clock=self._clock)
         route._breakers, route._current = self._breakers, self._current
         return route

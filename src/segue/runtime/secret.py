@@ -17,7 +17,7 @@ class Secret:
         return self._value
 
     def mask_in(self, text: str) -> str:
-        """Replaces this secret in a text."""
+        """Replace this secret in a text."""
         return text.replace(self._value, "[key removed]") if self._value else text
 
     def __repr__(self) -> str:

@@ -48,7 +48,7 @@ class Subagents:
         self._models = models
 
     def approval_request(self, model: str) -> ApprovalRequest | None:
-        """The approval request for using a model; not `needed` if the session's route uses the same provider."""
+        """Return the approval request for using a model; not `needed` if the session's route uses the same provider."""
         endpoint = self._find_endpoint(model)
         known = {(each.provider, each.base_url) for each in self._parent.route.endpoints}
         title = f"giving work to {endpoint.name} at {endpoint.base_url}"

@@ -102,12 +102,12 @@ MIGRATIONS: list[Migration] = [
 
 
 def latest_version() -> int:
-    """The schema version that this segue writes."""
+    """Return the schema version that this segue writes."""
     return len(MIGRATIONS)
 
 
 def pending_migrations(version: int, where: str) -> Sequence[Migration]:
-    """The migrations from this version to the latest; `StoreError` if the version is newer than the latest."""
+    """Return the migrations from this version to the latest; `StoreError` if the version is newer than the latest."""
     if version > latest_version():
         raise StoreError(
             f"{where} was written by a newer segue: it has schema version {version}, this segue supports versions "

@@ -42,7 +42,7 @@ _TABLE = re.compile(r"@(?=[a-z])")
 
 
 def _to_store_error(error: Exception, where: str) -> StoreError:
-    """The error as a `StoreError`, with the server's own message in parentheses."""
+    """Return the error as a `StoreError`, with the server's own message in parentheses."""
     code = getattr(error, "sqlstate", None)
     message = (str(error).strip().splitlines() or [type(error).__name__])[0]
     for prefix, cause, retryable, text in _CAUSES:
@@ -73,12 +73,12 @@ def translate_errors(where: str) -> Generator[None]:
 
 @cache
 def translate_sql(sql: str, schema: str) -> LiteralString:
-    """Translates `@` before table names and `?` placeholders to PostgreSQL's syntax."""
+    """Translate `@` before table names and `?` placeholders to PostgreSQL's syntax."""
     return cast("LiteralString", _TABLE.sub(f"{schema}.", sql).replace("?", "%s"))
 
 
 def display_location(url: str) -> str:
-    """The URL for display: without user name and password."""
+    """Return the URL for display: without user name and password."""
     settings = _parse_url(url)
     host = str(settings.get("host") or settings.get("hostaddr") or "localhost")
     port = f":{settings['port']}" if settings.get("port") else ""
@@ -86,7 +86,7 @@ def display_location(url: str) -> str:
 
 
 def add_url_defaults(url: str) -> str:
-    """Adds timeouts and the application name to the URL, where it does not set them."""
+    """Add timeouts and the application name to the URL, where it does not set them."""
     defaults = {"connect_timeout": 10, "keepalives_idle": 30, "tcp_user_timeout": 30_000, "application_name": "segue"}
     settings = _parse_url(url)
     return make_conninfo(url, **{name: value for name, value in defaults.items() if name not in settings})
@@ -100,7 +100,7 @@ def _parse_url(url: str) -> dict[str, Any]:
 
 
 def _make_configure(timeout: float) -> Callable[[Connection], None]:
-    """Returns the function that configures each new connection."""
+    """Return the function that configures each new connection."""
 
     def configure(connection: Connection) -> None:
         connection.execute(
@@ -115,7 +115,7 @@ def _make_configure(timeout: float) -> Callable[[Connection], None]:
 
 
 def open_pool(url: str, timeout: float) -> psycopg_pool.ConnectionPool[Connection]:
-    """A pool that checks each connection before use, so that a server restart causes no error."""
+    """Return a pool that checks each connection before use, so that a server restart causes no error."""
     return psycopg_pool.ConnectionPool(
         url,
         min_size=1,
@@ -130,7 +130,7 @@ def open_pool(url: str, timeout: float) -> psycopg_pool.ConnectionPool[Connectio
 
 
 def migrate_schema(url: str, schema: str, where: str) -> None:
-    """Applies pending migrations in one transaction. `StoreError` if the schema is not a segue store."""
+    """Apply pending migrations in one transaction. `StoreError` if the schema is not a segue store."""
     with translate_errors(where), psycopg.connect(url, autocommit=True) as connection:
         [encoding] = connection.execute("SHOW server_encoding").fetchone() or [""]
         if encoding != "UTF8":

@@ -51,7 +51,7 @@ class ResultIndex(Struct):
         return self.results.get(call.id, [])
 
     def is_paired(self, response: ToolResponse) -> bool:
-        """Whether the call of this result is in the messages."""
+        """Return whether the call of this result is in the messages."""
         return response.call_id in self.call_ids
 
 
@@ -67,14 +67,14 @@ def index_results(messages: tuple[Message, ...]) -> ResultIndex:
 
 
 def format_arguments(call: ToolCall) -> str:
-    """The arguments as JSON on one line, or their exact text where they are not valid JSON."""
+    """Return the arguments as JSON on one line, or their exact text where they are not valid JSON."""
     if call.arguments_text is not None:
         return call.arguments_text
     return call.arguments if isinstance(call.arguments, str) else encode_json_text(call.arguments)
 
 
 def format_result(response: ToolResponse) -> str:
-    """The text of a result; media as type, name and size."""
+    """Return the text of a result; media as type, name and size."""
     if response.content is None:
         return "" if response.structured is UNSET else encode_json_text(response.structured)
     text = join_texts(_format_block(block) for block in response.content)
@@ -100,7 +100,7 @@ def _format_block(block: Block) -> str:
 
 
 def format_state(results: list[ToolResponse]) -> str:
-    """The state of a call; empty where it completed."""
+    """Return the state of a call; empty where it completed."""
     return STATES[state_of(results[-1]) if results else "pending"]
 
 
@@ -115,7 +115,7 @@ def format_opaque(block: Opaque) -> str:
 
 
 def data_url(media: Media) -> str | None:
-    """A data URL with the media; None where the data is missing or the type is not image, audio or video."""
+    """Return a data URL with the media; None where the data is missing or the type is not image, audio or video."""
     mime, data = media.mime, media.data
     if data is None and media.url and media.url.startswith("data:"):
         head, _, data = media.url.partition(",")
@@ -138,7 +138,7 @@ def format_count(number: int, noun: str) -> str:
 
 
 def format_short(number: int) -> str:
-    """A number with k or M: 12345 is 12.3k."""
+    """Format a number with k or M: 12345 is 12.3k."""
     for unit, size in (("M", 1_000_000), ("k", 1_000)):
         if number >= size:
             return f"{number / size:.1f}".removesuffix(".0") + unit
@@ -146,7 +146,7 @@ def format_short(number: int) -> str:
 
 
 def format_duration(span: float) -> str:
-    """A duration: 0.2 s, 12 s, 2 min 5 s."""
+    """Format a duration: 0.2 s, 12 s, 2 min 5 s."""
     if span < 10:
         return f"{span:.1f} s"
     if span < _MINUTE:
@@ -155,12 +155,12 @@ def format_duration(span: float) -> str:
 
 
 def format_money(amount: float) -> str:
-    """Dollars, with more decimals for amounts below one."""
+    """Format dollars, with more decimals for amounts below one."""
     return f"${amount:.2f}" if amount >= 1 or not amount else f"${amount:.4f}"
 
 
 def format_ago(span: float) -> str:
-    """The age of something, rounded."""
+    """Format an age, rounded."""
     for size, unit in ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "min")):
         if span >= size:
             return f"{int(span // size)} {unit} ago"

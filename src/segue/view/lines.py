@@ -82,11 +82,11 @@ class CallLabels:
         self._newest = calls[-1].id if calls else self._newest
 
     def label_call(self, call: ToolCall) -> str:
-        """The label after the name of a call."""
+        """Return the label after the name of a call."""
         return f" #{self._numbers[call.id]}" if call.id in self._numbers else ""
 
     def label_result(self, response: ToolResponse) -> str:
-        """The label after the name of a result: its call's number, or its arguments if it is not the newest."""
+        """Return the label after the name of a result: its call's number, or its arguments if it is not the newest."""
         self._open.discard(response.call_id)
         if response.call_id in self._numbers:
             return f" #{self._numbers[response.call_id]}"
@@ -110,7 +110,7 @@ def is_message(event: Event) -> bool:
 
 
 def format_event(record: StoredEvent, labels: CallLabels | None = None, *, full: bool = False) -> Iterator[Line]:
-    """The lines of one event. Long results are truncated unless `full`; `labels` holds the calls listed before."""
+    """Yield the lines of an event. Long results are truncated unless `full`; `labels` holds the calls listed before."""
     match record.event:
         case MessageAdded(message) | CallCompleted(message) | ResultRecorded(message) | CallCancelled(message):
             labels = labels if labels is not None else CallLabels()
@@ -122,7 +122,7 @@ def format_event(record: StoredEvent, labels: CallLabels | None = None, *, full:
 
 
 def describe_event(event: Event) -> str:
-    """One line about an event that is not a message."""
+    """Describe an event that is not a message in one line."""
     match event:
         case SettingsChanged():
             return f"settings: {_describe_settings(event)}"

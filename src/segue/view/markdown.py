@@ -81,7 +81,7 @@ def _block(block: Block, index: ResultIndex) -> Iterator[str]:
 
 
 def _contain(text: str) -> str:
-    """Message text that can be embedded; a text too long to parse is fenced."""
+    """Return message text that can be embedded; a text too long to parse is fenced."""
     return embed_markdown(text) if len(text) <= MAX_LENGTH else _fence(text)
 
 

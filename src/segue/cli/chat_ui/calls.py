@@ -91,7 +91,7 @@ class CallList:
         return rows
 
     def rows(self, width: int, height: int, now: float) -> list[Row]:
-        """The current rows of all calls, at most `height`."""
+        """Return the current rows of all calls, at most `height`."""
         rows = [row for call in self._calls for row in _call_rows(call, width, now)]
         if len(rows) <= height:
             return rows
@@ -151,7 +151,7 @@ def _format_state(call: _Call, now: float) -> str:
 
 
 def _result_rows(call: _Call, width: int, depth: int, *, full: bool) -> list[Row]:
-    """The first line of an error; with `full` the beginning of any result."""
+    """Return the first line of an error; with `full` the beginning of any result."""
     if call.ended is None:
         return []
     indent = _INDENT * depth + "  "
@@ -168,7 +168,7 @@ def _result_rows(call: _Call, width: int, depth: int, *, full: bool) -> list[Row
 
 
 def _summarise_arguments(arguments: object) -> str:
-    """A summary for tools that do not provide one: the first argument that is a single line."""
+    """Return a summary for tools that do not provide one: the first argument that is a single line."""
     if not isinstance(arguments, dict):
         return arguments if isinstance(arguments, str) else ""
     values: list[object] = list(arguments.values())  # pyright: ignore[reportUnknownArgumentType]

@@ -298,7 +298,7 @@ class _ConversationWatcher:
         return False
 
     def reload_changes(self) -> int:
-        """Reload the conversation if another process has changed it; returns the number of new messages."""
+        """Reload the conversation if another process has changed it and return the number of new messages."""
         from segue.store.conversation import StoredConversation
 
         log: object = self._log

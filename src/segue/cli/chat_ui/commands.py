@@ -159,7 +159,7 @@ COMMANDS: dict[str, Command] = {
 
 
 def find(name: str) -> Command:
-    """The command with this name or unique prefix."""
+    """Return the command with this name or unique prefix."""
     name = name.lower()
     if name in COMMANDS:
         return COMMANDS[name]

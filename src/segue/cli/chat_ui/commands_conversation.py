@@ -33,7 +33,7 @@ _FORMATS = {".html": "html", ".md": "md", ".json": "json"}
 
 
 def _stored_conversation(chat: Chat) -> tuple[ConversationStore, StoredConversation]:
-    """The store and the open conversation; raises `InputError` if it is not stored."""
+    """Return the store and the open conversation; raises `InputError` if it is not stored."""
     from segue.store.conversation import StoredConversation
 
     log = cast("object", chat.session.log)

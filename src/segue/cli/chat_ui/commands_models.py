@@ -180,7 +180,7 @@ def _tool_format_name(endpoint: Endpoint) -> str:
 
 
 def _default_tool_format(endpoint: Endpoint) -> str:
-    """The tool format of the API or model by default."""
+    """Return the tool format of the API or model by default."""
     import segue
 
     row = next((row for row in segue.formats() if row.name == endpoint.api), None)

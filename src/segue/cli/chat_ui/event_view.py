@@ -230,7 +230,7 @@ class EventView:
         return self._has_rows and self._gap > 0
 
     def live_rows(self, height: int) -> list[Row]:
-        """The rows still changing, at most `height`."""
+        """Return the rows still changing, at most `height`."""
         rows: list[Row] = []
         if self.shows_reasoning and self.reasoning:
             rows += self._reasoning_rows(max(3, height // 2))
@@ -254,7 +254,7 @@ class EventView:
         return [*row, ("class:thought", f"  {_truncate_start(newest, room)}")] if room > 8 else row
 
     def _reasoning_rows(self, height: int) -> list[Row]:
-        """The last reasoning, or the end of a long one."""
+        """Return the last reasoning, or the end of a long one."""
         width = self._width()
         tail = self.reasoning.strip()[-2 * height * width :]
         rows = wrap(tail, width, "class:thought", indent="  ")
@@ -264,7 +264,7 @@ class EventView:
 
 
 def _format_user_message(text: str, width: int) -> list[Row]:
-    """The rows of a user message."""
+    """Return the rows of a user message."""
     rows = wrap(sanitize(text).strip("\n"), width, "class:user", indent="  ", first_indent=_USER_MARK)
     rows[0][0] = "class:mark", _USER_MARK
     return rows

@@ -186,7 +186,7 @@ class TerminalUI:
         return self._question is not None
 
     def submit_answer(self) -> None:
-        """Enter below a question: submit the answer."""
+        """Submit the answer to a question."""
         if self._answer is not None and self._question_shown and not self._answer.done() and self.reply.text.strip():
             self._answer.set_result(self.reply.text)
 
@@ -306,7 +306,7 @@ def _shorten(text: str) -> str:
 
 
 def _make_bindings(terminal: TerminalUI, handler: InputHandler) -> KeyBindings:
-    """The key bindings for a terminal and the handler of its input."""
+    """Return the key bindings for a terminal and the handler of its input."""
     actions = _KeyActions(terminal, handler)
     keys = KeyBindings()
     asking = Condition(lambda: terminal.is_asking)
@@ -375,7 +375,7 @@ class _KeyActions:
 
 
 def _accept_completion(buffer: Buffer) -> bool:
-    """Accept the selected completion; returns whether there was one."""
+    """Accept the selected completion and return whether there was one."""
     state = buffer.complete_state
     if state is None or state.current_completion is None:
         return False

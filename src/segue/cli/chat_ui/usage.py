@@ -60,7 +60,7 @@ class UsageTotals:
 
 
 def cache_hit_percent(usage: Usage) -> int | None:
-    """The percentage of input tokens read from the prompt cache."""
+    """Return the percentage of input tokens read from the prompt cache."""
     return round(100 * usage.cache_read / usage.input) if usage.input else None
 
 

@@ -12,7 +12,7 @@ from segue.cli.client_logs.parsed_log import ParsedLog
 
 
 def message_times(messages: Sequence[Message], log: ParsedLog) -> list[int | None]:
-    """A time for each message: that of its last log entry. Entries are matched by content."""
+    """Return a time for each message: that of its last log entry. Entries are matched by content."""
     if not any(log.times):
         return []
     entries = cast("list[Any]", next(log.body[key] for key in ("messages", "input") if key in log.body))

@@ -65,7 +65,7 @@ _HostLookup: TypeAlias = Callable[[str, int], tuple[str, ...]]
 
 
 def normalize_url(url: str) -> str:
-    """The URL in the form that rules match: lower-case host, no fragment; `ToolError` if it has a password."""
+    """Return the URL in the form that rules match: lower-case host, no fragment; `ToolError` if it has a password."""
     try:
         parts = urlsplit(url.strip())
         port = parts.port
@@ -99,7 +99,7 @@ def _split_host(url: str) -> tuple[str, int]:
 
 
 def _lookup_host(host: str, port: int) -> tuple[str, ...]:
-    """The IP addresses of a host."""
+    """Return the IP addresses of a host."""
     try:
         entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
@@ -108,7 +108,7 @@ def _lookup_host(host: str, port: int) -> tuple[str, ...]:
 
 
 def is_private(address: str) -> bool:
-    """Whether an IP address is not public: this machine, or a private network."""
+    """Return whether an IP address is not public: this machine, or a private network."""
     ip = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(ip, ipaddress.IPv6Address):
         inner = ip.ipv4_mapped or ip.sixtofour
@@ -170,7 +170,7 @@ def _fetch(target: FetchTarget, connection: _Connection, cancelled: threading.Ev
 
 
 async def fetch_with_stdlib(target: FetchTarget) -> FetchedPage:
-    """Fetches with the standard library; cancellation closes the connection."""
+    """Fetch with the standard library; cancellation closes the connection."""
     connection = _Connection(target)
     cancelled = threading.Event()
     try:
@@ -265,7 +265,7 @@ def _fetch_approval(arguments: Arguments, folder: Path, look_up: _HostLookup) ->
 
 
 def fetch_url(fetcher: Fetcher = fetch_with_stdlib, *, look_up: _HostLookup = _lookup_host) -> Tool:
-    """Makes the tool. `get` fetches one URL without following redirects, from one of the given IP addresses."""
+    """Make the tool. `get` fetches one URL without following redirects, from one of the given IP addresses."""
 
     async def run(arguments: Arguments, context: Context) -> Result:
         return await _run(arguments, context, fetcher, look_up)

@@ -33,7 +33,7 @@ _UNREADABLE = "could not be read"
 
 
 def _display_below(place: ResolvedPath, path: str) -> str:
-    """The display path of a path relative to a resolved folder."""
+    """Return the display path of a path relative to a resolved folder."""
     return path if place.display == "." else f"{place.display.rstrip('/')}/{path}"
 
 
@@ -162,7 +162,7 @@ def _shorten(line: str) -> str:
 
 
 def _read_content(entry: Entry) -> bytes | str:
-    """The content of a file, or the reason why it was skipped."""
+    """Return the content of a file, or the reason why it was skipped."""
     try:
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         handle = os.open(entry.name, flags, dir_fd=entry.handle)

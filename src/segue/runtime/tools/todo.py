@@ -27,7 +27,7 @@ class Item(Struct, frozen=True):
 
 
 def parse_list(result: str) -> tuple[Item, ...]:
-    """Parses the list from the result of a call."""
+    """Parse the list from the result of a call."""
     matches = (_LINE.fullmatch(line) for line in result.split("\n"))
     return tuple(Item(match[2], _STATES[match[1]]) for match in matches if match)
 

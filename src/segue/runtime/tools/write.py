@@ -110,7 +110,7 @@ def _set_line_endings(text: str, end: str) -> str:
 
 
 def _apply_edit(place: ResolvedPath, text: str, arguments: Arguments) -> tuple[str, int]:
-    """The text after the replacement, and the number of replacements."""
+    """Return the text after the replacement, and the number of replacements."""
     old: str = arguments["old_string"]
     new: str = arguments["new_string"]
     if not old:
@@ -146,7 +146,7 @@ def _find_lines(text: str, part: str) -> list[int]:
 
 
 def _describe_near_miss(text: str, old: str) -> str:
-    """Describes the most similar text in the file, to help the next attempt."""
+    """Describe the most similar text in the file, to help the next attempt."""
     lines = text.splitlines()
     old_lines = [line for line in old.splitlines() if line.strip()]
     if not old_lines or not lines or len(lines) > _DIFF_INPUT:
