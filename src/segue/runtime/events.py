@@ -14,6 +14,29 @@ from msgspec import Struct
 
 from segue.canonical.request import Finish, Usage
 
+__all__ = [
+    "ApprovalRequested",
+    "CallEnded",
+    "CallProgress",
+    "CallQueued",
+    "CallStarted",
+    "ConversationCompressed",
+    "Event",
+    "ExchangeEnded",
+    "ExchangeOutcome",
+    "ExchangeStarted",
+    "LateResult",
+    "ModelSwitched",
+    "Outcome",
+    "ReasoningDelta",
+    "ReplyReceived",
+    "RequestSent",
+    "RetryScheduled",
+    "StreamBroken",
+    "TextDelta",
+    "encode_event",
+]
+
 Outcome: TypeAlias = Literal["complete", "error", "cancelled", "timed-out", "interrupted"]
 ExchangeOutcome: TypeAlias = Literal["answered", "cancelled", "failed", "steps"]
 

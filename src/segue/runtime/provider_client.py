@@ -28,7 +28,7 @@ from segue.wire.events import Failed, ReplyStart, UsageUpdate
 from segue.wire.registry import WIRES
 from segue.wire.stream_parser import DEFAULT_TURN_KEY, StreamParser
 
-_OnRetry = Callable[[RetryScheduled], None]
+OnRetry = Callable[[RetryScheduled], None]
 
 _MAX_ERROR_BODY = 1 << 18
 _MAX_PEEK = 1 << 18
@@ -163,7 +163,7 @@ class ProviderClient:
         await self._http.close()
 
     async def open(
-        self, endpoint: Endpoint, fragments: Sequence[bytes], *, on_retry: _OnRetry = lambda event: None
+        self, endpoint: Endpoint, fragments: Sequence[bytes], *, on_retry: OnRetry = lambda event: None
     ) -> Stream:
         """Send a request and return the stream after its first token. `on_retry` is called before each delay."""
         import stamina

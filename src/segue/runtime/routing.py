@@ -236,14 +236,14 @@ class RoutingRule(Struct, frozen=True):
                 return "no other rule applies"
 
 
-_PriceLookup: TypeAlias = Callable[[Endpoint], float | None]
+PriceLookup: TypeAlias = Callable[[Endpoint], float | None]
 """The price of a token, in any unit; None if unknown."""
 
 
 class ByRule(_RouteDefaults):
     """The first rule that applies decides, at each request."""
 
-    def __init__(self, rules: Sequence[RoutingRule], *, price: _PriceLookup = lambda endpoint: None) -> None:
+    def __init__(self, rules: Sequence[RoutingRule], *, price: PriceLookup = lambda endpoint: None) -> None:
         super().__init__([endpoint for rule in rules for endpoint in rule.endpoints])
         self.rules = tuple(rules)
         self._price = price
