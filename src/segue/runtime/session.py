@@ -92,7 +92,7 @@ class Session:
         self.route = route
         self.toolbox = toolbox
         if models is not None:
-            subagents = Subagents(self, models)
+            subagents = Subagents(self, models, self._run_subagent)
             self.toolbox = toolbox.with_tools(task_tool(subagents.spawn, subagents.approval_request))
         self.toolbox.validate_rules()
         self.limits = limits
@@ -178,27 +178,6 @@ class Session:
         if self._cancelled:
             return Turn(reply, tuple(await self._scheduler.cancel_calls(calls)))
         return Turn(reply, tuple(await self._scheduler.run_batch(calls)))
-
-    async def run_subagent(
-        self, prompt: str, *, title: str, route: Route, toolbox: Toolbox, task: str
-    ) -> ExchangeEnded:
-        """Run an exchange in a session with its own history. Its events have the call id `task`."""
-        child = Session(
-            self.log.create_child(Conversation(system=SUBAGENT_SYSTEM), title),
-            route,
-            client=self.client,
-            toolbox=toolbox,
-            on_event=self.emit,
-            approve=self.approve,
-            limits=self.limits,
-            debug=self.debug,
-            task=task,
-        )
-        try:
-            return await child.ask(prompt)
-        finally:
-            self.add_usage(child.usage)
-            await child.close()
 
     def cancel(self) -> None:
         """Cancel the exchange: the reply in flight is recorded as incomplete, and every call gets an outcome."""
@@ -368,7 +347,7 @@ class Session:
             raise ProviderError.broken(endpoint.provider, endpoint.model, reply.raw_finish or "the reply is incomplete")
         return reply
 
-    # ----------------------------------------------------------------------------------------------- settings and lease
+    # ------------------------------------------------------------------------------------ settings, lease and subagents
 
     def _update_settings(self) -> None:
         """Update the declared tools, and switch streaming on."""
@@ -387,6 +366,27 @@ class Session:
             await asyncio.sleep(_HEARTBEAT)
             with suppress(SegueError):
                 self.log.renew_lease()
+
+    async def _run_subagent(
+        self, prompt: str, *, title: str, route: Route, toolbox: Toolbox, task: str
+    ) -> ExchangeEnded:
+        """Run an exchange in a session with its own history. Its events have the call id `task`."""
+        child = Session(
+            self.log.create_child(Conversation(system=SUBAGENT_SYSTEM), title),
+            route,
+            client=self.client,
+            toolbox=toolbox,
+            on_event=self.emit,
+            approve=self.approve,
+            limits=self.limits,
+            debug=self.debug,
+            task=task,
+        )
+        try:
+            return await child.ask(prompt)
+        finally:
+            self.add_usage(child.usage)
+            await child.close()
 
 
 class _ExchangeState:

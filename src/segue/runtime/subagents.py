@@ -28,14 +28,19 @@ SUBAGENT_SYSTEM = (
 _MAX_TITLE = 60
 
 
-class ParentSession(Protocol):
+class _ParentSession(Protocol):
     """The part of a session that its subagents use."""
 
     @property
     def route(self) -> Route: ...
     @property
     def toolbox(self) -> Toolbox: ...
-    async def run_subagent(
+
+
+class _RunSubagent(Protocol):
+    """Runs an exchange in a session of its own; `task` is the id of the call that started it."""
+
+    async def __call__(
         self, prompt: str, *, title: str, route: Route, toolbox: Toolbox, task: str
     ) -> ExchangeEnded: ...
 
@@ -43,9 +48,10 @@ class ParentSession(Protocol):
 class Subagents:
     """Starts the subagents of one session."""
 
-    def __init__(self, parent: ParentSession, models: ModelResolver) -> None:
+    def __init__(self, parent: _ParentSession, models: ModelResolver, run: _RunSubagent) -> None:
         self._parent = parent
         self._models = models
+        self._run = run
 
     def approval_request(self, model: str) -> ApprovalRequest | None:
         """Return the approval request for using a model; not `needed` if the session's route uses the same provider."""
@@ -78,7 +84,7 @@ class Subagents:
                 known = ", ".join(tool.name for tool in toolbox.declarations)
                 raise ToolError(f"there is no tool {unknown[0]!r} for a task; there are {known}")
             toolbox = toolbox.only(task.tools)
-        ended = await self._parent.run_subagent(
+        ended = await self._run(
             task.prompt,
             title=f"task: {task.description}"[:_MAX_TITLE],
             route=self._choose_route(task, context),
