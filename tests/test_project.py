@@ -7,6 +7,8 @@ import tomllib
 from importlib import metadata, resources
 from pathlib import Path
 
+import grimp
+
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 PINS = [line for line in (ROOT / "constraints.txt").read_text("utf-8").splitlines() if not line.startswith("#")]
@@ -74,3 +76,14 @@ def test_make_docs_runs_every_generator():
     makefile = (ROOT / "Makefile").read_text("utf-8")
     generators = {file.stem for file in (ROOT / "scripts").glob("generate_*.py")}
     assert set(re.findall(r"python -m scripts\.(\w+)", makefile)) == generators
+
+
+def test_no_import_cycle():
+    """Imports inside functions count; those that only type checkers read do not."""
+    graph = grimp.build_graph("segue", exclude_type_checking_imports=True, cache_dir=None)
+    imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+    while leaves := {module for module, imported in imports.items() if not imported & imports.keys()}:
+        imports = {module: imported for module, imported in imports.items() if module not in leaves}
+    while tops := imports.keys() - set().union(*imports.values()):
+        imports = {module: imported for module, imported in imports.items() if module not in tops}
+    assert sorted(imports) == []

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from segue.canonical.request import Usage
 from segue.cli.chat_ui.approvals import format_choices, format_question, parse_answer
 from segue.cli.chat_ui.event_view import EventView
-from segue.cli.chat_ui.footer import format_footer
 from segue.cli.chat_ui.formatter import MarkdownFormatter
 from segue.cli.chat_ui.styles import Row, display_width, format_table, rows_to_text, truncate, wrap
-from segue.cli.chat_ui.usage import UsageTotals
+from segue.cli.chat_ui.usage import UsageTotals, format_footer
 from segue.runtime import events
 from segue.runtime.tool_types import ApprovalRequest
 from segue.view.sanitize import sanitize, sanitize_line

@@ -480,7 +480,7 @@ def test_user_time_limit_overrides_the_tool(
     calls = add_calls(conversation_log, *works(("endless", 10_000)))
 
     async def main() -> None:
-        timed = dataclasses.replace(make_tool("work", Log().work, timeout=100), timing=timing)
+        timed = dataclasses.replace(make_tool("work", Log().work, timeout=100), timeout_mode=timing)
         await make_scheduler(conversation_log, FakeToolbox(tmp_path, timed), timeout=set_).run_batch(calls)
         assert asyncio.get_running_loop().time() == 1000 + seconds
 

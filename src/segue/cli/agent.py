@@ -15,8 +15,8 @@ from segue.canonical.request import Usage
 from segue.cli import config, streams, user_store
 from segue.cli.agent_tools import AgentTools
 from segue.cli.emulated_providers import EmulatedProviders
+from segue.cli.options import RunOptions
 from segue.cli.providers import Providers
-from segue.cli.run_options import RunOptions
 from segue.errors import InputError, SegueError
 from segue.runtime.conversation_log import ConversationLog, InMemoryLog
 from segue.runtime.events import ConversationCompressed, ExchangeEnded
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from segue.runtime.provider_client import ProviderClient
     from segue.runtime.toolbox import Toolbox
     from segue.store.base import ConversationStore
-
-__all__ = ["Agent"]
 
 _SYSTEM = (
     "You are an agent at a command line. Use the tools to look and to act, and don't guess what you can look up. Paths "
@@ -152,13 +150,13 @@ class Agent:
         return self.route.endpoints[0].name
 
     def endpoint(self, name: str) -> Endpoint:
-        """The endpoint of a model; raises `InputError` for an unknown name."""
+        """Return the endpoint of a model; raises `InputError` for an unknown name."""
         if self._emulated is not None:
             return self.providers.with_tool_format(self._emulated.endpoint(name), self._options.tool_format)
         return self.providers.endpoint(name, self._options.tool_format)
 
     def price(self, provider: str, model: str, usage: Usage) -> float | None:
-        """The cost of a reply in dollars; None where no price is known."""
+        """Return the cost of a reply in dollars; None where no price is known."""
         return None if self.is_emulated else self.providers.cost(provider, model, usage)
 
     def _build_route(self) -> Route:
@@ -183,7 +181,7 @@ class Agent:
         return self._make_emulated_route("emulated: no API key is set, see segue models")
 
     def _make_emulated_route(self, why: str) -> Route:
-        """Emulators of the requested models, else of the first provider's default model."""
+        """Return a route to emulators of the requested models, else of the first provider's default model."""
         self._emulated = EmulatedProviders(self.providers)
         self._stack.callback(self._emulated.close)
         first = next(row for row in self.providers.by_name.values() if row.default)
@@ -219,7 +217,7 @@ class Agent:
             self.route = self._make_route((name,), last_used)
 
     def _make_route(self, names: Sequence[str], why: str, kind: str | None = None) -> Route:
-        """A route over these models; several are a failover in this order unless `kind` is given."""
+        """Return a route over these models; several are a failover in this order unless `kind` is given."""
         endpoints = [self.endpoint(name) for name in dict.fromkeys(names)]
         self.model_reason = why
         if kind == "round-robin":
@@ -267,13 +265,13 @@ class Agent:
         self.session = self._build_session(log)
 
     def new_log(self) -> ConversationLog:
-        """A new, empty conversation."""
+        """Return a new, empty conversation."""
         default = _SYSTEM if self.toolbox.declarations else None
         chat = Conversation(system=default if self._options.system is None else self._options.system)
         return InMemoryLog(chat) if self.store is None else StoredConversation.create(self.store, chat)
 
     def open_stored(self, prefix: str) -> StoredConversation:
-        """A stored conversation by a prefix of its id."""
+        """Return a stored conversation by a prefix of its id."""
         if self.store is None:
             raise InputError("conversations are not stored (--no-store)")
         return StoredConversation(self.store, self.store.find_id(prefix))

@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING
 
 from segue.cli import streams
 from segue.cli.config import Config
+from segue.cli.options import RunOptions
 from segue.cli.providers import Providers
-from segue.cli.run_options import RunOptions
 from segue.errors import InputError
 
 if TYPE_CHECKING:
     from segue.runtime.mcp import McpServers
     from segue.runtime.tool_types import Tool
     from segue.runtime.toolbox import Toolbox, ToolSource
-
-__all__ = ["AgentTools", "validate_rules"]
 
 # The tool that the session itself provides.
 _TASK_TOOL = "task"
@@ -41,7 +39,7 @@ class AgentTools:
         return self._names is None or _TASK_TOOL in self._names
 
     async def build_toolbox(self, folder: Path) -> Toolbox:
-        """The tools for this folder, with the permission rules of configuration and flags."""
+        """Return the tools for this folder, with the permission rules of configuration and flags."""
         from segue.runtime.environ import child_environment
         from segue.runtime.permissions import Permissions
         from segue.runtime.toolbox import Toolbox

@@ -29,8 +29,6 @@ from segue.cli.streams import (
     print_message,
 )
 
-__all__ = ["COMMANDS", "main", "root", "run"]
-
 _INTEGER_ERROR = re.compile("is not a valid integer(?: range)?$")
 _TERMINATING_SIGNALS = [number for name in ("SIGTERM", "SIGHUP") if (number := getattr(signal, name, None)) is not None]
 OK, FAILED, BAD_INPUT, RETRY, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 75, 130, 141
@@ -200,6 +198,6 @@ def _report_error(error: Exception) -> int:
 
 
 def _format_usage_error(message: str) -> str:
-    """click's message in this program's style: no capital, no full stop, no type name."""
+    """Return click's message in this program's style: no capital, no full stop, no type name."""
     message = _INTEGER_ERROR.sub("is not a whole number", one_line(message).rstrip("."))
     return message[:1].lower() + message[1:]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from segue.cli import options, streams
+from segue.cli.options import RunOptions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from segue.cli.chat_ui.chat import Chat
     from segue.cli.chat_ui.styles import Row
     from segue.cli.chat_ui.ui import ChatUI
-    from segue.cli.run_options import RunOptions
 
 
 @options.command("chat", json_help="Not supported; use segue run --json.")
@@ -36,8 +36,6 @@ def command(ctx: click.Context, prompt: tuple[str, ...], *, as_json: bool, **fla
       segue chat -m anthropic/claude-sonnet-5
       segue chat -c
     """
-    from segue.cli.run_options import RunOptions
-
     if as_json:
         raise click.UsageError("segue chat has no JSON output; use segue run --json", ctx)
     if getattr(sys, "stdin", None) is None or getattr(sys, "stdout", None) is None:
@@ -70,14 +68,13 @@ async def _run_chat(run_options: RunOptions, prompt: str) -> None:
 
 
 def _make_ui(chat: Chat) -> ChatUI:
-    """`TerminalUI` on a capable terminal, else `LineUI`."""
+    """Return a `TerminalUI` on a capable terminal, else a `LineUI`."""
     from segue.cli.chat_ui.line_ui import LineUI
 
     capable = streams.is_terminal(sys.stdin) and streams.is_terminal(sys.stdout) and os.environ.get("TERM") != "dumb"
     if not capable or sys.platform == "win32":
         return LineUI()
-    from segue.cli.chat_ui.completion import ChatCompleter
-    from segue.cli.chat_ui.input_history import InputHistory, history_path
+    from segue.cli.chat_ui.input_line import ChatCompleter, InputHistory, history_path
     from segue.cli.chat_ui.terminal_ui import TerminalUI
 
     return TerminalUI(

@@ -55,7 +55,7 @@ def command(
 
 
 def _format_verdict(verdict: Verdict) -> list[str]:
-    """A line for each violation and one for the verdict, which never starts with `reject`."""
+    """Return a line for each violation and one for the verdict, which never starts with `reject`."""
     colour = streams.supports_colour()
     lines: list[str] = []
     counts = {"reject": 0, "risk": 0}

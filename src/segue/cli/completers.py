@@ -8,9 +8,7 @@ from typing import TypeAlias
 import click
 from click.shell_completion import CompletionItem
 
-__all__ = ["Completer", "files", "ids", "models", "profiles", "tool_formats"]
-
-Completer: TypeAlias = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+_Completer: TypeAlias = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 _MAX_IDS = 50
 
@@ -20,8 +18,8 @@ def files(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[C
     return [CompletionItem(incomplete, type="file")]
 
 
-def _make_completer(values: Callable[[], Iterable[tuple[str, str]]]) -> Completer:
-    """A completer over (value, help) pairs."""
+def _make_completer(values: Callable[[], Iterable[tuple[str, str]]]) -> _Completer:
+    """Return a completer over (value, help) pairs."""
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         try:

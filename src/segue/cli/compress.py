@@ -113,7 +113,7 @@ def _undo(store: ConversationStore, name: str, *, as_json: bool) -> None:
 
 
 def _make_summariser(command: str) -> Callable[[Sequence[Message]], str]:
-    """A function that summarises messages with an external command: Markdown on stdin, the summary on stdout."""
+    """Return a function that summarises messages with an external command: Markdown on stdin, the summary on stdout."""
     import shlex
     import subprocess
 
@@ -141,7 +141,7 @@ def _make_summariser(command: str) -> Callable[[Sequence[Message]], str]:
 
 
 def _format_remaining(result: CompressionResult) -> str:
-    """The number of remaining messages, where some were dropped."""
+    """Return the number of remaining messages, where some were dropped."""
     dropped = sum(not note.after for note in result.changes)
     return f"; {len(result.messages):,} of {len(result.messages) + dropped:,} messages remain" if dropped else ""
 

@@ -22,19 +22,6 @@ from segue.cli.settings import McpServerSettings, ProviderSettings, Settings, To
 from segue.cli.streams import BadInputError
 from segue.errors import InputError
 
-__all__ = [
-    "Config",
-    "ConfigFile",
-    "choose_tool_format",
-    "configured_store",
-    "load",
-    "load_file",
-    "project_file",
-    "restricted_settings",
-    "untrusted_store_file",
-    "user_file",
-]
-
 T = TypeVar("T")
 ConfirmTrust: TypeAlias = "Callable[[Path, Sequence[str]], bool]"
 """Asks the user whether to trust a file, given its restricted settings with their values."""
@@ -63,7 +50,7 @@ class Config:
     files: tuple[ConfigFile, ...] = ()
 
     def locate_error(self, error: InputError) -> BadInputError:
-        """The error with the name of the file that contains the table."""
+        """Return the error with the name of the file that contains the table."""
         table, _, rest = error.path.partition(".")
         name = rest.partition(".")[0]
         file = next((source.path for source in self.files if name in getattr(source.settings, table, ())), None)
@@ -75,7 +62,7 @@ class Config:
         return next((source for source in self.files if source.ignored), None)
 
     def model_source(self) -> str:
-        """The variable or file that sets the model."""
+        """Return the variable or file that sets the model."""
         if from_variables(os.environ).model_names:
             return "SEGUE_MODEL"
         return next((str(source.path) for source in self.files if source.settings.model_names), "")
@@ -101,7 +88,7 @@ def load(*, trusting: bool = False, confirm: ConfirmTrust | None = None) -> Conf
 
 
 def choose_tool_format(flag: str | None, api: str) -> str:
-    """The tool format for an API: flag, variable, then files."""
+    """Return the tool format for an API: flag, variable, then files."""
     chosen = flag or os.environ.get("SEGUE_TOOL_FORMAT")
     if chosen:
         return chosen
@@ -113,7 +100,7 @@ def choose_tool_format(flag: str | None, api: str) -> str:
 
 
 def configured_store(*, trusting: bool = False) -> str | None:
-    """The store location set in the files; `SEGUE_STORE` takes precedence and is not read here.
+    """Return the store location set in the files; `SEGUE_STORE` takes precedence and is not read here.
 
     The project file's setting is validated even where it is ignored because the file is not trusted.
     """
@@ -140,7 +127,7 @@ def configured_store(*, trusting: bool = False) -> str | None:
 
 
 def untrusted_store_file() -> Path | None:
-    """The untrusted project file whose `store` setting is ignored, if any."""
+    """Return the untrusted project file whose `store` setting is ignored, if any."""
     file = project_file()
     if file is None:
         return None
@@ -152,7 +139,7 @@ def untrusted_store_file() -> Path | None:
 
 
 def project_file() -> Path | None:
-    """The nearest `.segue.toml` in or above the working directory."""
+    """Return the nearest `.segue.toml` in or above the working directory."""
     if not streams.has_working_folder():
         return None
     here = Path.cwd()
@@ -166,7 +153,7 @@ def user_file() -> Path:
 
 
 def _existing_files() -> Iterator[tuple[Path, bool]]:
-    """The files that exist, highest precedence first, each with whether it is the project file."""
+    """Yield the files that exist, highest precedence first, each with whether it is the project file."""
     if project := project_file():
         yield project, True
     if (user := user_file()).is_file():
@@ -188,13 +175,13 @@ def load_file(file: Path, *, trusting: bool = False, confirm: ConfirmTrust | Non
 
 
 def restricted_settings(file: Path) -> tuple[dict[str, str], bytes]:
-    """The settings of a project file that need trust, with their values, and the bytes they were read from."""
+    """Return the settings of a project file that need trust, with their values, and the bytes they were read from."""
     data = read(file)
     return _find_restricted(parse(file, data)), data
 
 
 def _find_restricted(settings: Settings) -> dict[str, str]:
-    """Settings that an untrusted file may not set, each with its full value as JSON."""
+    """Return the settings that an untrusted file may not set, each with its full value as JSON."""
     restricted: dict[str, object] = {} if settings.store is None else {"store": settings.store}
     restricted |= {f"tools.{key}": rules for key in ("allow", "env") if (rules := getattr(settings.tools, key))}
     restricted |= {f"mcp.{name}": _describe_server(server) for name, server in settings.mcp.items()}

@@ -16,8 +16,6 @@ from segue.cli import streams
 if TYPE_CHECKING:
     from segue.store.base import ConversationSummary
 
-__all__ = ["display_width", "format_conversations", "format_local_time", "truncate"]
-
 _HEADERS = ("id", "updated", "messages", "model", "title")
 _ID, _UPDATED, _MESSAGES, _MODEL, _TITLE = range(5)
 _GAP = "  "
@@ -28,7 +26,7 @@ _MIN_WIDTH = 12
 
 
 def format_conversations(rows: Sequence[ConversationSummary], width: int | None = None) -> str:
-    """A line for each conversation, not wider than the terminal; without a terminal titles get more room."""
+    """Return a line for each conversation, not wider than the terminal; without a terminal titles get more room."""
     from segue.view.sanitize import sanitize_line
 
     if not rows:
@@ -60,7 +58,7 @@ def _terminal_width() -> int | None:
 
 
 def _shrink(widths: list[int], available: int) -> list[int]:
-    """Reduce `widths` to fit: title first, then model. Returns the columns to show; some are removed if needed."""
+    """Reduce `widths` to fit: title first, then model. Return the columns to show; some are removed if needed."""
     columns = list(range(len(widths)))
     widths[_MODEL] = min(
         widths[_MODEL], max(_MIN_WIDTH, (available - _fixed_width(widths, columns) + widths[_MODEL]) // 3)
@@ -73,7 +71,7 @@ def _shrink(widths: list[int], available: int) -> list[int]:
 
 
 def _fixed_width(widths: list[int], columns: list[int]) -> int:
-    """The width of all columns but the title, with gaps."""
+    """Return the width of all columns but the title, with gaps."""
     return sum(widths[at] + len(_GAP) for at in columns if at != _TITLE)
 
 
@@ -99,7 +97,7 @@ def format_local_time(at: int) -> str:
 
 
 def display_width(text: str) -> int:
-    """The width of a text in terminal columns."""
+    """Return the width of a text in terminal columns."""
     return len(text) if text.isascii() else sum(map(_char_width, text))
 
 

@@ -99,7 +99,7 @@ def _show(scenes: Sequence[RenderableType], *, plain: bool, pace: float | None) 
 
 
 def _scenes(halves: dict[str, list[Step]]) -> list[RenderableType]:
-    """The output in order, one renderable per line or block."""
+    """Return the output in order, one renderable per line or block."""
     from segue.cli import demo_view
 
     scenes = [demo_view.render_opening(), *demo_view.render_half(halves["naive"], naive=True)]

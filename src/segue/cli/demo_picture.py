@@ -11,14 +11,11 @@ from rich.console import RenderableType
 from rich.text import Text
 
 import segue
-from segue.cli.demo_naive import copy_history
-from segue.cli.demo_run import list_targets
+from segue.cli.demo_run import copy_history, list_targets
 from segue.cli.demo_task import SYSTEM, TOOLS
 from segue.cli.recording import Panel, render_panels
 from segue.emulator import start
 from segue.emulator.client import post
-
-__all__ = ["Exchange", "draw_picture", "run_exchanges"]
 
 _SOURCE, _TARGET = "kimi", "anthropic"
 _QUESTION = "What is in notes.txt, and do the tests pass?"
@@ -85,7 +82,7 @@ def draw_picture() -> str:
 
 
 def _list_blocks(body: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Role and JSON of each content block; a text alone is one."""
+    """Yield role and JSON of each content block; a text alone is one."""
     for message in body["messages"]:
         content = message["content"]
         for block in [{"type": "text", "text": content}] if isinstance(content, str) else content:
@@ -102,7 +99,7 @@ def _format_exchange(
 
 
 def _highlight(text: str, style: str, *, whole: bool) -> Text:
-    """The text with its ids, or all of it, in this style; long ids are cut."""
+    """Return the text with its ids, or all of it, in this style; long ids are cut."""
     short = _ID.sub(lambda match: match[0] if len(match[0]) <= _MAX_ID else f"{match[0][:_CUT_ID]}…", text)
     line = Text(short, style if whole else "")
     line.highlight_regex(_ID, style)

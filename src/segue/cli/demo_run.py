@@ -1,11 +1,13 @@
 """Runs the demo: one conversation that changes the provider at every request, on providers emulated on loopback.
 
-Every request goes over HTTP to a strict emulator, which validates it and replies from a script; tools run here.
+Every request goes over HTTP to a strict emulator, which validates it and replies from a script; tools run here. In the
+naive half the history is converted by renaming fields only: ids, order, gaps and reasoning stay as they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any, Literal, cast
 
@@ -13,17 +15,14 @@ import msgspec
 
 import segue
 from segue._literals import Api
-from segue.canonical.blocks import Thinking, ToolCall
-from segue.cli.demo_naive import copy_history
-from segue.cli.demo_task import SCRIPTED_REPLIES, SYSTEM, TASK, TOOLS, ScriptedReply
-from segue.cli.demo_tools import DemoTools
+from segue.canonical.blocks import Block, Message, Text, Thinking, ToolCall, ToolResponse, text_of
+from segue.cli.demo_task import SCRIPTED_REPLIES, SYSTEM, TASK, TOOLS, DemoTools, ScriptedReply
 from segue.emulator import Emulator, RecordedRequest, start
 from segue.emulator.client import Response, post
 
-__all__ = ["Call", "Finding", "Step", "Totals", "list_targets", "run_steps", "sum_steps"]
-
-Verdict = Literal["accepted", "refused", "confused"]
-Outcome = Literal["result", "error", "cancelled"]
+_Verdict = Literal["accepted", "refused", "confused"]
+_Outcome = Literal["result", "error", "cancelled"]
+_Json = dict[str, Any]
 # APIs for which reasoning is enabled in the request; the others reason by default, or never.
 _THINKING = frozenset({"anthropic", "bedrock", "openai-responses"})
 
@@ -34,7 +33,7 @@ class Call(msgspec.Struct, frozen=True):
     tool: str
     canonical_id: str
     wire_id: str
-    outcome: Outcome
+    outcome: _Outcome
     result: str
 
 
@@ -66,7 +65,7 @@ class Step(msgspec.Struct, frozen=True):
     findings: list[Finding]
     kept: int
     before: int
-    verdict: Verdict
+    verdict: _Verdict
     status: int
     error: str
     rules: list[str]
@@ -91,7 +90,7 @@ class Totals(msgspec.Struct, frozen=True):
 
 
 def list_targets() -> list[tuple[str, str]]:
-    """Every API that the demo has replies for, with its default model, forward and back."""
+    """Return every API that the demo has replies for, with its default model, forward and back."""
     rows = [(row.name, row.default_model) for row in segue.formats() if row.kind != "text"]
     rows = rows[: len(SCRIPTED_REPLIES) // 2 + 1]
     return [*rows, *reversed(rows[:-1])]
@@ -107,13 +106,11 @@ def run_steps(*, naive: bool = False) -> Iterator[Step]:
 
 def _start_emulator(api: str, targets: Sequence[tuple[str, str]]) -> Emulator:
     scripts = [
-        _script_of(scripted) for (name, _), scripted in zip(targets, SCRIPTED_REPLIES, strict=True) if name == api
+        scripted.script.strip("\n")
+        for (name, _), scripted in zip(targets, SCRIPTED_REPLIES, strict=True)
+        if name == api
     ]
     return start(api, script="\n---\n".join(scripts))
-
-
-def _script_of(scripted: ScriptedReply) -> str:
-    return scripted.script.strip("\n")
 
 
 class _DemoRun:
@@ -178,7 +175,7 @@ class _DemoRun:
         )
 
     def _send(self, emulator: Emulator, model: str, rendered: dict[str, Any]) -> tuple[RecordedRequest, Response]:
-        """Send the request; returns the record to show and the response to continue with.
+        """Send the request and return the record to show and the response to continue with.
 
         In naive mode the copied history is sent first; if it is rejected, the run continues with segue's request.
         """
@@ -195,7 +192,7 @@ class _DemoRun:
         return shown or emulator.requests[-1], response
 
     def _add_reply(self, reply: segue.Reply, scripted: ScriptedReply) -> tuple[bool, list[Call]]:
-        """Add the reply and run its tools; returns whether it has reasoning, and its calls."""
+        """Add the reply and run its tools and return whether it has reasoning, and its calls."""
         added = self._chat.add_reply(reply)
         thought = any(isinstance(block, Thinking) for block in added.blocks)
         calls = [
@@ -206,7 +203,7 @@ class _DemoRun:
         return thought, calls
 
     def _run_call(self, call: ToolCall, *, cancelled: bool) -> Call:
-        outcome: Outcome = "cancelled"
+        outcome: _Outcome = "cancelled"
         result = "stopped by the user"
         if cancelled:
             self._chat.cancel(call)
@@ -228,3 +225,128 @@ def sum_steps(steps: Sequence[Step]) -> Totals:
         kept=sum(step.kept for step in steps),
         before=sum(step.before for step in steps),
     )
+
+
+# -------------------------------------------------------------------------------------------------- naive conversion
+
+
+def copy_history(messages: Sequence[Message], api: str, rendered: _Json) -> _Json:
+    """Return `rendered` with its messages replaced by naive copies; everything else in the body stays valid."""
+    key, write = _WRITERS.get(api, ("messages", _chat))
+    head = [entry for entry in rendered[key][:1] if entry.get("role") == "system"]
+    return {**rendered, key: [*head, *(entry for message in messages for entry in write(message))]}
+
+
+def _copied_blocks(message: Message) -> list[Block]:
+    """Return the blocks without results of cancelled calls, which a program that only renames fields does not have."""
+    return [block for block in message.blocks if not (isinstance(block, ToolResponse) and block.outcome)]
+
+
+def _result_text(response: ToolResponse) -> str:
+    return text_of(response.content)
+
+
+def _chat(message: Message) -> Iterator[_Json]:
+    for response in (block for block in _copied_blocks(message) if isinstance(block, ToolResponse)):
+        yield {"role": "tool", "tool_call_id": response.origin.raw_id, "content": _result_text(response)}
+    if message.speaker == "human":
+        yield {"role": "user", "content": text_of(message.blocks)}
+    if message.speaker == "ai":
+        reply: _Json = {"role": "assistant", "content": text_of(message.blocks) or None}
+        reasoning = [block.text for block in message.blocks if isinstance(block, Thinking) and block.text]
+        calls = [
+            {
+                "id": call.raw_id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": json.dumps(call.arguments)},
+            }
+            for call in message.blocks
+            if isinstance(call, ToolCall)
+        ]
+        yield {
+            **reply,
+            **({"reasoning_content": reasoning[0]} if reasoning else {}),
+            **({"tool_calls": calls} if calls else {}),
+        }
+
+
+def _responses(message: Message) -> Iterator[_Json]:
+    for block in _copied_blocks(message):
+        match block:
+            case Text() if message.speaker == "human":
+                yield {"role": "user", "content": block.text}
+            case Text():
+                yield {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": block.text}]}
+            case Thinking():
+                yield {"type": "reasoning", "id": block.signature or "rs_1", "summary": []}
+            case ToolCall():
+                text = json.dumps(block.arguments)
+                yield {"type": "function_call", "call_id": block.raw_id, "name": block.name, "arguments": text}
+            case ToolResponse():
+                yield {"type": "function_call_output", "call_id": block.origin.raw_id, "output": _result_text(block)}
+            case _:
+                pass
+
+
+def _anthropic(message: Message) -> Iterator[_Json]:
+    content: list[_Json] = []
+    for block in _copied_blocks(message):
+        match block:
+            case Text():
+                content.append({"type": "text", "text": block.text})
+            case Thinking():
+                content.append({"type": "thinking", "thinking": block.text, "signature": block.signature or ""})
+            case ToolCall():
+                content.append({"type": "tool_use", "id": block.raw_id, "name": block.name, "input": block.arguments})
+            case ToolResponse():
+                result = {"tool_use_id": block.origin.raw_id, "content": _result_text(block)}
+                content.append({"type": "tool_result", **result})
+            case _:
+                pass
+    if content:
+        yield {"role": "assistant" if message.speaker == "ai" else "user", "content": content}
+
+
+def _bedrock(message: Message) -> Iterator[_Json]:
+    content: list[_Json] = []
+    for block in _copied_blocks(message):
+        match block:
+            case Text():
+                content.append({"text": block.text})
+            case Thinking():
+                reasoning = {"text": block.text, "signature": block.signature or ""}
+                content.append({"reasoningContent": {"reasoningText": reasoning}})
+            case ToolCall():
+                content.append({"toolUse": {"toolUseId": block.raw_id, "name": block.name, "input": block.arguments}})
+            case ToolResponse():
+                result = {"toolUseId": block.origin.raw_id, "content": [{"text": _result_text(block)}]}
+                content.append({"toolResult": result})
+            case _:
+                pass
+    if content:
+        yield {"role": "assistant" if message.speaker == "ai" else "user", "content": content}
+
+
+def _gemini(message: Message) -> Iterator[_Json]:
+    parts: list[_Json] = []
+    for block in _copied_blocks(message):
+        match block:
+            case Text():
+                parts.append({"text": block.text})
+            case ToolCall():
+                parts.append({"functionCall": {"name": block.name, "args": block.arguments}})
+            case ToolResponse():
+                parts.append({"functionResponse": {"name": block.name, "response": {"output": _result_text(block)}}})
+            case _:
+                pass
+    if parts:
+        yield {"role": "model" if message.speaker == "ai" else "user", "parts": parts}
+
+
+_WRITERS: dict[str, tuple[str, Callable[[Message], Iterator[_Json]]]] = {
+    "openai-responses": ("input", _responses),
+    "azure-foundry": ("input", _responses),
+    "anthropic": ("messages", _anthropic),
+    "bedrock": ("messages", _bedrock),
+    "gemini": ("contents", _gemini),
+}

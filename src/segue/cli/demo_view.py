@@ -15,8 +15,6 @@ from rich.text import Text
 
 from segue.cli.demo_run import Call, Finding, Step, list_targets, sum_steps
 
-__all__ = ["render_changes", "render_ending", "render_half", "render_opening"]
-
 _API_WIDTH = max(len(api) for api, _ in list_targets())
 _NUMBER_WIDTH = len("10, 12")
 _ID_WIDTH = 25
@@ -38,7 +36,7 @@ class _ByWidth:
 
 
 def render_opening() -> RenderableType:
-    """The introduction."""
+    """Return the introduction."""
     count = len(dict(list_targets()))
     about = f"One agent's task with five tools, sent through {count} providers and back: a new one at every request."
     return Group(
@@ -49,12 +47,12 @@ def render_opening() -> RenderableType:
 
 
 def render_half(steps: Sequence[Step], *, naive: bool) -> list[RenderableType]:
-    """The heading of a half, then its requests; without segue, repeated refusals are one line."""
+    """Return the heading of a half, then its requests; without segue, repeated refusals are one line."""
     return _render_naive(steps) if naive else _render_segue(steps)
 
 
 def render_changes(steps: Sequence[Step]) -> RenderableType:
-    """What segue changed in these requests, grouped."""
+    """Render what segue changed in these requests, grouped."""
     totals = sum_steps(steps)
     cancelled = sum(call.outcome == "cancelled" for step in steps for call in step.calls)
     results = f"{totals.calls} tool calls, each with exactly one result; {cancelled} cancelled call was given one"
@@ -69,7 +67,7 @@ def render_changes(steps: Sequence[Step]) -> RenderableType:
 
 
 def render_ending(*, naive: bool) -> RenderableType:
-    """What to try next."""
+    """Render a hint what to try next."""
     command = "segue demo" if naive else 'segue run --emulated -m moonshot "List the files here"'
     return Text.assemble("Try it: ", (command, "bold"))
 
@@ -149,7 +147,7 @@ def _half_heading(title: str, steps: Sequence[Step]) -> RenderableType:
 
 
 def _line(content: Text | Callable[[bool], Text], style: str = "") -> RenderableType:
-    """One line, truncated at the width; `content` may depend on whether there is room for the id column."""
+    """Render one line, truncated at the width; `content` may depend on whether there is room for the id column."""
 
     def make(width: int) -> Iterable[RenderableType]:
         line = content.copy() if isinstance(content, Text) else content(width >= _ID_COLUMN_WIDTH)
@@ -177,7 +175,7 @@ def _format_calls(calls: Sequence[Call]) -> str:
 
 
 def _group_findings(steps: Sequence[Step]) -> Iterator[tuple[str, str]]:
-    """Kind and text of each finding, with the number of requests that have it."""
+    """Yield kind and text of each finding, with the number of requests that have it."""
     counts: Counter[tuple[str, str]] = Counter()
     for step in steps:
         counts.update(list(dict.fromkeys((finding.kind, _generalize(finding)) for finding in step.findings)))
@@ -186,7 +184,7 @@ def _group_findings(steps: Sequence[Step]) -> Iterator[tuple[str, str]]:
 
 
 def _generalize(finding: Finding) -> str:
-    """The message of a finding without the names of models."""
+    """Return the message of a finding without the names of models."""
     if _DROPPED_REASONING.fullmatch(finding.message):
         return "reasoning of other providers dropped: only its own provider accepts it"
     return finding.message

@@ -21,18 +21,26 @@ from segue._conversation import Conversation, Rendered
 from segue._literals import Api
 from segue.canonical.blocks import ToolCall, ToolResponse
 from segue.canonical.history import History
-from segue.cli.turns import select_turn
 from segue.conformance.rule import Verdict
 from segue.errors import InputError
 from segue.render.report import Fault, Finding
 from segue.store.base import ConversationStore, Lease, StoredEvent, format_time
-from segue.store.events import CompressionApplied, CompressionUndone, ReplyBroken, Sent, Switched, event_kind
+from segue.store.events import (
+    CallCancelled,
+    CallCompleted,
+    CompressionApplied,
+    CompressionUndone,
+    MessageAdded,
+    ReplyBroken,
+    Rewound,
+    Sent,
+    Switched,
+    event_kind,
+)
 from segue.store.replay import ReplayState, replay_events
 from segue.view.format import format_changes, format_count, shorten
 from segue.view.lines import is_message
 from segue.wire.registry import WIRES, find_wire, find_wire_or_server
-
-__all__ = ["LAYERS", "Diagnosis", "diagnose"]
 
 LAYERS: dict[Fault, str] = {
     "canonical": "canonical state: the history itself is incomplete or inconsistent, for any target",
@@ -79,7 +87,7 @@ class Diagnosis(Struct):
         return {**fields, "body": self.body} if with_body else fields
 
     def lines(self) -> Iterator[str]:
-        """The diagnosis as text."""
+        """Yield the diagnosis as text."""
         yield f"segue {metadata.version('segue')}, Python {platform.python_version()}, {platform.system()}"
         yield f"conversation {self.id}, {format_count(self.turns, 'turn')}; {self.turn}, up to event {self.events}"
         yield f"target {self.target}{f' ({self.model})' if self.model else ''}"
@@ -116,7 +124,7 @@ class Diagnosis(Struct):
 
 
 def _format_findings(findings: Sequence[Finding]) -> Iterator[str]:
-    """A line for each finding; equal findings share a line."""
+    """Yield a line for each finding; equal findings share a line."""
     rows = Counter((finding.kind, finding.subject, finding.message) for finding in findings)
     calls = {(f.kind, f.subject, f.message): f.call_id for f in findings}
     for (kind, subject, message), count in rows.items():
@@ -140,7 +148,7 @@ def diagnose(
 ) -> Diagnosis:
     """Replay the events up to a turn, render and check. Nothing is written."""
     events = list(store.events(conversation))
-    name, end, turns = select_turn(events, turn)
+    name, end, turns = _select_turn(events, turn)
     records = events[:end]
     replayed = replay_events(records)
     chat = replayed.chat
@@ -177,7 +185,7 @@ def diagnose(
 def _choose_target(
     replayed: ReplayState, later: Iterable[StoredEvent], target: str | None, model: str | None
 ) -> tuple[str, str | None]:
-    """The target API and model: those given, else those in effect at that turn.
+    """Return the target API and model: those given, else those in effect at that turn.
 
     An imported conversation records its API after its messages, so where none is known yet the next one is taken.
     """
@@ -202,7 +210,7 @@ def _choose_target(
 
 
 def _store_facts(records: Sequence[StoredEvent], replayed: ReplayState, lease: Lease | None) -> dict[str, Any]:
-    """The state of the store up to the turn."""
+    """Return the state of the store up to the turn."""
     history: History = replayed.chat.state.history
     undone = {record.event.seq for record in records if isinstance(record.event, CompressionUndone)}
     return {
@@ -238,7 +246,7 @@ def _broken_replies(records: Iterable[StoredEvent]) -> Iterator[str]:
 
 
 def _find_layer(rendered: Rendered, target: str) -> Fault:
-    """The layer that caused a body to be rejected."""
+    """Return the layer that caused a body to be rejected."""
     emitted = len(rendered.report.emitted_calls), len(rendered.report.emitted_results)
     try:
         parsed = Conversation.from_body(rendered.body, source=cast("Api", target))
@@ -249,3 +257,77 @@ def _find_layer(rendered: Rendered, target: str) -> Fault:
     results = [block for block in blocks if isinstance(block, ToolResponse)]
     paired = {call.id for call in calls} >= {result.call_id for result in results}
     return "projection" if (len(calls), len(results)) == emitted and paired else "rendering"
+
+
+# ---------------------------------------------------------------------------------------------------------------- turns
+
+
+class _TurnSpan(Struct):
+    """One turn: its key, if any, and the index range of its events.
+
+    A turn starts with a reply and ends at the next reply or where it is rewound, so its events are the state in which
+    the next request was made. Imported replies without tool calls have no turn key, so turns are numbered as well.
+    """
+
+    key: str | None
+    start: int
+    end: int
+
+
+def _find_turns(records: Sequence[StoredEvent]) -> list[_TurnSpan]:
+    """Return all turns in the order in which they were written, including turns that were rewound later."""
+    turns: list[_TurnSpan] = []
+    keys: set[str] = set()
+    in_reply = False
+    for index, record in enumerate(records):
+        match record.event:
+            case MessageAdded(message) if message.speaker == "ai":
+                key = message.turn_key
+                continues = in_reply and (key is None or turns[-1].key is None)
+                if not continues and (key is None or key not in keys):
+                    _end_last_turn(turns, index)
+                    turns.append(_TurnSpan(key, index, len(records)))
+                elif continues and turns[-1].key is None:
+                    turns[-1].key = key
+                keys.update((key,) if key is not None else ())
+                in_reply = True
+            case MessageAdded() | CallCompleted() | CallCancelled() | Sent():
+                in_reply = False
+            case Rewound():
+                _end_last_turn(turns, index)
+                in_reply = False
+            case _:
+                pass
+    return turns
+
+
+def _end_last_turn(turns: Sequence[_TurnSpan], index: int) -> None:
+    """End the last turn here, unless it was rewound before."""
+    if turns:
+        turns[-1].end = min(turns[-1].end, index)
+
+
+def _select_turn(records: Sequence[StoredEvent], turn: str | None) -> tuple[str, int, int]:
+    """Return a description of the turn, the index after its last event, and the total number of turns."""
+    turns = _find_turns(records)
+    if turn is None:
+        return "now", len(records), len(turns)
+    number = _find_number(turns, turn)
+    if number:
+        span = turns[number - 1]
+        return f"after turn {number}{f' ({span.key})' if span.key else ''}", span.end, len(turns)
+    return "before the first turn", turns[0].start if turns else len(records), len(turns)
+
+
+def _find_number(turns: Sequence[_TurnSpan], turn: str) -> int:
+    """Return the number of a turn given as key, key prefix or number."""
+    keys = [span.key or "" for span in turns]
+    if turn and turn in keys:
+        return keys.index(turn) + 1
+    if turn.isdecimal() and len(turn) < 10 and int(turn) <= len(keys):
+        return int(turn)
+    matches = [key for key in keys if key.startswith(turn)] if turn else []
+    if len(matches) == 1:
+        return keys.index(matches[0]) + 1
+    problem = f"several turns start with {turn!r}" if matches else f"no turn {turn!r}"
+    raise InputError(f"{problem}; turns are numbered 0 to {len(keys)}", path="turn")

@@ -104,7 +104,7 @@ def _encode_opening(emulator: Emulator) -> bytes:
 
 
 def _format_record(record: RecordedRequest) -> str:
-    """One request: path, status, violated rules, and the reply."""
+    """Format one request: path, status, violated rules, and the reply."""
     parts = [f"{record.number} {record.method} {record.path} {record.status or 'reset'}"]
     if record.fault:
         parts.append(f"fault: {record.fault}")

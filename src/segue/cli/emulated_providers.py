@@ -13,8 +13,6 @@ from segue.runtime.providers import Endpoint
 if TYPE_CHECKING:
     from segue.emulator import Emulator
 
-__all__ = ["EmulatedProviders"]
-
 _PLACEHOLDER_URL = "http://127.0.0.1:9"
 
 
@@ -26,7 +24,7 @@ class EmulatedProviders:
         self._running: dict[tuple[str, str | None], Emulator] = {}
 
     def endpoint(self, name: str) -> Endpoint:
-        """The endpoint of a model at its provider's emulator."""
+        """Return the endpoint of a model at its provider's emulator."""
         import segue.emulator
 
         endpoint = self._resolve(name)

@@ -80,7 +80,7 @@ def command(id: str, *, form: str, model: str | None, out: str | None, as_json: 
 def render_export(
     store: ConversationStore, summary: ConversationSummary, form: str, model: str | None
 ) -> tuple[bytes, dict[str, Any]]:
-    """The exported bytes, and the report for a request body."""
+    """Return the exported bytes, and the report for a request body."""
     if form == "json":
         from segue.store.export import dump_events
 

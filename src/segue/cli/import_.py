@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from segue._conversation import Conversation
     from segue.store.base import ConversationStore
 
-Save = Callable[["ConversationStore", "str | None"], str]
+_Save = Callable[["ConversationStore", "str | None"], str]
 
 
 @options.command("import")
@@ -59,8 +59,8 @@ def command(file: str, *, source: str | None, title: str | None, as_json: bool) 
             streams.write(f"{id}\n")
 
 
-def _parse_input(data: bytes, source: str | None) -> tuple[Save, dict[str, Any]]:
-    """Parse the input; returns a function that stores the conversation, and its kind, dropped entries and secrets."""
+def _parse_input(data: bytes, source: str | None) -> tuple[_Save, dict[str, Any]]:
+    """Parse the input and return a function that stores the conversation, and its kind, dropped entries and secrets."""
     from segue._conversation import Conversation
     from segue.cli.client_logs import ParsedLog, add_line_number, read_log
     from segue.cli.client_logs.times import message_times

@@ -97,7 +97,7 @@ def show_command(id: str, *, last: int | None, whole: bool, full: bool, as_json:
 
 
 def _tail(store: ConversationStore, summary: ConversationSummary, count: int) -> list[StoredEvent]:
-    """The last `count` messages and the events between them, read backwards page by page."""
+    """Return the last `count` messages and the events between them, read backwards page by page."""
     from segue.view.lines import is_message
 
     pages = [list(store.tail(summary.id, count))]
@@ -124,8 +124,7 @@ def _show_json(summary: ConversationSummary, records: Iterator[StoredEvent]) -> 
 
 
 def _show_lines(summary: ConversationSummary, records: Iterator[StoredEvent], *, full: bool) -> None:
-    from segue.view.call_labels import CallLabels
-    from segue.view.lines import format_event
+    from segue.view.lines import CallLabels, format_event
 
     colour = streams.supports_colour()
     calls = CallLabels()
@@ -145,7 +144,7 @@ def _show_lines(summary: ConversationSummary, records: Iterator[StoredEvent], *,
 
 
 def _starts_message(record: StoredEvent) -> bool:
-    """Whether a user or assistant message starts here."""
+    """Return whether a user or assistant message starts here."""
     from segue.store.events import MessageAdded
 
     return isinstance(record.event, MessageAdded) and record.event.message.speaker != "tool"

@@ -77,7 +77,7 @@ def _format_providers(rows: list[Provider], providers: Providers) -> str:
     for number, row in enumerate((headers, *cells)):
         padded = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
         if colour:
-            is_set = number and cells[number - 1][1].startswith("set")
+            is_set = number and providers.key_variable_of(rows[number - 1])
             styles: tuple[dict[str, Any], ...] = (
                 {"fg": "cyan"},
                 {"fg": "green"} if is_set else {"dim": True},

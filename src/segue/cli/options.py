@@ -1,30 +1,16 @@
-"""Options and arguments shared by the commands: `--json`, `--version`, FILE, ID, API names, agent options."""
+"""Options and arguments shared by the commands: `--json`, `--version`, FILE, ID, API names, options of an agent."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
-from segue.cli import completers
-
-__all__ = [
-    "API",
-    "COUNT",
-    "ApiName",
-    "Subcommands",
-    "agent_options",
-    "command",
-    "file_argument",
-    "id_argument",
-    "limit_option",
-    "model_option",
-    "profile_option",
-    "tool_format_option",
-]
+from segue.cli import completers, streams
 
 COUNT = click.IntRange(1, 1_000_000_000)
 file_argument = click.argument("file", default="-", metavar="[FILE]", shell_complete=completers.files)
@@ -103,7 +89,7 @@ def limit_option(default: int) -> Callable[[Callable[..., Any]], Callable[..., A
 def command(
     name: str, *, group: click.Group | None = None, json_help: str = "Print the result as one JSON value."
 ) -> Callable[[Callable[..., Any]], click.Command]:
-    """A command with `--json` and `--version`, added to `group` where given."""
+    """Return a command with `--json` and `--version`, added to `group` where given."""
 
     def make(function: Callable[..., Any]) -> click.Command:
         function = click.option("--json", "as_json", is_flag=True, help=json_help)(function)
@@ -164,7 +150,7 @@ class ApiName(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]  o
 
 
 def api_names() -> list[str]:
-    """The names of the APIs in registry order, without text tool formats."""
+    """Return the names of the APIs in registry order, without text tool formats."""
     import segue
 
     return [row.name for row in segue.formats() if row.kind != "text"]
@@ -172,3 +158,57 @@ def api_names() -> list[str]:
 
 API = ApiName()
 api_option = partial(click.option, metavar="API", type=API)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """Options of one run of an agent; what is not set comes from the configuration."""
+
+    models: tuple[str, ...] = ()
+    emulated: bool = False
+    latest: bool = False
+    conversation: str | None = None
+    fork: bool = False
+    system: str | None = None
+    tool_format: str | None = None
+    tools: tuple[str, ...] | None = None
+    allow: tuple[str, ...] = ()
+    steps: int | None = None
+    trusting: bool = False
+    keep: bool = True
+    debug: bool = False
+
+    @classmethod
+    def from_flags(cls, ctx: click.Context, flags: Mapping[str, Any]) -> RunOptions:
+        """Build the options from the flags of `agent_options`."""
+        values: dict[str, Any] = dict(flags)
+        names: str | None = values.pop("tools")
+        no_tools: bool = values.pop("no_tools")
+        allow_all, keep = values.pop("allow_all"), not values.pop("no_store")
+        continues = values["latest"] or values["conversation"] is not None
+        for wrong, message in (
+            (values["latest"] and values["conversation"] is not None, "-c and -s can't be combined"),
+            (values["fork"] and not continues, "--fork needs a conversation: use -c or -s"),
+            (continues and not keep, "--no-store can't be combined with -c or -s"),
+            (names is not None and no_tools, "--tools and --no-tools can't be combined"),
+        ):
+            if wrong:
+                raise click.UsageError(message, ctx)
+        tools = () if no_tools else _split_names(names)
+        values["allow"] = (*values["allow"], *(("*",) if allow_all else ()))
+        values |= {"tools": tools, "keep": keep, "system": _read_system(values["system"])}
+        return cls(**values)
+
+
+def _split_names(names: str | None) -> tuple[str, ...] | None:
+    return None if names is None else tuple(name for part in names.split(",") if (name := part.strip()))
+
+
+def _read_system(text: str | None) -> str | None:
+    """Return the system prompt; `@file` is read from the file."""
+    if text is None or not text.startswith("@"):
+        return text
+    try:
+        return streams.read(text[1:], expected="a text").decode()
+    except UnicodeDecodeError as error:
+        raise streams.BadInputError(f"{text[1:]} is not UTF-8: {error.reason} at byte {error.start:,}") from None

@@ -15,8 +15,6 @@ from segue.errors import InputError
 from segue.runtime import prices, providers
 from segue.runtime.providers import Endpoint, Provider
 
-__all__ = ["Providers", "load"]
-
 
 class Providers:
     """The provider catalogue with the configuration applied."""
@@ -30,11 +28,11 @@ class Providers:
             raise loaded.locate_error(error) from None
 
     def endpoint(self, name: str, tool_format: str | None = None) -> Endpoint:
-        """The endpoint of a model given as `provider/model`, as provider alone, or as model alone."""
+        """Return the endpoint of a model given as `provider/model`, as provider alone, or as model alone."""
         return self.with_tool_format(providers.resolve(name, os.environ, self._overrides), tool_format)
 
     def with_tool_format(self, endpoint: Endpoint, tool_format: str | None) -> Endpoint:
-        """The endpoint with the tool format of the flag or `SEGUE_TOOL_FORMAT`."""
+        """Return the endpoint with the tool format of the flag or `SEGUE_TOOL_FORMAT`."""
         chosen = tool_format or os.environ.get("SEGUE_TOOL_FORMAT")
         if not chosen:
             return endpoint
@@ -44,11 +42,11 @@ class Providers:
         return msgspec.structs.replace(endpoint, tool_format=chosen)
 
     def first_with_key(self) -> Endpoint | None:
-        """The default model of the first provider whose key is set."""
+        """Return the default model of the first provider whose key is set."""
         return providers.first_available(os.environ, self._overrides)
 
     def key_variable_of(self, provider: Provider) -> str | None:
-        """The environment variable that holds the provider's key, if one is set."""
+        """Return the environment variable that holds the provider's key, if one is set."""
         variables = (*provider.keys, *provider.bearer)
         variable = next((name for name in variables if os.environ.get(name, "").strip()), None)
         if variable is None and provider.signed and all(map(os.environ.get, _SIGNING_VARIABLES)):
@@ -67,7 +65,7 @@ class Providers:
             return False
 
     def cost(self, provider: str, model: str, usage: Usage) -> float | None:
-        """The cost in dollars; None where no price is known."""
+        """Return the cost in dollars; None where no price is known."""
         price = self.config.settings.prices.get(f"{provider}/{model}")
         if price is None:
             return prices.cost(usage, provider, model, self._overrides, local=self._is_local(provider, model))
@@ -84,7 +82,7 @@ def load(*, trusting: bool = False) -> Providers:
 
 
 def _provider_overrides(loaded: config.Config) -> dict[str, Any]:
-    """The user's provider tables, without new providers whose base URL is ignored because the file is not trusted."""
+    """Return the user's provider tables, without new providers whose base URL an untrusted file may not set."""
     shipped = providers.catalogue()
     names = {alias for row in shipped.values() for alias in (row.name, *row.aliases)}
     ignored = loaded.untrusted_file.ignored if loaded.untrusted_file is not None else ()

@@ -13,8 +13,6 @@ from rich.style import Style
 from rich.terminal_theme import MONOKAI
 from rich.text import Text
 
-__all__ = ["Panel", "render_panels", "render_recording"]
-
 _RECORDING_COLUMNS, _PANEL_COLUMNS = 100, 120
 _CELL_WIDTH, _CELL_HEIGHT, _FONT_SIZE = 8.4, 19, 14
 _MARGIN, _TITLE_BAR = 16, 34

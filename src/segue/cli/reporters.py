@@ -17,9 +17,8 @@ from segue.canonical.request import Usage
 from segue.cli import streams
 from segue.runtime import events
 from segue.runtime.events import Event, ExchangeEnded
+from segue.view.format import format_count
 from segue.view.sanitize import sanitize
-
-__all__ = ["JsonLinesReporter", "JsonReporter", "Reporter", "RunTotals", "Started", "TextReporter", "guard_writes"]
 
 _MAX_LINE = 100
 _DIAG = "segue diag "
@@ -165,14 +164,14 @@ class TextReporter:
 
 
 def _format_failure(ended: ExchangeEnded, conversation_id: str | None) -> str:
-    """The error text, with the command line that helps next."""
+    """Return the error text, with the command line that helps next."""
     if ended.outcome != "steps":
         return (
             ended.text.replace(_DIAG, f"segue diag {conversation_id} ", 1)
             if conversation_id and ended.cause == "refused"
             else ended.text
         )
-    stopped = ended.text.partition(";")[0]
+    stopped = f"stopped after {format_count(ended.turns, 'turn')}, the most for one question"
     return (
         f"{stopped}; to continue: segue run -s {conversation_id}"
         if conversation_id

@@ -13,8 +13,6 @@ from segue.cli import options, streams
 if TYPE_CHECKING:
     from segue.specs.rulebook import RulebookEntry
 
-__all__ = ["command", "format_rules", "rule_fields"]
-
 _LABEL_WIDTH = 11
 _WIDTH = 100
 
@@ -67,7 +65,7 @@ def _rule_numbers(api: str) -> set[str]:
 
 
 def _list_lines(entries: Iterable[RulebookEntry]) -> Iterator[str]:
-    """One line for each rule, truncated to the width of a terminal, whole in a pipe."""
+    """Yield one line for each rule, truncated to the width of a terminal, whole in a pipe."""
     import shutil
     import sys
 
@@ -82,7 +80,7 @@ def _list_lines(entries: Iterable[RulebookEntry]) -> Iterator[str]:
 
 
 def format_rules(entries: Iterable[RulebookEntry]) -> str:
-    """The full text of rules, separated by empty lines."""
+    """Return the full text of rules, separated by empty lines."""
     return "\n".join("".join(_rule_lines(entry)) for entry in entries)
 
 
@@ -120,7 +118,7 @@ def _field(label: str, text: str, *, wrap: bool = True) -> Iterator[str]:
 
 
 def rule_fields(entry: RulebookEntry) -> dict[str, Any]:
-    """A rule as plain JSON values: its fields, and the APIs for which `segue check` checks it or the reason why not."""
+    """Return a rule as JSON values: its fields, and the APIs for which `segue check` checks it, or why not."""
     import msgspec
 
     checks, reason = _checks(entry.id)
@@ -128,7 +126,7 @@ def rule_fields(entry: RulebookEntry) -> dict[str, Any]:
 
 
 def _checks(number: str) -> tuple[list[dict[str, Any]], str | None]:
-    """The APIs for which this rule is checked, by severity and models; or the reason why it is not checked."""
+    """Return the APIs for which this rule is checked, by severity and models; or the reason why it is not checked."""
     from segue import conformance
 
     apis_by_check: dict[tuple[str, str], list[str]] = {}

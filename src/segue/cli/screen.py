@@ -42,7 +42,7 @@ class Screen:
         )
 
     def render(self, *renderables: RenderableType) -> str:
-        """The text of renderables, one below the other."""
+        """Return the text of renderables, one below the other."""
         for renderable in renderables:
             lines = self._console.render_lines(renderable, pad=False)
             ended = (part for line in lines for part in (*_strip_trailing_blanks(line), Segment.line()))

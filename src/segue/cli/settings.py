@@ -39,19 +39,6 @@ from msgspec import Meta, Struct
 
 from segue.cli.streams import BadInputError, format_os_error
 
-__all__ = [
-    "McpServerSettings",
-    "ModelSettings",
-    "Price",
-    "ProviderSettings",
-    "RoutingRuleSettings",
-    "Settings",
-    "ToolSettings",
-    "from_variables",
-    "parse",
-    "read",
-]
-
 T = TypeVar("T", bound=Struct)
 NonEmptyText = Annotated[str, Meta(min_length=1)]
 Seconds = Annotated[float, Meta(gt=0)]
@@ -102,7 +89,7 @@ class ProviderSettings(Struct, frozen=True):
     headers: Mapping[str, str] | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The set fields as plain values."""
+        """Return the set fields as plain values."""
         values = msgspec.json.decode(msgspec.json.encode(self))
         return {name: value for name, value in values.items() if value is not None}
 
@@ -138,7 +125,7 @@ class McpServerSettings(Struct, frozen=True):
         return (*((self.command,) if isinstance(self.command, str) else self.command), *self.args)
 
     def to_dict(self) -> dict[str, Any]:
-        """The set fields as plain values, with the command split into `command` and `args`."""
+        """Return the set fields as plain values, with the command split into `command` and `args`."""
         values = msgspec.json.decode(msgspec.json.encode(self))
         program = self.program
         values |= {"command": program[0], "args": program[1:]} if program else {"command": None, "args": []}
@@ -154,7 +141,7 @@ class Price(Struct, frozen=True):
     cache_write: Money | None = None
 
     def cost(self, *, input: int, output: int, cache_read: int = 0, cache_write: int = 0) -> float:
-        """The cost of a usage; `input` includes cached tokens."""
+        """Return the cost of a usage; `input` includes cached tokens."""
         read = self.input if self.cache_read is None else self.cache_read
         write = self.input if self.cache_write is None else self.cache_write
         uncached = max(0, input - cache_read - cache_write)
@@ -218,7 +205,7 @@ def parse(file: Path, data: bytes) -> Settings:
 
 
 def from_variables(variables: Mapping[str, str]) -> Settings:
-    """Settings from `SEGUE_MODEL` (comma-separated), `SEGUE_ROUTE` and `SEGUE_COMPRESS`."""
+    """Read `SEGUE_MODEL` (comma-separated), `SEGUE_ROUTE` and `SEGUE_COMPRESS`."""
     values: dict[str, Any] = {
         name: value for name in ("route", "compress") if (value := variables.get(f"SEGUE_{name.upper()}"))
     }

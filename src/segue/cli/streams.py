@@ -17,27 +17,6 @@ from typing import TextIO
 
 import click
 
-__all__ = [
-    "FOLDER_GONE",
-    "STDIO",
-    "BadInputError",
-    "OutputPathError",
-    "WriteError",
-    "check_writable",
-    "discard_stdout",
-    "format_line_for",
-    "format_os_error",
-    "has_working_folder",
-    "is_terminal",
-    "one_line",
-    "print_message",
-    "read",
-    "replace_file",
-    "report_if_unwritten",
-    "supports_colour",
-    "write",
-]
-
 STDIO = "-"
 FOLDER_GONE = "the current folder no longer exists; change to another one"
 _BYTE_ORDER_MARKS = (
@@ -215,19 +194,19 @@ def _umask() -> int:
 
 
 def format_os_error(error: OSError | ValueError) -> str:
-    """The system's error message without a leading capital."""
+    """Return the system's error message without a leading capital."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror[0].lower() + error.strerror[1:]
     return str(error)
 
 
 def one_line(text: str) -> str:
-    """A text on one line: whitespace becomes single blanks, control characters are escaped."""
+    """Return a text on one line: whitespace becomes single blanks, control characters are escaped."""
     return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", " ".join(text.split()))
 
 
 def has_working_folder() -> bool:
-    """Whether the working folder still exists."""
+    """Return whether the working folder still exists."""
     try:
         Path.cwd()
     except OSError:
@@ -236,10 +215,10 @@ def has_working_folder() -> bool:
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Whether a stream is a terminal; a stream that was closed before the start is None."""
+    """Return whether a stream is a terminal; a stream that was closed before the start is None."""
     return stream is not None and stream.isatty()
 
 
 def supports_colour(stream: TextIO | None = None) -> bool:
-    """Whether to use colour on a stream (default stdout): a terminal, not dumb, and NO_COLOR unset."""
+    """Return whether to use colour on a stream (default stdout): a terminal, not dumb, and NO_COLOR unset."""
     return is_terminal(stream or sys.stdout) and os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")

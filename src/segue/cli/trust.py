@@ -29,22 +29,21 @@ def command(file: str | None, *, revoke: bool, as_json: bool) -> None:
         raise streams.BadInputError("no .segue.toml in this directory or above; name a file")
     path = path.absolute()
     if revoke:
-        _print_state(
-            path, ("no longer trusted" if trust_store.remove(path) else "was not trusted"), {}, as_json=as_json
-        )
+        state = "no longer trusted" if trust_store.remove(path) else "was not trusted"
+        _print_state(path, state, {}, trusted=False, as_json=as_json)
         return
     settings, data = config.restricted_settings(path)
     trust_store.add(path, data)
-    _print_state(path, "trusted until it changes", settings, as_json=as_json)
+    _print_state(path, "trusted until it changes", settings, trusted=True, as_json=as_json)
 
 
-def _print_state(path: Path, state: str, settings: Mapping[str, str], *, as_json: bool) -> None:
+def _print_state(path: Path, state: str, settings: Mapping[str, str], *, trusted: bool, as_json: bool) -> None:
     if as_json:
         import msgspec
 
         fields = {
             "file": str(path),
-            "trusted": state.startswith("trusted until"),
+            "trusted": trusted,
             "counts": {name: msgspec.Raw(value.encode()) for name, value in settings.items()},
         }
         streams.write(msgspec.json.encode(fields), b"\n")

@@ -15,8 +15,6 @@ from msgspec import Struct
 
 from segue.cli import streams
 
-__all__ = ["add", "is_trusted", "remove"]
-
 
 class _Entry(Struct):
     path: str
@@ -24,7 +22,7 @@ class _Entry(Struct):
 
 
 def is_trusted(file: Path, data: bytes) -> bool:
-    """Whether the user has trusted this file with exactly this content."""
+    """Return whether the user has trusted this file with exactly this content."""
     path = Path(os.path.realpath(file))
     try:
         entry = msgspec.json.decode(_entry_path(path).read_bytes(), type=_Entry)
@@ -46,7 +44,7 @@ def add(file: Path, data: bytes) -> None:
 
 
 def remove(file: Path) -> bool:
-    """Stop trusting a file; returns whether it was trusted."""
+    """Stop trusting a file and return whether it was trusted."""
     entry_file = _entry_path(Path(os.path.realpath(file)))
     try:
         entry_file.unlink()

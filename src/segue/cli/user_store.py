@@ -12,18 +12,16 @@ from segue.cli import config, streams
 if TYPE_CHECKING:
     from segue.store.base import ConversationStore
 
-__all__ = ["connect", "exists", "locate"]
-
 
 def locate(*, trusting: bool = False) -> str:
-    """The location of the store; `trusting` applies the project file's setting even if it is not trusted."""
+    """Return the location of the store; `trusting` applies the project file's setting even if it is not trusted."""
     from segue.store import default_location
 
     return default_location(config.configured_store(trusting=trusting))
 
 
 def exists(*, trusting: bool = False) -> bool:
-    """Whether the store exists; never creates it."""
+    """Return whether the store exists; never creates it."""
     from segue.errors import StoreError
     from segue.store import resolve_file
 

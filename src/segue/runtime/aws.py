@@ -20,8 +20,6 @@ from msgspec import Struct
 from segue.errors import InputError
 from segue.runtime.secret import Secret
 
-__all__ = ["BotocoreCredentials", "CredentialSource", "Credentials", "find_credentials", "find_region", "sign"]
-
 _DEFAULT_PROFILE = "default"
 # A profile with one of these keys gets its credentials by single sign-on, a role or a program.
 _EXTERNAL_SOURCE_KEYS = ("sso_session", "sso_start_url", "role_arn", "credential_process", "login_session")
@@ -73,7 +71,7 @@ def sign(
     service: str,
     now: datetime,
 ) -> dict[str, str]:
-    """Returns the headers to add to a request; `headers` are included in the signature. `now` is UTC."""
+    """Return the headers to add to a request; `headers` are included in the signature. `now` is UTC."""
     parts = urlsplit(url)
     stamp = now.strftime("%Y%m%dT%H%M%SZ")
     day = stamp[:8]
@@ -112,7 +110,7 @@ def sign(
 
 
 def find_credentials(environ: Mapping[str, str]) -> CredentialSource | None:
-    """The credentials from environment variables, else from the profile in the AWS configuration files."""
+    """Return the credentials from environment variables, else from the profile in the AWS configuration files."""
     key_id, secret = environ.get("AWS_ACCESS_KEY_ID"), environ.get("AWS_SECRET_ACCESS_KEY")
     if key_id and secret:
         return _make_credentials(key_id, secret, environ.get("AWS_SESSION_TOKEN"))
@@ -145,7 +143,7 @@ def _load_with_botocore(environ: Mapping[str, str]) -> CredentialSource | None:
 
 
 def _read_profile(environ: Mapping[str, str]) -> dict[str, str]:
-    """The selected profile merged from both files; the credentials file takes precedence."""
+    """Return the selected profile merged from both files; the credentials file takes precedence."""
     name = environ.get("AWS_PROFILE") or _DEFAULT_PROFILE
     home = Path(environ.get("HOME") or environ.get("USERPROFILE") or Path.home())
     settings = _read_ini(environ.get("AWS_CONFIG_FILE") or home / ".aws" / "config")

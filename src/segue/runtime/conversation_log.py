@@ -16,8 +16,6 @@ from segue.canonical.request import Reply
 from segue.errors import InputError
 from segue.store.replay import publishable_results, result_call_id
 
-__all__ = ["ConversationLog", "InMemoryLog"]
-
 _SETTINGS = ("system", "tools", "options")
 
 
@@ -49,23 +47,23 @@ class ConversationLog(Protocol):
         ...
 
     def render(self, target: str, model: str | None = None, **policy: Any) -> Rendered:
-        """Renders the next request, as `Conversation.render` does."""
+        """Render the next request, as `Conversation.render` does."""
         ...
 
     def update_settings(self, **settings: Any) -> None:
-        """Changes `system`, `tools` or `options`."""
+        """Change `system`, `tools` or `options`."""
         ...
 
     def add_user(self, content: Any) -> None:
-        """Adds a user message."""
+        """Add a user message."""
         ...
 
     def add_reply(self, reply: Reply) -> Reply:
-        """Adds a reply, and returns it with this conversation's ids in its calls."""
+        """Add a reply, and return it with this conversation's ids in its calls."""
         ...
 
     def is_runnable(self, call: ToolCall) -> bool:
-        """Whether this call may be run: pending, without a stored result, not started by another process."""
+        """Return whether this call may be run: pending, without a stored result, not started by another process."""
         ...
 
     def record_result(
@@ -76,43 +74,43 @@ class ConversationLog(Protocol):
         error: bool = False,
         outcome: Literal["cancelled"] | None = None,
     ) -> None:
-        """Stores the result or other outcome of a call."""
+        """Store the result or other outcome of a call."""
         ...
 
     def flush(self, *calls: ToolCall) -> None:
-        """Adds the stored results of these calls to the history, in this order."""
+        """Add the stored results of these calls to the history, in this order."""
         ...
 
     def add_result(self, call: ToolCall | str, content: object = None, *, error: bool = False) -> None:
-        """Adds the result of a call to the history at once."""
+        """Add the result of a call to the history at once."""
         ...
 
     def mark_sent(self) -> None:
-        """Marks the last rendered request as sent: its results are final from now on."""
+        """Mark the last rendered request as sent: its results are final from now on."""
         ...
 
     def record_broken(self, reply: Reply) -> None:
-        """Stores an incomplete reply as evidence; it does not enter the history."""
+        """Store an incomplete reply as evidence; it does not enter the history."""
         ...
 
     def switch(self, target: str, model: str | None = None, *, provider: str | None = None) -> None:
-        """Records another target or model, used from the next request on."""
+        """Record another target or model, used from the next request on."""
         ...
 
     def compress(self, strategy: str, budget: int, **more: Any) -> CompressionResult:
-        """Compresses the history to a token budget, as `Conversation.compress` does."""
+        """Compress the history to a token budget, as `Conversation.compress` does."""
         ...
 
     def renew_lease(self) -> None:
-        """Renews the lease, if there is one."""
+        """Renew the lease, if there is one."""
         ...
 
     def close(self) -> None:
-        """Releases the lease, if there is one."""
+        """Release the lease, if there is one."""
         ...
 
     def create_child(self, chat: Conversation, title: str) -> ConversationLog:
-        """Creates a log of the same kind for a subagent."""
+        """Create a log of the same kind for a subagent."""
         ...
 
 
@@ -203,10 +201,10 @@ class InMemoryLog:
         return self.chat.compress(strategy, budget, **more)
 
     def renew_lease(self) -> None:
-        """Does nothing: an in-memory log has no lease."""
+        """Do nothing: an in-memory log has no lease."""
 
     def close(self) -> None:
-        """Does nothing: an in-memory log has no lease."""
+        """Do nothing: an in-memory log has no lease."""
 
     def create_child(self, chat: Conversation, title: str) -> InMemoryLog:
         return InMemoryLog(chat, title=title)

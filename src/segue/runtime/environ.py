@@ -12,8 +12,6 @@ from fnmatch import fnmatchcase
 
 from segue.redaction import SECRET_PATTERNS
 
-__all__ = ["child_environment", "is_maskable", "secret_variables"]
-
 _SECRET_NAMES = (
     "*API_KEY*",
     "*APIKEY*",
@@ -53,7 +51,7 @@ _MIN_SECRET_LENGTH = 8
 
 
 def secret_variables(environ: Mapping[str, str], *, keys: Iterable[str] = ()) -> frozenset[str]:
-    """The names of variables that hold secrets. `keys` are names that always count as secret."""
+    """Return the names of variables that hold secrets. `keys` are names that always count as secret."""
     always_secret = set(keys)
     names = {name for name, value in environ.items() if name in always_secret or _is_secret(name, value)}
     values = {environ[name] for name in names if len(environ[name]) >= _MIN_SECRET_LENGTH}
@@ -78,7 +76,7 @@ def _matches_any(name: str, patterns: Iterable[str]) -> bool:
 
 
 def is_maskable(name: str, value: str) -> bool:
-    """Whether the value should be masked in tool output. Short values, paths and AWS settings are not."""
+    """Return whether the value should be masked in tool output. Short values, paths and AWS settings are not."""
     upper = name.upper()
     is_setting = upper.startswith("AWS_") and not _matches_any(
         upper, [pattern for pattern in _SECRET_NAMES if pattern != "AWS_*"]
@@ -89,7 +87,7 @@ def is_maskable(name: str, value: str) -> bool:
 def child_environment(
     environ: Mapping[str, str] | None = None, *, keep: Collection[str] = (), keys: Iterable[str] = ()
 ) -> dict[str, str]:
-    """The environment for a shell or an MCP server. `keep` are name patterns of secrets that it may have."""
+    """Return the environment for a shell or an MCP server. `keep` are name patterns of secrets that it may have."""
     variables = os.environ if environ is None else environ
     secrets = secret_variables(variables, keys=keys)
     return {

@@ -215,5 +215,5 @@ _encoder = msgspec.json.Encoder()
 
 
 def encode_event(event: Event) -> bytes:
-    """Encodes the event as one line of JSON."""
+    """Encode the event as one line of JSON."""
     return _encoder.encode(event)

@@ -21,8 +21,6 @@ from segue.canonical.blocks import Code, Media, Text
 from segue.errors import InputError
 from segue.runtime.tool_types import ApprovalRequest, Arguments, Context, Result, Tool, ToolError
 
-__all__ = ["FunctionTool", "installed_tools", "tool"]
-
 _ENTRY_POINT_GROUP = "segue.tools"
 _SECTION = re.compile(r"^(args|arguments|parameters|params)\s*:\s*$", re.IGNORECASE)
 _OTHER_SECTION = re.compile(r"^(returns?|raises|yields?|examples?|notes?|see also|warns?)\s*:\s*$", re.IGNORECASE)
@@ -61,7 +59,7 @@ def tool(
     timeout: float | None = None,
     writes: Callable[[Arguments, Path], Sequence[Path]] | None = None,
 ) -> FunctionTool | Callable[[Callable[..., Any]], FunctionTool]:
-    """Makes a tool from a function. A parameter of type `Context` receives the context of the call.
+    """Make a tool from a function. A parameter of type `Context` receives the context of the call.
 
     Parameter descriptions come from `Annotated[int, "how many"]`, from `msgspec.Meta`, or from the docstring.
     `needs_approval=False` declares that the function has no side effects. `timeout` is in seconds. `writes` returns the
@@ -135,7 +133,7 @@ def _format_arguments(arguments: Arguments) -> str:
 def _read_parameters(
     function: Callable[..., Any], tool_name: str, descriptions: Mapping[str, str]
 ) -> tuple[list[str], list[Any]]:
-    """The names of the parameters that take the context, and the other parameters with type and default."""
+    """Return the names of the parameters that take the context, and the other parameters with type and default."""
     try:
         types = typing.get_type_hints(function, include_extras=True)
     except NameError as error:
@@ -164,7 +162,7 @@ def _read_parameters(
 
 
 def _add_description(kind: Any, description: str | None) -> Any:
-    """The type annotated with its description for the schema."""
+    """Return the type annotated with its description for the schema."""
     if get_origin(kind) is Annotated:
         base, *annotations = get_args(kind)
         text = next((annotation for annotation in annotations if isinstance(annotation, str)), description)
@@ -203,7 +201,7 @@ def _path_schema(kind: type) -> dict[str, Any]:
 
 
 def _add_enum_types(schema: Any) -> Any:
-    """Adds `type: string` to enums of strings, which some APIs require."""
+    """Add `type: string` to enums of strings, which some APIs require."""
     match schema:
         case dict():
             typed = {key: _add_enum_types(value) for key, value in cast("dict[str, Any]", schema).items()}
@@ -218,7 +216,7 @@ def _add_enum_types(schema: Any) -> Any:
 
 
 def _parse_docstring(text: str) -> tuple[str, dict[str, str]]:
-    """Splits a docstring into the description of the function and those of its parameters."""
+    """Split a docstring into the description of the function and those of its parameters."""
     summary: list[str] = []
     parameters: dict[str, str] = {}
     current, section = "", "summary"
@@ -264,7 +262,7 @@ def _to_result(value: Any) -> Result:
 
 
 def installed_tools(entries: Iterable[EntryPoint] | None = None) -> tuple[list[Tool], list[str]]:
-    """The tools of installed packages, and one line for each entry point that could not be loaded.
+    """Return the tools of installed packages, and one line for each entry point that could not be loaded.
 
     An entry point refers to a tool or a list of tools.
     """

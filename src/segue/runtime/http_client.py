@@ -20,8 +20,6 @@ from segue.runtime.providers import is_local
 if TYPE_CHECKING:
     import aiohttp
 
-__all__ = ["HttpClient", "HttpResponse", "TransportError", "TransportErrorKind"]
-
 TransportErrorKind = Literal[
     "connect",  # the connection could not be established
     "timeout",  # the connection timed out
@@ -54,7 +52,7 @@ class HttpResponse:
         self.headers: Mapping[str, str] = {name.lower(): value for name, value in response.headers.items()}
 
     async def read(self) -> bytes:
-        """The next bytes of the body; empty at the end."""
+        """Return the next bytes of the body; empty at the end."""
         try:
             return await self._response.content.readany()
         except Exception as error:  # noqa: BLE001  after any error the connection can't be used any more
@@ -74,7 +72,7 @@ class HttpClient:
         self._session: aiohttp.ClientSession | None = None
 
     async def send(self, request: HttpRequest) -> HttpResponse:
-        """Sends the request, and waits for the response headers."""
+        """Send the request, and wait for the response headers."""
         import aiohttp
         from yarl import URL
 
@@ -113,7 +111,7 @@ class HttpClient:
 
 
 def _request_headers(request: HttpRequest) -> dict[str, str]:
-    """The headers with the content length, and without compression, so that a stream arrives unbuffered."""
+    """Return the headers with the content length, and without compression, so that a stream arrives unbuffered."""
     headers = {"accept-encoding": "identity", **request.headers}
     if request.body:
         headers["content-length"] = str(sum(map(len, request.body)))
@@ -142,7 +140,7 @@ async def _iter_chunks(fragments: Sequence[bytes]) -> AsyncIterator[bytes]:
 
 
 def _proxy_options(url: str) -> dict[str, Any]:
-    """The proxy configured in the environment; none for local URLs.
+    """Return the proxy configured in the environment; none for local URLs.
 
     aiohttp's own `trust_env` is not used: it would also replace the API key by credentials from ~/.netrc.
     """
@@ -218,7 +216,7 @@ def _certificate_error_text(error: Exception) -> str:
 
 
 def _system_error_text(error: BaseException) -> str:
-    """The system's error message, beginning in lower case and without the error number."""
+    """Return the system's error message, beginning in lower case and without the error number."""
     if isinstance(error, ssl.SSLError):
         text = error.reason or str(error)
     elif isinstance(error, OSError) and error.errno is not None:

@@ -20,8 +20,6 @@ from segue.runtime import aws
 from segue.runtime.providers import Endpoint
 from segue.wire.registry import WIRES
 
-__all__ = ["HttpRequest", "models_request", "stream_request"]
-
 _JSON = "application/json"
 _EVENT_STREAM = "text/event-stream"
 _AWS_EVENT_STREAM = "application/vnd.amazon.eventstream"
@@ -49,7 +47,7 @@ def stream_request(
     now: datetime,
     credentials: aws.Credentials | None = None,
 ) -> HttpRequest:
-    """The request for a streamed reply. `credentials` come from the endpoint's signer; `now` is UTC."""
+    """Return the request for a streamed reply. `credentials` come from the endpoint's signer; `now` is UTC."""
     body = list(fragments)
     wire = WIRES[endpoint.api]
     if "{model}" in wire.path:
@@ -60,7 +58,7 @@ def stream_request(
 
 
 def models_request(endpoint: Endpoint, *, now: datetime, credentials: aws.Credentials | None = None) -> HttpRequest:
-    """A free request that fails if the API key is not valid: usually the list of models."""
+    """Return a free request that fails if the API key is not valid: usually the list of models."""
     base = endpoint.base_url
     if endpoint.api == "anthropic":
         url = f"{_anthropic_base_url(base)}/v1/models?limit=1000"
@@ -93,7 +91,7 @@ def _stream_url(endpoint: Endpoint) -> str:
 
 
 def _anthropic_base_url(base: str) -> str:
-    """The base URL without the version, which users write with or without."""
+    """Return the base URL without the version, which users write with or without."""
     return base.removesuffix("/v1")
 
 
@@ -134,7 +132,7 @@ def _user_agent() -> str:
 
 
 def _remove_key(body: list[bytes], key: bytes) -> list[bytes]:
-    """Removes a top-level key from the body; it can be in the first or last fragment only."""
+    """Remove a top-level key from the body; it can be in the first or last fragment only."""
     leading = (
         re.compile(rb'\{\s*"%b"\s*:\s*"(?:[^"\\]|\\.)*"\s*(,?)\s*' % key, re.DOTALL).match(body[0]) if body else None
     )

@@ -1,12 +1,14 @@
-"""`Job` and `Batch`: the scheduler's state for one tool call, and for calls that run together."""
+"""The state of the scheduler: a `Job` for each tool call, a `Batch` of jobs, the `Execution` of a running tool."""
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import Mapping, Sequence
+import inspect
+import threading
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeAlias, cast
 
 import msgspec
 
@@ -15,12 +17,75 @@ from segue.canonical.json import encode_json, parse_json_object
 from segue.canonical.request import Tool as Declaration
 from segue.errors import InputError
 from segue.runtime.events import CallEnded
-from segue.runtime.execution import Execution
 from segue.runtime.locks import Ticket
 from segue.runtime.outputs import Output, last_line
-from segue.runtime.tool_types import Approver, Arguments, Tool
+from segue.runtime.tool_types import Approver, Arguments, Context, Tool
 
-__all__ = ["Batch", "Job", "ToolRegistry", "active_jobs", "summarize_call", "validate_arguments"]
+_OnEnd: TypeAlias = Callable[[object, BaseException | None], None]
+"""Called once, on the loop's thread, when a tool returned or raised: with its return value, or its exception."""
+
+
+class Execution:
+    """A running tool, which can be cancelled. `task` is None for a tool that runs in a thread.
+
+    A blocking tool runs in its own daemon thread, so that a tool that hangs neither blocks process exit nor occupies a
+    shared pool. Other tools run as tasks. Exceptions of a tool are passed to the `on_end` callback on the loop's
+    thread; they never propagate to the loop.
+    """
+
+    def __init__(
+        self, tool: Tool, arguments: Arguments, context: Context, on_end: _OnEnd, variables: contextvars.Context
+    ) -> None:
+        self._tool = tool
+        self._arguments = arguments
+        self._context = context
+        self._on_end = on_end
+        self._loop = asyncio.get_running_loop()
+        # The end callback runs outside of the call's context.
+        self._outer_context = contextvars.copy_context()
+        self.task: asyncio.Task[None] | None = None
+        if tool.blocking:
+            name = f"tool {tool.name}"
+            threading.Thread(target=variables.run, args=(self._in_thread,), name=name, daemon=True).start()
+        else:
+            self.task = self._loop.create_task(self._in_loop(), context=variables)
+
+    def cancel(self) -> None:
+        """Signal the tool to stop, without waiting; a tool in a thread may ignore it."""
+        self._context.cancelled.set()
+        if self.task is not None and not self.task.done():
+            self.task.cancel()
+
+    def _in_thread(self) -> None:
+        value, error = None, None
+        try:
+            value = self._tool.run(self._arguments, self._context)
+            if inspect.isawaitable(value):
+                value = asyncio.run(_await(value))
+        except BaseException as raised:  # noqa: BLE001 - also SystemExit
+            error = raised
+        try:
+            self._loop.call_soon_threadsafe(self._on_end, value, error, context=self._outer_context)
+        except RuntimeError:
+            # The loop is closed.
+            return
+
+    async def _in_loop(self) -> None:
+        value, error = None, None
+        try:
+            value = cast("Any", self._tool.run(self._arguments, self._context))
+            if inspect.isawaitable(value):
+                value = await value
+        except (KeyboardInterrupt, GeneratorExit):
+            # Ctrl-C, or the end of the loop: not exceptions of the tool.
+            raise
+        except BaseException as raised:  # noqa: BLE001 - also SystemExit
+            error = raised
+        self._outer_context.run(self._on_end, value, error)
+
+
+async def _await(value: Awaitable[Any]) -> Any:
+    return await value
 
 
 class ToolRegistry(Protocol):
@@ -89,7 +154,7 @@ active_jobs: contextvars.ContextVar[tuple[Job, ...]] = contextvars.ContextVar("s
 
 
 def validate_arguments(job: Job, tools: ToolRegistry) -> str | None:
-    """Parses and validates a call's arguments; returns an error text for the model, or None."""
+    """Parse and validate a call's arguments; return an error text for the model, or None."""
     call = job.call
     if call.broken:
         return "the call was cut off before it was whole, and did not run; send it again"
@@ -106,7 +171,7 @@ def validate_arguments(job: Job, tools: ToolRegistry) -> str | None:
 
 
 def summarize_call(job: Job) -> str:
-    """The tool's summary of a call, or an empty text."""
+    """Return the tool's summary of a call, or an empty text."""
     if job.tool is None or not isinstance(job.call.arguments, Mapping):
         return ""
     try:

@@ -15,8 +15,6 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-__all__ = ["PathLockedError", "PathLocks", "Ticket", "resolve_paths"]
-
 
 class PathLockedError(Exception):
     """The path is locked by an abandoned call that has not ended. `holder` is the name of its tool."""
@@ -28,7 +26,7 @@ class PathLockedError(Exception):
 
 
 def resolve_paths(paths: Iterable[Path]) -> tuple[str, ...]:
-    """The resolved paths, without duplicates: links followed, case normalized as on this system."""
+    """Return the resolved paths, without duplicates: links followed, case normalized as on this system."""
     return tuple(dict.fromkeys(os.path.normcase(Path(path).resolve()) for path in paths))
 
 
@@ -45,7 +43,7 @@ class Ticket:
         self._waiter: asyncio.Future[None] | None = None
 
     async def wait(self, timeout: float) -> None:
-        """Waits until granted. Behind an abandoned ticket it raises `PathLockedError` after the timeout, in seconds."""
+        """Wait until granted. Behind an abandoned ticket it raises `PathLockedError` after the timeout, in seconds."""
         while not self.granted:
             stuck = self._locks.find_abandoned(self)
             try:
@@ -61,12 +59,12 @@ class Ticket:
             self._waiter.set_result(None)
 
     def abandon(self) -> None:
-        """Marks the call as abandoned; its paths stay locked until it ends."""
+        """Mark the call as abandoned; its paths stay locked until it ends."""
         self.abandoned = True
         self._locks.update()
 
     def release(self) -> None:
-        """Releases the locks: the call has ended, or will not start."""
+        """Release the locks: the call has ended, or will not start."""
         self._locks.release(self)
 
 
@@ -77,7 +75,7 @@ class PathLocks:
         self._queues: dict[str, list[Ticket]] = {}
 
     def request(self, name: str, paths: Sequence[str], *, callers: Iterable[Ticket] = ()) -> Ticket:
-        """Adds a ticket to the queue of each path. `callers` are the tickets of the enclosing calls."""
+        """Add a ticket to the queue of each path. `callers` are the tickets of the enclosing calls."""
         ticket = Ticket(self, name, paths, tuple(callers))
         for path in ticket.paths:
             queue = self._queues.setdefault(path, [])
@@ -97,19 +95,19 @@ class PathLocks:
         self.update()
 
     def update(self) -> None:
-        """Grants the tickets that can be granted, and wakes all waiters."""
+        """Grant the tickets that can be granted, and wake all waiters."""
         for ticket in dict.fromkeys(ticket for queue in self._queues.values() for ticket in queue):
             ticket.granted = ticket.granted or not any(self._find_blockers(ticket, path) for path in ticket.paths)
             ticket.wake()
 
     def _find_blockers(self, ticket: Ticket, path: str) -> list[Ticket]:
-        """The tickets before this one in the queue, except its callers."""
+        """Return the tickets before this one in the queue, except its callers."""
         queue = self._queues.get(path, [])
         place = queue.index(ticket) if ticket in queue else 0
         return [other for other in queue[:place] if other not in ticket.callers]
 
     def find_abandoned(self, ticket: Ticket) -> tuple[str, str] | None:
-        """A path that an abandoned ticket before this one still locks, and the name of its tool, or None."""
+        """Return a path that an abandoned ticket before this one still locks, and the name of its tool, or None."""
         for path in ticket.paths:
             for other in self._find_blockers(ticket, path):
                 if other.abandoned:

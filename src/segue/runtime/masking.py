@@ -22,20 +22,18 @@ from segue.runtime.environ import child_environment, is_maskable
 from segue.runtime.outputs import format_error
 from segue.runtime.tool_types import Result, ToolError
 
-__all__ = ["SecretMask", "find_hidden_secrets", "protect_process_memory"]
-
 _SET_DUMPABLE = 4
 
 
 def find_hidden_secrets(environment: Callable[[], Mapping[str, str]] = child_environment) -> dict[str, str]:
-    """The secrets of this process that are not in the given environment: value → variable name."""
+    """Return the secrets of this process that are not in the given environment: value → variable name."""
     visible = environment()
     return {value: name for name, value in os.environ.items() if name not in visible and is_maskable(name, value)}
 
 
 @cache
 def protect_process_memory() -> None:
-    """Prevents other processes of this user from reading this one's environment and memory.
+    """Prevent other processes of this user from reading this one's environment and memory.
 
     On Linux only; root can still read them.
     """
@@ -61,7 +59,7 @@ class SecretMask:
         return text
 
     def mask(self, value: object) -> Any:
-        """Masks all texts in a value, recursively."""
+        """Mask all texts in a value, recursively."""
         match value:
             case str():
                 return self.mask_text(value)
@@ -87,7 +85,7 @@ class SecretMask:
                 return value
 
     def mask_error(self, error: Exception) -> Exception:
-        """Returns the error itself, or a `ToolError` with the masked message."""
+        """Return the error itself, or a `ToolError` with the masked message."""
         text = format_error(error)
         masked = self.mask_text(text)
         return error if masked == text else ToolError(masked)

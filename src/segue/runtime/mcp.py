@@ -8,23 +8,25 @@ number of times. Its process gets the same environment as a shell, without secre
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import os
 import re
+import shutil
+import signal
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, suppress
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 from msgspec import Struct
 
+from segue.canonical.blocks import Block, Media, Text
 from segue.errors import InputError
 from segue.runtime.environ import child_environment
 from segue.runtime.masking import protect_process_memory
-from segue.runtime.mcp_process import LEADER_SCRIPT, StderrReader, cancel_and_wait, find_command
-from segue.runtime.mcp_results import convert_result
 from segue.runtime.tool_types import ApprovalRequest, Arguments, Context, Result, Tool, ToolError
 from segue.runtime.toolbox import find_schema_error
 
@@ -33,7 +35,6 @@ if TYPE_CHECKING:
     import mcp_types
     from mcp.client.session import MessageHandlerFnT
 
-__all__ = ["McpServerConfig", "McpServers", "parse_servers"]
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
@@ -44,6 +45,10 @@ _MAX_RESTARTS = 3
 _STOP_TIMEOUT = 10.0
 _CALL_TIMEOUT = 120.0
 _READ_TIMEOUT = 3_600.0
+_MAX_TEXT = 400_000
+_MAX_MEDIA = 8_000_000
+# Shell script: writes its process group id to stderr, then becomes the server.
+_LEADER_SCRIPT = 'echo "$$" >&2; exec "$@"'
 _MISSING_EXTRA = "MCP servers need the extra: pip install 'segue[mcp]'"
 
 
@@ -67,7 +72,7 @@ class McpServerConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def parse_servers(table: Mapping[str, Any]) -> dict[str, McpServerConfig]:
-    """Parses the configuration tables `[mcp.NAME]`, with `command` and `args`, or `url`."""
+    """Parse the configuration tables `[mcp.NAME]`, with `command` and `args`, or `url`."""
     servers: dict[str, McpServerConfig] = {}
     for name, entry in table.items():
         path = f"mcp.{name}"
@@ -86,7 +91,7 @@ def parse_servers(table: Mapping[str, Any]) -> dict[str, McpServerConfig]:
 
 
 def _substitute_variables(text: str, environ: Mapping[str, str], where: str) -> str:
-    """Replaces each `${NAME}` by the variable's value; `InputError` if it is not set."""
+    """Replace each `${NAME}` by the variable's value; `InputError` if it is not set."""
     for name in _VARIABLE.findall(text):
         if name not in environ:
             raise InputError(f"the variable {name} is not set", path=where)
@@ -116,11 +121,11 @@ class McpServers:
         ]
 
     async def start(self) -> None:
-        """Starts all servers in parallel. A failure is recorded in `problems` and does not affect the others."""
+        """Start all servers in parallel. A failure is recorded in `problems` and does not affect the others."""
         await asyncio.gather(*(connection.connect() for connection in self._connections))
 
     def tools(self) -> tuple[Tool, ...]:
-        """The current tools of all servers; a source for a `Toolbox`."""
+        """Return the current tools of all servers; a source for a `Toolbox`."""
         return tuple(tool for connection in self._connections for tool in connection.tools)
 
     @property
@@ -135,7 +140,7 @@ class McpServers:
         }
 
     async def close(self) -> None:
-        """Stops all servers and their processes."""
+        """Stop all servers and their processes."""
         await asyncio.gather(*(connection.close() for connection in self._connections))
 
 
@@ -172,7 +177,7 @@ class _ServerConnection:
     # -------------------------------------------------------------------------------------------------------- lifecycle
 
     async def connect(self) -> None:
-        """Starts the server if it does not run; a failure is recorded in `problem`."""
+        """Start the server if it does not run; a failure is recorded in `problem`."""
         async with self._connecting:
             if self._client is not None and not self._lost:
                 return
@@ -219,13 +224,13 @@ class _ServerConnection:
             raise
 
     async def _run(self, ready: asyncio.Future[None]) -> None:
-        """Opens the connection, updates the tools on changes, and closes the connection. Never raises."""
+        """Open the connection, update the tools on changes, and close the connection. Never raises."""
         try:
             async with AsyncExitStack() as stack:
                 client = await stack.enter_async_context(_make_client(await self._transport(stack), self._on_message))
                 self.tools = await self._list_tools(client)
                 self._client = client
-                stack.push_async_callback(cancel_and_wait, asyncio.create_task(self._subscribe(client)))
+                stack.push_async_callback(_cancel_and_wait, asyncio.create_task(self._subscribe(client)))
                 if not ready.done():
                     ready.set_result(None)
                 await self._wait_for_changes(client)
@@ -261,7 +266,7 @@ class _ServerConnection:
             self._wake.set()
 
     async def _subscribe(self, client: mcp.Client) -> None:
-        """Subscribes to tool list changes, which newer servers require."""
+        """Subscribe to tool list changes, which newer servers require."""
         with suppress(Exception):
             async with client.listen(tools_list_changed=True) as changes:
                 # The tools may have changed before the subscription.
@@ -295,14 +300,14 @@ class _ServerConnection:
             environment[name] = _substitute_variables(value, self._environ, f"mcp.{self.name}.env")
         protect_process_memory()
         folder = self._folder / (server.folder or ".")
-        command = find_command(server.command or "", folder, environment)
-        stderr = StderrReader(self._stderr_lines)
+        command = _find_command(server.command or "", folder, environment)
+        stderr = _StderrReader(self._stderr_lines)
         errors = await stack.enter_async_context(stderr.open_pipe())
         # The server's end does not end the processes that it started.
         stack.callback(stderr.kill_group)
         parameters = StdioServerParameters(
             command="/bin/sh",
-            args=["-c", LEADER_SCRIPT, "sh", command, *server.args],
+            args=["-c", _LEADER_SCRIPT, "sh", command, *server.args],
             env=environment,
             cwd=folder,
             encoding_error_handler="replace",
@@ -331,7 +336,7 @@ class _ServerConnection:
         return tuple(tools.values())
 
     def _make_tool(self, declared: mcp_types.Tool, taken: Mapping[str, Tool]) -> Tool | None:
-        """Converts a declared tool; None if its schema is not valid."""
+        """Convert a declared tool; None if its schema is not valid."""
         schema: dict[str, Any] = {"type": "object", "properties": {}, **declared.input_schema}
         if schema["type"] != "object" or find_schema_error(schema):
             return None
@@ -382,10 +387,10 @@ class _ServerConnection:
         except Exception as error:  # noqa: BLE001
             raise ToolError(self._call_error(error)) from None
         self._restarts = 0
-        return convert_result(result)
+        return _convert_result(result)
 
     def _call_error(self, error: Exception) -> str:
-        """The error text of a failed call. If the server has ended, marks it for a restart."""
+        """Return the error text of a failed call. If the server has ended, marks it for a restart."""
         import mcp_types
 
         if getattr(error, "code", None) != mcp_types.CONNECTION_CLOSED and self._client is not None:
@@ -411,7 +416,7 @@ def _make_client(transport: Any, on_message: MessageHandlerFnT) -> mcp.Client:
 
 
 def _tool_signatures(tools: Sequence[Tool]) -> list[tuple[str, str, Mapping[str, Any]]]:
-    """The declared parts of the tools, for comparison."""
+    """Return the declared parts of the tools, for comparison."""
     return [(tool.name, tool.description, tool.parameters) for tool in tools]
 
 
@@ -429,7 +434,7 @@ def _format_hints(declared: mcp_types.Tool) -> list[str]:
 
 
 def _error_text(error: BaseException) -> str:
-    """An error in one line, unwrapped from exception groups."""
+    """Return an error in one line, unwrapped from exception groups."""
     while isinstance(error, BaseExceptionGroup):
         error = cast("BaseException", error.exceptions[0])
     match error:
@@ -446,3 +451,109 @@ def _error_text(error: BaseException) -> str:
 # The SDK logs warnings about servers; without a handler, logging would print them to the terminal.
 for _name in ("mcp", "client"):
     logging.getLogger(_name).addHandler(logging.NullHandler())
+
+
+# ------------------------------------------------------------------------------------------------------------ processes
+
+
+async def _cancel_and_wait(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.wait({task})
+
+
+def _find_command(command: str, folder: Path, environment: Mapping[str, str]) -> str:
+    """Return the path of a command; `FileNotFoundError` if it does not exist."""
+    path = (
+        shutil.which(str(folder / command)) if "/" in command else shutil.which(command, path=environment.get("PATH"))
+    )
+    if path is None:
+        raise FileNotFoundError(errno.ENOENT, "no such command", command)
+    return path
+
+
+class _StderrReader:
+    """Reads a server's stderr: the last lines are kept, and nothing reaches the terminal."""
+
+    def __init__(self, lines: deque[str]) -> None:
+        self._lines = lines
+        self._group: int | None = None
+
+    def kill_group(self) -> None:
+        if self._group is not None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._group, signal.SIGKILL)
+
+    async def _read(self, stream: asyncio.StreamReader) -> None:
+        with suppress(ValueError):
+            self._group = int(await stream.readline())
+        rest = b""
+        while chunk := await stream.read(65_536):
+            *complete, rest = (rest + chunk)[-8_192:].split(b"\n")
+            self._lines.extend(text for line in complete if (text := line.decode("utf-8", "replace").strip()))
+
+    @asynccontextmanager
+    async def open_pipe(self) -> AsyncGenerator[Any]:
+        """Yield the writable end of a pipe, for the server's stderr."""
+        reading, writing = os.pipe()
+        loop = asyncio.get_running_loop()
+        stream = asyncio.StreamReader()
+        protocol = asyncio.StreamReaderProtocol(stream)
+        transport, _ = await loop.connect_read_pipe(lambda: protocol, os.fdopen(reading, "rb"))
+        task = asyncio.create_task(self._read(stream))
+        try:
+            with os.fdopen(writing, "w") as file:
+                yield file
+        finally:
+            # Wait briefly for the last lines, but not for child processes that keep the pipe open.
+            await asyncio.wait({task}, timeout=0.2)
+            await _cancel_and_wait(task)
+            transport.close()
+
+
+# -------------------------------------------------------------------------------------------------------------- results
+
+
+def _convert_result(result: mcp_types.CallToolResult) -> Result:
+    blocks = [block for content in result.content for block in _convert_content(content)]
+    if not blocks and result.structured_content is not None:
+        blocks = [Text(msgspec.json.encode(result.structured_content).decode())]
+    if all(isinstance(block, Text) for block in blocks):
+        text = "\n".join(block.text for block in blocks if isinstance(block, Text))
+        return Result(_truncate(text) or "[nothing]", error=result.is_error)
+    truncated = tuple(Text(_truncate(block.text)) if isinstance(block, Text) else block for block in blocks)
+    return Result(truncated, error=result.is_error)
+
+
+def _convert_content(content: Any) -> list[Block]:
+    match content.type:
+        case "text":
+            return [Text(content.text)]
+        case "image" | "audio":
+            return [_make_media(content.type, content.mime_type, content.data)]
+        case "resource_link":
+            return [Text(f"[resource {content.name}: {content.uri}]")]
+        case "resource":
+            resource = content.resource
+            if hasattr(resource, "text"):
+                return [Text(f"{resource.uri}\n{resource.text}")]
+            mime = resource.mime_type or ""
+            if mime.startswith("image/"):
+                return [Text(str(resource.uri)), _make_media("image", mime, resource.blob)]
+            return [
+                Text(f"[resource {resource.uri}: {mime or 'binary data'}, about {len(resource.blob) * 3 // 4:,} bytes]")
+            ]
+        case other:
+            return [Text(f"[{other} not supported here]")]
+
+
+def _make_media(kind: Any, mime: str, data: str) -> Block:
+    if len(data) > _MAX_MEDIA:
+        return Text(f"[{kind} of {len(data) * 3 // 4:,} bytes, too large to be shown]")
+    return Media(kind, mime, data)
+
+
+def _truncate(text: str) -> str:
+    if len(text) <= _MAX_TEXT:
+        return text
+    half = _MAX_TEXT // 2
+    return f"{text[:half]}\n[{len(text) - _MAX_TEXT:,} characters left out here]\n{text[-half:]}"

@@ -21,8 +21,6 @@ from segue.coerce import is_blocks, is_content_parts
 from segue.errors import InputError
 from segue.runtime.tool_types import Result, ToolError
 
-__all__ = ["Output", "format_error", "last_line", "make_output", "sanitize_text", "split_budget", "truncate"]
-
 Content: TypeAlias = "str | tuple[Block, ...] | dict[str, Any] | list[Any]"
 
 _MAX_DEPTH = 100
@@ -44,12 +42,12 @@ class Output(Struct, frozen=True):
 
 
 def split_budget(budget: int, running: int, error_texts: Iterable[str] = ()) -> int:
-    """The characters for each running call, after subtracting the error texts of calls that do not run."""
+    """Return the characters for each running call, after subtracting the error texts of calls that do not run."""
     return max(0, budget - sum(map(len, error_texts))) // max(1, running)
 
 
 def truncate(text: str, limit: int) -> tuple[str, int]:
-    """Shortens a text to its head and tail with a note between them; also returns how much was omitted."""
+    """Shorten a text to its head and tail with a note between them; also returns how much was omitted."""
     if len(text) <= limit:
         return text, 0
     room = limit - len(CUT_NOTE.format(count=len(text)))
@@ -60,20 +58,20 @@ def truncate(text: str, limit: int) -> tuple[str, int]:
     return text[:head] + CUT_NOTE.format(count=omitted) + text[len(text) - (room - head) :], omitted
 
 
-def sanitize_text(text: str) -> str:
-    """Replaces NUL characters and lone surrogates."""
+def _sanitize_text(text: str) -> str:
+    """Replace NUL characters and lone surrogates."""
     return _UNSTORABLE.sub(_REPLACEMENT, str.__str__(text))
 
 
 def last_line(text: object) -> str:
-    """The last non-empty line of a text, truncated, for progress display."""
-    lines = [line for line in sanitize_text(_safe_str(text)).splitlines() if line.strip()]
+    """Return the last non-empty line of a text, truncated, for progress display."""
+    lines = [line for line in _sanitize_text(_safe_str(text)).splitlines() if line.strip()]
     return lines[-1].strip()[:_MAX_LINE] if lines else ""
 
 
 def format_error(error: BaseException) -> str:
-    """An exception as text for the model: the message of a `ToolError`, else type and message in one line."""
-    text = sanitize_text(_safe_str(error))
+    """Return an exception as text for the model: the message of a `ToolError`, else type and message in one line."""
+    text = _sanitize_text(_safe_str(error))
     if isinstance(error, ToolError):
         return text if text.strip() else "the tool failed and did not say why"
     message = " ".join(text.split())[:_MAX_ERROR]
@@ -81,7 +79,7 @@ def format_error(error: BaseException) -> str:
 
 
 def make_output(value: object, limit: int) -> Output:
-    """Converts any return value of a tool to an `Output` within the given number of characters."""
+    """Convert any return value of a tool to an `Output` within the given number of characters."""
     error = isinstance(value, Result) and value.error
     content = value.content if isinstance(value, Result) else value
     if content is None:
@@ -102,7 +100,7 @@ def make_output(value: object, limit: int) -> Output:
 
 
 def _blocks_output(blocks: Sequence[Block], limit: int, *, error: bool) -> Output:
-    """Keeps only block types that a result may hold, without provider data."""
+    """Keep only block types that a result may hold, without provider data."""
     kept: list[Block] = []
     texts: list[str] = []
     total = 0
@@ -111,11 +109,11 @@ def _blocks_output(blocks: Sequence[Block], limit: int, *, error: bool) -> Outpu
             kept.append(_clean_media(block))
             texts.append(f"[{block.kind}]")
             continue
-        text, omitted = truncate(sanitize_text(_block_text(block)), limit)
+        text, omitted = truncate(_sanitize_text(_block_text(block)), limit)
         limit -= len(text)
         total += omitted
         texts.append(text)
-        kept.append(Code(text, sanitize_text(block.language)) if isinstance(block, Code) else Text(text))
+        kept.append(Code(text, _sanitize_text(block.language)) if isinstance(block, Code) else Text(text))
     return Output(tuple(kept), join_texts(texts), error, total)
 
 
@@ -131,11 +129,11 @@ def _block_text(block: Block) -> str:
 
 def _clean_media(block: Media) -> Media:
     fields = {name: getattr(block, name) for name in ("kind", "mime", "data", "url", "file_id", "name")}
-    return Media(**{name: sanitize_text(text) for name, text in fields.items() if isinstance(text, str)})  # pyright: ignore[reportArgumentType]
+    return Media(**{name: _sanitize_text(text) for name, text in fields.items() if isinstance(text, str)})  # pyright: ignore[reportArgumentType]
 
 
 def _decode(value: str | bytes | bytearray) -> str:
-    return sanitize_text(value if isinstance(value, str) else bytes(value).decode(errors="replace"))
+    return _sanitize_text(value if isinstance(value, str) else bytes(value).decode(errors="replace"))
 
 
 def _safe_str(value: object) -> str:
@@ -146,7 +144,7 @@ def _safe_str(value: object) -> str:
 
 
 def _to_json_value(value: object, depth: int, parents: tuple[int, ...]) -> Any:
-    """Converts a value to JSON types; anything else becomes text."""
+    """Convert a value to JSON types; anything else becomes text."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str | bytes | bytearray):
@@ -160,10 +158,12 @@ def _to_json_value(value: object, depth: int, parents: tuple[int, ...]) -> Any:
     parents = (*parents, id(value))
     if isinstance(value, Mapping):
         fields = cast("Mapping[object, object]", value)
-        return {sanitize_text(_safe_str(key)): _to_json_value(item, depth + 1, parents) for key, item in fields.items()}
+        return {
+            _sanitize_text(_safe_str(key)): _to_json_value(item, depth + 1, parents) for key, item in fields.items()
+        }
     if isinstance(value, Sequence | AbstractSet):
         return [_to_json_value(item, depth + 1, parents) for item in cast("Iterable[object]", value)]
     try:
         return _to_json_value(to_plain_json(value), depth + 1, parents)
     except InputError:
-        return sanitize_text(_safe_str(value))
+        return _sanitize_text(_safe_str(value))

@@ -13,8 +13,6 @@ import jsonschema_rs
 
 from segue.runtime.tool_types import ToolError
 
-__all__ = ["Pattern", "glob_to_regex", "path_pattern", "rule_pattern"]
-
 _MAX_LENGTH = 2_000
 _LITERAL_BRACE = re.compile(r"(?<!\\)\{(?!\d+(?:,\d*)?\})")
 
@@ -50,7 +48,7 @@ def _escape(text: str) -> str:
 
 
 def glob_to_regex(glob: str) -> str:
-    """Translates a file glob: `*` and `?` match within one name, `**` across folders; also `{a,b}` and `[abc]`."""
+    """Translate a file glob: `*` and `?` match within one name, `**` across folders; also `{a,b}` and `[abc]`."""
     regex: list[str] = []
     at, depth = 0, 0
     while at < len(glob):
@@ -97,13 +95,13 @@ def glob_to_regex(glob: str) -> str:
 
 @lru_cache(maxsize=512)
 def path_pattern(glob: str) -> Pattern:
-    """The pattern of a glob for paths separated by `/`."""
+    """Return the pattern of a glob for paths separated by `/`."""
     return Pattern(glob_to_regex(glob))
 
 
 @lru_cache(maxsize=512)
 def rule_pattern(glob: str, *, ignore_case: bool = False) -> Pattern:
-    """The pattern of a rule's glob: `*` matches any characters, `/` included, but stays within the host of a URL."""
+    """Return the pattern of a rule's glob: `*` matches any characters, also `/`, but stays within the host of a URL."""
     url = re.match(r"[^/]*://[^/]*/?", glob)
     host = url[0] if url else ""
     head = _rule_to_regex(host, any_="[^/?#@]*", one="[^/?#@]")

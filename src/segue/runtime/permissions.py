@@ -36,8 +36,6 @@ from segue.errors import InputError
 from segue.runtime.patterns import rule_pattern
 from segue.runtime.tool_types import ApprovalRequest, Approver, Denial, ToolError
 
-__all__ = ["Grants", "PermissionRule", "Permissions", "parse_rule"]
-
 RuleAction: TypeAlias = Literal["allow", "ask", "deny"]
 _RULE = re.compile(r"([\w*?.:/-]+)\s*(?:\((.+)\))?", re.DOTALL)
 
@@ -65,13 +63,13 @@ class PermissionRule(Struct, frozen=True):
         return rule_pattern(pattern, ignore_case=ignore_case).matches(subject)
 
     def has_options(self, options: Iterable[str]) -> bool:
-        """Whether the rule itself contains all of these options, so that no wildcard has to match them."""
+        """Return whether the rule itself contains all of these options, so that no wildcard has to match them."""
         own = {word.partition("=")[0] for word in (self.pattern or "").split()}
         return own.issuperset(options)
 
 
 def parse_rule(text: str, *, folder: Path | None = None) -> PermissionRule:
-    """Parses `tool` or `tool(glob)`. A path with `~` or inside the folder is converted to the form that tools use."""
+    """Parse `tool` or `tool(glob)`. A path with `~` or inside the folder is converted to the form that tools use."""
     match = _RULE.fullmatch(text.strip())
     if match is None:
         raise InputError(f"{text!r} is not a valid rule; expected a tool name, or name(glob)")
@@ -109,7 +107,7 @@ class Permissions:
         self._ask_lock = asyncio.Lock()
 
     def decide(self, request: ApprovalRequest) -> tuple[RuleAction, PermissionRule | None]:
-        """The action for an approval request, and the rule that it comes from.
+        """Return the action for an approval request, and the rule that it comes from.
 
         The rule is None if the action comes from an «always» answer or from the tool's own default.
         """
@@ -123,13 +121,13 @@ class Permissions:
         return ("ask", None) if rule is None else ("allow", rule)
 
     def denies(self, tool: str, subject: str) -> bool:
-        """Whether a deny rule matches this subject. `glob` and `grep` skip such files."""
+        """Return whether a deny rule matches this subject. `glob` and `grep` skip such files."""
         return any(
             rule.matches_tool(tool) and rule.matches_subject(subject, ignore_case=True) for rule in self._rules["deny"]
         )
 
     def validate_tool_names(self, known: Collection[str]) -> None:
-        """Raises `InputError` for a rule with an unknown tool. MCP tools (`server__tool`) are not checked."""
+        """Raise `InputError` for a rule with an unknown tool. MCP tools (`server__tool`) are not checked."""
         for action, rules in self._rules.items():
             for at, rule in enumerate(rules):
                 if "__" in rule.tool or any(rule.matches_tool(name) for name in known):
@@ -139,7 +137,7 @@ class Permissions:
                 raise InputError(f"unknown tool in {action} rule {_quote(str(rule))}: {names}", path=f"{action}[{at}]")
 
     async def check(self, request: ApprovalRequest, approve: Approver | None) -> str | None:
-        """Returns None if the call may run, else the denial text for the model."""
+        """Return None if the call may run, else the denial text for the model."""
         action, rule = self.decide(request)
         if action == "ask" and approve is not None:
             # One approval at a time. An «always» answer given meanwhile may make this one unnecessary.

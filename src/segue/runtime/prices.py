@@ -12,8 +12,6 @@ from typing import Any
 from segue.canonical.request import Usage
 from segue.runtime.providers import Model, catalogue
 
-__all__ = ["cost"]
-
 _MILLION = 1_000_000
 _GENAI_PRICES_NAMES = {
     "openai-chat": "openai",
@@ -26,7 +24,7 @@ _GENAI_PRICES_NAMES = {
 def cost(
     usage: Usage, provider: str, model: str, config: Mapping[str, Any] | None = None, *, local: bool = False
 ) -> float | None:
-    """The cost in dollars; None if unknown. For custom and `local` providers only configured prices count."""
+    """Return the cost in dollars; None if unknown. For custom and `local` providers only configured prices count."""
     row = catalogue(config).get(provider)
     configured = row.find_model(model) if row is not None else None
     if configured is not None and configured.input is not None and configured.output is not None:

@@ -27,8 +27,6 @@ from segue.runtime.providers import Endpoint
 from segue.wire.base import ApiError
 from segue.wire.stream.events import Event, Failed
 
-__all__ = ["ProbeResult", "ProviderClient", "RetryPolicy", "Stream", "Timeouts"]
-
 OnRetry = Callable[[RetryScheduled], None]
 
 _MAX_ERROR_BODY = 1 << 18
@@ -65,7 +63,7 @@ class RetryPolicy(Struct, frozen=True):
     timeout_attempts: int = 2
 
     def delay_after(self, failures: int, error: ProviderError, jitter: float) -> float | None:
-        """The delay after this many failures; None to give up. `jitter` is between 0 and 1."""
+        """Return the delay after this many failures; None to give up. `jitter` is between 0 and 1."""
         limit = (
             min(self.attempts, self.timeout_attempts)
             if error.cause == "timeout" and error.status is None
@@ -122,7 +120,7 @@ class Stream:
         return self.reader.feed(data)
 
     async def aclose(self) -> None:
-        """Closes the connection, which cancels the reply at the provider."""
+        """Close the connection, which cancels the reply at the provider."""
         self._is_closed = True
         self._first_events = None
         self._response.close()
@@ -167,7 +165,7 @@ class ProviderClient:
         await self.close()
 
     async def close(self) -> None:
-        """Closes all connections."""
+        """Close all connections."""
         await self._http.close()
 
     async def open(
@@ -178,7 +176,7 @@ class ProviderClient:
         *,
         on_retry: OnRetry = lambda event: None,
     ) -> Stream:
-        """Sends a request and returns the stream after its first token. `on_retry` is called before each delay.
+        """Send a request and return the stream after its first token. `on_retry` is called before each delay.
 
         `open_reader` returns a new reader for the reply; it is called for each attempt.
         """
@@ -247,7 +245,7 @@ class ProviderClient:
             raise
 
     async def probe(self, endpoint: Endpoint, *, timeout: float = _PROBE_TIMEOUT) -> ProbeResult:
-        """Checks whether the provider is reachable and accepts the key, by a free request for its list of models."""
+        """Check whether the provider is reachable and accepts the key, by a free request for its list of models."""
         if endpoint.lacks_key:
             return ProbeResult(reachable=False, accepted=False, error=provider_errors.missing_key_error(endpoint))
         try:
@@ -281,7 +279,7 @@ async def _credentials(endpoint: Endpoint) -> aws.Credentials | None:
 
 
 async def _read_body(response: HttpResponse, limit: int = _MAX_ERROR_BODY) -> bytes:
-    """Reads the body of a response, up to a limit or a connection failure."""
+    """Read the body of a response, up to a limit or a connection failure."""
     chunks: list[bytes] = []
     size = 0
     try:
@@ -294,7 +292,7 @@ async def _read_body(response: HttpResponse, limit: int = _MAX_ERROR_BODY) -> by
 
 
 async def _read_first_token(endpoint: Endpoint, response: HttpResponse, reader: ReplyReader) -> list[Event]:
-    """Reads until the first content, and returns the events read. An error event before any content is raised."""
+    """Read until the first content, and return the events read. An error event before any content is raised."""
     events: list[Event] = []
     size = 0
     while size < _MAX_PEEK:
@@ -317,7 +315,7 @@ async def _read_first_token(endpoint: Endpoint, response: HttpResponse, reader: 
 
 
 def _check_empty_stream(endpoint: Endpoint, reader: ReplyReader) -> None:
-    """A stream that ended without content: raises its error, if it is not a valid empty reply."""
+    """Raise the error of a stream that ended without content, unless it is a valid empty reply."""
     try:
         reply = reader.close()
     except RemoteProtocolError as error:
@@ -330,7 +328,7 @@ def _check_empty_stream(endpoint: Endpoint, reader: ReplyReader) -> None:
 
 
 def _parse_models(data: bytes) -> tuple[str, ...]:
-    """Parses the model names from a model list of any API."""
+    """Parse the model names from a model list of any API."""
     try:
         body: object = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

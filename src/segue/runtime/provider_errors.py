@@ -23,19 +23,6 @@ from segue.runtime.providers import Endpoint, catalogue
 from segue.wire.base import ApiError
 from segue.wire.registry import WIRES
 
-__all__ = [
-    "DOCTOR_HINT",
-    "api_error",
-    "clean_provider_text",
-    "connection_error",
-    "invalid_reply_error",
-    "missing_key_error",
-    "parse_retry_after",
-    "response_error",
-    "stream_error",
-    "timeout_error",
-]
-
 DOCTOR_HINT = "segue doctor --online tests it"
 _MAX_TEXT = 300
 _REDIRECT_STATUS, _CLIENT_ERROR_STATUS, _SERVER_ERROR_STATUS = 300, 400, 500
@@ -81,8 +68,8 @@ class _Diagnosis(NamedTuple):
     retryable: bool | None = None
 
 
-def clean_provider_text(endpoint: Endpoint, text: str) -> str:
-    """A provider's text for display: one line, without API keys and control characters, truncated."""
+def _clean_provider_text(endpoint: Endpoint, text: str) -> str:
+    """Clean a provider's text for display: one line, without API keys and control characters, truncated."""
     if endpoint.key is not None:
         text = endpoint.key.mask_in(text)
     line = redact("".join(char if char.isprintable() else " " for char in text))
@@ -104,8 +91,8 @@ def timeout_error(endpoint: Endpoint, what: str, seconds: float) -> ProviderErro
 
 
 def connection_error(endpoint: Endpoint, error: TransportError) -> ProviderError:
-    """A connection that failed before the reply started."""
-    why = clean_provider_text(endpoint, str(error))
+    """Return the error for a connection that failed before the reply started."""
+    why = _clean_provider_text(endpoint, str(error))
     if error.kind == "timeout":
         return _make_error(endpoint, f"{endpoint.name} timed out: {why}", "timeout")
     if error.kind == "invalid":
@@ -120,14 +107,14 @@ def connection_error(endpoint: Endpoint, error: TransportError) -> ProviderError
 
 
 def invalid_reply_error(endpoint: Endpoint, why: str) -> ProviderError:
-    """A response that is not a reply in the endpoint's API."""
-    message = f"{endpoint.name} did not send a valid {endpoint.api} reply: {clean_provider_text(endpoint, why)}"
+    """Return the error for a response that is not a reply in the endpoint's API."""
+    message = f"{endpoint.name} did not send a valid {endpoint.api} reply: {_clean_provider_text(endpoint, why)}"
     hint = f"check that {endpoint.base_url} serves the {endpoint.api} API"
     return _make_error(endpoint, f"{message}; {hint}", "broken", brief="did not send a valid reply")
 
 
 def stream_error(endpoint: Endpoint, why: str) -> ProviderError:
-    return ProviderError.broken(endpoint.provider, endpoint.model, clean_provider_text(endpoint, why))
+    return ProviderError.broken(endpoint.provider, endpoint.model, _clean_provider_text(endpoint, why))
 
 
 # ---------------------------------------------------------------------------------------------------- an error response
@@ -136,9 +123,9 @@ def stream_error(endpoint: Endpoint, why: str) -> ProviderError:
 def response_error(
     endpoint: Endpoint, status: int, headers: Mapping[str, str], data: bytes, *, now: datetime
 ) -> ProviderError:
-    """The error for an HTTP response with an error status. `now` is UTC."""
+    """Return the error for an HTTP response with an error status. `now` is UTC."""
     if _REDIRECT_STATUS <= status < _CLIENT_ERROR_STATUS:
-        where = clean_provider_text(endpoint, headers.get("location", "elsewhere"))
+        where = _clean_provider_text(endpoint, headers.get("location", "elsewhere"))
         message = f"{endpoint.name} redirects to {where}; if that is correct, set it as the base URL"
         return _make_error(endpoint, message, "refused", status=status)
     body = _parse_object(data)
@@ -161,7 +148,7 @@ def response_error(
 def api_error(
     endpoint: Endpoint, error: ApiError, *, wait: float | None = None, retryable: bool | None = None
 ) -> ProviderError:
-    """The `ProviderError` for a provider's error, with its message and a hint."""
+    """Return the `ProviderError` for a provider's error, with its message and a hint."""
     diagnosis = _diagnose(endpoint, error, wait)
     retryable = diagnosis.retryable if retryable is None else retryable
     number = f" ({error.status})" if error.status else ""
@@ -175,7 +162,7 @@ def api_error(
         retryable=retryable,
     )
     result.args = (
-        f"{endpoint.name} {result.brief}{number}: {clean_provider_text(endpoint, error.message)}; {diagnosis.hint}",
+        f"{endpoint.name} {result.brief}{number}: {_clean_provider_text(endpoint, error.message)}; {diagnosis.hint}",
     )
     return result
 
@@ -242,7 +229,7 @@ def _make_error(
 
 
 def _parse_object(data: bytes) -> dict[str, Any] | None:
-    """The JSON object in a body, or the first of a list; None if it is something else."""
+    """Return the JSON object in a body, or the first of a list; None if it is something else."""
     try:
         value: object = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -256,7 +243,7 @@ _TITLE = re.compile(r"<title[^>]*>([^<]*)</title>", re.IGNORECASE)
 
 
 def _describe_text(data: bytes) -> str:
-    """Describes a body that is not JSON: the title of a web page, or the beginning of the text."""
+    """Describe a body that is not JSON: the title of a web page, or the beginning of the text."""
     text = data[:4096].decode("utf-8", "replace")
     title = _TITLE.search(text)
     if title is not None:
@@ -265,7 +252,7 @@ def _describe_text(data: bytes) -> str:
 
 
 def parse_retry_after(headers: Mapping[str, str], *, now: datetime) -> float | None:
-    """The wait in seconds from the response headers: a number, or a date compared with the server's date."""
+    """Return the wait in seconds from the response headers: a number, or a date compared with the server's date."""
     if (milliseconds := _parse_number(headers.get("retry-after-ms"))) is not None:
         return milliseconds / 1000
     text = headers.get("retry-after")
@@ -296,7 +283,7 @@ def _parse_date(text: str) -> datetime | None:
 
 
 def _parse_retry_info(body: Mapping[str, Any] | None) -> float | None:
-    """The wait in the body of a Gemini error: `"retryDelay": "34s"`."""
+    """Return the wait in the body of a Gemini error: `"retryDelay": "34s"`."""
     error = (body or {}).get("error")
     details = cast("dict[str, Any]", error).get("details") if isinstance(error, dict) else None
     for detail in cast("list[object]", details) if isinstance(details, list) else []:

@@ -23,8 +23,6 @@ from segue.specs.providers import load_providers
 from segue.wire.detect_model import detect
 from segue.wire.registry import SERVERS, find_wire_or_server
 
-__all__ = ["Endpoint", "Model", "Provider", "Secret", "catalogue", "first_available", "is_local", "resolve"]
-
 Environ = Mapping[str, str]
 Config = Mapping[str, Any]
 
@@ -77,7 +75,7 @@ class Provider(Struct, frozen=True):
         return (*self.keys, *self.bearer, *signing)
 
     def find_model(self, model: str) -> Model | None:
-        """The catalogue entry of a model; the model name may have a date or a prefix."""
+        """Return the catalogue entry of a model; the model name may have a date or a prefix."""
         exact = self.models.get(model)
         return exact or next((row for name, row in self.models.items() if is_same_model(name, model)), None)
 
@@ -118,7 +116,7 @@ class Endpoint(Struct, frozen=True):
 
 
 def catalogue(config: Config | None = None) -> dict[str, Provider]:
-    """All providers by name: the shipped ones, merged with the user's configuration."""
+    """Return all providers by name: the shipped ones, merged with the user's configuration."""
     providers = dict(_load_shipped())
     for name, settings in (config or {}).items():
         row = _validate_settings(name, settings)
@@ -139,7 +137,7 @@ def _load_shipped() -> Mapping[str, Provider]:
 
 
 def _validate_settings(name: str, settings: object) -> dict[str, Any]:
-    """Validates a `[providers.NAME]` table."""
+    """Validate a `[providers.NAME]` table."""
     where = f"providers.{name}"
     if not isinstance(settings, Mapping):
         raise InputError("expected a table", path=where)
@@ -212,7 +210,7 @@ def _parse_headers(table: object, path: str) -> dict[str, str]:
 
 
 def _parse_models(value: object, path: str) -> dict[str, Model]:
-    """Parses a list of model names, or a table with context and prices of each."""
+    """Parse a list of model names, or a table with context and prices of each."""
     if isinstance(value, list):
         return dict.fromkeys(_parse_names(cast("list[object]", value), path), Model())
     try:
@@ -225,7 +223,7 @@ def _parse_models(value: object, path: str) -> dict[str, Model]:
 
 
 def resolve(name: str, environ: Environ, config: Config | None = None) -> Endpoint:
-    """The endpoint for `provider/model`, a provider (its default model), or a model (its own provider).
+    """Return the endpoint for `provider/model`, a provider (its default model), or a model (its own provider).
 
     `environ` has the variables with keys and base URLs, such as `os.environ`. `config` adds or changes providers: the
     `[providers]` table of a configuration file.
@@ -239,7 +237,7 @@ def resolve(name: str, environ: Environ, config: Config | None = None) -> Endpoi
 
 
 def first_available(environ: Environ, config: Config | None = None) -> Endpoint | None:
-    """The default model of the first provider whose key is set. AWS configuration files alone don't count."""
+    """Return the default model of the first provider whose key is set. AWS configuration files alone don't count."""
     for provider in catalogue(config).values():
         if not provider.default or not provider.variables:
             continue
@@ -279,7 +277,7 @@ def _split_name(name: str, providers: Mapping[str, Provider]) -> tuple[Provider,
 
 
 def _find_owner(api: str) -> str | None:
-    """The provider of models that are named without a provider: the first with this API and without a profile."""
+    """Return the provider of models that are named without one: the first with this API and without a profile."""
     return next((name for name, row in _load_shipped().items() if (row.api, row.profile) == (api, None)), None)
 
 
@@ -326,7 +324,7 @@ def _find_key(provider: Provider, environ: Environ) -> tuple[Secret | None, bool
 
 
 def _find_base_url(provider: Provider, environ: Environ, region: str | None) -> str:
-    """The base URL: from the configuration, the provider's own environment variable, or the catalogue."""
+    """Return the base URL: from the configuration, the provider's own environment variable, or the catalogue."""
     variable = next((name for name in provider.url_variables if environ.get(name, "").strip()), None)
     if variable is not None:
         url, setting = environ[variable].strip(), variable
@@ -365,7 +363,7 @@ def _split_url(url: str) -> SplitResult | None:
 
 
 def is_local(url: str) -> bool:
-    """Whether a URL is on this machine."""
+    """Return whether a URL is on this machine."""
     host = urlsplit(url).hostname or ""
     return host in ("localhost", "::1") or host.startswith("127.")
 

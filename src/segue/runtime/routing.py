@@ -18,8 +18,6 @@ from segue.canonical.blocks import Media, ToolResponse
 from segue.errors import InputError, ProviderError
 from segue.runtime.providers import Endpoint
 
-__all__ = ["ByRule", "Choice", "Failover", "Fixed", "RoundRobin", "Route", "RouteContext", "RoutingRule"]
-
 # Causes for which another provider may succeed. Other errors would occur there too.
 _FAILOVER_CAUSES = frozenset({"rate-limited", "overloaded", "network", "timeout", "broken"})
 _FIRST_PAUSE = 15.0
@@ -74,11 +72,11 @@ class Route(Protocol):
         ...
 
     def choose(self, context: RouteContext) -> Choice:
-        """The endpoint of the next request, and the reason."""
+        """Return the endpoint of the next request, and the reason."""
         ...
 
     def on_failure(self, endpoint: Endpoint, error: ProviderError) -> bool:
-        """Called when a request failed; returns whether to send it to another choice at once."""
+        """Called when a request failed and return whether to send it to another choice at once."""
         ...
 
     def on_success(self, endpoint: Endpoint) -> None:
@@ -86,7 +84,7 @@ class Route(Protocol):
         ...
 
     def for_subagent(self) -> Route:
-        """A route for a subagent, whose requests do not advance this one."""
+        """Return a route for a subagent, whose requests do not advance this one."""
         ...
 
 
@@ -202,7 +200,7 @@ class Failover(_RouteDefaults):
         self._current = place
 
     def for_subagent(self) -> Failover:
-        """A separate route that shares the circuit breakers of the endpoints."""
+        """Return a separate route that shares the circuit breakers of the endpoints."""
         route = Failover(self.endpoints, clock=self._clock)
         route._breakers, route._current = self._breakers, self._current
         return route

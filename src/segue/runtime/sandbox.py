@@ -21,17 +21,6 @@ from msgspec import Struct
 
 from segue.runtime.tool_types import ApprovalRequest, Context, ToolError
 
-__all__ = [
-    "ResolvedPath",
-    "check_access",
-    "make_approval_request",
-    "open_file",
-    "open_folder",
-    "replace_file",
-    "resolve",
-    "translate_errors",
-]
-
 # Files that are executed, or that control execution, without further approval. No rule with a glob covers them.
 _GUARDED_NAMES = """
 .git .gitmodules .gitconfig .hg .svn .segue .segue.toml .mcp.json .husky .vscode .idea .envrc .direnv
@@ -67,7 +56,7 @@ class ResolvedPath(Struct, frozen=True):
 
 
 def resolve(text: str, folder: Path) -> ResolvedPath:
-    """Resolves a path relative to the folder. The file need not exist."""
+    """Resolve a path relative to the folder. The file need not exist."""
     if not text or "\0" in text:
         raise ToolError("the path is empty" if not text else "a path can't have a null character in it")
     base = Path(os.path.realpath(folder))
@@ -83,7 +72,7 @@ def resolve(text: str, folder: Path) -> ResolvedPath:
 
 
 def _expand_home(text: str) -> Path:
-    """The path with `~` expanded as in a shell."""
+    """Return the path with `~` expanded as in a shell."""
     try:
         return Path(text).expanduser()
     except RuntimeError:
@@ -111,7 +100,7 @@ def _has_guarded_part(parts: Iterable[str]) -> bool:
 
 
 def _normalize_name(name: str) -> str:
-    """A file name normalized as by file systems that ignore case and invisible characters."""
+    """Return a file name normalized as by file systems that ignore case and invisible characters."""
     kept = "".join(letter for letter in unicodedata.normalize("NFKC", name) if unicodedata.category(letter) != "Cf")
     return kept.partition(":")[0].rstrip(". ").casefold() or name
 
@@ -122,7 +111,7 @@ def _normalize_name(name: str) -> str:
 def make_approval_request(
     tool: str, verb: str, place: ResolvedPath, *, change: bool = False, detail: str = ""
 ) -> ApprovalRequest:
-    """The approval request for reading or changing a path; not `needed` for reading inside the working folder."""
+    """Return the approval request for reading or changing a path; not `needed` for reading in the working folder."""
     needed = change or not place.is_inside
     where = "" if place.is_inside else ", outside the working folder"
     guard = ", which is guarded: it runs by itself, decides what may run, or holds secrets" if place.is_guarded else ""
@@ -139,7 +128,7 @@ def make_approval_request(
 
 
 def check_access(context: Context, tool: str, place: ResolvedPath, *, change: bool = False) -> None:
-    """Raises `ToolError` if the path now resolves to another file than the one that was approved."""
+    """Raise `ToolError` if the path now resolves to another file than the one that was approved."""
     request = make_approval_request(tool, "", place, change=change)
     if request.needed and not context.is_granted(request):
         raise ToolError(_CHANGED_ERROR.format(place.given))
@@ -150,7 +139,7 @@ def check_access(context: Context, tool: str, place: ResolvedPath, *, change: bo
 
 @contextmanager
 def _open_folder_chain(place: ResolvedPath, folder: Path, *, make: bool = False) -> Generator[int]:
-    """Opens a resolved folder component by component, without following links."""
+    """Open a resolved folder component by component, without following links."""
     start = place.root if folder == place.root or place.root in folder.parents else Path(folder.anchor)
     handle = os.open(start, _TRAVERSE | _NOFOLLOW)
     try:
@@ -171,9 +160,9 @@ def _open_folder_chain(place: ResolvedPath, folder: Path, *, make: bool = False)
 
 
 def open_file(place: ResolvedPath, *, display_name: str | None = None) -> int:
-    """Opens a regular file for reading. Devices and pipes are rejected, as reading them may not end."""
+    """Open a regular file for reading. Devices and pipes are rejected, as reading them may not end."""
     name = display_name or place.display
-    with translate_errors(name, place), _open_folder_chain(place, place.path.parent) as parent:
+    with _translate_errors(name, place), _open_folder_chain(place, place.path.parent) as parent:
         # Without NONBLOCK, opening a pipe that has no writer would block.
         flags = os.O_RDONLY | _NOFOLLOW | _CLOEXEC | os.O_NONBLOCK
         handle = os.open(place.path.name or ".", flags, dir_fd=parent)
@@ -186,8 +175,8 @@ def open_file(place: ResolvedPath, *, display_name: str | None = None) -> int:
 
 
 def open_folder(place: ResolvedPath) -> int:
-    """Opens a folder for listing."""
-    with translate_errors(place.display, place):
+    """Open a folder for listing."""
+    with _translate_errors(place.display, place):
         if place.path == place.path.parent:
             return os.open(place.path, os.O_RDONLY | _DIRECTORY | _CLOEXEC)
         with _open_folder_chain(place, place.path.parent) as parent:
@@ -195,9 +184,9 @@ def open_folder(place: ResolvedPath) -> int:
 
 
 def replace_file(place: ResolvedPath, data: bytes, context: Context) -> bool:
-    """Writes a file atomically, by a temporary file and rename. Returns whether the file is new."""
+    """Write a file atomically, by a temporary file and rename. Return whether the file is new."""
     name = place.path.name
-    with translate_errors(place.display, place), _open_folder_chain(place, place.path.parent, make=True) as parent:
+    with _translate_errors(place.display, place), _open_folder_chain(place, place.path.parent, make=True) as parent:
         mode = _read_mode(name, parent, place)
         temporary = f".segue-{secrets.token_hex(6)}.part"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOFOLLOW | _CLOEXEC
@@ -220,7 +209,7 @@ def replace_file(place: ResolvedPath, data: bytes, context: Context) -> bool:
 
 
 def _read_mode(name: str, parent: int, place: ResolvedPath) -> int | None:
-    """The mode of the file to be replaced; None if it does not exist."""
+    """Return the mode of the file to be replaced; None if it does not exist."""
     try:
         mode = os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode
     except FileNotFoundError:
@@ -235,8 +224,8 @@ def _read_mode(name: str, parent: int, place: ResolvedPath) -> int | None:
 
 
 @contextmanager
-def translate_errors(name: str, place: ResolvedPath) -> Generator[None]:
-    """Translates `OSError` into `ToolError` messages for the model."""
+def _translate_errors(name: str, place: ResolvedPath) -> Generator[None]:
+    """Translate `OSError` into `ToolError` messages for the model."""
     try:
         yield
     except FileNotFoundError:
@@ -256,7 +245,7 @@ def _has_link(path: Path) -> bool:
 
 
 def _suggest_names(place: ResolvedPath) -> str:
-    """Similar names in the folder of a missing file."""
+    """Return similar names in the folder of a missing file."""
     if not place.is_inside:
         return ""
     try:

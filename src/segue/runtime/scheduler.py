@@ -44,13 +44,10 @@ from segue.runtime.events import (
     LateResult,
     Outcome,
 )
-from segue.runtime.execution import Execution
-from segue.runtime.jobs import Batch, Job, ToolRegistry, active_jobs, summarize_call, validate_arguments
+from segue.runtime.jobs import Batch, Execution, Job, ToolRegistry, active_jobs, summarize_call, validate_arguments
 from segue.runtime.locks import PathLockedError, PathLocks, resolve_paths
 from segue.runtime.outputs import Output, format_error, last_line, make_output, split_budget, truncate
 from segue.runtime.tool_types import ApprovalDecision, ApprovalRequest, Approver, Context, Tool
-
-__all__ = ["DEFAULT_LIMITS", "Limits", "Scheduler"]
 
 # Seconds between progress events of a tool, and to wait for cancelled tools on close.
 _PROGRESS_INTERVAL = 0.1
@@ -76,7 +73,7 @@ class Limits(Struct, frozen=True):
     stream_retries: int = 2
 
 
-DEFAULT_LIMITS = Limits()
+_DEFAULT_LIMITS = Limits()
 
 
 class Scheduler:
@@ -89,7 +86,7 @@ class Scheduler:
         *,
         emit: Callable[[Event], None],
         approve: Approver | None = None,
-        limits: Limits = DEFAULT_LIMITS,
+        limits: Limits = _DEFAULT_LIMITS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._log = log
@@ -109,7 +106,7 @@ class Scheduler:
     # ----------------------------------------------------------------------------------------------------------- public
 
     async def run_batch(self, calls: Sequence[ToolCall]) -> list[CallEnded]:
-        """Runs the calls of a reply and returns their outcomes in call order. Batches are queued."""
+        """Run the calls of a reply and return their outcomes in call order. Batches are queued."""
         if any(job.batch.owner is self and not job.has_ended for job in active_jobs.get()):
             raise InputError("a tool can't run a batch on the scheduler that runs it; use `run_one`")
         batch = self._make_batch(calls, is_single=False)
@@ -119,7 +116,7 @@ class Scheduler:
         return await self._wait_for_outcomes(batch)
 
     async def cancel_calls(self, calls: Sequence[ToolCall]) -> list[CallEnded]:
-        """Records calls as cancelled without running them, and returns their outcomes."""
+        """Record calls as cancelled without running them, and return their outcomes."""
         batch = self._make_batch(calls, is_single=True)
         batch.is_started = True
         self._emit_queued(batch)
@@ -127,7 +124,7 @@ class Scheduler:
         return await self._wait_for_outcomes(batch)
 
     async def run_one(self, call: ToolCall) -> CallEnded:
-        """Runs a single call at once, outside of the queue and the limit, and returns its outcome.
+        """Run a single call at once, outside of the queue and the limit, and return its outcome.
 
         If a tool makes the call, it is cancelled when that tool ends.
         """
@@ -141,7 +138,7 @@ class Scheduler:
         return (await self._wait_for_outcomes(batch))[0]
 
     def cancel(self) -> None:
-        """Cancels all running and queued batches: each call without an outcome becomes cancelled."""
+        """Cancel all running and queued batches: each call without an outcome becomes cancelled."""
         batches = [*self._single_batches, *self._queue]
         for batch in batches:
             batch.is_started = True
@@ -149,7 +146,7 @@ class Scheduler:
             self._cancel_batch(batch)
 
     async def close(self) -> None:
-        """Cancels everything. Results that arrive later are no longer recorded."""
+        """Cancel everything. Results that arrive later are no longer recorded."""
         self.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=_CLOSE_TIMEOUT)
@@ -158,7 +155,7 @@ class Scheduler:
     # ---------------------------------------------------------------------------------------------------------- batches
 
     def _make_batch(self, calls: Sequence[ToolCall], *, is_single: bool) -> Batch:
-        """Creates a batch; `InputError` if any of its calls may not be run."""
+        """Create a batch; `InputError` if any of its calls may not be run."""
         if self._is_closed:
             raise InputError("the scheduler is closed")
         seen: set[str] = set()
@@ -178,7 +175,7 @@ class Scheduler:
         return batch
 
     def _emit_queued(self, batch: Batch) -> None:
-        """Emits `CallQueued` for each call; a listener may cancel at once."""
+        """Emit `CallQueued` for each call; a listener may cancel at once."""
         for job in batch.jobs:
             call = job.call
             self._emit(
@@ -197,7 +194,7 @@ class Scheduler:
         return [job.ended_event for job in batch.jobs if job.ended_event is not None]
 
     def _start_next(self) -> None:
-        """Starts the first batch in the queue, if it is not running yet."""
+        """Start the first batch in the queue, if it is not running yet."""
         if self._queue and not self._queue[0].is_started:
             self._start_batch(self._queue[0])
 
@@ -234,7 +231,7 @@ class Scheduler:
         self._close_batch(batch)
 
     def _close_batch(self, batch: Batch) -> None:
-        """Ends the batch: every call has its outcome, or writing the log failed."""
+        """End the batch: every call has its outcome, or writing the log failed."""
         if batch.is_closed:
             return
         batch.is_closed = True
@@ -255,7 +252,7 @@ class Scheduler:
     # --------------------------------------------------------------------------------------------------------- one call
 
     def _validate_call(self, job: Job) -> str | None:
-        """Validates a call and sets its timeout and paths; returns an error text for the model, or None."""
+        """Validate a call and set its timeout and paths; return an error text for the model, or None."""
         try:
             error_text = validate_arguments(job, self._toolbox)
             if error_text is None and job.tool is not None:
@@ -275,7 +272,7 @@ class Scheduler:
         return limit if timeout is None else min(timeout, limit)
 
     async def _run_job(self, job: Job) -> None:
-        """Waits for approval, file locks and a slot, then starts the tool; stops as soon as the call has an outcome."""
+        """Wait for approval, file locks and a slot, then start the tool; stop as soon as the call has an outcome."""
         tool, ticket = job.tool, job.ticket
         assert tool is not None
         assert ticket is not None
@@ -304,7 +301,7 @@ class Scheduler:
                 self._release_locks(job)
 
     def _make_approver(self, job: Job) -> Approver | None:
-        """The approver for a call: one request of a batch at a time, and none once the call has an outcome."""
+        """Return the approver for a call: one request of a batch at a time, and none once the call has an outcome."""
         approver = self._approver
         if approver is None:
             return None
@@ -377,7 +374,7 @@ class Scheduler:
     # --------------------------------------------------------------------------------------------------------- outcomes
 
     def _finish(self, job: Job, outcome: Outcome, output: Output) -> None:
-        """Records and emits the outcome of a call; all but the first are ignored."""
+        """Record and emit the outcome of a call; all but the first are ignored."""
         if job.has_outcome:
             return
         job.has_outcome = True
@@ -400,7 +397,7 @@ class Scheduler:
             self._close_batch(job.batch)
 
     def _record_outcome(self, job: Job, outcome: Outcome, output: Output) -> tuple[Outcome, Output]:
-        """Records the outcome, and returns what was recorded: an error if the result can't be stored."""
+        """Record the outcome, and return what was recorded: an error if the result can't be stored."""
         error = outcome != "complete"
         try:
             if outcome == "cancelled":
@@ -416,7 +413,7 @@ class Scheduler:
         return outcome, output
 
     def _stop_job(self, job: Job) -> None:
-        """Stops a call that has its outcome: frees its slot, and its file locks when its tool has ended."""
+        """Stop a call that has its outcome: free its slot, and its file locks when its tool has ended."""
         if job.timer is not None:
             job.timer.cancel()
         if job.has_slot:
@@ -434,7 +431,7 @@ class Scheduler:
         self._release_locks(job)
 
     def _release_locks(self, job: Job) -> None:
-        """Releases the file locks, and the slot if the call got one after its outcome."""
+        """Release the file locks, and the slot if the call got one after its outcome."""
         if job.has_slot:
             job.has_slot = False
             self._slots.release()
@@ -442,7 +439,7 @@ class Scheduler:
             job.ticket.release()
 
     def _record_late(self, job: Job, output: Output) -> None:
-        """Records a late result as evidence; a failure to record it is ignored."""
+        """Record a late result as evidence; a failure to record it is ignored."""
         if self._is_closed:
             return
         try:
@@ -454,7 +451,7 @@ class Scheduler:
     # ----------------------------------------------------------------------------------------------------------- events
 
     def _make_progress(self, job: Job) -> Callable[[str], None]:
-        """The progress callback of a tool, for any thread: emits the latest line at intervals."""
+        """Return the progress callback of a tool, for any thread: emits the latest line at intervals."""
 
         def progress(text: str) -> None:
             job.progress_line = last_line(text) or job.progress_line
@@ -478,14 +475,14 @@ class Scheduler:
         job.batch.loop.call_later(_PROGRESS_INTERVAL, self._emit_progress, job)
 
     def _emit(self, job: Job, event: Event) -> None:
-        """Emits an event; an exception of the listener goes to the loop's exception handler, not to the call."""
+        """Emit an event; an exception of the listener goes to the loop's exception handler, not to the call."""
         try:
             self._on_event(event)
         except Exception as error:  # noqa: BLE001 - third-party code
             job.batch.loop.call_exception_handler({"message": "a listener of the scheduler failed", "exception": error})
 
     def _track_task(self, task: asyncio.Task[None]) -> asyncio.Task[None]:
-        """Keeps a reference to a task: the loop alone holds only a weak one."""
+        """Keep a reference to a task: the loop alone holds only a weak one."""
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-__all__ = ["Secret"]
-
 
 class Secret:
     """A text that does not appear in `str`, `repr`, formatting or pickles. `reveal` returns it, for use in a header."""
@@ -19,7 +17,7 @@ class Secret:
         return self._value
 
     def mask_in(self, text: str) -> str:
-        """Replaces this secret in a text."""
+        """Replace this secret in a text."""
         return text.replace(self._value, "[key removed]") if self._value else text
 
     def __repr__(self) -> str:

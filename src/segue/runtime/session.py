@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from segue._check import check
-from segue._conversation import Rendered
+from segue._conversation import Conversation, Rendered
 from segue._literals import Api
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Reply, Usage
@@ -42,13 +42,11 @@ from segue.runtime.provider_client import ProviderClient
 from segue.runtime.providers import Endpoint
 from segue.runtime.routing import Fixed, Route, RouteContext
 from segue.runtime.scheduler import Limits, Scheduler
-from segue.runtime.subagents import ModelResolver, Subagents
+from segue.runtime.subagents import SUBAGENT_SYSTEM, ModelResolver, Subagents
 from segue.runtime.tool_types import Approver
 from segue.runtime.toolbox import Toolbox
 from segue.runtime.tools.task import task as task_tool
 from segue.wire.stream import events as wire_events
-
-__all__ = ["EventListener", "Session", "Turn"]
 
 EventListener: TypeAlias = Callable[[Event], None]
 
@@ -94,7 +92,7 @@ class Session:
         self.route = route
         self.toolbox = toolbox
         if models is not None:
-            subagents = Subagents(self, models)
+            subagents = Subagents(self, models, self._run_subagent)
             self.toolbox = toolbox.with_tools(task_tool(subagents.spawn, subagents.approval_request))
         self.toolbox.validate_rules()
         self.limits = limits
@@ -117,7 +115,7 @@ class Session:
     # ----------------------------------------------------------------------------------------------------------- public
 
     async def ask(self, content: Any) -> ExchangeEnded:
-        """Runs an exchange, from a user message to the answer. Errors are reported in the returned event."""
+        """Run an exchange, from a user message to the answer. Errors are reported in the returned event."""
         if self._exchange_done is not None:
             raise InputError("an exchange is running; cancel it and wait for its end first")
         started, usage_before = self._clock(), self.usage
@@ -173,7 +171,7 @@ class Session:
         return "steps", f"stopped after {count}, the most for one question; ask again to go on"
 
     async def run_turn(self) -> Turn:
-        """Requests one reply, and runs its calls as one batch."""
+        """Request one reply, and run its calls as one batch."""
         reply, calls = await self._request_until_complete()
         if not calls:
             return Turn(reply)
@@ -182,22 +180,22 @@ class Session:
         return Turn(reply, tuple(await self._scheduler.run_batch(calls)))
 
     def cancel(self) -> None:
-        """Cancels the exchange: the reply in flight is recorded as incomplete, and every call gets an outcome."""
+        """Cancel the exchange: the reply in flight is recorded as incomplete, and every call gets an outcome."""
         self._cancelled = True
         if self._streaming is not None:
             self._streaming.cancel()
         self._scheduler.cancel()
 
     def switch(self, endpoint: Endpoint, why: str = "chosen") -> None:
-        """Uses another model from the next request on."""
+        """Use another model from the next request on."""
         self.set_route(Fixed(endpoint, why))
 
     def set_route(self, route: Route) -> None:
-        """Uses another route from the next request on."""
+        """Use another route from the next request on."""
         self.route = route
 
     async def close(self) -> None:
-        """Cancels the exchange and releases the conversation."""
+        """Cancel the exchange and release the conversation."""
         self.cancel()
         if self._exchange_done is not None:
             await asyncio.wait((self._exchange_done,))
@@ -206,20 +204,20 @@ class Session:
             self.log.close()
 
     def emit(self, event: Event) -> None:
-        """Passes an event to the listener. In a subagent, `task` is set."""
+        """Pass an event to the listener. In a subagent, `task` is set."""
         if self._task is not None and event.task is None:
             event = msgspec.structs.replace(event, task=self._task)
         self._on_event(event)
 
     def add_usage(self, usage: Usage | None) -> None:
-        """Adds the usage of a reply or a subagent."""
+        """Add the usage of a reply or a subagent."""
         if usage is not None:
             self.usage = _combine_usage(add, self.usage, usage)
 
     # -------------------------------------------------------------------------------------------------------- one reply
 
     async def _request_until_complete(self) -> tuple[Reply, list[ToolCall]]:
-        """Sends requests until a reply is complete; returns it and its calls to run."""
+        """Send requests until a reply is complete; return it and its calls to run."""
         broken = 0
         while True:
             endpoint = self._pick_endpoint()
@@ -243,7 +241,7 @@ class Session:
                     raise
 
     def _pick_endpoint(self) -> Endpoint:
-        """Picks the endpoint for the next request. A change is recorded and emitted."""
+        """Pick the endpoint for the next request. A change is recorded and emitted."""
         choice = self.route.choose(RouteContext(self.log.chat, self.exchanges))
         endpoint = choice.endpoint
         if endpoint != self._endpoint:
@@ -254,7 +252,7 @@ class Session:
         return endpoint
 
     def _raise_if_cancelled(self) -> None:
-        """Raises if the exchange or its task was cancelled meanwhile."""
+        """Raise if the exchange or its task was cancelled meanwhile."""
         if self._cancelled:
             raise _ExchangeCancelledError
         task = asyncio.current_task()
@@ -262,7 +260,7 @@ class Session:
             raise asyncio.CancelledError
 
     async def _request(self, endpoint: Endpoint) -> tuple[Reply, list[ToolCall]]:
-        """Sends one request and records the reply. The stream is read in its own task, so that it can be cancelled."""
+        """Send one request and record the reply. The stream is read in its own task, so that it can be cancelled."""
         started = self._clock()
         self._raise_if_cancelled()
         rendered = self._render(endpoint)
@@ -349,10 +347,10 @@ class Session:
             raise ProviderError.broken(endpoint.provider, endpoint.model, reply.raw_finish or "the reply is incomplete")
         return reply
 
-    # ----------------------------------------------------------------------------------------------- settings and lease
+    # ------------------------------------------------------------------------------------ settings, lease and subagents
 
     def _update_settings(self) -> None:
-        """Updates the declared tools, and switches streaming on."""
+        """Update the declared tools, and switch streaming on."""
         chat = self.log.chat
         changes: dict[str, Any] = {}
         if chat.tools != self.toolbox.declarations:
@@ -363,11 +361,32 @@ class Session:
             self.log.update_settings(**changes)
 
     async def _renew_lease(self) -> None:
-        """Renews the lease at intervals while the exchange runs."""
+        """Renew the lease at intervals while the exchange runs."""
         while True:
             await asyncio.sleep(_HEARTBEAT)
             with suppress(SegueError):
                 self.log.renew_lease()
+
+    async def _run_subagent(
+        self, prompt: str, *, title: str, route: Route, toolbox: Toolbox, task: str
+    ) -> ExchangeEnded:
+        """Run an exchange in a session with its own history. Its events have the call id `task`."""
+        child = Session(
+            self.log.create_child(Conversation(system=SUBAGENT_SYSTEM), title),
+            route,
+            client=self.client,
+            toolbox=toolbox,
+            on_event=self.emit,
+            approve=self.approve,
+            limits=self.limits,
+            debug=self.debug,
+            task=task,
+        )
+        try:
+            return await child.ask(prompt)
+        finally:
+            self.add_usage(child.usage)
+            await child.close()
 
 
 class _ExchangeState:
@@ -381,13 +400,13 @@ class _ExchangeState:
 
 
 def _clear_broken(reply: Reply) -> Reply:
-    """Clears `broken` on incomplete calls, so that they are recorded and get a result with an error text."""
+    """Clear `broken` on incomplete calls, so that they are recorded and get a result with an error text."""
     blocks = (msgspec.structs.replace(b, broken=False) if isinstance(b, ToolCall) else b for b in reply.blocks)
     return msgspec.structs.replace(reply, blocks=tuple(blocks)) if any(c.broken for c in reply.calls) else reply
 
 
 def _calls_to_run(reply: Reply, cut: Container[int]) -> list[ToolCall]:
-    """The calls that need an outcome. Those at the indices `cut` are incomplete and will not run."""
+    """Return the calls that need an outcome. Those at the indices `cut` are incomplete and will not run."""
     calls = enumerate(reply.calls)
     return [msgspec.structs.replace(call, broken=at in cut) for at, call in calls if call.kind != "hosted"]
 

@@ -7,24 +7,20 @@ cancels it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Protocol, TypeAlias
 
-from segue._conversation import Conversation
 from segue.errors import InputError
+from segue.runtime.events import ExchangeEnded
 from segue.runtime.providers import Endpoint
 from segue.runtime.routing import Fixed, Route
 from segue.runtime.tool_types import ApprovalRequest, Context, Result, ToolError
+from segue.runtime.toolbox import Toolbox
 from segue.runtime.tools.task import SubagentTask
-
-if TYPE_CHECKING:
-    from segue.runtime.session import Session
-
-__all__ = ["ModelResolver", "Subagents"]
 
 ModelResolver: TypeAlias = Callable[[str], Endpoint]
 """Resolves a name `provider/model`; raises `InputError` if there is no such model."""
 
-_SYSTEM = (
+SUBAGENT_SYSTEM = (
     "You work on one task for another agent. Nobody else reads what you say and nobody can answer questions. "
     "Do the task with the tools you have, then give the result in one answer: what was asked for, and what the "
     "other agent has to know. Say so where something could not be done."
@@ -32,15 +28,33 @@ _SYSTEM = (
 _MAX_TITLE = 60
 
 
+class _ParentSession(Protocol):
+    """The part of a session that its subagents use."""
+
+    @property
+    def route(self) -> Route: ...
+    @property
+    def toolbox(self) -> Toolbox: ...
+
+
+class _RunSubagent(Protocol):
+    """Runs an exchange in a session of its own; `task` is the id of the call that started it."""
+
+    async def __call__(
+        self, prompt: str, *, title: str, route: Route, toolbox: Toolbox, task: str
+    ) -> ExchangeEnded: ...
+
+
 class Subagents:
     """Starts the subagents of one session."""
 
-    def __init__(self, parent: Session, models: ModelResolver) -> None:
+    def __init__(self, parent: _ParentSession, models: ModelResolver, run: _RunSubagent) -> None:
         self._parent = parent
         self._models = models
+        self._run = run
 
     def approval_request(self, model: str) -> ApprovalRequest | None:
-        """The approval request for using a model; not `needed` if the session's route uses the same provider."""
+        """Return the approval request for using a model; not `needed` if the session's route uses the same provider."""
         endpoint = self._find_endpoint(model)
         known = {(each.provider, each.base_url) for each in self._parent.route.endpoints}
         title = f"giving work to {endpoint.name} at {endpoint.base_url}"
@@ -62,33 +76,19 @@ class Subagents:
         return Fixed(self._find_endpoint(task.model), "named for the task")
 
     async def spawn(self, task: SubagentTask, context: Context) -> Result:
-        """Runs a subagent and returns its answer."""
-        from segue.runtime.session import Session
-
-        parent = self._parent
-        toolbox = parent.toolbox.without("task")
+        """Run a subagent and return its answer."""
+        toolbox = self._parent.toolbox.without("task")
         if task.tools is not None:
             unknown = [name for name in task.tools if toolbox.find(name) is None]
             if unknown:
                 known = ", ".join(tool.name for tool in toolbox.declarations)
                 raise ToolError(f"there is no tool {unknown[0]!r} for a task; there are {known}")
             toolbox = toolbox.only(task.tools)
-        route = self._choose_route(task, context)
-        title = f"task: {task.description}"[:_MAX_TITLE]
-        child = Session(
-            parent.log.create_child(Conversation(system=_SYSTEM), title),
-            route,
-            client=parent.client,
+        ended = await self._run(
+            task.prompt,
+            title=f"task: {task.description}"[:_MAX_TITLE],
+            route=self._choose_route(task, context),
             toolbox=toolbox,
-            on_event=parent.emit,
-            approve=parent.approve,
-            limits=parent.limits,
-            debug=parent.debug,
             task=context.call_id,
         )
-        try:
-            ended = await child.ask(task.prompt)
-        finally:
-            parent.add_usage(child.usage)
-            await child.close()
         return Result(ended.text or "(no answer)", error=ended.outcome != "answered")

@@ -12,18 +12,6 @@ from msgspec import Struct
 
 from segue.canonical.blocks import Block
 
-__all__ = [
-    "ApprovalDecision",
-    "ApprovalRequest",
-    "Approver",
-    "Arguments",
-    "Context",
-    "Denial",
-    "Result",
-    "Tool",
-    "ToolError",
-]
-
 Arguments: TypeAlias = Mapping[str, Any]
 
 
@@ -106,9 +94,9 @@ def _no_summary(arguments: Arguments) -> str:
 class Tool:
     """A tool that the model may call.
 
-    `timeout` is the maximum time of a call in seconds. `timing` is how the user's limit applies: `outside`, the smaller
-    of both counts; `inside`, the tool ends itself after `Context.time_limit`, which may be more than `timeout`; `own`,
-    only `timeout` counts.
+    `timeout` is the maximum time of a call in seconds. `timeout_mode` is how the user's limit applies: `outside`, the
+    smaller of both counts; `inside`, the tool ends itself after `Context.time_limit`, which may be more than `timeout`;
+    `own`, only `timeout` counts.
 
     `blocking` tools run in a thread and are abandoned on cancellation; others are coroutines and are cancelled.
     `writes` returns the files that a call changes: calls that change the same file run in call order.

@@ -19,8 +19,6 @@ from segue.runtime.permissions import Grants, Permissions
 from segue.runtime.tool_types import ApprovalRequest, Approver, Arguments, Context, Tool, ToolError
 from segue.runtime.tools import standard_names
 
-__all__ = ["ToolSource", "Toolbox", "find_schema_error"]
-
 ToolSource: TypeAlias = Callable[[], Sequence[Tool]]
 _MAX_PROBLEMS = 8
 _MAX_PROBLEM_LENGTH = 300
@@ -62,7 +60,7 @@ class Toolbox:
         self._load()
 
     def _load(self) -> dict[str, Tool]:
-        """The current tools by name; rebuilt only if the sources return other tools."""
+        """Return the current tools by name; rebuilt only if the sources return other tools."""
         tools = (*self._own_tools, *(tool for source in self._sources for tool in source()))
         if tools != self._loaded or not self._tools:
             by_name: dict[str, Tool] = {}
@@ -88,7 +86,7 @@ class Toolbox:
         return mask.mask_awaitable(value) if inspect.isawaitable(value) else mask.mask(value)
 
     def _secret_mask(self) -> SecretMask:
-        """A mask for all secrets that are hidden from any of the tools."""
+        """Return a mask for all secrets that are hidden from any of the tools."""
         sources = [tool.hidden_secrets for tool in self._loaded if tool.hidden_secrets is not None] or [
             find_hidden_secrets
         ]
@@ -107,25 +105,25 @@ class Toolbox:
         return tuple(Declaration(tool.name, tool.description, tool.parameters) for tool in self._load().values())
 
     def find(self, name: str) -> Tool | None:
-        """The tool with this name, or None."""
+        """Return the tool with this name, or None."""
         return self._load().get(name)
 
     def with_tools(self, *tools: Tool) -> Toolbox:
-        """A toolbox with additional tools."""
+        """Return a toolbox with additional tools."""
         return self._derive(
             (*self._own_tools, *tools),
             self._selected if self._selected is None else self._selected | _tool_names(tools),
         )
 
     def only(self, names: Iterable[str]) -> Toolbox:
-        """A toolbox with only these tools."""
+        """Return a toolbox with only these tools."""
         selected = frozenset(names)
         if missing := sorted(selected.difference(self.names)):
             raise InputError(f"unknown tool {', '.join(missing)}; known tools: {', '.join(self.names)}", path="tools")
         return self._derive(tuple(tool for tool in self._own_tools if tool.name in selected), selected)
 
     def without(self, *names: str) -> Toolbox:
-        """A toolbox with all tools except these."""
+        """Return a toolbox with all tools except these."""
         return self.only(name for name in self.names if name not in names)
 
     def _derive(self, tools: Sequence[Tool], selected: frozenset[str] | None) -> Toolbox:
@@ -137,14 +135,14 @@ class Toolbox:
         return other
 
     def validate_rules(self) -> None:
-        """Raises `InputError` for a permission rule with an unknown tool. Without any tools nothing is checked."""
+        """Raise `InputError` for a permission rule with an unknown tool. Without any tools nothing is checked."""
         if self._load():
             self.permissions.validate_tool_names(self._known_names.union(self.names))
 
     # ----------------------------------------------------------------------------------------------------------- checks
 
     def validate_arguments(self, tool: Tool, arguments: Arguments) -> str | None:
-        """Validates the arguments against the schema; returns an error text for the model, or None."""
+        """Validate the arguments against the schema; return an error text for the model, or None."""
         validator = self._validators.get(tool.name)
         if validator is None:
             validator = self._validators[tool.name] = _make_validator(tool.parameters)
@@ -160,7 +158,7 @@ class Toolbox:
         return f"the arguments don't fit {tool.name}, and nothing ran: {'; '.join(lines)}"
 
     async def check_permission(self, tool: Tool, arguments: Arguments, approve: Approver | None) -> str | None:
-        """Returns None if the call may run, else the denial text for the model."""
+        """Return None if the call may run, else the denial text for the model."""
         previous, own = self._queue_approval()
         try:
             # In a thread: it reads files and looks up host names.
@@ -178,7 +176,7 @@ class Toolbox:
         return denial
 
     def _queue_approval(self) -> tuple[asyncio.Future[None], asyncio.Future[None]]:
-        """Returns (previous, own) futures, so that approvals are requested in call order."""
+        """Return (previous, own) futures, so that approvals are requested in call order."""
         loop = asyncio.get_running_loop()
         previous, own = self._last_approval, loop.create_future()
         if previous is None or previous.get_loop() is not loop:
@@ -204,7 +202,7 @@ def _make_validator(schema: Mapping[str, Any]) -> jsonschema_rs.Validator:
 
 
 def find_schema_error(schema: Mapping[str, Any]) -> str | None:
-    """The error of an invalid JSON Schema in one line, or None."""
+    """Return the error of an invalid JSON Schema in one line, or None."""
     try:
         _make_validator(schema)
     except (ValueError, TypeError, jsonschema_rs.ReferencingError) as error:

@@ -31,7 +31,7 @@ _DISPLAYED_PARAMETERS = frozenset({"host", "hostaddr", "port", "dbname", "servic
 
 
 def open_store(where: str | Path) -> ConversationStore:
-    """Opens the store in this file or at this `postgresql://` URL; a missing file is created.
+    """Open the store in this file or at this `postgresql://` URL; a missing file is created.
 
     A read-only file is opened for reading; writing to it raises a `StoreError` with the cause `readonly`.
     """
@@ -49,7 +49,7 @@ def open_store(where: str | Path) -> ConversationStore:
 
 
 def resolve_file(where: str | Path) -> Path | None:
-    """Returns the absolute path with links resolved, or None for a `postgresql://` URL. `InputError` for other URLs."""
+    """Return the absolute path with links resolved, or None for a `postgresql://` URL. `InputError` for other URLs."""
     if str(where).startswith(_SERVER_SCHEMES):
         return None
     if not str(where) or (isinstance(where, str) and _URL_SCHEME.match(where)):
@@ -63,7 +63,7 @@ def resolve_file(where: str | Path) -> Path | None:
 
 
 def display_location(where: str | Path) -> str:
-    """The store's path or URL for display: without user name, password and other credentials."""
+    """Return the store's path or URL for display: without user name, password and other credentials."""
     from urllib.parse import parse_qsl, urlencode, urlsplit
 
     if (file := resolve_file(where)) is not None:
@@ -75,12 +75,12 @@ def display_location(where: str | Path) -> str:
 
 
 def open_default_store(configured: str | None = None) -> ConversationStore:
-    """Opens the user's store: `SEGUE_STORE`, else the configured one, else `history.db` in the data folder."""
+    """Open the user's store: `SEGUE_STORE`, else the configured one, else `history.db` in the data folder."""
     return open_store(default_location(configured))
 
 
 def default_location(configured: str | None = None) -> str:
-    """The path or URL of the user's store, without opening it."""
+    """Return the path or URL of the user's store, without opening it."""
     import platformdirs
 
     location = os.environ.get("SEGUE_STORE") or configured
@@ -88,7 +88,7 @@ def default_location(configured: str | None = None) -> str:
 
 
 def __getattr__(name: str) -> object:
-    """Imports `StoredConversation` on first use: listing conversations does not need the renderer."""
+    """Import `StoredConversation` on first use: listing conversations does not need the renderer."""
     if name != "StoredConversation":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from segue.store.conversation import StoredConversation

@@ -20,19 +20,17 @@ from msgspec import Struct
 from segue.store.events import Event
 from segue.store.search_text import Snippet
 
-__all__ = ["ConversationStore", "ConversationSummary", "Lease", "SearchHit", "StoredEvent", "format_time", "parse_time"]
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def format_time(at: int, *, exact: bool = False) -> str:
-    """Formats a store time as UTC in ISO 8601, to the millisecond; `exact` to the microsecond."""
+    """Format a store time as UTC in ISO 8601, to the millisecond; `exact` to the microsecond."""
     text = (_EPOCH + timedelta(microseconds=at)).isoformat(timespec="microseconds" if exact else "milliseconds")
     return text.replace("+00:00", "Z")
 
 
 def parse_time(text: object) -> int | None:
-    """Parses an ISO 8601 time into a store time; None if it is not valid. A time without a zone is UTC."""
+    """Parse an ISO 8601 time into a store time; None if it is not valid. A time without a zone is UTC."""
     if not isinstance(text, str):
         return None
     try:
@@ -100,7 +98,7 @@ class ConversationStore(ABC):
 
     @abstractmethod
     def create(self, title: str | None = None, id: str | None = None, *, at: int | None = None) -> str:
-        """Creates a conversation and returns its id. A title is stored as event 1.
+        """Create a conversation and return its id. A title is stored as event 1.
 
         `at` is the creation time in microseconds since 1970, if earlier than now.
         """
@@ -109,7 +107,7 @@ class ConversationStore(ABC):
     def append(
         self, conversation: str, expected_seq: int, events: Iterable[Event], *, at: Sequence[int] | None = None
     ) -> int:
-        """Appends events after event `expected_seq` and returns the number of the last one.
+        """Append events after event `expected_seq` and return the number of the last one.
 
         `at` is the time of each event in microseconds since 1970, if earlier than now; times never decrease. Raises
         `ConflictError` and writes nothing if the number of the last event is not `expected_seq`.
@@ -117,67 +115,67 @@ class ConversationStore(ABC):
 
     @abstractmethod
     def events(self, conversation: str, after: int = 0, until: int | None = None) -> Iterator[StoredEvent]:
-        """Yields the events after number `after` up to and including `until`, read in pages.
+        """Yield the events after number `after` up to and including `until`, read in pages.
 
         Events appended after this call are not included.
         """
 
     @abstractmethod
     def tail(self, conversation: str, count: int) -> Sequence[StoredEvent]:
-        """The last `count` events, oldest first, without reading the earlier ones."""
+        """Return the last `count` events, oldest first, without reading the earlier ones."""
 
     @abstractmethod
     def get(self, conversation: str) -> ConversationSummary:
-        """The summary of one conversation."""
+        """Return the summary of one conversation."""
 
     @abstractmethod
     def list(self, limit: int = 50, before: ConversationSummary | None = None) -> Sequence[ConversationSummary]:
-        """A page of conversations, last updated first. `before` is the last summary of the previous page."""
+        """Return a page of conversations, last updated first. `before` is the last summary of the previous page."""
 
     @abstractmethod
     def find_id(self, prefix: str) -> str:
-        """The id of the one conversation that has this id or id prefix; `InputError` if none or several match."""
+        """Return the id of the conversation with this id or id prefix; `InputError` if none or several match."""
 
     @abstractmethod
     def search(self, query: str, limit: int = 20) -> Sequence[SearchHit]:
-        """Events that contain all words of the query, as whole words or prefixes; newest first.
+        """Return events that contain all words of the query, as whole words or prefixes; newest first.
 
         Titles, messages, tool calls and results are searched; system text and reasoning are not.
         """
 
     @abstractmethod
     def fork(self, conversation: str, seq: int) -> str:
-        """Copies the events up to and including `seq` to a new conversation, appends `Forked`, and returns its id."""
+        """Copy the events up to and including `seq` to a new conversation, append `Forked`, and return its id."""
 
     @abstractmethod
     def delete(self, *conversations: str, owner: str | None = None) -> None:
-        """Deletes these conversations, their events and search index entries, in one transaction.
+        """Delete these conversations, their events and search index entries, in one transaction.
 
         `LeaseError` if another owner than `owner` holds the lease of one of them.
         """
 
     @abstractmethod
     def acquire(self, conversation: str, owner: str, ttl: float) -> Lease:
-        """Acquires the lease for `ttl` seconds; `LeaseError` while another owner holds it.
+        """Acquire the lease for `ttl` seconds; `LeaseError` while another owner holds it.
 
         For the owner that already holds it, the lease is extended to `ttl` seconds from now.
         """
 
     @abstractmethod
     def renew(self, conversation: str, owner: str, ttl: float) -> Lease:
-        """Extends the lease to `ttl` seconds from now; `LeaseError` if this owner no longer holds it."""
+        """Extend the lease to `ttl` seconds from now; `LeaseError` if this owner no longer holds it."""
 
     @abstractmethod
     def release(self, conversation: str, owner: str) -> None:
-        """Releases the lease. Does nothing if this owner does not hold it."""
+        """Release the lease. Does nothing if this owner does not hold it."""
 
     @abstractmethod
     def lease(self, conversation: str) -> Lease | None:
-        """The current lease, or None."""
+        """Return the current lease, or None."""
 
     @abstractmethod
     def close(self) -> None:
-        """Closes the store. Closing it twice is not an error."""
+        """Close the store. Closing it twice is not an error."""
 
     def __enter__(self) -> Self:
         return self

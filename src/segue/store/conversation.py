@@ -42,8 +42,6 @@ from segue.store.export import fill_times
 from segue.store.lease_owner import new_owner
 from segue.store.replay import ReplayState, publishable_results, replay_events, result_call_id
 
-__all__ = ["StoredConversation"]
-
 T = TypeVar("T")
 
 _LEASE_SECONDS = 60.0
@@ -83,7 +81,7 @@ class StoredConversation:
         at: Sequence[int | None] = (),
         **more: Any,
     ) -> StoredConversation:
-        """Stores a conversation with its messages so far, and acquires its lease.
+        """Store a conversation with its messages so far, and acquire its lease.
 
         `at` is the time of each message in microseconds since 1970, None if unknown.
         """
@@ -134,17 +132,17 @@ class StoredConversation:
         return self.chat.pending
 
     def render(self, target: str, model: str | None = None, **policy: Any) -> Rendered:
-        """Renders the request for the target. Nothing is written."""
+        """Render the request for the target. Nothing is written."""
         rendered = self.chat.render(cast("Api", target), model, **policy)
         self._last_target, self._sent_seq = (target, model), None
         return rendered
 
     def dump(self) -> bytes:
-        """Encodes the current state for `Conversation.load`, without the events; `segue export` exports those."""
+        """Encode the current state for `Conversation.load`, without the events; `segue export` exports those."""
         return self.chat.dump()
 
     def reload(self) -> None:
-        """Reads the conversation from the store again, with the events that other processes appended."""
+        """Read the conversation from the store again, with the events that other processes appended."""
         self._stale = True
         _ = self.state
 
@@ -157,7 +155,7 @@ class StoredConversation:
         self._record(lambda chat: chat.add_user(content), flush_results=True)
 
     def add_reply(self, reply: Any, *, source: Api | None = None) -> Reply:
-        """Stores a reply, and that its request was sent unless `mark_sent` has recorded that."""
+        """Store a reply, and that its request was sent unless `mark_sent` has recorded that."""
         is_recorded = self.state.seq == self._sent_seq
 
         def make_events(events: list[Event], added: Reply) -> Sequence[Event]:
@@ -180,7 +178,7 @@ class StoredConversation:
         return self._record(lambda chat: chat.add_blocks(*blocks, **more))
 
     def is_runnable(self, call: ToolCall) -> bool:
-        """Whether this call may be run: it is pending, and no previous process may have started it."""
+        """Return whether this call may be run: it is pending, and no previous process may have started it."""
         entry = self.chat.state.history.ledger.get(call.id)
         is_pending = entry is not None and entry.state == "pending" and not entry.rewound
         return (
@@ -195,7 +193,7 @@ class StoredConversation:
         error: bool = False,
         outcome: Literal["cancelled"] | None = None,
     ) -> None:
-        """Stores the result of a call.
+        """Store the result of a call.
 
         If all earlier calls of the turn have results, it enters the history at once, together with stored results of
         later calls that waited for it. Otherwise it enters the history when `flush` is called.
@@ -218,7 +216,7 @@ class StoredConversation:
         self._record(change, _with_event, ends=call)
 
     def flush(self, *calls: ToolCall | str) -> None:
-        """Adds the stored results of these calls to the history, in this order."""
+        """Add the stored results of these calls to the history, in this order."""
         recorded = self.state.recorded_results
         call_ids = dict.fromkeys(
             call_id for call in calls if (call_id := self.chat.state.find_call(call).id) in recorded
@@ -227,16 +225,16 @@ class StoredConversation:
             self._record(lambda chat: chat.state.history.add(*(recorded[call_id] for call_id in call_ids)))
 
     def mark_sent(self) -> None:
-        """Records that the last rendered request was sent: its results are final from now on."""
+        """Record that the last rendered request was sent: its results are final from now on."""
         self._record(lambda chat: chat.mark_sent(), flush_results=True)
         self._sent_seq = self._state.seq
 
     def record_broken(self, reply: Reply) -> None:
-        """Stores an incomplete reply as evidence; it does not enter the history."""
+        """Store an incomplete reply as evidence; it does not enter the history."""
         self._write_event(ReplyBroken(reply))
 
     def update_settings(self, **settings: Any) -> None:
-        """Changes `system`, `tools` or `options`."""
+        """Change `system`, `tools` or `options`."""
         if unknown := set(settings).difference(_SETTINGS):
             raise InputError(f"unknown setting {min(unknown)!r}; known settings: {', '.join(_SETTINGS)}")
 
@@ -248,15 +246,15 @@ class StoredConversation:
         self._record(change, _with_event)
 
     def switch(self, target: str, model: str | None = None, *, provider: str | None = None) -> None:
-        """Records another target or model, used from the next request on."""
+        """Record another target or model, used from the next request on."""
         self._write_event(Switched(target, model, provider))
 
     def rename(self, title: str) -> None:
-        """Changes the title."""
+        """Change the title."""
         self._write_event(Renamed(title))
 
     def pin(self, message: Message) -> Message:
-        """Protects a message from compression, and returns the pinned message."""
+        """Protect a message from compression, and return the pinned message."""
 
         def change(chat: Conversation) -> tuple[Message, Event]:
             pinned = chat.pin(message)
@@ -265,7 +263,7 @@ class StoredConversation:
         return self._record(change, lambda events, done: _with_event(events, done[1]))[0]
 
     def compress(self, strategy: str, budget: int, **more: Any) -> CompressionResult:
-        """Compresses the history to a token budget; the original messages stay in the store."""
+        """Compress the history to a token budget; the original messages stay in the store."""
 
         def change(chat: Conversation) -> tuple[CompressionResult, Event | None]:
             before = chat.messages
@@ -276,16 +274,16 @@ class StoredConversation:
         return self._record(change, lambda events, done: _with_event(events, done[1]))[0]
 
     def undo_compression(self) -> None:
-        """Undoes the latest compression: the messages it dropped or shortened are restored."""
+        """Undo the latest compression: the messages it dropped or shortened are restored."""
         self._write_event(CompressionUndone(self.state.latest_compression))
         self._stale = True
 
     def rewind(self, turn: str) -> None:
-        """Removes all messages after the turn with this key."""
+        """Remove all messages after the turn with this key."""
         self._record(lambda chat: chat.state.history.rewind(turn), lambda events, _: [*events, Rewound(turn)])
 
     def fork(self, turn: str | None = None) -> StoredConversation:
-        """Creates a copy of this conversation up to and including this turn, or of all of it.
+        """Create a copy of this conversation up to and including this turn, or of all of it.
 
         Results of that turn's calls that arrived later are copied too.
         """
@@ -312,16 +310,16 @@ class StoredConversation:
         return copy
 
     def create_child(self, chat: Conversation, title: str) -> StoredConversation:
-        """Creates a subagent's conversation in the same store, and acquires its lease."""
+        """Create a subagent's conversation in the same store, and acquire its lease."""
         return StoredConversation.create(self._store, chat, title=title, ttl=self._ttl)
 
     def renew_lease(self) -> None:
-        """Renews the lease if it is held."""
+        """Renew the lease if it is held."""
         if self._has_lease:
             self._renew_or_lose()
 
     def close(self) -> None:
-        """Releases the lease. A conversation that was deleted meanwhile is not an error."""
+        """Release the lease. A conversation that was deleted meanwhile is not an error."""
         if self._has_lease:
             self._has_lease = False
             try:
@@ -339,7 +337,7 @@ class StoredConversation:
             self.close()
 
     def _write_event(self, event: Event) -> None:
-        """Appends an event that does not change the messages."""
+        """Append an event that does not change the messages."""
         self._record(lambda _: event, _with_event)
 
     def _record(
@@ -350,7 +348,7 @@ class StoredConversation:
         ends: ToolCall | str | None = None,
         flush_results: bool = False,
     ) -> T:
-        """Applies a change to the conversation and appends its events in one write.
+        """Apply a change to the conversation and append its events in one write.
 
         `make_events` gets the events of the messages that were added and the return value of `change`. `ends` is the
         call that the change completes, if any. With `flush_results`, stored results enter the history before the
@@ -377,7 +375,7 @@ class StoredConversation:
         return done
 
     def _acquire_lease(self, chat: Conversation, ends: ToolCall | str | None, *, flush_results: bool) -> None:
-        """Acquires or renews the lease; on the first write, completes the calls that another process left pending.
+        """Acquire or renew the lease; on the first write, complete the calls that another process left pending.
 
         Stored results of those calls enter the history; calls without one are recorded as interrupted.
         """
@@ -412,7 +410,7 @@ class StoredConversation:
             self._state.track_event(event)
 
     def _journal_events(self, journal: Sequence[Message | None], synthetic_calls: Sequence[str]) -> list[Event]:
-        """The events for messages that entered the history; a result that is stored already is only published."""
+        """Return the events for messages that entered the history; a stored result is only published."""
         events: list[Event] = []
         for message in journal:
             call_id = self._recorded_call_id(message)
@@ -428,7 +426,7 @@ class StoredConversation:
         return events
 
     def _recorded_call_id(self, message: Message | None) -> str | None:
-        """The call id if this message is a stored result, else None."""
+        """Return the call id if this message is a stored result, else None."""
         responses = responses_of(message) if message is not None and message.speaker == "tool" else []
         call_id = responses[0].call_id if len(responses) == 1 else ""
         return (
@@ -443,17 +441,17 @@ class StoredConversation:
 
 
 def _memory_state(chat: Conversation) -> tuple[Request, int, int, int]:
-    """State that a failed change may have modified in memory, besides the journal."""
+    """Return the state that a failed change may have modified in memory, besides the journal."""
     return chat.state.request, chat.state.history.edit_count, chat.state.history.turns, len(chat.state.history)
 
 
 def _dump_settings(chat: Conversation) -> bytes:
-    """The settings in their stored form, for comparison."""
+    """Return the settings in their stored form, for comparison."""
     return dump_event(SettingsChanged.from_request(chat.state.request))
 
 
 def _message_event(message: Message) -> Event:
-    """The event for a message: a completed or cancelled call, or any other message."""
+    """Return the event for a message: a completed or cancelled call, or any other message."""
     responses = responses_of(message)
     if not responses or message.speaker != "tool":
         return MessageAdded(message)
@@ -465,7 +463,7 @@ def _with_event(events: list[Event], event: Event | None) -> Sequence[Event]:
 
 
 def _with_usage(events: list[Event], reply: Reply) -> Sequence[Event]:
-    """Adds usage and model to the last event, which is the reply."""
+    """Add usage and model to the last event, which is the reply."""
     last = events[-1] if events else None
     if not isinstance(last, MessageAdded):
         return events
@@ -473,7 +471,7 @@ def _with_usage(events: list[Event], reply: Reply) -> Sequence[Event]:
 
 
 def _conversation_events(chat: Conversation) -> list[Event]:
-    """The events of a whole conversation: settings, messages, and state that can't be derived from the messages."""
+    """Return the events of a whole conversation: settings, messages, and state that can't be derived from them."""
     history = chat.state.history
     events: list[Event] = [SettingsChanged.from_request(chat.state.request), *map(_message_event, history.messages)]
     if any(entry.sent for entry in history.ledger.values()):

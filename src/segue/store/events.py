@@ -23,30 +23,6 @@ from segue.canonical.type_warmup import warm_type
 from segue.errors import InputError
 from segue.store.redaction import redact_event
 
-__all__ = [
-    "CallCancelled",
-    "CallCompleted",
-    "CompressionApplied",
-    "CompressionUndone",
-    "Event",
-    "Forked",
-    "MessageAdded",
-    "Pin",
-    "Renamed",
-    "ReplyBroken",
-    "Restored",
-    "ResultPublished",
-    "ResultRecorded",
-    "Rewound",
-    "Sent",
-    "SettingsChanged",
-    "Switched",
-    "UnknownEvent",
-    "decode_event",
-    "dump_event",
-    "event_kind",
-]
-
 _decoder = msgspec.json.Decoder()
 
 
@@ -68,7 +44,7 @@ class SettingsChanged(Struct, frozen=True, gc=False, tag="opened"):
 
     @classmethod
     def from_request(cls, request: Request) -> SettingsChanged:
-        """Everything in the request except its messages."""
+        """Return the event for all of the request except its messages."""
         return cls(
             request.system,
             request.tools,
@@ -150,13 +126,13 @@ class Pin(Struct, frozen=True, gc=False):
 
     @classmethod
     def for_message(cls, messages: Sequence[Message], message: Message) -> Pin:
-        return cls(next(place for place, other in enumerate(messages) if other is message), message_digest(message))
+        return cls(next(place for place, other in enumerate(messages) if other is message), _message_digest(message))
 
     def find(self, messages: Sequence[Message]) -> Message | None:
-        """Finds the pinned message; None if it was created by a compression that was undone."""
-        if 0 <= self.place < len(messages) and message_digest(messages[self.place]) == self.digest:
+        """Find the pinned message; None if it was created by a compression that was undone."""
+        if 0 <= self.place < len(messages) and _message_digest(messages[self.place]) == self.digest:
             return messages[self.place]
-        return next((message for message in reversed(messages) if message_digest(message) == self.digest), None)
+        return next((message for message in reversed(messages) if _message_digest(message) == self.digest), None)
 
 
 class Restored(Struct, frozen=True, gc=False, tag="recalled"):
@@ -196,7 +172,7 @@ class CompressionApplied(Struct, frozen=True, gc=False, tag="compressed"):
     def between(
         cls, before: Sequence[Message], after: Sequence[Message], *, strategy: str, budget: int | None = None
     ) -> CompressionApplied:
-        """The change between two histories. A message counts as kept if it is the same object, in the old order."""
+        """Return the change between two histories. A message is kept if it is the same object, in the old order."""
         places = {id(message): place for place, message in enumerate(before)}
         kept: list[tuple[int, int]] = []
         replaced: list[tuple[int, Message]] = []
@@ -214,7 +190,7 @@ class CompressionApplied(Struct, frozen=True, gc=False, tag="compressed"):
         return cls(strategy, budget, tuple(kept), tuple(replaced))
 
     def apply(self, messages: Sequence[Message]) -> tuple[Message, ...]:
-        """Returns the messages after the compression. `InputError` if it refers to messages that do not exist."""
+        """Return the messages after the compression. `InputError` if it refers to messages that do not exist."""
         if any(not 0 <= start < stop <= len(messages) for start, stop in self.kept):
             raise InputError(
                 f"the compression keeps messages that do not exist (the history has {len(messages)})", path="kept"
@@ -310,8 +286,8 @@ _EVENT_TYPES: dict[str, type[Struct]] = {
 }
 
 
-def message_digest(message: Message) -> str:
-    """A digest of a message's content. It ignores `pinned`, and is the same in every process."""
+def _message_digest(message: Message) -> str:
+    """Return a digest of a message's content. It ignores `pinned`, and is the same in every process."""
     data = dump_event(MessageAdded(msgspec.structs.replace(message, pinned=False)))
     return sha256(data).hexdigest()[:32]
 
@@ -321,7 +297,7 @@ def event_kind(event: Event) -> str:
 
 
 def dump_event(event: Event) -> bytes:
-    """Encodes the event as JSON, without API keys and other credentials."""
+    """Encode the event as JSON, without API keys and other credentials."""
     kind = event_kind(event)
     fields = event.fields if isinstance(event, UnknownEvent) else redact_event(kind, encode_value(event))
     try:
@@ -331,7 +307,7 @@ def dump_event(event: Event) -> bytes:
 
 
 def decode_event(data: bytes | str) -> Event:
-    """Decodes what `dump_event` wrote, in this or another version."""
+    """Decode what `dump_event` wrote, in this or another version."""
     try:
         stored = _decoder.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -351,7 +327,7 @@ def decode_event(data: bytes | str) -> Event:
 
 
 def _decode_fields(struct: type[Struct], kind: str, values: dict[str, Any]) -> dict[str, Any]:
-    """Decodes the JSON values of an event's fields."""
+    """Decode the JSON values of an event's fields."""
     match kind:
         case "said" | "completed" | "known" | "cancelled":
             values["message"] = decode_message(values.get("message"), "message")

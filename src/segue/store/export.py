@@ -18,13 +18,11 @@ from segue.store.base import ConversationStore, ConversationSummary, StoredEvent
 from segue.store.events import Event, Renamed, decode_event, dump_event
 from segue.store.replay import replay_events
 
-__all__ = ["KIND", "DecodedExport", "dump_events", "fill_times", "load_events", "save_events"]
-
 KIND = "events"
 
 
 def dump_events(summary: ConversationSummary, records: Iterable[StoredEvent]) -> bytes:
-    """Encodes a conversation's summary and events as JSON."""
+    """Encode a conversation's summary and events as JSON."""
     head = {"segue": VERSION, "kind": KIND, "id": summary.id, "title": summary.title}
     times = {"created": format_time(summary.created, exact=True), "updated": format_time(summary.updated, exact=True)}
     events = b",\n".join(_dump_record(record) for record in records)
@@ -44,7 +42,7 @@ class DecodedExport(Struct, frozen=True):
 
 
 def load_events(envelope: dict[str, Any]) -> DecodedExport:
-    """Decodes an export, also one without times. `InputError` if the events can't be replayed."""
+    """Decode an export, also one without times. `InputError` if the events can't be replayed."""
     if envelope.get("segue") != VERSION:
         version = envelope.get("segue")
         raise InputError(f"unknown export version {version!r}; this segue reads version {VERSION}", path="segue")
@@ -83,7 +81,7 @@ def save_events(
     title: str | None = None,
     created: int | None = None,
 ) -> str:
-    """Creates a conversation with these events and times, and returns its id; a title is appended as an event.
+    """Create a conversation with these events and times, and return its id; a title is appended as an event.
 
     If writing fails, nothing is stored.
     """
@@ -99,7 +97,7 @@ def save_events(
 
 
 def fill_times(at: Sequence[int | None], count: int) -> list[int] | None:
-    """Returns `count` times; a missing time is that of the event before it. None if no time is given at all."""
+    """Return `count` times; a missing time is that of the event before it. None if no time is given at all."""
     current = next((time for time in at if time is not None), None)
     if current is None:
         return None

@@ -7,8 +7,6 @@ import secrets
 
 from segue.errors import InputError
 
-__all__ = ["new_id", "validate_id"]
-
 # Crockford base32, without i, l, o and u: no confusion of 1 and l, and no accidental words.
 _DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"
 _SECOND = 1_000_000
@@ -16,7 +14,7 @@ _VALID_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 
 
 def new_id(now: int) -> str:
-    """Seven characters for the second of creation (until the year 3058), then five random ones.
+    """Return seven characters for the second of creation (until the year 3058), then five random ones.
 
     A prefix of seven characters is unique unless two conversations are created in the same second.
     """
@@ -26,7 +24,7 @@ def new_id(now: int) -> str:
 
 
 def validate_id(name: str) -> str:
-    """Returns an id given by the caller; `InputError` if it is not valid."""
+    """Return an id given by the caller; `InputError` if it is not valid."""
     if not _VALID_ID.match(name):
         raise InputError(
             f"{name!r} is not a valid conversation id: use 1 to 64 of A–Z, a–z, 0–9, `.`, `_` and `-`, "

@@ -15,8 +15,6 @@ from hashlib import sha256
 from pathlib import Path
 from uuid import uuid4
 
-__all__ = ["has_ended", "new_owner"]
-
 # Index in /proc/PID/stat after the program name, which may contain any characters.
 _START_TIME_FIELD = 19
 # Ended, but not yet reaped by its parent.
@@ -24,13 +22,13 @@ _ENDED_STATES = ("Z", "X")
 
 
 def new_owner() -> str:
-    """A new owner name for this process, unique for each call."""
+    """Return a new owner name for this process, unique for each call."""
     pid = os.getpid()
     return f"{socket.gethostname()}:{pid}:{_pid_scope()}-{_process_state(pid)[1]}:{uuid4().hex[:8]}"
 
 
 def has_ended(owner: str) -> bool:
-    """Whether the owner was a process on this machine that has ended. False for owners elsewhere."""
+    """Return whether the owner was a process on this machine that has ended. False for owners elsewhere."""
     parts = owner.rsplit(":", 3)
     if len(parts) != 4:
         return False
@@ -56,7 +54,7 @@ def _is_running(pid: int, start: str) -> bool:
 
 @cache
 def _pid_scope() -> str:
-    """A digest of the boot id and the PID namespace, as far as the system provides them."""
+    """Return a digest of the boot id and the PID namespace, as far as the system provides them."""
     parts: list[str] = []
     with suppress(OSError):
         parts.append(Path("/proc/sys/kernel/random/boot_id").read_text("utf-8").strip())
@@ -66,7 +64,7 @@ def _pid_scope() -> str:
 
 
 def _process_state(pid: int) -> tuple[str, str]:
-    """The state letter and start time of a process; empty strings if they can't be read."""
+    """Return the state letter and start time of a process; empty strings if they can't be read."""
     with suppress(OSError, IndexError):
         fields = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
         return fields[0], fields[_START_TIME_FIELD]

@@ -16,8 +16,6 @@ from msgspec import Struct
 
 from segue.errors import StoreError
 
-__all__ = ["MIGRATIONS", "Migration", "latest_version", "pending_migrations"]
-
 
 class Migration(Struct, frozen=True):
     """One schema version. `@` before a table name is replaced by the schema in PostgreSQL."""
@@ -104,12 +102,12 @@ MIGRATIONS: list[Migration] = [
 
 
 def latest_version() -> int:
-    """The schema version that this segue writes."""
+    """Return the schema version that this segue writes."""
     return len(MIGRATIONS)
 
 
 def pending_migrations(version: int, where: str) -> Sequence[Migration]:
-    """The migrations from this version to the latest; `StoreError` if the version is newer than the latest."""
+    """Return the migrations from this version to the latest; `StoreError` if the version is newer than the latest."""
     if version > latest_version():
         raise StoreError(
             f"{where} was written by a newer segue: it has schema version {version}, this segue supports versions "

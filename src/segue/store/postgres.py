@@ -25,8 +25,6 @@ from segue.store.postgres_server import (
 from segue.store.rows import Row
 from segue.store.sql import Query, SqlSession, SqlStore
 
-__all__ = ["PostgresStore"]
-
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}\Z")
 
 
@@ -131,7 +129,7 @@ class PostgresStore(SqlStore):
 
 
 def _format_tsvector(text: str) -> str:
-    """The tokens with their positions as a `tsvector` literal, so that PostgreSQL does not parse the text itself."""
+    """Format the tokens and their positions as a `tsvector` literal, so that PostgreSQL does not parse the text."""
     positions: dict[str, list[int]] = {}
     for position, word in enumerate(text.split(" "), 1):
         positions.setdefault(word, []).append(position)

@@ -19,16 +19,6 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from segue.errors import InputError, StoreError, StoreErrorCause
 from segue.store.migrations import pending_migrations
 
-__all__ = [
-    "Connection",
-    "add_url_defaults",
-    "display_location",
-    "migrate_schema",
-    "open_pool",
-    "translate_errors",
-    "translate_sql",
-]
-
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 
 # By prefix of the SQLSTATE code; the first match counts. The third column is `retryable`.
@@ -51,8 +41,8 @@ _CAUSES: tuple[tuple[str, StoreErrorCause, bool, str], ...] = (
 _TABLE = re.compile(r"@(?=[a-z])")
 
 
-def to_store_error(error: Exception, where: str) -> StoreError:
-    """The error as a `StoreError`, with the server's own message in parentheses."""
+def _to_store_error(error: Exception, where: str) -> StoreError:
+    """Return the error as a `StoreError`, with the server's own message in parentheses."""
     code = getattr(error, "sqlstate", None)
     message = (str(error).strip().splitlines() or [type(error).__name__])[0]
     for prefix, cause, retryable, text in _CAUSES:
@@ -78,17 +68,17 @@ def translate_errors(where: str) -> Generator[None]:
     try:
         yield
     except (psycopg.Error, psycopg_pool.PoolTimeout, psycopg_pool.PoolClosed) as error:
-        raise to_store_error(error, where) from error
+        raise _to_store_error(error, where) from error
 
 
 @cache
 def translate_sql(sql: str, schema: str) -> LiteralString:
-    """Translates `@` before table names and `?` placeholders to PostgreSQL's syntax."""
+    """Translate `@` before table names and `?` placeholders to PostgreSQL's syntax."""
     return cast("LiteralString", _TABLE.sub(f"{schema}.", sql).replace("?", "%s"))
 
 
 def display_location(url: str) -> str:
-    """The URL for display: without user name and password."""
+    """Return the URL for display: without user name and password."""
     settings = _parse_url(url)
     host = str(settings.get("host") or settings.get("hostaddr") or "localhost")
     port = f":{settings['port']}" if settings.get("port") else ""
@@ -96,7 +86,7 @@ def display_location(url: str) -> str:
 
 
 def add_url_defaults(url: str) -> str:
-    """Adds timeouts and the application name to the URL, where it does not set them."""
+    """Add timeouts and the application name to the URL, where it does not set them."""
     defaults = {"connect_timeout": 10, "keepalives_idle": 30, "tcp_user_timeout": 30_000, "application_name": "segue"}
     settings = _parse_url(url)
     return make_conninfo(url, **{name: value for name, value in defaults.items() if name not in settings})
@@ -109,8 +99,8 @@ def _parse_url(url: str) -> dict[str, Any]:
         raise InputError("not a valid PostgreSQL URL; expected postgresql://host/database", path="store") from None
 
 
-def make_configure(timeout: float) -> Callable[[Connection], None]:
-    """Returns the function that configures each new connection."""
+def _make_configure(timeout: float) -> Callable[[Connection], None]:
+    """Return the function that configures each new connection."""
 
     def configure(connection: Connection) -> None:
         connection.execute(
@@ -125,14 +115,14 @@ def make_configure(timeout: float) -> Callable[[Connection], None]:
 
 
 def open_pool(url: str, timeout: float) -> psycopg_pool.ConnectionPool[Connection]:
-    """A pool that checks each connection before use, so that a server restart causes no error."""
+    """Return a pool that checks each connection before use, so that a server restart causes no error."""
     return psycopg_pool.ConnectionPool(
         url,
         min_size=1,
         max_size=4,
         timeout=timeout,
         kwargs={"autocommit": True},
-        configure=make_configure(timeout),
+        configure=_make_configure(timeout),
         check=psycopg_pool.ConnectionPool.check_connection,
         name="segue",
         open=True,
@@ -140,7 +130,7 @@ def open_pool(url: str, timeout: float) -> psycopg_pool.ConnectionPool[Connectio
 
 
 def migrate_schema(url: str, schema: str, where: str) -> None:
-    """Applies pending migrations in one transaction. `StoreError` if the schema is not a segue store."""
+    """Apply pending migrations in one transaction. `StoreError` if the schema is not a segue store."""
     with translate_errors(where), psycopg.connect(url, autocommit=True) as connection:
         [encoding] = connection.execute("SHOW server_encoding").fetchone() or [""]
         if encoding != "UTF8":

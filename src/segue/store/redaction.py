@@ -16,8 +16,6 @@ from segue.canonical.codec import encode_value
 from segue.canonical.request import Request
 from segue.redaction import is_redactable, is_secret_name
 
-__all__ = ["find_secret_fields", "redact_event"]
-
 _HEADERS = re.compile(r"headers$", re.IGNORECASE)
 _URL = re.compile(r"([a-z][a-z0-9+.\-]*://)([^\s/?#]*)([^\s?#]*)(\?[^\s#]*)?(#\S*)?", re.IGNORECASE)
 # URL parameters have shorter names: `auth` and `sig` are credentials too.
@@ -33,7 +31,7 @@ _UNTOUCHED_KEYS = frozenset(
 
 
 def redact_event(kind: str, event: dict[str, Any]) -> dict[str, Any]:
-    """Returns the fields of an event without credentials."""
+    """Return the fields of an event without credentials."""
     match kind:
         case "opened":
             return {name: _redact_settings(name, value, []) for name, value in event.items()}
@@ -44,7 +42,7 @@ def redact_event(kind: str, event: dict[str, Any]) -> dict[str, Any]:
 
 
 def find_secret_fields(request: Request, messages: Iterable[Message]) -> list[str]:
-    """The names of the fields that are not stored because they hold credentials."""
+    """Return the names of the fields that are not stored because they hold credentials."""
     removed: list[str] = []
     settings = {"tools": request.tools, "native": request.native, "options": request.options, "beside": request.extra}
     for name, value in settings.items():
@@ -63,7 +61,7 @@ def _redact_settings(name: str, value: Any, removed: list[str]) -> Any:
 
 
 def _redact_message(message: dict[str, Any], removed: list[str]) -> dict[str, Any]:
-    """The message, with credentials removed from tool declarations among its blocks."""
+    """Return the message, with credentials removed from tool declarations among its blocks."""
     blocks = message.get("blocks", ())
     if not any(map(_is_declaration, blocks)):
         return message
@@ -76,7 +74,7 @@ def _is_declaration(block: Mapping[str, Any]) -> bool:
 
 
 def _redact(value: Any, removed: list[str], name: str = "") -> Any:
-    """Returns the value without credentials and appends their names to `removed`; `name` is the value's own key."""
+    """Return the value without credentials and append their names to `removed`; `name` is the value's own key."""
     if isinstance(value, dict):
         fields = cast("dict[str, Any]", value)
         kept: dict[str, Any] = {}
@@ -98,14 +96,14 @@ def _redact(value: Any, removed: list[str], name: str = "") -> Any:
 
 
 def _is_secret(key: str, fields: Mapping[str, Any]) -> bool:
-    """Whether the key names a credential, or is the `value` of a name-value pair whose name does."""
+    """Return whether the key names a credential, or is the `value` of a name-value pair whose name does."""
     if key == "value":
         return any(isinstance(name := fields.get(other), str) and is_secret_name(name) for other in ("name", "key"))
     return is_secret_name(key) or _HEADERS.search(key) is not None
 
 
 def _redact_url(url: str) -> str:
-    """Removes user name, password and secret parameters from a URL."""
+    """Remove user name, password and secret parameters from a URL."""
     parts = _URL.fullmatch(url)
     if parts is None:
         return url
@@ -114,7 +112,7 @@ def _redact_url(url: str) -> str:
 
 
 def _redact_parameters(part: str) -> str:
-    """A query or fragment with its leading `?` or `#`, without secret parameters."""
+    """Return a query or fragment with its leading `?` or `#`, without secret parameters."""
     pairs = part[1:].split("&")
     kept = [pair for pair in pairs if not _SECRET_PARAMETER.search(pair.partition("=")[0]) or "=" not in pair]
     return part if len(kept) == len(pairs) else part[:1] + "&".join(kept) if kept else ""

@@ -38,8 +38,6 @@ from segue.store.events import (
     event_kind,
 )
 
-__all__ = ["ReplayState", "publishable_results", "replay_events", "result_call_id"]
-
 _LIVE_TURN_KEY = re.compile(r"turn-([0-9]{1,18})")
 
 
@@ -65,7 +63,7 @@ class ReplayState(Struct):
     """Stored results that are not in the history yet, by call id."""
 
     def track_event(self, event: Event) -> None:
-        """Updates everything except the messages for the next event."""
+        """Update everything except the messages for the next event."""
         self.seq += 1
         match event:
             case MessageAdded(message) | CallCompleted(message) | CallCancelled(message):
@@ -116,7 +114,7 @@ class ReplayState(Struct):
 
 
 def replay_events(records: Iterable[StoredEvent]) -> ReplayState:
-    """Replays all events of a conversation in order, except undone ones. `StoreError` if they contradict each other."""
+    """Replay all events of a conversation in order, except undone ones. `StoreError` if they contradict each other."""
     stored = list(records)
     undone = {record.event.seq for record in stored if isinstance(record.event, CompressionUndone)}
     state = ReplayState(Conversation())
@@ -132,7 +130,7 @@ def replay_events(records: Iterable[StoredEvent]) -> ReplayState:
 
 
 def result_call_id(message: Message) -> str:
-    """The id of the call that this message is the result of."""
+    """Return the id of the call that this message is the result of."""
     responses = responses_of(message)
     if len(responses) != 1 or not responses[0].call_id:
         raise InputError("expected the result of one tool call", path="message")
@@ -140,7 +138,7 @@ def result_call_id(message: Message) -> str:
 
 
 def publishable_results(history: History, recorded: Mapping[str, Message], turn: str) -> list[Message]:
-    """The results of this turn that can enter the history in call order: those before the first call without one."""
+    """Return the results of this turn that can enter the history: those before the first call without a result."""
     results: list[Message] = []
     for call in history.open_calls(turn):
         if call.id in recorded:

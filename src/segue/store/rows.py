@@ -27,18 +27,6 @@ from segue.store.events import (
 )
 from segue.store.search_text import index_parts, searchable_text
 
-__all__ = [
-    "ROW_COLUMNS",
-    "PreparedEvent",
-    "Row",
-    "damaged_error",
-    "decode_row",
-    "prepare_event",
-    "row_checksum",
-    "sanitize_text",
-    "update_summary",
-]
-
 Row: TypeAlias = tuple[Any, ...]
 ROW_COLUMNS = "seq, at, kind, crc, data"
 """The columns that `decode_row` expects."""
@@ -59,7 +47,7 @@ class PreparedEvent(Struct, frozen=True):
 
 
 def sanitize_text(text: str) -> str:
-    """Replaces NUL characters and lone surrogates, which PostgreSQL rejects."""
+    """Replace NUL characters and lone surrogates, which PostgreSQL rejects."""
     return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()
 
 
@@ -70,7 +58,7 @@ def prepare_event(event: Event) -> PreparedEvent:
 
 
 def row_checksum(seq: int, at: int, kind: str, data: str) -> int:
-    """A checksum over a row: neither engine guarantees to detect bit errors on disk."""
+    """Return a checksum over a row: neither engine guarantees to detect bit errors on disk."""
     return zlib.crc32(f"{seq} {at} {kind} {data}".encode())
 
 
@@ -89,7 +77,7 @@ def damaged_error(conversation: str, seq: int, how: str) -> StoreError:
 
 
 def update_summary(summary: ConversationSummary, events: Sequence[Event]) -> ConversationSummary:
-    """The summary after these events are appended."""
+    """Return the summary after these events are appended."""
     changes: dict[str, Any] = {}
     messages = summary.messages
     for event in events:

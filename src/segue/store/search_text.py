@@ -17,13 +17,11 @@ from segue.canonical.blocks import Block, Code, Media, Message, Opaque, Text, Th
 from segue.canonical.json import encode_json_text
 from segue.store.events import CallCancelled, CallCompleted, Event, MessageAdded, Renamed, ResultRecorded
 
-__all__ = ["MAX_PARTS", "PART_SIZE", "Snippet", "index_parts", "make_snippet", "parse_query", "searchable_text"]
-
 PART_SIZE = 4_000
 """Tokens in one part of the index: PostgreSQL limits the positions that a `tsvector` can hold."""
 MAX_PARTS = 4_096
 """Parts of one event. Text after the first sixteen million words is not indexed."""
-MAX_WORD_LENGTH = 64
+_MAX_WORD_LENGTH = 64
 _CONTEXT_LENGTH = 60
 _SNIPPET_LENGTH = 160
 """The maximum length of a snippet from the start of the first match."""
@@ -46,7 +44,7 @@ class Snippet(Struct, frozen=True):
 
 
 def searchable_text(event: Event) -> str:
-    """The text of an event that is indexed: message text, arguments and results, or a title."""
+    """Return the text of an event that is indexed: message text, arguments and results, or a title."""
     if isinstance(event, Renamed):
         return event.text
     if isinstance(event, MessageAdded | CallCompleted | ResultRecorded | CallCancelled):
@@ -88,24 +86,24 @@ def _as_text(value: object) -> str:
 
 
 def _tokenize(text: str) -> Iterator[tuple[str, int, int]]:
-    """Yields the folded tokens of a text with their start and stop positions."""
+    """Yield the folded tokens of a text with their start and stop positions."""
     for match in (_ASCII_WORD if text.isascii() else _WORD).finditer(text):
         if word := _fold(match[0]):
             yield word, match.start(), match.end()
 
 
 def _fold(word: str) -> str:
-    """The token in lower case, without combining marks, truncated to the maximum length."""
+    """Return the token in lower case, without combining marks, truncated to the maximum length."""
     if word.isascii():
-        return word[:MAX_WORD_LENGTH].lower()
-    decomposed = unicodedata.normalize("NFKD", word[:MAX_WORD_LENGTH].casefold())
+        return word[:_MAX_WORD_LENGTH].lower()
+    decomposed = unicodedata.normalize("NFKD", word[:_MAX_WORD_LENGTH].casefold())
     bare = "".join(char for char in decomposed if unicodedata.category(char) != "Mn")
     # NFKD may add separators (½ becomes 1, a slash and 2); the engines must get one token.
-    return "".join(filter(str.isalnum, bare))[:MAX_WORD_LENGTH]
+    return "".join(filter(str.isalnum, bare))[:_MAX_WORD_LENGTH]
 
 
 def index_parts(text: str) -> Iterator[list[str]]:
-    """Yields the tokens of a text in parts for the index."""
+    """Yield the tokens of a text in parts for the index."""
     part: list[str] = []
     count = 0
     for word, _, _ in _tokenize(text):
@@ -120,7 +118,7 @@ def index_parts(text: str) -> Iterator[list[str]]:
 
 
 def parse_query(text: str) -> list[tuple[str, ...]]:
-    """Parses a query into phrases that must all match; the last token of each matches as a prefix.
+    """Parse a query into phrases that must all match; the last token of each matches as a prefix.
 
     Punctuation has no meaning.
     """
@@ -129,7 +127,7 @@ def parse_query(text: str) -> list[tuple[str, ...]]:
 
 
 def make_snippet(text: str, query: Iterable[tuple[str, ...]]) -> Snippet:
-    """The excerpt of the text around the first match, on one line."""
+    """Return the excerpt of the text around the first match, on one line."""
     matches = _find_matches(text, list(query))
     if not matches:
         return Snippet(_one_line(text[: 2 * _CONTEXT_LENGTH]) + ("…" if len(text) > 2 * _CONTEXT_LENGTH else ""))
@@ -147,7 +145,7 @@ def make_snippet(text: str, query: Iterable[tuple[str, ...]]) -> Snippet:
 
 
 def _one_line(text: str) -> str:
-    """Replaces line breaks and control characters by spaces, keeping the length."""
+    """Replace line breaks and control characters by spaces, keeping the length."""
     return "".join(char if char.isprintable() else " " for char in text)
 
 

@@ -35,8 +35,6 @@ from segue.store.rows import (
 )
 from segue.store.search_text import make_snippet, parse_query, searchable_text
 
-__all__ = ["Query", "SqlSession", "SqlStore"]
-
 Query = list[tuple[str, ...]]
 
 _PAGE_SIZE = 200
@@ -60,7 +58,7 @@ class SqlStore(ConversationStore):
 
     @abstractmethod
     def _write_session(self) -> AbstractContextManager[SqlSession]:
-        """A transaction: committed to disk when the block ends, rolled back on an exception."""
+        """Return a transaction: committed to disk when the block ends, rolled back on an exception."""
 
     @abstractmethod
     def _read_session(self) -> AbstractContextManager[SqlSession]: ...
@@ -70,23 +68,23 @@ class SqlStore(ConversationStore):
 
     @abstractmethod
     def _allocate_event_ids(self, session: SqlSession, count: int) -> list[int]:
-        """New event ids, higher than all that exist."""
+        """Return new event ids, higher than all that exist."""
 
     @abstractmethod
     def _add_to_index(self, session: SqlSession, parts: Sequence[tuple[int, int, str]]) -> None:
-        """Adds tokens to the index: event id, part number, tokens separated by spaces."""
+        """Add tokens to the index: event id, part number, tokens separated by spaces."""
 
     @abstractmethod
     def _copy_events(self, session: SqlSession, number: int, fork: int, seq: int) -> None:
-        """Copies the events up to `seq` and their index entries to the conversation `fork`."""
+        """Copy the events up to `seq` and their index entries to the conversation `fork`."""
 
     @abstractmethod
     def _remove_from_index(self, session: SqlSession, numbers: Sequence[int]) -> None:
-        """Removes the events of these conversations from the index."""
+        """Remove the events of these conversations from the index."""
 
     @abstractmethod
     def _search_index(self, session: SqlSession, query: Query, limit: int) -> list[int]:
-        """The ids of matching events, highest first."""
+        """Return the ids of matching events, highest first."""
 
     def _after_delete(self) -> None:
         """Hook for an engine to erase deleted data from its files."""
@@ -192,7 +190,7 @@ class SqlStore(ConversationStore):
     def _fork_summary(
         self, session: SqlSession, number: int, origin: ConversationSummary, fork: ConversationSummary
     ) -> ConversationSummary:
-        """The fork's summary, with title, model and opening as of its last copied event."""
+        """Return the fork's summary, with title, model and opening as of its last copied event."""
         [(messages,)] = session.run(
             "SELECT count(*) FROM @events WHERE conversation = ? AND seq <= ? "
             "AND kind IN ('said', 'completed', 'known', 'cancelled')",
@@ -210,7 +208,7 @@ class SqlStore(ConversationStore):
         return msgspec.structs.replace(summary, seq=fork.seq, messages=messages)
 
     def _read_events(self, session: SqlSession, number: int, seq: int, kinds: str, order: str) -> Iterator[Event]:
-        """Yields the events of these kinds up to `seq`, read in pages."""
+        """Yield the events of these kinds up to `seq`, read in pages."""
         low, high = 0, seq + 1
         while True:
             rows = session.run(
@@ -392,12 +390,12 @@ class SqlStore(ConversationStore):
 
 
 def _clamp_time(at: int, now: int) -> int:
-    """Limits a given time to the range from 1970 to now."""
+    """Limit a given time to the range from 1970 to now."""
     return min(max(0, at), now)
 
 
 def _clamp_count(count: int) -> int:
-    """Limits a count to what every engine supports."""
+    """Limit a count to what every engine supports."""
     return min(max(0, count), _MAX_COUNT)
 
 

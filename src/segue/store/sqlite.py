@@ -28,8 +28,6 @@ from segue.store.sqlite_file import (
     translate_errors,
 )
 
-__all__ = ["SqliteStore"]
-
 _MIN_SQLITE_VERSION = (3, 35, 0)
 _PRAGMAS = (
     "PRAGMA synchronous = FULL",
@@ -118,7 +116,7 @@ class SqliteStore(SqlStore):
                     connection.execute(f"PRAGMA user_version = {number}")
 
     def _enable_wal(self, connection: sqlite3.Connection) -> None:
-        """Enables WAL, with retries: SQLite does not wait for other processes that open the same new file."""
+        """Enable WAL, with retries: SQLite does not wait for other processes that open the same new file."""
         deadline = time.monotonic() + self._timeout
         while True:
             try:
@@ -199,7 +197,7 @@ class SqliteStore(SqlStore):
         session.run("INSERT INTO @search (search) VALUES ('optimize')")
 
     def _after_delete(self) -> None:
-        """Truncates the WAL, which may still hold deleted data. A reader may delay that to the next deletion."""
+        """Truncate the WAL, which may still hold deleted data. A reader may delay that to the next deletion."""
         with suppress(StoreError), self._read_session() as session:
             session.run("PRAGMA wal_checkpoint(TRUNCATE)")
 

@@ -18,8 +18,6 @@ from pathlib import Path
 from segue.errors import StoreError, StoreErrorCause
 from segue.store.migrations import pending_migrations
 
-__all__ = ["APPLICATION_ID", "check_file", "is_readonly", "open_readonly", "prepare_file", "translate_errors"]
-
 APPLICATION_ID = 0x53454755
 """The letters SEGU, at byte 68 of the file."""
 _FULL_CHECK_SIZE = 64 * 1024 * 1024
@@ -46,8 +44,8 @@ _CAUSES: tuple[tuple[str, StoreErrorCause, str], ...] = (
 )
 
 
-def to_store_error(error: sqlite3.Error | OSError, where: str) -> StoreError:
-    """The error as a `StoreError`, with SQLite's own message in parentheses."""
+def _to_store_error(error: sqlite3.Error | OSError, where: str) -> StoreError:
+    """Return the error as a `StoreError`, with SQLite's own message in parentheses."""
     if isinstance(error, OSError):
         return StoreError(f"{where} can't be used: {error.strerror or error}", cause="refused")
     name = getattr(error, "sqlite_errorname", "")
@@ -64,17 +62,17 @@ def translate_errors(where: str) -> Generator[None]:
     try:
         yield
     except (sqlite3.Error, OSError) as error:
-        raise to_store_error(error, where) from error
+        raise _to_store_error(error, where) from error
 
 
 def is_readonly(path: Path) -> bool:
-    """Whether the file exists and can't be written, or its folder can't, where SQLite creates the WAL."""
+    """Return whether the file exists and can't be written, or its folder can't, where SQLite creates the WAL."""
     with translate_errors(str(path)):
         return path.is_file() and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
 
 
 def open_readonly(path: Path, timeout: float) -> sqlite3.Connection:
-    """Opens the file for reading. If it has no WAL or journal, nothing is written to it and none is created."""
+    """Open the file for reading. If it has no WAL or journal, nothing is written to it and none is created."""
     mode = "mode=ro" if any(_sidecar(path, suffix).exists() for suffix in ("-wal", "-journal")) else _IMMUTABLE
     connection = sqlite3.connect(
         f"{path.as_uri()}?{mode}", uri=True, timeout=timeout, isolation_level=None, check_same_thread=False
@@ -94,7 +92,7 @@ def open_readonly(path: Path, timeout: float) -> sqlite3.Connection:
 
 
 def prepare_file(path: Path) -> bool:
-    """Creates the file, readable by its owner only, if it does not exist; returns whether it is empty."""
+    """Create the file, readable by its owner only, if it does not exist; return whether it is empty."""
     with translate_errors(str(path)):
         _make_folder(path.parent)
         try:
@@ -113,7 +111,7 @@ def prepare_file(path: Path) -> bool:
 
 
 def _make_folder(folder: Path) -> None:
-    """Like `mkdir -p`; new folders are accessible by their owner only."""
+    """Create the folder and its parents; new folders are accessible by their owner only."""
     if folder.is_dir():
         return
     if folder.exists():
@@ -123,7 +121,7 @@ def _make_folder(folder: Path) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Syncs a folder: only then is a new file name in it on disk."""
+    """Sync a folder: only then is a new file name in it on disk."""
     if not hasattr(os, "O_DIRECTORY"):
         return
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -134,7 +132,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def check_file(path: Path, timeout: float) -> None:
-    """Raises `StoreError` if the file is not a store, is damaged, or has a newer schema version.
+    """Raise `StoreError` if the file is not a store, is damaged, or has a newer schema version.
 
     A store that was just created may have no tables.
     """
@@ -173,7 +171,7 @@ def _check_database(path: Path, mode: str, timeout: float) -> None:
 
 
 def _read_application_id(path: Path) -> int | None:
-    """The application id in the first page; None if it can't be read without the WAL or journal."""
+    """Return the application id in the first page; None if it can't be read without the WAL or journal."""
     with closing(sqlite3.connect(f"{path.as_uri()}?{_IMMUTABLE}", uri=True)) as connection:
         try:
             return connection.execute("PRAGMA application_id").fetchone()[0]

@@ -26,24 +26,7 @@ from segue.canonical.blocks import (
 from segue.canonical.compress.plan import MessageChange
 from segue.canonical.json import encode_json_text
 
-__all__ = [
-    "SPEAKERS",
-    "STATES",
-    "ResultIndex",
-    "data_url",
-    "format_arguments",
-    "format_bytes",
-    "format_changes",
-    "format_count",
-    "format_media",
-    "format_opaque",
-    "format_result",
-    "format_state",
-    "index_results",
-    "replace_controls",
-    "shorten",
-]
-
+_MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 SPEAKERS: dict[Speaker, str] = {"system": "System", "human": "User", "ai": "Assistant", "tool": "Tool"}
 STATES: dict[State, str] = {
     "pending": "no result yet",
@@ -68,7 +51,7 @@ class ResultIndex(Struct):
         return self.results.get(call.id, [])
 
     def is_paired(self, response: ToolResponse) -> bool:
-        """Whether the call of this result is in the messages."""
+        """Return whether the call of this result is in the messages."""
         return response.call_id in self.call_ids
 
 
@@ -84,14 +67,14 @@ def index_results(messages: tuple[Message, ...]) -> ResultIndex:
 
 
 def format_arguments(call: ToolCall) -> str:
-    """The arguments as JSON on one line, or their exact text where they are not valid JSON."""
+    """Return the arguments as JSON on one line, or their exact text where they are not valid JSON."""
     if call.arguments_text is not None:
         return call.arguments_text
     return call.arguments if isinstance(call.arguments, str) else encode_json_text(call.arguments)
 
 
 def format_result(response: ToolResponse) -> str:
-    """The text of a result; media as type, name and size."""
+    """Return the text of a result; media as type, name and size."""
     if response.content is None:
         return "" if response.structured is UNSET else encode_json_text(response.structured)
     text = join_texts(_format_block(block) for block in response.content)
@@ -117,13 +100,13 @@ def _format_block(block: Block) -> str:
 
 
 def format_state(results: list[ToolResponse]) -> str:
-    """The state of a call; empty where it completed."""
+    """Return the state of a call; empty where it completed."""
     return STATES[state_of(results[-1]) if results else "pending"]
 
 
 def format_media(media: Media) -> str:
     location = media.url if media.url and not media.url.startswith("data:") else media.file_id
-    size = format_bytes(len(media.data) * 3 // 4) if media.data else None
+    size = _format_bytes(len(media.data) * 3 // 4) if media.data else None
     return ", ".join(filter(None, [media.mime or media.kind, media.name, size, location]))
 
 
@@ -132,7 +115,7 @@ def format_opaque(block: Opaque) -> str:
 
 
 def data_url(media: Media) -> str | None:
-    """A data URL with the media; None where the data is missing or the type is not image, audio or video."""
+    """Return a data URL with the media; None where the data is missing or the type is not image, audio or video."""
     mime, data = media.mime, media.data
     if data is None and media.url and media.url.startswith("data:"):
         head, _, data = media.url.partition(",")
@@ -142,7 +125,7 @@ def data_url(media: Media) -> str | None:
     return f"data:{mime};base64,{''.join(data.split())}"
 
 
-def format_bytes(count: int) -> str:
+def _format_bytes(count: int) -> str:
     for unit in ("bytes", "kB"):
         if count < 1000:
             return f"{count} {unit}"
@@ -152,6 +135,36 @@ def format_bytes(count: int) -> str:
 
 def format_count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def format_short(number: int) -> str:
+    """Format a number with k or M: 12345 is 12.3k."""
+    for unit, size in (("M", 1_000_000), ("k", 1_000)):
+        if number >= size:
+            return f"{number / size:.1f}".removesuffix(".0") + unit
+    return str(number)
+
+
+def format_duration(span: float) -> str:
+    """Format a duration: 0.2 s, 12 s, 2 min 5 s."""
+    if span < 10:
+        return f"{span:.1f} s"
+    if span < _MINUTE:
+        return f"{span:.0f} s"
+    return f"{int(span) // _MINUTE} min {int(span) % _MINUTE} s"
+
+
+def format_money(amount: float) -> str:
+    """Format dollars, with more decimals for amounts below one."""
+    return f"${amount:.2f}" if amount >= 1 or not amount else f"${amount:.4f}"
+
+
+def format_ago(span: float) -> str:
+    """Format an age, rounded."""
+    for size, unit in ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "min")):
+        if span >= size:
+            return f"{int(span // size)} {unit} ago"
+    return "just now"
 
 
 def format_changes(changes: Sequence[MessageChange]) -> Iterator[str]:

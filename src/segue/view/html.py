@@ -45,8 +45,6 @@ from segue.view.model_text import code_to_html, markdown_to_html, text_to_html
 from segue.view.page import Page
 from segue.view.style import STYLE
 
-__all__ = ["render_html"]
-
 _CONTENT_SECURITY_POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; media-src data:; form-action 'none'"
 )
@@ -149,14 +147,14 @@ def _call(call: ToolCall, results: list[ToolResponse]) -> str:
 
 
 def _collapsible(kind: str, name: str, line: str, note: str, body: str) -> str:
-    """A `<details>` element: one line that opens. `kind` is a CSS class and is not escaped."""
+    """Return a `<details>` element: one line that opens. `kind` is a CSS class and is not escaped."""
     state = f'<em class="state">{_escape(note)}</em>' if note else ""
     head = f"<code>{_escape(name)}</code> <span>{_escape(line)}</span>{state}"
     return f'<details class="call {kind}"><summary>{head}</summary><div class="body">{body}</div></details>'
 
 
 def _result(response: ToolResponse) -> str:
-    """The content of a result in order; text between two media blocks is one code block."""
+    """Return the content of a result in order; text between two media blocks is one code block."""
     note = '<p class="aside">synthetic: no result was recorded</p>' if response.synthetic else ""
     parts: list[str] = []
     for is_media, blocks in groupby(response.content or (), lambda block: isinstance(block, Media)):

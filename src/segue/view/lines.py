@@ -7,7 +7,20 @@ from typing import Literal, assert_never
 
 from msgspec import Struct
 
-from segue.canonical.blocks import Block, Code, Media, Message, Opaque, Text, Thinking, ToolCall, ToolResponse, state_of
+from segue.canonical.blocks import (
+    Block,
+    Code,
+    Media,
+    Message,
+    Opaque,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResponse,
+    calls_of,
+    responses_of,
+    state_of,
+)
 from segue.store.base import StoredEvent
 from segue.store.events import (
     CallCancelled,
@@ -29,7 +42,6 @@ from segue.store.events import (
     UnknownEvent,
     event_kind,
 )
-from segue.view.call_labels import CallLabels
 from segue.view.format import (
     SPEAKERS,
     STATES,
@@ -42,11 +54,50 @@ from segue.view.format import (
 )
 from segue.view.sanitize import sanitize
 
-__all__ = ["Line", "describe_event", "format_event", "is_message"]
-
 Style = Literal["head", "text", "call", "result", "bad", "dim"]
 _RESULT_LINES = 8
 _MAX_WIDTH = 400
+_MAX_ARGUMENTS = 60
+
+
+class CallLabels:
+    """The calls listed so far. Where several are open at once, a call and its result get the same number."""
+
+    def __init__(self) -> None:
+        self._calls: dict[str, ToolCall] = {}
+        self._numbers: dict[str, int] = {}
+        self._open: set[str] = set()
+        self._newest = ""
+
+    def add_message(self, message: Message) -> None:
+        """Record a message before it is listed."""
+        calls = [call for call in calls_of(message) if call.id]
+        answered = {response.call_id for response in responses_of(message)}
+        pending = [call for call in calls if call.id not in answered]
+        if len(pending) > 1 or (pending and self._open):
+            for call in pending:
+                self._numbers[call.id] = len(self._numbers) + 1
+        self._calls.update((call.id, call) for call in calls)
+        self._open.update(call.id for call in pending)
+        self._newest = calls[-1].id if calls else self._newest
+
+    def label_call(self, call: ToolCall) -> str:
+        """Return the label after the name of a call."""
+        return f" #{self._numbers[call.id]}" if call.id in self._numbers else ""
+
+    def label_result(self, response: ToolResponse) -> str:
+        """Return the label after the name of a result: its call's number, or its arguments if it is not the newest."""
+        self._open.discard(response.call_id)
+        if response.call_id in self._numbers:
+            return f" #{self._numbers[response.call_id]}"
+        if response.call_id in ("", self._newest):
+            return ""
+        call = self._calls.get(response.call_id)
+        return (
+            f" (of {shorten(format_arguments(call), _MAX_ARGUMENTS)})"
+            if call is not None
+            else " (its call is not shown)"
+        )
 
 
 class Line(Struct, frozen=True):
@@ -59,7 +110,7 @@ def is_message(event: Event) -> bool:
 
 
 def format_event(record: StoredEvent, labels: CallLabels | None = None, *, full: bool = False) -> Iterator[Line]:
-    """The lines of one event. Long results are truncated unless `full`; `labels` holds the calls listed before."""
+    """Yield the lines of an event. Long results are truncated unless `full`; `labels` holds the calls listed before."""
     match record.event:
         case MessageAdded(message) | CallCompleted(message) | ResultRecorded(message) | CallCancelled(message):
             labels = labels if labels is not None else CallLabels()
@@ -71,7 +122,7 @@ def format_event(record: StoredEvent, labels: CallLabels | None = None, *, full:
 
 
 def describe_event(event: Event) -> str:
-    """One line about an event that is not a message."""
+    """Describe an event that is not a message in one line."""
     match event:
         case SettingsChanged():
             return f"settings: {_describe_settings(event)}"

@@ -24,8 +24,6 @@ from segue.view.format import (
 from segue.view.model_text import MAX_LENGTH, embed_markdown
 from segue.view.page import Page
 
-__all__ = ["render_markdown", "render_messages"]
-
 _TICKS = re.compile("`+")
 _MARKS = re.compile(r"([\\`*_\[\]<>#|])")
 
@@ -83,7 +81,7 @@ def _block(block: Block, index: ResultIndex) -> Iterator[str]:
 
 
 def _contain(text: str) -> str:
-    """Message text that can be embedded; a text too long to parse is fenced."""
+    """Return message text that can be embedded; a text too long to parse is fenced."""
     return embed_markdown(text) if len(text) <= MAX_LENGTH else _fence(text)
 
 

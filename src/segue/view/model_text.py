@@ -17,8 +17,6 @@ from markdown_it.token import Token
 
 from segue.view.format import replace_controls
 
-__all__ = ["MAX_LENGTH", "code_to_html", "embed_markdown", "markdown_to_html", "text_to_html"]
-
 MAX_LENGTH = 200_000
 """Longer texts are not parsed as Markdown, because parsing them takes too long."""
 _HEADING_SHIFT = 2
@@ -151,7 +149,7 @@ _RENDER_RULES = {
 
 
 def embed_markdown(text: str) -> str:
-    """Markdown that can be embedded in a document: open fence closed, HTML tags escaped, headings lowered.
+    """Return Markdown that can be embedded in a document: open fence closed, HTML tags escaped, headings lowered.
 
     Text that every Markdown parser reads as code is unchanged; where parsers may differ, tags are escaped.
     """
@@ -204,7 +202,7 @@ def _shift_heading(found: re.Match[str]) -> str:
 
 
 def _escape_tags(line: str, *, spans: bool) -> tuple[str, bool]:
-    """The line with its tags escaped outside code spans, and whether a code span may continue on the next line."""
+    """Return the line with tags escaped outside code spans, and whether a code span may continue on the next line."""
     parts: list[str] = []
     rest = ""
     at = 0

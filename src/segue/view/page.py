@@ -9,8 +9,6 @@ from segue.canonical.request import Request
 from segue.store.base import ConversationSummary, format_time
 from segue.store.replay import ReplayState
 
-__all__ = ["Page", "build_page"]
-
 _MAX_TITLE = 80
 
 
@@ -40,7 +38,7 @@ def build_page(summary: ConversationSummary, replayed: ReplayState) -> Page:
 
 
 def _format_message_count(now: int, stored: int) -> str:
-    """The current number of messages, and the number stored where that differs."""
+    """Return the current number of messages, and the number stored where that differs."""
     return f"{now:,}" if now == stored else f"{now:,} of {stored:,} stored"
 
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 import re
 import unicodedata
 
-__all__ = ["sanitize", "sanitize_line"]
-
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 _CONTROL_PICTURES = 0x2400
 _DELETE, _DELETE_PICTURE = 0x7F, "\N{SYMBOL FOR DELETE}"

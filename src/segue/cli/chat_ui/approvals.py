@@ -5,12 +5,10 @@ Only `y`, `yes`, `a` and `always` allow a call: any other text, such as a half-t
 
 from __future__ import annotations
 
-from segue.cli.chat_ui.number_format import format_count
 from segue.cli.chat_ui.styles import Row, StyledText, display_width, wrap
 from segue.runtime.tool_types import ApprovalRequest
+from segue.view.format import format_count
 from segue.view.sanitize import sanitize, sanitize_line
-
-__all__ = ["format_choices", "format_question", "parse_answer"]
 
 _MAX_LINES = 400
 """The maximum number of detail lines shown."""
@@ -20,7 +18,7 @@ _DIFF_STYLES = {"+": "class:added", "-": "class:removed", "@": "class:place"}
 
 
 def parse_answer(line: str) -> tuple[str, str]:
-    """The answer (`once`, `always` or `no`), and the reason given with a no."""
+    """Return the answer (`once`, `always` or `no`), and the reason given with a no."""
     text = line.strip()
     answer = _ANSWERS.get(text.lower())
     if answer is not None:
@@ -30,7 +28,7 @@ def parse_answer(line: str) -> tuple[str, str]:
 
 
 def format_question(question: ApprovalRequest, width: int) -> list[Row]:
-    """The question with its details, such as a diff."""
+    """Return the question with its details, such as a diff."""
     head = wrap(sanitize_line(question.title or question.tool), width, "class:bold", indent="    ", first_indent="  ? ")
     head[0][0] = "class:ask", "  ? "
     lines = sanitize(question.detail).strip("\n").expandtabs(4).split("\n") if question.detail.strip() else []
@@ -53,7 +51,7 @@ def format_question(question: ApprovalRequest, width: int) -> list[Row]:
 
 
 def format_choices(width: int) -> Row:
-    """The possible answers in one row; those that do not fit are dropped."""
+    """Return the possible answers in one row; those that do not fit are dropped."""
     row: Row = []
     for key, label, brief in (
         ("y", "yes", "yes"),

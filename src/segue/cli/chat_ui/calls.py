@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from segue.cli.chat_ui.number_format import format_count, format_duration
 from segue.cli.chat_ui.styles import Row, display_width, truncate
 from segue.runtime.events import ApprovalRequested, CallEnded, CallProgress, CallQueued, CallStarted, Outcome
+from segue.view.format import format_count, format_duration
 from segue.view.sanitize import sanitize, sanitize_line
-
-__all__ = ["CallList"]
 
 _MARKS: dict[str, tuple[str, str]] = {
     "queued": ("◌", "class:dim"),
@@ -93,7 +91,7 @@ class CallList:
         return rows
 
     def rows(self, width: int, height: int, now: float) -> list[Row]:
-        """The current rows of all calls, at most `height`."""
+        """Return the current rows of all calls, at most `height`."""
         rows = [row for call in self._calls for row in _call_rows(call, width, now)]
         if len(rows) <= height:
             return rows
@@ -153,7 +151,7 @@ def _format_state(call: _Call, now: float) -> str:
 
 
 def _result_rows(call: _Call, width: int, depth: int, *, full: bool) -> list[Row]:
-    """The first line of an error; with `full` the beginning of any result."""
+    """Return the first line of an error; with `full` the beginning of any result."""
     if call.ended is None:
         return []
     indent = _INDENT * depth + "  "
@@ -170,7 +168,7 @@ def _result_rows(call: _Call, width: int, depth: int, *, full: bool) -> list[Row
 
 
 def _summarise_arguments(arguments: object) -> str:
-    """A summary for tools that do not provide one: the first argument that is a single line."""
+    """Return a summary for tools that do not provide one: the first argument that is a single line."""
     if not isinstance(arguments, dict):
         return arguments if isinstance(arguments, str) else ""
     values: list[object] = list(arguments.values())  # pyright: ignore[reportUnknownArgumentType]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import socket
 import traceback
 from collections import deque
 from collections.abc import Coroutine, Sequence
@@ -16,15 +17,13 @@ import click
 
 from segue.cli.chat_ui import commands
 from segue.cli.chat_ui.approvals import parse_answer
-from segue.cli.chat_ui.footer import format_footer
-from segue.cli.chat_ui.number_format import format_count
-from segue.cli.chat_ui.recap import format_recap
+from segue.cli.chat_ui.event_view import format_recap
 from segue.cli.chat_ui.styles import Row, display_width, truncate, wrap
-from segue.cli.chat_ui.usage import UsageTotals
-from segue.cli.chat_ui.watcher import ConversationWatcher
+from segue.cli.chat_ui.usage import UsageTotals, format_footer
 from segue.errors import SegueError
 from segue.runtime.routing import RouteContext
 from segue.runtime.tool_types import ApprovalDecision, ApprovalRequest, Denial
+from segue.view.format import format_count
 from segue.view.sanitize import sanitize, sanitize_line
 
 if TYPE_CHECKING:
@@ -34,8 +33,8 @@ if TYPE_CHECKING:
     from segue.runtime.events import Event
     from segue.runtime.providers import Endpoint
     from segue.runtime.session import Session
+    from segue.store.base import ConversationStore
 
-__all__ = ["Chat"]
 
 # A path such as /etc/hosts is not a command.
 _COMMAND = re.compile(r"/[\w-]*(\s|$)")
@@ -149,7 +148,7 @@ class Chat:
         count = f", {format_count(len(log.messages), 'message')}" if log.messages else ""
         self.print_line(f"{name}{count}")
         self.print_rows(format_recap(log.messages, self.width))
-        if ConversationWatcher(self.agent.store, log).has_other_owner:
+        if _ConversationWatcher(self.agent.store, log).has_other_owner:
             self.print_line(_OPEN_ELSEWHERE, "class:warn")
 
     def leave(self) -> None:
@@ -234,7 +233,7 @@ class Chat:
 
     async def _run_exchange(self, text: str) -> None:
         """Run an exchange; a message that could not be stored is put back into the input line."""
-        watcher = ConversationWatcher(self.agent.store, self.session.log)
+        watcher = _ConversationWatcher(self.agent.store, self.session.log)
         if added := watcher.reload_changes():
             self.print_line(f"{format_count(added, 'new message')} from another process", "class:warn")
             self.print_rows(format_recap(self.session.log.messages, self.width))
@@ -276,3 +275,38 @@ class Chat:
 
 def _count_user_messages(log: ConversationLog) -> int:
     return sum(message.speaker == "human" for message in log.messages)
+
+
+class _ConversationWatcher:
+    """Watches the open conversation for leases and changes of other processes.
+
+    Read errors are ignored, because the next write reports them.
+    """
+
+    def __init__(self, store: ConversationStore | None, log: ConversationLog) -> None:
+        self._store = store
+        self._log = log
+
+    @property
+    def has_other_owner(self) -> bool:
+        """Whether another process holds the lease of the conversation."""
+        if self._store is None:
+            return False
+        with suppress(SegueError):
+            lease = self._store.lease(self._log.id)
+            return lease is not None and not lease.owner.startswith(f"{socket.gethostname()}:{os.getpid()}:")
+        return False
+
+    def reload_changes(self) -> int:
+        """Reload the conversation if another process has changed it and return the number of new messages."""
+        from segue.store.conversation import StoredConversation
+
+        log: object = self._log
+        if self._store is None or not isinstance(log, StoredConversation):
+            return 0
+        with suppress(SegueError):
+            if self._store.get(log.id).seq != log.state.seq:
+                before = len(log.messages)
+                log.reload()
+                return max(0, len(log.messages) - before)
+        return 0

@@ -13,12 +13,10 @@ from segue.view.sanitize import sanitize_line
 if TYPE_CHECKING:
     from segue.cli.chat_ui.chat import Chat
 
-__all__ = ["Command", "Suggest", "Suggestion"]
-
 Suggestion: TypeAlias = tuple[str, str]
 """A completion and its description."""
-Run: TypeAlias = "Callable[[Chat, str], Awaitable[None]]"
-Suggest: TypeAlias = "Callable[[Chat], Iterable[Suggestion]]"
+_Run: TypeAlias = "Callable[[Chat, str], Awaitable[None]]"
+_Suggest: TypeAlias = "Callable[[Chat], Iterable[Suggestion]]"
 
 
 class Command(Struct, frozen=True):
@@ -45,9 +43,9 @@ class Command(Struct, frozen=True):
         return arguments
 
     async def __call__(self, chat: Chat, arguments: str) -> None:
-        run: Run = self.run
+        run: _Run = self.run
         await run(chat, arguments)
 
     def suggest(self, chat: Chat) -> Iterable[Suggestion]:
-        suggest: Suggest | None = self.suggestions
+        suggest: _Suggest | None = self.suggestions
         return suggest(chat) if suggest is not None else ()

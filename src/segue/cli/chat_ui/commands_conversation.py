@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, cast
 
 from segue.canonical.tokens import estimate_settings
 from segue.cli.chat_ui.command import Command, Suggestion
-from segue.cli.chat_ui.number_format import format_ago, format_count, format_short
 from segue.cli.chat_ui.styles import format_table, truncate
 from segue.cli.compress import STRATEGIES
 from segue.errors import InputError
+from segue.view.format import format_ago, format_count, format_short
 from segue.view.sanitize import sanitize_line
 
 if TYPE_CHECKING:
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from segue.cli.chat_ui.chat import Chat
     from segue.store.base import ConversationStore, ConversationSummary
     from segue.store.conversation import StoredConversation
-
-__all__ = ["COMMANDS"]
 
 _ANY_NUMBER = 1_000
 _MAX_LISTED = 15
@@ -35,7 +33,7 @@ _FORMATS = {".html": "html", ".md": "md", ".json": "json"}
 
 
 def _stored_conversation(chat: Chat) -> tuple[ConversationStore, StoredConversation]:
-    """The store and the open conversation; raises `InputError` if it is not stored."""
+    """Return the store and the open conversation; raises `InputError` if it is not stored."""
     from segue.store.conversation import StoredConversation
 
     log = cast("object", chat.session.log)

@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from segue.cli.chat_ui.command import Command, Suggestion
-from segue.cli.chat_ui.number_format import format_short
 from segue.cli.chat_ui.styles import Row, format_table
 from segue.errors import InputError
 from segue.runtime.providers import Endpoint
 from segue.runtime.routing import ByRule, Failover, Fixed, RoundRobin, Route
+from segue.view.format import format_short
 
 if TYPE_CHECKING:
     from segue.cli.chat_ui.chat import Chat
-
-__all__ = ["COMMANDS", "route_kind"]
 
 _AUTO = "auto"
 _ROUTES: dict[str, Callable[[Sequence[Endpoint]], Route]] = {
@@ -33,7 +31,7 @@ _ROUTE_DESCRIPTIONS = {
 }
 
 
-def route_kind(route: Route) -> str:
+def _route_kind(route: Route) -> str:
     match route:
         case Failover():
             return "failover"
@@ -115,7 +113,7 @@ def _switch_route(chat: Chat, route: Route) -> None:
     chat.session.set_route(route)
     endpoint = chat.endpoint
     meanwhile = f"; the current reply and its tools stay with {previous.name}" if chat.is_busy else ""
-    others = f", {route_kind(route)} of {len(route.endpoints)}" if len(route.endpoints) > 1 else ""
+    others = f", {_route_kind(route)} of {len(route.endpoints)}" if len(route.endpoints) > 1 else ""
     chat.print_line(f"→ {endpoint.name}{others} from the next request{meanwhile}", "class:mark")
     if previous.tool_format != _AUTO and endpoint.tool_format == _AUTO:
         chat.print_line("  tool format reset to auto")
@@ -128,7 +126,7 @@ async def _route(chat: Chat, arguments: str) -> None:
     route = chat.session.route
     if not arguments:
         rows = [("▸" if end.name == chat.endpoint.name else " ", end.name) for end in route.endpoints]
-        kind = route_kind(route)
+        kind = _route_kind(route)
         head: Row = [("", "  "), ("class:bold", kind), ("class:dim", f"  {_ROUTE_DESCRIPTIONS[kind]}")]
         chat.print_rows([[], head, *format_table(rows, ("class:mark", "class:name"), chat.width), []])
         return
@@ -174,7 +172,7 @@ def _with_tool_format(route: Route, name: str) -> Route:
     def with_format(endpoint: Endpoint) -> Endpoint:
         return msgspec.structs.replace(endpoint, tool_format=name)
 
-    return _ROUTES[route_kind(route)]([with_format(endpoint) for endpoint in route.endpoints])
+    return _ROUTES[_route_kind(route)]([with_format(endpoint) for endpoint in route.endpoints])
 
 
 def _tool_format_name(endpoint: Endpoint) -> str:
@@ -182,7 +180,7 @@ def _tool_format_name(endpoint: Endpoint) -> str:
 
 
 def _default_tool_format(endpoint: Endpoint) -> str:
-    """The tool format of the API or model by default."""
+    """Return the tool format of the API or model by default."""
     import segue
 
     row = next((row for row in segue.formats() if row.name == endpoint.api), None)

@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import assert_never
 
+from segue.canonical.blocks import Message, Text, ToolCall, state_of
 from segue.cli.chat_ui.calls import CallList
 from segue.cli.chat_ui.formatter import MarkdownFormatter, PlainFormatter
-from segue.cli.chat_ui.number_format import format_count, format_duration
 from segue.cli.chat_ui.styles import Row, display_width, truncate, wrap
 from segue.runtime.events import (
     ApprovalRequested,
@@ -29,12 +29,14 @@ from segue.runtime.events import (
     StreamBroken,
     TextDelta,
 )
+from segue.view.format import format_arguments, format_count, format_duration, index_results
 from segue.view.sanitize import sanitize, sanitize_line
-
-__all__ = ["EventView", "format_user_message"]
 
 _USER_MARK = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT} "
 _REASONING_MARK = "✻"
+_RECAP_MARKS = {"complete": ("✓", "class:ok"), "error": ("✗", "class:bad")}
+_OTHER_MARK = ("–", "class:warn")
+_MAX_RECAP_ROWS = 40
 _MAX_REASONING = 200_000
 """The maximum number of reasoning characters kept for display."""
 
@@ -79,7 +81,7 @@ class EventView:
             case ExchangeStarted():
                 self._calls.take_finished(self._width(), include_running=True)
                 self._open_request = "", self._clock()
-                self.print_rows([[], *format_user_message(event.text, self._width())])
+                self.print_rows([[], *_format_user_message(event.text, self._width())])
             case RequestSent():
                 self._open_request = f"{sanitize_line(event.provider)}/{sanitize_line(event.model)}", self._clock()
                 if self.shows_details:
@@ -228,7 +230,7 @@ class EventView:
         return self._has_rows and self._gap > 0
 
     def live_rows(self, height: int) -> list[Row]:
-        """The rows still changing, at most `height`."""
+        """Return the rows still changing, at most `height`."""
         rows: list[Row] = []
         if self.shows_reasoning and self.reasoning:
             rows += self._reasoning_rows(max(3, height // 2))
@@ -252,7 +254,7 @@ class EventView:
         return [*row, ("class:thought", f"  {_truncate_start(newest, room)}")] if room > 8 else row
 
     def _reasoning_rows(self, height: int) -> list[Row]:
-        """The last reasoning, or the end of a long one."""
+        """Return the last reasoning, or the end of a long one."""
         width = self._width()
         tail = self.reasoning.strip()[-2 * height * width :]
         rows = wrap(tail, width, "class:thought", indent="  ")
@@ -261,8 +263,8 @@ class EventView:
         return [[("class:dim", f"{head}{more}  Ctrl-T hides it")], *rows[-height:]]
 
 
-def format_user_message(text: str, width: int) -> list[Row]:
-    """The rows of a user message."""
+def _format_user_message(text: str, width: int) -> list[Row]:
+    """Return the rows of a user message."""
     rows = wrap(sanitize(text).strip("\n"), width, "class:user", indent="  ", first_indent=_USER_MARK)
     rows[0][0] = "class:mark", _USER_MARK
     return rows
@@ -275,3 +277,33 @@ def _model_name(event: RequestSent | RetryScheduled | ModelSwitched | StreamBrok
 def _truncate_start(text: str, width: int) -> str:
     """Truncate a line at its start."""
     return text if display_width(text) <= width else f"…{truncate(text[::-1], width)[::-1].lstrip('…')}"
+
+
+def format_recap(messages: tuple[Message, ...], width: int) -> list[Row]:
+    """Format the last exchange of a stored conversation as the chat showed it; a long one is cut at its start."""
+    start = next((at for at in reversed(range(len(messages))) if messages[at].speaker == "human"), None)
+    if start is None:
+        return []
+    rows: list[Row] = []
+    index = index_results(messages)
+    for message in messages[start:]:
+        for block in message.blocks:
+            if isinstance(block, Text) and block.text.strip():
+                rows += [[], *_text_rows(message.speaker, block.text, width), []]
+            elif isinstance(block, ToolCall):
+                results = index.results_of(block)
+                mark, style = _RECAP_MARKS.get(state_of(results[-1]) if results else "pending", _OTHER_MARK)
+                name = sanitize_line(block.name)
+                about = truncate(sanitize_line(format_arguments(block)), max(4, width - len(name) - 8))
+                rows.append([("", "  "), (style, mark), ("class:tool", f" {name}"), ("class:dim", f"  {about}")])
+    hidden = len(rows) - _MAX_RECAP_ROWS
+    if hidden > 0:
+        rows = [[("class:dim", f"  … {format_count(hidden, 'earlier row')} not shown")], *rows[hidden:]]
+    return [*rows, []]
+
+
+def _text_rows(speaker: str, text: str, width: int) -> list[Row]:
+    if speaker == "human":
+        return _format_user_message(text, width)
+    formatter = MarkdownFormatter(lambda: width)
+    return formatter.feed(sanitize(text.strip("\n"))) + formatter.close()

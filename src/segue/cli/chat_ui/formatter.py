@@ -14,8 +14,6 @@ from prompt_toolkit.utils import get_cwidth
 
 from segue.cli.chat_ui.styles import Row
 
-__all__ = ["MarkdownFormatter", "PlainFormatter"]
-
 _FENCE = re.compile(r"^ {0,3}(```+|~~~+)")
 _LIST = re.compile(r"^(\s*(?:[-*+]|\d{1,3}[.)])\s+)")
 _QUOTE = re.compile(r"^(\s*>\s?)")
@@ -48,7 +46,7 @@ class MarkdownFormatter:
         self._fence = ""
 
     def feed(self, text: str) -> list[Row]:
-        """Add sanitized text; returns the rows that it finishes."""
+        """Add sanitized text and return the rows that it finishes."""
         rows: list[Row] = []
         *ended, rest = text.replace("\t", _TAB).split("\n")
         for part in ended:
@@ -75,7 +73,7 @@ class MarkdownFormatter:
     # ------------------------------------------------------------------------------------------------------------ lines
 
     def _is_verbatim(self) -> bool:
-        """Whether this line is shown as it is: in a fence, or a table row."""
+        """Return whether this line is shown as it is: in a fence, or a table row."""
         return bool(self._fence) or (not self._in_line and bool(_FENCE.match(self._line) or self._line.startswith("|")))
 
     def _end_line(self) -> list[Row]:
@@ -117,7 +115,7 @@ class MarkdownFormatter:
         return done
 
     def _may_reflow(self, begins: int, waiting: int | None) -> bool:
-        """Whether a row's first word may still move to the row before, which a closing mark makes shorter."""
+        """Return whether a row's first word may still move to the row before, which a closing mark makes shorter."""
         end = self._line.find(" ", begins)
         if end < 0:
             end = len(self._line)
@@ -128,7 +126,7 @@ class MarkdownFormatter:
     # ------------------------------------------------------------------------------------------------------------- rows
 
     def _layout(self, *, whole: bool = False) -> tuple[list[tuple[Row, _Cell]], int | None]:
-        """The rows of the line, each with its first cell, and the position of the first unclosed mark."""
+        """Return the rows of the line, each with its first cell, and the position of the first unclosed mark."""
         text, start = self._line, 0
         if not self._in_line:
             start = self._parse_line_start(text)
@@ -142,7 +140,7 @@ class MarkdownFormatter:
         return rows or [(_row(prefix, [], ""), _Cell("", "", 0))], waiting
 
     def _parse_line_start(self, text: str) -> int:
-        """Set style and indent from the start of a line; returns where its text starts."""
+        """Set style and indent from the start of a line and return where its text starts."""
         self._style, self._indent = "", ""
         if match := _HEADING.match(text):
             self._style = "class:head"
@@ -155,7 +153,7 @@ class MarkdownFormatter:
         return match.end()
 
     def _cells(self, text: str, start: int, *, whole: bool) -> tuple[list[_Cell], int | None]:
-        """Each character with its enclosing mark. Closed marks are removed, unclosed ones shown for now."""
+        """Return each character with its enclosing mark. Closed marks are removed, unclosed ones shown for now."""
         cells: list[_Cell] = []
         open_mark, waiting, place = self._open_mark, None, start
         while place < len(text):
@@ -198,7 +196,7 @@ class PlainFormatter:
 
 
 def _is_closed(text: str, place: int, mark: str) -> bool:
-    """Whether an opening mark is closed later."""
+    """Return whether an opening mark is closed later."""
     after = place + len(mark)
     if mark == "**" and (text[after : after + 1].isspace() or (place and text[place - 1].isalnum())):
         return False

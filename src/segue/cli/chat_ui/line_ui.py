@@ -19,8 +19,6 @@ from segue.runtime.events import Event
 from segue.runtime.tool_types import ApprovalRequest
 from segue.view.sanitize import sanitize
 
-__all__ = ["LineUI", "discard_typed"]
-
 _PROMPT = "> "
 _APPROVAL_PROMPT = "? y(es), a(lways), n(o), or type why not: "
 

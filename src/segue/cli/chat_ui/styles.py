@@ -7,8 +7,6 @@ from typing import TypeAlias
 
 from prompt_toolkit.utils import get_cwidth
 
-__all__ = ["STYLES", "Row", "StyledText", "display_width", "format_table", "rows_to_text", "truncate", "wrap"]
-
 StyledText: TypeAlias = tuple[str, str]
 Row: TypeAlias = list[StyledText]
 
@@ -46,12 +44,12 @@ _TAB = 4
 
 
 def display_width(row: str | Sequence[StyledText]) -> int:
-    """The width of a text or row in terminal columns."""
+    """Return the width of a text or row in terminal columns."""
     return get_cwidth(row) if isinstance(row, str) else sum(get_cwidth(text) for _, text in row)
 
 
 def rows_to_text(rows: Iterable[Sequence[StyledText]]) -> str:
-    """Rows as plain text."""
+    """Return rows as plain text."""
     return "".join(f"{''.join(text for _, text in row)}\n" for row in rows)
 
 
@@ -84,7 +82,7 @@ def wrap(text: str, width: int, style: str = "", *, indent: str = "", first_inde
 
 
 def _break_line(line: str, width: int) -> tuple[str, str]:
-    """The part of a line that fits, and the rest."""
+    """Return the part of a line that fits, and the rest."""
     if display_width(line) <= width:
         return line, ""
     used, blank = 0, -1
@@ -102,7 +100,7 @@ def _break_line(line: str, width: int) -> tuple[str, str]:
 
 
 def format_table(rows: Sequence[Sequence[str]], styles: Sequence[str], width: int, *, indent: str = "  ") -> list[Row]:
-    """Rows with aligned columns; the last columns are truncated where there is no room."""
+    """Align the columns of rows; the last columns are truncated where there is no room."""
     if not rows:
         return []
     widths = [max(display_width(cell) for cell in column) for column in zip(*rows, strict=True)]

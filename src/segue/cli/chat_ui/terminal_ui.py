@@ -6,19 +6,24 @@ New rows are printed above the live part, which is redrawn in the same write, so
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import termios
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import chain
+from typing import TYPE_CHECKING, TextIO
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import Completer
+from prompt_toolkit.data_structures import Size
 from prompt_toolkit.filters import Condition, has_completions
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import History
 from prompt_toolkit.input import create_input
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.keys import Keys
 from prompt_toolkit.layout import (
     BufferControl,
     ConditionalContainer,
@@ -32,20 +37,21 @@ from prompt_toolkit.layout import (
 from prompt_toolkit.layout.menus import CompletionsMenu
 from prompt_toolkit.layout.processors import AfterInput, ConditionalProcessor
 from prompt_toolkit.output import ColorDepth
+from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.renderer import print_formatted_text
 from prompt_toolkit.styles import Style
 
 from segue.cli.chat_ui.approvals import format_choices, format_question
 from segue.cli.chat_ui.event_view import EventView
-from segue.cli.chat_ui.keys import make_bindings
-from segue.cli.chat_ui.output import BufferedOutput
 from segue.cli.chat_ui.styles import STYLES, Row, truncate
 from segue.cli.chat_ui.ui import InputHandler
 from segue.runtime.events import Event, ExchangeStarted
 from segue.runtime.tool_types import ApprovalRequest
 from segue.view.sanitize import sanitize_line
 
-__all__ = ["TerminalUI"]
+if TYPE_CHECKING:
+    from segue.cli.chat_ui.ui import InputHandler
+
 
 _MIN_WIDTH, _MAX_WIDTH = 20, 110
 _RULE = "─" * _MIN_WIDTH
@@ -55,6 +61,8 @@ _REDRAW_SECONDS = 0.03
 _TICK_SECONDS = 0.5
 _MENU_HEIGHT = 6
 _INPUT_HEIGHT = 10
+_LEAVE_HINT = "press Ctrl-C again to exit"
+_DEFAULT_SIZE = Size(rows=24, columns=80)
 _PROMPT = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT} "
 
 
@@ -81,7 +89,7 @@ class TerminalUI:
         self._ended = False
         self.hint = ""
         self._input = create_input()
-        self._output = BufferedOutput(sys.stdout, coloured=coloured)
+        self._output = _BufferedOutput(sys.stdout, coloured=coloured)
         self._style = Style.from_dict(STYLES)
         self.view = EventView(self._push, width=self.width)
         self.draft = Buffer(
@@ -146,7 +154,7 @@ class TerminalUI:
     async def run(self, handler: InputHandler) -> None:
         self._app = Application(
             layout=self._layout,
-            key_bindings=make_bindings(self, handler),
+            key_bindings=_make_bindings(self, handler),
             style=self._style,
             output=self._output,
             input=self._input,
@@ -178,7 +186,7 @@ class TerminalUI:
         return self._question is not None
 
     def submit_answer(self) -> None:
-        """Enter below a question: submit the answer."""
+        """Submit the answer to a question."""
         if self._answer is not None and self._question_shown and not self._answer.done() and self.reply.text.strip():
             self._answer.set_result(self.reply.text)
 
@@ -295,3 +303,109 @@ def _draft_prefix(line: int, wrap: int) -> StyleAndTextTuples:
 
 def _shorten(text: str) -> str:
     return truncate(sanitize_line(text), 60)
+
+
+def _make_bindings(terminal: TerminalUI, handler: InputHandler) -> KeyBindings:
+    """Return the key bindings for a terminal and the handler of its input."""
+    actions = _KeyActions(terminal, handler)
+    keys = KeyBindings()
+    asking = Condition(lambda: terminal.is_asking)
+    keys.add("enter", filter=~asking)(actions.send)
+    keys.add("enter", filter=asking)(actions.submit_answer)
+    keys.add("escape", "enter", filter=~asking)(actions.new_line)
+    keys.add("c-j", filter=~asking)(actions.new_line)
+    keys.add("c-c", eager=True)(actions.interrupt)
+    keys.add(Keys.SIGINT)(actions.interrupt)
+    keys.add("c-d", eager=True)(actions.leave)
+    keys.add("c-t", eager=True)(actions.toggle_reasoning)
+    keys.add("c-l")(actions.clear)
+    terminal.draft.on_text_insert += actions.clear_hint
+    terminal.reply.on_text_insert += actions.clear_hint
+    return keys
+
+
+class _KeyActions:
+    """The actions of the keys."""
+
+    def __init__(self, terminal: TerminalUI, handler: InputHandler) -> None:
+        self._terminal = terminal
+        self._handler = handler
+
+    def send(self, event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        if _accept_completion(buffer):
+            return
+        if buffer.document.text_before_cursor.endswith("\\"):
+            buffer.delete_before_cursor()
+            buffer.insert_text("\n")
+        elif text := buffer.text.strip():
+            buffer.append_to_history()
+            buffer.reset()
+            self._terminal.hint = ""
+            self._handler.submit(text)
+
+    def submit_answer(self, event: KeyPressEvent) -> None:
+        self._terminal.submit_answer()
+
+    def new_line(self, event: KeyPressEvent) -> None:
+        event.current_buffer.insert_text("\n")
+
+    def interrupt(self, event: KeyPressEvent) -> None:
+        if self._terminal.hint == _LEAVE_HINT:
+            self._handler.leave()
+            return
+        if not self._handler.interrupt():
+            self._terminal.draft.reset()
+        self._terminal.hint = _LEAVE_HINT
+
+    def leave(self, event: KeyPressEvent) -> None:
+        if self._terminal.is_asking or not self._terminal.draft.text:
+            self._handler.leave()
+        else:
+            self._terminal.draft.delete()
+
+    def toggle_reasoning(self, event: KeyPressEvent) -> None:
+        self._terminal.toggle_reasoning()
+
+    def clear(self, event: KeyPressEvent) -> None:
+        event.app.renderer.clear()
+
+    def clear_hint(self, buffer: Buffer) -> None:
+        self._terminal.hint = ""
+
+
+def _accept_completion(buffer: Buffer) -> bool:
+    """Accept the selected completion and return whether there was one."""
+    state = buffer.complete_state
+    if state is None or state.current_completion is None:
+        return False
+    buffer.complete_state = None
+    return True
+
+
+class _BufferedOutput(Vt100_Output):
+    """A terminal output. While `is_buffering`, a flush does nothing, so that a frame is written at once.
+
+    The cursor position is never queried, because the terminal's answer could be taken for typed input.
+    """
+
+    def __init__(self, stdout: TextIO, *, coloured: bool) -> None:
+        def size() -> Size:
+            try:
+                columns, rows = os.get_terminal_size(stdout.fileno())
+            except (OSError, ValueError):
+                return _DEFAULT_SIZE
+            return Size(rows=rows or _DEFAULT_SIZE.rows, columns=columns or _DEFAULT_SIZE.columns)
+
+        depth = None if coloured else ColorDepth.DEPTH_1_BIT
+        super().__init__(stdout, size, term=os.environ.get("TERM"), default_color_depth=depth, enable_cpr=False)
+        self.is_buffering = False
+
+    def flush(self) -> None:
+        if not self.is_buffering:
+            super().flush()
+
+    def release(self) -> None:
+        """Stop buffering and flush."""
+        self.is_buffering = False
+        self.flush()

@@ -8,8 +8,6 @@ from segue.cli.chat_ui.styles import Row
 from segue.runtime.events import Event
 from segue.runtime.tool_types import ApprovalRequest
 
-__all__ = ["ChatUI", "InputHandler"]
-
 
 class InputHandler(Protocol):
     """Handles the user's input; implemented by `Chat`."""
@@ -18,7 +16,7 @@ class InputHandler(Protocol):
         """Handle a message or a command."""
 
     def interrupt(self) -> bool:
-        """Ctrl-C; returns whether there was something to cancel."""
+        """Handle Ctrl-C and return whether there was something to cancel."""
         ...
 
     def leave(self) -> None:
@@ -42,7 +40,7 @@ class ChatUI(Protocol):
     def print_rows(self, rows: list[Row]) -> None: ...
     def on_event(self, event: Event) -> None: ...
     def last_reasoning(self) -> str:
-        """The model's last reasoning."""
+        """Return the model's last reasoning."""
         ...
 
     def restore_input(self, text: str) -> None:

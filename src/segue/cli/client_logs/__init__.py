@@ -17,8 +17,6 @@ from segue.cli.client_logs import claude_code, codex
 from segue.cli.client_logs.parsed_log import Line, ParsedLog
 from segue.errors import InputError
 
-__all__ = ["ParsedLog", "add_line_number", "read_log"]
-
 _BODY_KEYS = frozenset({"messages", "input", "contents"})
 _CLIENTS = (claude_code, codex)
 # The line number is given as the error's path, so the JSON parser's own "line 1" is removed.
@@ -61,7 +59,7 @@ def _parse_log(
 
 
 def add_line_number(error: InputError, log: ParsedLog) -> InputError:
-    """The error with the line number of the message it is about, where known."""
+    """Return the error with the line number of the message it is about, where known."""
     match = _ENTRY.match(error.path)
     index = int(match[1]) if match else -1
     if not 0 <= index < len(log.line_numbers) or not log.line_numbers[index]:
@@ -70,8 +68,10 @@ def add_line_number(error: InputError, log: ParsedLog) -> InputError:
 
 
 def _parse_lines(data: bytes) -> tuple[list[Line] | None, int | None]:
-    """The objects of JSON lines (None for a single JSON value), and the number of the last line if it is cut off, as
-    in a log that is still being written."""
+    """Parse JSON lines: return their objects, and the number of the last line if it is cut off.
+
+    The objects are None for a single JSON value. The last line is cut off in a log that is still being written.
+    """
     rows = [(number, row) for number, row in enumerate(data.split(b"\n"), 1) if row.strip()]
     if len(rows) < 2 or not _is_json_object(rows[0][1]):
         return None, None
@@ -90,7 +90,7 @@ def _parse_lines(data: bytes) -> tuple[list[Line] | None, int | None]:
 
 
 def _is_json_object(row: bytes) -> bool:
-    """Whether a line is a complete JSON object."""
+    """Return whether a line is a complete JSON object."""
     try:
         return isinstance(parse_json(row)[0], dict)
     except InputError:

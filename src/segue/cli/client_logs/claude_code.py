@@ -20,8 +20,6 @@ from typing import Any, cast
 from segue.cli.client_logs.parsed_log import Line, ParsedLog, is_client_text, make_title
 from segue.errors import InputError
 
-__all__ = ["API", "NAME", "is_line", "parse_log"]
-
 NAME = "Claude Code"
 API = "anthropic"
 _MESSAGE_TYPES = ("user", "assistant")
@@ -35,7 +33,7 @@ def is_line(line: Line) -> bool:
 
 
 def parse_log(lines: list[Line]) -> ParsedLog:
-    """The body with which the client would continue."""
+    """Return the body with which the client would continue."""
     messages = [line for line in lines if is_line(line)]
     main = [line for line in messages if not _is_subagent(line)] or messages
     dropped = {"lines of subagents": len(messages) - len(main)}
@@ -61,7 +59,7 @@ def _is_boundary(line: Line, include_subagents: bool) -> bool:
 
 
 def _preserved_entries(lines: list[Line], boundary: int) -> set[Any]:
-    """The uuids of entries before a compaction that are still sent after it."""
+    """Return the uuids of entries before a compaction that are still sent after it."""
     metadata = next(
         (_object(line.value.get("compactMetadata")) for line in lines if line.number == boundary), _object(None)
     )
@@ -76,7 +74,7 @@ def _preserved_entries(lines: list[Line], boundary: int) -> set[Any]:
 
 
 def _active_branch(lines: list[Line], messages: list[Line], boundary: int, preserved: set[Any]) -> list[Line]:
-    """The entries from the last one up to its root, plus the other lines and results of the same replies."""
+    """Return the entries from the last one up to its root, plus the other lines and results of the same replies."""
     if not any("parentUuid" in line.value for line in messages):
         return messages
     # Entries of other types can be parents too.
@@ -122,7 +120,7 @@ def _result_ids(line: Line) -> list[Any]:
 
 
 def _is_client_error(line: Line) -> bool:
-    """An error message of the client in place of a reply."""
+    """Return whether an entry is an error message of the client in place of a reply."""
     message = _object(line.value.get("message"))
     return bool(line.value.get("isApiErrorMessage")) or message.get("model") == "<synthetic>"
 
@@ -162,7 +160,7 @@ def _build_log(lines: list[Line], title: str | None, dropped: dict[str, int]) ->
 
 
 def _has_block(block: Mapping[str, Any], blocks: list[Mapping[str, Any]]) -> bool:
-    """Whether a block is already there: a line may repeat the reply so far."""
+    """Return whether a block is already there: a line may repeat the reply so far."""
     if block.get("type") == "tool_use":
         return any(other.get("type") == "tool_use" and other.get("id") == block.get("id") for other in blocks)
     return block in blocks
@@ -177,7 +175,7 @@ def _blocks(line: Line) -> list[Mapping[str, Any]]:
 
 
 def _find_title(lines: list[Line]) -> str | None:
-    """The title set by the user, else by the client. A file may also have titles of other sessions."""
+    """Return the title set by the user, else by the client. A file may also have titles of other sessions."""
     entries = {line.value.get("uuid") for line in lines} - {None}
     sessions = {line.value.get("sessionId") for line in lines if is_line(line)} - {None}
     for kind, key in _TITLE_KEYS:
@@ -196,7 +194,7 @@ def _find_title(lines: list[Line]) -> str | None:
 
 
 def _first_user_text(lines: list[Line], own: list[Line]) -> str | None:
-    """The first user text as title, where the imported messages do not start with it."""
+    """Return the first user text as title, where the imported messages do not start with it."""
     first = next((line for line in lines if line.value.get("type") == "user"), None)
     if first is None or _user_text(first):
         return None
@@ -204,7 +202,7 @@ def _first_user_text(lines: list[Line], own: list[Line]) -> str | None:
 
 
 def _user_text(line: Line) -> str:
-    """The text that the user typed in an entry; empty for text that the client inserted."""
+    """Return the text that the user typed in an entry; empty for text that the client inserted."""
     if line.value.get("type") != "user" or line.value.get("isMeta") or line.value.get("isCompactSummary"):
         return ""
     texts = [block.get("text") for block in _blocks(line) if block.get("type") == "text"]

@@ -12,8 +12,6 @@ from typing import Any, cast
 from segue.cli.client_logs.parsed_log import Line, ParsedLog, is_client_text, make_title
 from segue.errors import InputError
 
-__all__ = ["API", "NAME", "is_line", "parse_log"]
-
 NAME = "Codex"
 API = "openai-responses"
 _ENVELOPES = frozenset({"session_meta", "response_item", "turn_context", "event_msg", "compacted"})
@@ -116,14 +114,14 @@ class _Rollout:
 
 
 def _is_user_message(item: dict[str, Any]) -> bool:
-    """Whether this is a user message that the client did not insert as context."""
+    """Return whether this is a user message that the client did not insert as context."""
     if item.get("type") != "message" or item.get("role") != "user":
         return False
     return not _item_text(item).lstrip().startswith(_CONTEXT_PREFIXES)
 
 
 def _user_text(item: dict[str, Any]) -> str:
-    """The text that the user typed; empty for text that the client inserted."""
+    """Return the text that the user typed; empty for text that the client inserted."""
     text = _item_text(item).strip() if _is_user_message(item) else ""
     return "" if is_client_text(text) else text
 
@@ -136,7 +134,7 @@ def _item_text(item: dict[str, Any]) -> str:
 
 
 def parse_log(lines: list[Line]) -> ParsedLog:
-    """The body with which the client would continue."""
+    """Return the body with which the client would continue."""
     rollout = _Rollout()
     for line in lines:
         rollout.add_line(line)

@@ -10,8 +10,6 @@ from msgspec import Struct
 
 from segue.store.base import parse_time
 
-__all__ = ["Line", "ParsedLog", "is_client_text", "make_title"]
-
 _TAG = re.compile(r"\s*<[a-z][\w-]*>", re.IGNORECASE)
 _MAX_TITLE = 80
 
@@ -42,11 +40,11 @@ class ParsedLog(Struct, frozen=True):
 
 
 def is_client_text(text: str) -> bool:
-    """Whether a client inserted this text into a user message: text in tags, or the contents of AGENTS.md."""
+    """Return whether a client inserted this text into a user message: text in tags, or the contents of AGENTS.md."""
     return bool(_TAG.match(text)) or text.lstrip().startswith("# AGENTS.md instructions")
 
 
 def make_title(text: str) -> str:
-    """A title from the user's first text."""
+    """Return a title from the user's first text."""
     line = " ".join(text.split())
     return line if len(line) <= _MAX_TITLE else f"{line[: _MAX_TITLE - 1]}…"

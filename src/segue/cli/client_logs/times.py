@@ -10,11 +10,9 @@ from segue.canonical.blocks import Message, Native
 from segue.canonical.json import encode_json_sorted
 from segue.cli.client_logs.parsed_log import ParsedLog
 
-__all__ = ["message_times"]
-
 
 def message_times(messages: Sequence[Message], log: ParsedLog) -> list[int | None]:
-    """A time for each message: that of its last log entry. Entries are matched by content."""
+    """Return a time for each message: that of its last log entry. Entries are matched by content."""
     if not any(log.times):
         return []
     entries = cast("list[Any]", next(log.body[key] for key in ("messages", "input") if key in log.body))

@@ -16,8 +16,6 @@ from segue.runtime.tools.task import Spawn, SubagentTask, task
 from segue.runtime.tools.todo import todo
 from segue.runtime.tools.write import edit_file, write_file
 
-__all__ = ["standard_names", "standard_tools"]
-
 
 def standard_tools(
     *,
@@ -26,7 +24,7 @@ def standard_tools(
     fetcher: Fetcher = fetch_with_stdlib,
     spawn: Spawn | None = None,
 ) -> list[Tool]:
-    """All built-in tools. `task` is included only if `spawn` is given, the function that runs a subagent.
+    """Return all built-in tools. `task` is included only if `spawn` is given, the function that runs a subagent.
 
     `glob` and `grep` skip files that `permissions` deny to `read_file`. `environment` returns the environment variables
     of shell commands, `get` fetches a URL for `fetch_url`.
@@ -51,7 +49,7 @@ def standard_tools(
 
 @cache
 def standard_names() -> frozenset[str]:
-    """The names of all built-in tools, `task` included."""
+    """Return the names of all built-in tools, `task` included."""
 
     async def never(_order: SubagentTask, _context: Context) -> Result:
         raise NotImplementedError

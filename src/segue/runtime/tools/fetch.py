@@ -30,8 +30,6 @@ from segue.runtime.tool_types import ApprovalRequest, Arguments, Context, Result
 from segue.runtime.tools.html_text import html_to_text
 from segue.runtime.tools.text_encoding import decode, describe_binary, format_size, image_mime, replace_surrogates
 
-__all__ = ["FetchTarget", "FetchedPage", "Fetcher", "fetch_url", "fetch_with_stdlib", "is_private"]
-
 _MAX_BYTES = 5_000_000
 _MAX_TEXT = 100_000
 _MAX_IMAGE = 3_750_000
@@ -60,14 +58,14 @@ class FetchedPage(Struct, frozen=True):
 
 
 Fetcher: TypeAlias = Callable[[FetchTarget], Awaitable[FetchedPage]]
-HostLookup: TypeAlias = Callable[[str, int], tuple[str, ...]]
+_HostLookup: TypeAlias = Callable[[str, int], tuple[str, ...]]
 
 
 # ----------------------------------------------------------------------------------------------------------------- URLs
 
 
 def normalize_url(url: str) -> str:
-    """The URL in the form that rules match: lower-case host, no fragment; `ToolError` if it has a password."""
+    """Return the URL in the form that rules match: lower-case host, no fragment; `ToolError` if it has a password."""
     try:
         parts = urlsplit(url.strip())
         port = parts.port
@@ -95,13 +93,13 @@ def _percent_encode(text: str) -> str:
     )
 
 
-def split_host(url: str) -> tuple[str, int]:
+def _split_host(url: str) -> tuple[str, int]:
     parts = urlsplit(url)
     return parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
 
 
-def lookup_host(host: str, port: int) -> tuple[str, ...]:
-    """The IP addresses of a host."""
+def _lookup_host(host: str, port: int) -> tuple[str, ...]:
+    """Return the IP addresses of a host."""
     try:
         entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
@@ -110,7 +108,7 @@ def lookup_host(host: str, port: int) -> tuple[str, ...]:
 
 
 def is_private(address: str) -> bool:
-    """Whether an IP address is not public: this machine, or a private network."""
+    """Return whether an IP address is not public: this machine, or a private network."""
     ip = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(ip, ipaddress.IPv6Address):
         inner = ip.ipv4_mapped or ip.sixtofour
@@ -136,7 +134,7 @@ class _Connection(http.client.HTTPConnection):
     """A connection to one of the given IP addresses, without another host lookup."""
 
     def __init__(self, target: FetchTarget) -> None:
-        host, port = split_host(target.url)
+        host, port = _split_host(target.url)
         super().__init__(host, port, timeout=target.timeout)
         self._target = target
 
@@ -172,7 +170,7 @@ def _fetch(target: FetchTarget, connection: _Connection, cancelled: threading.Ev
 
 
 async def fetch_with_stdlib(target: FetchTarget) -> FetchedPage:
-    """Fetches with the standard library; cancellation closes the connection."""
+    """Fetch with the standard library; cancellation closes the connection."""
     connection = _Connection(target)
     cancelled = threading.Event()
     try:
@@ -185,11 +183,11 @@ async def fetch_with_stdlib(target: FetchTarget) -> FetchedPage:
         connection.close()
 
 
-async def _run(arguments: Arguments, context: Context, fetcher: Fetcher, look_up: HostLookup) -> Result:
+async def _run(arguments: Arguments, context: Context, fetcher: Fetcher, look_up: _HostLookup) -> Result:
     url = normalize_url(arguments["url"])
     original, approved_by = url, ""
     for _ in range(_MAX_REDIRECTS + 1):
-        addresses = await asyncio.to_thread(look_up, *split_host(url))
+        addresses = await asyncio.to_thread(look_up, *_split_host(url))
         request = _approval_request(url, addresses)
         # Approval was given for the first URL; a redirect on the same host must not need a stricter rule.
         if not approved_by and not context.is_granted(request):
@@ -203,7 +201,9 @@ async def _run(arguments: Arguments, context: Context, fetcher: Fetcher, look_up
         if page.status not in (301, 302, 303, 307, 308) or not target:
             return _page_result(url, page, raw=arguments.get("raw", False))
         after = normalize_url(urljoin(url, target))
-        if split_host(after)[0] != split_host(url)[0] or (url.startswith("https:") and not after.startswith("https:")):
+        if _split_host(after)[0] != _split_host(url)[0] or (
+            url.startswith("https:") and not after.startswith("https:")
+        ):
             return _redirect_result(after)
         url = after
     raise ToolError(f"{original} sends from one address to the next, more than {_MAX_REDIRECTS} times")
@@ -259,13 +259,13 @@ def _decode_page(page: FetchedPage) -> str | None:
     return None if decoded is None else decoded.text
 
 
-def _fetch_approval(arguments: Arguments, folder: Path, look_up: HostLookup) -> ApprovalRequest:
+def _fetch_approval(arguments: Arguments, folder: Path, look_up: _HostLookup) -> ApprovalRequest:
     url = normalize_url(arguments["url"])
-    return _approval_request(url, look_up(*split_host(url)))
+    return _approval_request(url, look_up(*_split_host(url)))
 
 
-def fetch_url(fetcher: Fetcher = fetch_with_stdlib, *, look_up: HostLookup = lookup_host) -> Tool:
-    """Makes the tool. `get` fetches one URL without following redirects, from one of the given IP addresses."""
+def fetch_url(fetcher: Fetcher = fetch_with_stdlib, *, look_up: _HostLookup = _lookup_host) -> Tool:
+    """Make the tool. `get` fetches one URL without following redirects, from one of the given IP addresses."""
 
     async def run(arguments: Arguments, context: Context) -> Result:
         return await _run(arguments, context, fetcher, look_up)

@@ -6,8 +6,6 @@ import re
 from html.parser import HTMLParser
 from urllib.parse import urljoin
 
-__all__ = ["html_to_text"]
-
 _SKIPPED_TAGS = frozenset(
     {"script", "style", "noscript", "template", "svg", "head", "iframe", "object", "canvas", "select"}
 )
@@ -123,7 +121,7 @@ def _tidy(text: str) -> str:
 
 
 def html_to_text(html: str, base_url: str = "") -> str:
-    """Converts an HTML page to text, its title first."""
+    """Convert an HTML page to text, its title first."""
     reader = _TextParser(base_url)
     reader.feed(html)
     reader.close()

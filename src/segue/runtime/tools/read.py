@@ -12,8 +12,6 @@ from segue.runtime.sandbox import ResolvedPath, check_access, make_approval_requ
 from segue.runtime.tool_types import ApprovalRequest, Arguments, Context, Result, Tool, ToolError
 from segue.runtime.tools.text_encoding import decode, describe_binary, format_size, image_mime, replace_surrogates
 
-__all__ = ["list_dir", "read_bytes", "read_file"]
-
 _DEFAULT_LINES = 2_000
 _MAX_WIDTH = 2_000
 _MAX_BYTES = 20_000_000
@@ -22,7 +20,7 @@ _MAX_ENTRIES = 1_000
 
 
 def read_bytes(place: ResolvedPath, limit: int = _MAX_BYTES) -> tuple[bytes, int]:
-    """Reads the beginning of a file; also returns its full size."""
+    """Read the beginning of a file; also returns its full size."""
     with os.fdopen(open_file(place), "rb") as file:
         size = os.fstat(file.fileno()).st_size
         return file.read(limit), size
@@ -70,7 +68,7 @@ def _format_lines(lines: list[str], start: int, arguments: Arguments, notes: lis
 
 
 def _read_large(place: ResolvedPath, size: int, arguments: Arguments, context: Context) -> str:
-    """Reads a range of lines of a file that is too large to load."""
+    """Read a range of lines of a file that is too large to load."""
     start, count = arguments.get("start_line", 1), arguments.get("lines", _DEFAULT_LINES)
     lines: list[str] = []
     with os.fdopen(open_file(place), "rb") as file:
@@ -133,7 +131,7 @@ def read_file() -> Tool:
 
 
 def _describe_entry(handle: int, name: str) -> tuple[bool, str]:
-    """Whether the entry is a folder, and its line in the listing."""
+    """Return whether the entry is a folder, and its line in the listing."""
     try:
         status = os.stat(name, dir_fd=handle, follow_symlinks=False)
         if stat.S_ISLNK(status.st_mode):

@@ -16,9 +16,7 @@ from segue.runtime.tool_types import ApprovalRequest, Arguments, Context, Tool, 
 from segue.runtime.tools.text_encoding import decode, replace_surrogates
 from segue.runtime.tools.walk import Entry, walk
 
-__all__ = ["IsDenied", "glob", "grep"]
-
-IsDenied = Callable[[str], bool]
+_IsDenied = Callable[[str], bool]
 """Whether a rule denies reading the file with this display path."""
 
 _DEFAULT_FILES = 1_000
@@ -35,14 +33,14 @@ _UNREADABLE = "could not be read"
 
 
 def _display_below(place: ResolvedPath, path: str) -> str:
-    """The display path of a path relative to a resolved folder."""
+    """Return the display path of a path relative to a resolved folder."""
     return path if place.display == "." else f"{place.display.rstrip('/')}/{path}"
 
 
 # ----------------------------------------------------------------------------------------------------------------- glob
 
 
-def _run_glob(arguments: Arguments, context: Context, is_denied: IsDenied) -> str:
+def _run_glob(arguments: Arguments, context: Context, is_denied: _IsDenied) -> str:
     place = resolve(arguments.get("path") or ".", context.folder)
     check_access(context, "glob", place)
     text: str = arguments["pattern"].removeprefix("./")
@@ -65,7 +63,7 @@ def _run_glob(arguments: Arguments, context: Context, is_denied: IsDenied) -> st
     return replace_surrogates("\n".join(paths))
 
 
-def glob(is_denied: IsDenied = lambda path: False) -> Tool:
+def glob(is_denied: _IsDenied = lambda path: False) -> Tool:
     return Tool(
         "glob",
         "Finds files and folders by name, recursively. * stays within one name, ** crosses folders, {a,b} and [abc] "
@@ -164,7 +162,7 @@ def _shorten(line: str) -> str:
 
 
 def _read_content(entry: Entry) -> bytes | str:
-    """The content of a file, or the reason why it was skipped."""
+    """Return the content of a file, or the reason why it was skipped."""
     try:
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         handle = os.open(entry.name, flags, dir_fd=entry.handle)
@@ -179,7 +177,7 @@ def _read_content(entry: Entry) -> bytes | str:
         return file.read(_MAX_FILE_SIZE)
 
 
-def _run_grep(arguments: Arguments, context: Context, is_denied: IsDenied) -> str:
+def _run_grep(arguments: Arguments, context: Context, is_denied: _IsDenied) -> str:
     place = resolve(arguments.get("path") or ".", context.folder)
     check_access(context, "grep", place)
     search = _Search(arguments)
@@ -200,7 +198,7 @@ def _run_grep(arguments: Arguments, context: Context, is_denied: IsDenied) -> st
 
 
 def _search_tree(
-    search: _Search, place: ResolvedPath, arguments: Arguments, context: Context, is_denied: IsDenied
+    search: _Search, place: ResolvedPath, arguments: Arguments, context: Context, is_denied: _IsDenied
 ) -> None:
     file_glob = arguments.get("glob")
     names = path_pattern(file_glob if "/" in file_glob else f"**/{file_glob}") if file_glob else None
@@ -224,7 +222,7 @@ def _format_file_count(count: int) -> str:
     return f"{count:,} file{'' if count == 1 else 's'}"
 
 
-def grep(is_denied: IsDenied = lambda path: False) -> Tool:
+def grep(is_denied: _IsDenied = lambda path: False) -> Tool:
     return Tool(
         "grep",
         "Searches the contents of files line by line with a regular expression (no look-around, no back-references). "

@@ -19,8 +19,6 @@ from segue.runtime.tool_types import ApprovalRequest, Arguments, Context, Result
 from segue.runtime.tools.shell_commands import find_commands, find_risky_options, split_simple_commands
 from segue.runtime.tools.text_encoding import format_size
 
-__all__ = ["shell"]
-
 _TIMEOUT = 120
 _MAX_TIMEOUT = 1_800
 _HEAD = 100_000
@@ -87,7 +85,7 @@ def _signal_group(group: int, number: int) -> None:
 
 
 async def _end_group(process: asyncio.subprocess.Process) -> None:
-    """Ends the process group: SIGTERM, then SIGKILL. If cancelled while waiting, kills at once."""
+    """End the process group: SIGTERM, then SIGKILL. If cancelled while waiting, kills at once."""
     try:
         if process.returncode is None:
             _signal_group(process.pid, signal.SIGTERM)
@@ -152,7 +150,7 @@ async def _run(arguments: Arguments, context: Context, environment: Callable[[],
 async def _read_output(
     process: asyncio.subprocess.Process, stream: asyncio.StreamReader, output: _OutputBuffer
 ) -> None:
-    """Reads until the command has ended and its output is complete."""
+    """Read until the command has ended and its output is complete."""
     ended = asyncio.ensure_future(process.wait())
     try:
         while True:
@@ -211,7 +209,7 @@ def _approval_request(arguments: Arguments, folder: Path) -> ApprovalRequest:
 
 
 def shell(environment: Callable[[], Mapping[str, str]] = child_environment) -> Tool:
-    """Makes the tool. `environment` returns the environment variables of a command."""
+    """Make the tool. `environment` returns the environment variables of a command."""
 
     async def run(arguments: Arguments, context: Context) -> Result:
         return await _run(arguments, context, environment)

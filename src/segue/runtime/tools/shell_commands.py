@@ -10,8 +10,6 @@ import re
 import shlex
 from contextlib import suppress
 
-__all__ = ["find_commands", "find_risky_options", "split_simple_commands"]
-
 _OPERATORS = ("&&", "||", "|&", ";", "|", "&", "\n")
 # Redirections to /dev/null or between streams are harmless.
 _HARMLESS = re.compile(r"(?:\d*>&\d|\d*>>?\s*/dev/null|&>>?\s*/dev/null|<\s*/dev/null)(?=[\s;&|]|$)")
@@ -63,7 +61,7 @@ _SINGLE_QUOTED = re.compile(r"'[^']*'")
 
 
 def split_simple_commands(text: str) -> tuple[str, ...] | None:
-    """Splits a command into simple commands; None if it has other constructs."""
+    """Split a command into simple commands; None if it has other constructs."""
     parts: list[str] = []
     part: list[str] = []
     at, quote = 0, ""
@@ -100,7 +98,7 @@ def split_simple_commands(text: str) -> tuple[str, ...] | None:
 
 
 def _redirect_length(text: str, at: int, part: list[str]) -> int:
-    """The length of a harmless redirection at this position, or 0."""
+    """Return the length of a harmless redirection at this position, or 0."""
     if part and not part[-1].isspace() and text[at].isdigit():
         return 0
     match = _HARMLESS.match(text, at)
@@ -108,7 +106,7 @@ def _redirect_length(text: str, at: int, part: list[str]) -> int:
 
 
 def _is_in_word(text: str, at: int) -> bool:
-    """Whether a character is part of a word (`{a,b}.txt`, `${x}`, `a#b`), where it starts no group or comment."""
+    """Return whether a character is in a word (`{a,b}.txt`, `${x}`, `a#b`), where it starts no group or comment."""
     before = text[at - 1] if at else " "
     match text[at]:
         case "{":
@@ -124,7 +122,7 @@ def _first_token(command: str) -> str:
 
 
 def find_risky_options(command: str) -> tuple[str, ...]:
-    """The options of a simple command that write a file or run a program, or might do so after expansion.
+    """Return the options of a simple command that write a file or run a program, or might do so after expansion.
 
     A heuristic by the usual names of such options, with false positives rather than false negatives.
     """
@@ -146,7 +144,7 @@ def find_risky_options(command: str) -> tuple[str, ...]:
 
 
 def _may_become_option(word: str) -> bool:
-    """Whether shell expansion may yield an option: `{--output=a,b}`, `${X:---output=a}`, `-$X`, `[-]o`."""
+    """Return whether shell expansion may yield an option: `{--output=a,b}`, `${X:---output=a}`, `-$X`, `[-]o`."""
     bare = _VARIABLE.sub("$", word).lstrip("\"'\\")
     if "$" in bare and ("-" in bare or "{" in bare):
         return True
@@ -173,7 +171,7 @@ def _is_risky_short(program: str, name: str) -> bool:
 
 
 def find_commands(text: str) -> tuple[str, ...]:
-    """Everything in a text that may be a command, in all forms a deny rule may use; false positives are accepted."""
+    """Return all that may be a command in a text, in all forms a deny rule may use; false positives are accepted."""
     commands: dict[str, None] = {}
     for part in _SEPARATORS.split(text):
         words = part.split()

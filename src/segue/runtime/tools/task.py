@@ -10,8 +10,6 @@ from msgspec import Struct
 
 from segue.runtime.tool_types import ApprovalRequest, Arguments, Context, Result, Tool
 
-__all__ = ["RequestApproval", "Spawn", "SubagentTask", "task"]
-
 _TIMEOUT = 3600.0
 
 
@@ -26,11 +24,11 @@ class SubagentTask(Struct, frozen=True):
 
 Spawn: TypeAlias = Callable[[SubagentTask, Context], Awaitable[Result]]
 """Runs a subagent to its end. Cancelling the call cancels it."""
-RequestApproval: TypeAlias = Callable[[str], ApprovalRequest | None]
+_RequestApproval: TypeAlias = Callable[[str], ApprovalRequest | None]
 """The approval request for using the model of that name, or None."""
 
 
-def task(spawn: Spawn, request_approval: RequestApproval = lambda model: None) -> Tool:
+def task(spawn: Spawn, request_approval: _RequestApproval = lambda model: None) -> Tool:
     def approval_request(arguments: Arguments, folder: Path) -> ApprovalRequest | None:
         model = arguments.get("model")
         return None if model is None else request_approval(model)

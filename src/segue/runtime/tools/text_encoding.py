@@ -6,8 +6,6 @@ import codecs
 
 from msgspec import Struct
 
-__all__ = ["DecodedText", "decode", "describe_binary", "format_size", "image_mime", "replace_surrogates"]
-
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -46,7 +44,7 @@ class DecodedText(Struct, frozen=True):
 
 
 def decode(data: bytes) -> DecodedText | None:
-    """Decodes a file's content; None if it is binary."""
+    """Decode a file's content; None if it is binary."""
     for mark, encoding in _BOMS:
         if data.startswith(mark):
             try:
@@ -67,12 +65,12 @@ def decode(data: bytes) -> DecodedText | None:
 
 
 def describe_binary(data: bytes) -> str:
-    """Describes a binary file by its signature."""
+    """Describe a binary file by its signature."""
     return next((kind for start, kind in _BINARY_SIGNATURES if data.startswith(start)), "binary data")
 
 
 def image_mime(data: bytes) -> str | None:
-    """The MIME type of an image that models accept, or None."""
+    """Return the MIME type of an image that models accept, or None."""
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"
     return next((mime for start, mime in _IMAGE_SIGNATURES if data.startswith(start)), None)
@@ -85,5 +83,5 @@ def format_size(size: int) -> str:
 
 
 def replace_surrogates(text: str) -> str:
-    """Replaces lone surrogates, which APIs reject."""
+    """Replace lone surrogates, which APIs reject."""
     return text.encode("utf-8", "replace").decode() if any("\ud800" <= char <= "\udfff" for char in text) else text

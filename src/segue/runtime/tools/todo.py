@@ -13,11 +13,9 @@ from msgspec import Struct
 
 from segue.runtime.tool_types import Arguments, Context, Tool
 
-__all__ = ["Item", "parse_list", "todo"]
-
-State = Literal["open", "doing", "done"]
-_MARKS: dict[State, str] = {"open": " ", "doing": ">", "done": "x"}
-_STATES: dict[str, State] = {mark: state for state, mark in _MARKS.items()}
+_State = Literal["open", "doing", "done"]
+_MARKS: dict[_State, str] = {"open": " ", "doing": ">", "done": "x"}
+_STATES: dict[str, _State] = {mark: state for state, mark in _MARKS.items()}
 _LINE = re.compile(r"\[([ >x])\] (.*)")
 
 
@@ -25,11 +23,11 @@ class Item(Struct, frozen=True):
     """An item of the list."""
 
     text: str
-    state: State
+    state: _State
 
 
 def parse_list(result: str) -> tuple[Item, ...]:
-    """Parses the list from the result of a call."""
+    """Parse the list from the result of a call."""
     matches = (_LINE.fullmatch(line) for line in result.split("\n"))
     return tuple(Item(match[2], _STATES[match[1]]) for match in matches if match)
 

@@ -14,8 +14,6 @@ from segue.runtime.patterns import Pattern, glob_to_regex
 from segue.runtime.sandbox import ResolvedPath, open_folder
 from segue.runtime.tool_types import ToolError
 
-__all__ = ["Entry", "walk"]
-
 _SKIPPED_NAMES = """
 .git .hg .svn .jj node_modules __pycache__ .venv venv .tox .nox .mypy_cache .ruff_cache .pytest_cache .hypothesis
 .eggs .gradle .terraform .next .nuxt .cache
@@ -80,7 +78,7 @@ def _is_ignored(path: str, folder: bool, rules: list[_IgnoreRule]) -> bool:
 def walk(
     place: ResolvedPath, *, include_ignored: bool = False, is_cancelled: Callable[[], bool] = lambda: False
 ) -> Generator[Entry]:
-    """Yields the files and folders below a folder, sorted by name; with `everything` also those that git ignores.
+    """Yield the files and folders below a folder, sorted by name; with `everything` also those that git ignores.
 
     The handle of an entry is valid until the next entry. The walk ends when `stop` returns true.
     """

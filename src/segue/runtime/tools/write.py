@@ -11,8 +11,6 @@ from segue.runtime.tool_types import ApprovalRequest, Arguments, Context, Tool, 
 from segue.runtime.tools.read import read_bytes
 from segue.runtime.tools.text_encoding import DecodedText, decode, describe_binary, format_size
 
-__all__ = ["edit_file", "write_file"]
-
 _MAX_FILE_SIZE = 20_000_000
 _DIFF_LINES = 400
 _DIFF_INPUT = 20_000
@@ -112,7 +110,7 @@ def _set_line_endings(text: str, end: str) -> str:
 
 
 def _apply_edit(place: ResolvedPath, text: str, arguments: Arguments) -> tuple[str, int]:
-    """The text after the replacement, and the number of replacements."""
+    """Return the text after the replacement, and the number of replacements."""
     old: str = arguments["old_string"]
     new: str = arguments["new_string"]
     if not old:
@@ -148,7 +146,7 @@ def _find_lines(text: str, part: str) -> list[int]:
 
 
 def _describe_near_miss(text: str, old: str) -> str:
-    """Describes the most similar text in the file, to help the next attempt."""
+    """Describe the most similar text in the file, to help the next attempt."""
     lines = text.splitlines()
     old_lines = [line for line in old.splitlines() if line.strip()]
     if not old_lines or not lines or len(lines) > _DIFF_INPUT:

@@ -1,4 +1,4 @@
-"""Tab completion: commands, their arguments, and paths after `@`."""
+"""The input line: tab completion and the history of inputs."""
 
 from __future__ import annotations
 
@@ -7,23 +7,27 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
+from prompt_toolkit.history import History
 
 from segue.cli.chat_ui.commands import COMMANDS
+from segue.cli.streams import replace_file
 from segue.errors import SegueError
+from segue.redaction import redact
 from segue.view.sanitize import sanitize_line
 
 if TYPE_CHECKING:
     from segue.cli.chat_ui.chat import Chat
 
-__all__ = ["ChatCompleter"]
 
 _MAX_PATHS = 50
+_MAX_LINES = 2_000
 
 
 class ChatCompleter(Completer):
-    """Completes the text before the cursor."""
+    """Completes commands, their arguments, and paths after `@`."""
 
     def __init__(self, chat: Chat) -> None:
         self._chat = chat
@@ -79,3 +83,61 @@ class ChatCompleter(Completer):
 
 def _make_completion(text: str, start: int, about: str) -> Completion:
     return Completion(text, start, display=sanitize_line(text), display_meta=sanitize_line(about))
+
+
+def history_path() -> Path:
+    from platformdirs import user_state_path
+
+    return user_state_path("segue") / "input.jsonl"
+
+
+class InputHistory(History):
+    """A file readable by its owner only: one JSON string per line, the newest last.
+
+    Lines that contain a secret are not stored. Write errors are ignored.
+    """
+
+    def __init__(self, file: Path) -> None:
+        super().__init__()
+        self._file = file
+
+    def load_history_strings(self) -> Iterable[str]:
+        lines = self._lines()
+        if len(lines) > 2 * _MAX_LINES:
+            lines = lines[-_MAX_LINES:]
+            self._rewrite(lines)
+        return reversed(lines)
+
+    def store_string(self, string: str) -> None:
+        if redact(string) != string:
+            return
+        try:
+            self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor = os.open(
+                self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600
+            )
+            with os.fdopen(descriptor, "ab") as stream:
+                stream.write(msgspec.json.encode(string.encode(errors="replace").decode()) + b"\n")
+        except OSError:
+            return
+
+    def _lines(self) -> list[str]:
+        try:
+            data = self._file.read_bytes()
+        except OSError:
+            return []
+        lines: list[str] = []
+        for line in data.splitlines():
+            try:
+                lines.append(msgspec.json.decode(line, type=str))
+            except msgspec.DecodeError:
+                continue
+        return lines
+
+    def _rewrite(self, lines: list[str]) -> None:
+        from click import ClickException
+
+        try:
+            replace_file(str(self._file), b"".join(msgspec.json.encode(line) + b"\n" for line in lines), private=True)
+        except ClickException:
+            return
