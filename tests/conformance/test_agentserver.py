@@ -16,7 +16,7 @@ from segue import conformance
 from segue.conformance.azure_foundry.body import BODY
 from segue.conformance.azure_foundry.items import ITEMS, OUTPUT_ONLY
 from segue.conformance.azure_foundry.rules import PREFIXES
-from segue.conformance.spec import find_mismatches
+from segue.specs.types import find_mismatches
 from tests.conformance.bodies_foundry import CASES, ENTROPY, TOOL, body, make_id
 from tests.conformance.case import Case
 from tests.conformance.spec_values import damaged_values

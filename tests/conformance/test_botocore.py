@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from segue import conformance
 from segue.conformance.bedrock.request import parse_request
 from segue.conformance.bedrock.service_model import REQUEST
-from segue.conformance.spec import Mismatch, Spec, find_mismatches
 from segue.models import parse_model
+from segue.specs.types import Mismatch, Spec, find_mismatches
 from tests.conformance.bodies_bedrock import CASES
 from tests.conformance.case import Case
 from tests.conformance.spec_values import damaged_values

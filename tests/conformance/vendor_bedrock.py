@@ -1,4 +1,4 @@
-"""What botocore knows of Converse: its service model in the terms of `segue.conformance.spec`, and its refusals."""
+"""What botocore knows of Converse: its service model in the terms of `segue.specs.types`, and its refusals."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import botocore.session
 from botocore.validate import ParamValidator
 
-from segue.conformance.spec import Spec
+from segue.specs.types import Spec
 
 SHAPE: Any = botocore.session.get_session().get_service_model("bedrock-runtime").operation_model("Converse").input_shape
 _KINDS = {"string": "string", "integer": "integer", "float": "number", "boolean": "boolean", "blob": "bytes"}

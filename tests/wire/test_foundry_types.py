@@ -12,7 +12,7 @@ import segue
 from segue.conformance.azure_foundry.body import BODY
 from segue.conformance.azure_foundry.items import ITEMS
 from segue.conformance.azure_foundry.tools import TOOL
-from segue.conformance.spec import Spec
+from segue.specs.types import Spec
 from segue.wire.openai_responses.foundry_schema import INVALID, InvalidValue, parse_types, repair
 
 API = "azure-foundry"

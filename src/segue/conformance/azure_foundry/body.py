@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from segue.conformance.azure_foundry.items import BREAKPOINT, CONTENT, ITEMS
 from segue.conformance.azure_foundry.tools import CHOICE, TOOL
-from segue.conformance.spec import (
+from segue.specs.types import (
     ANY,
     BOOLEAN,
     INTEGER,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from segue.conformance.azure_foundry.tools import TOOL
-from segue.conformance.spec import (
+from segue.specs.types import (
     ANY,
     BOOLEAN,
     INTEGER,

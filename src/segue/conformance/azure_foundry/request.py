@@ -11,9 +11,9 @@ from segue.conformance.azure_foundry.body import BODY
 from segue.conformance.openai_responses.request import ResponsesRequest
 from segue.conformance.openai_responses.request import parse_request as parse_responses_request
 from segue.conformance.rule import Problem
-from segue.conformance.spec import Mismatch, ValueKind, find_mismatches
 from segue.conformance.values import is_list, is_object
 from segue.models import Model
+from segue.specs.types import Mismatch, ValueKind, find_mismatches
 
 __all__ = ["FoundryRequest", "parse_request"]
 

@@ -14,8 +14,8 @@ from segue.conformance.bedrock.models import CLAUDE, MISTRAL
 from segue.conformance.bedrock.request import BedrockRequest, MergedMessage
 from segue.conformance.bedrock.service_model import TOOL_USE_ID
 from segue.conformance.rule import Problem, RuleTable
-from segue.conformance.spec import find_mismatches
 from segue.conformance.values import quote
+from segue.specs.types import find_mismatches
 
 __all__ = ["table"]
 

@@ -12,9 +12,9 @@ import msgspec
 
 from segue.conformance.bedrock.service_model import REQUEST, ROLE, SYSTEM_TEXT, TOOL_NAME
 from segue.conformance.rule import Problem
-from segue.conformance.spec import Mismatch, find_mismatches
 from segue.conformance.values import format_list, has_text, is_list, is_object, quote, text_or_empty, type_name
 from segue.models import Model
+from segue.specs.types import Mismatch, find_mismatches
 
 __all__ = ["BedrockRequest", "Block", "MergedMessage", "Message", "is_stored_prompt", "parse_request"]
 

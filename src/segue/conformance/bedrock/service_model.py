@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from segue.conformance.spec import (
+from segue.specs.types import (
     ANY,
     BOOLEAN,
     STRING,

@@ -11,10 +11,10 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from segue.conformance import spec
 from segue.conformance.bedrock.service_model import REQUEST
 from segue.conformance.values import is_list, is_object
 from segue.emulator.errors.broken_rule import BrokenRule
+from segue.specs import types as spec
 from segue.wire.base import ApiError
 
 __all__ = ["find_mismatch_error", "list_or_empty", "validation_error"]
