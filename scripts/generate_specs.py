@@ -15,7 +15,7 @@ from typing import Any, Union, get_args, get_origin
 
 import msgspec
 
-from segue.specs.types import PublishedTypes, Spec
+from segue.specs.types import PublishedTypes, Spec, ValueKind
 
 FOLDER = Path(__file__).parent.parent / "src" / "segue" / "specs"
 
@@ -71,9 +71,74 @@ def _gemini_field(annotation: Any) -> Spec:
     return Spec() if issubclass(annotation, Enum) else Spec(kind="object")
 
 
+# ------------------------------------------------------------------------------------------------------------- bedrock
+
+_BEDROCK_SCALARS: Mapping[str, ValueKind] = {
+    "string": "string",
+    "integer": "integer",
+    "float": "number",
+    "boolean": "boolean",
+    "blob": "bytes",
+}
+
+
+def bedrock() -> PublishedTypes:
+    """The input of Converse from botocore's service model."""
+    import botocore.session
+
+    model = botocore.session.get_session().get_service_model("bedrock-runtime").operation_model("Converse")
+    types: dict[str, Spec] = {}
+    _bedrock_shape(model.input_shape, types)
+    return PublishedTypes(source=f"botocore {version('botocore')}", types=types)
+
+
+def _bedrock_shape(shape: Any, types: dict[str, Spec]) -> Spec:
+    """Return the spec of a shape. Structures and restricted scalars are added to `types`, and referred to."""
+    if shape.type_name == "structure" and shape.is_document_type:
+        return Spec()
+    known = shape.metadata
+    bounds = {"minimum": known.get("min"), "maximum": known.get("max")}
+    if shape.type_name == "list":
+        return Spec(kind="list", items=_bedrock_shape(shape.member, types), **bounds)
+    if shape.type_name == "map":
+        keys, items = _bedrock_shape(shape.key, types), _bedrock_shape(shape.value, types)
+        return Spec(kind="map", items=items, keys=keys, **bounds)
+    if shape.type_name == "structure":
+        if shape.name not in types:
+            types[shape.name] = Spec()
+            types[shape.name] = Spec(
+                kind="object",
+                required=tuple(sorted(known.get("required", ()))),
+                members={name: _bedrock_shape(member, types) for name, member in _bedrock_members(shape)},
+                closed=True,
+                exactly_one=bool(shape.is_tagged_union),
+            )
+        return Spec(ref=shape.name)
+    spec = Spec(
+        kind=_BEDROCK_SCALARS[shape.type_name],
+        values=tuple(known.get("enum", ())),
+        pattern=known.get("pattern", ""),
+        **bounds,
+    )
+    if spec == Spec(kind=spec.kind):
+        return spec
+    types[shape.name] = spec
+    return Spec(ref=shape.name)
+
+
+def _bedrock_members(shape: Any) -> list[tuple[str, Any]]:
+    """Return the members of a structure: required ones first, those of the URL last."""
+
+    def order(member: tuple[str, Any]) -> tuple[bool, bool]:
+        name, inner = member
+        return inner.serialization.get("location") == "uri", name not in shape.metadata.get("required", ())
+
+    return sorted(shape.members.items(), key=order)
+
+
 # ------------------------------------------------------------------------------------------------------------- writing
 
-APIS: Mapping[str, Callable[[], PublishedTypes]] = {"gemini": gemini}
+APIS: Mapping[str, Callable[[], PublishedTypes]] = {"gemini": gemini, "bedrock": bedrock}
 
 
 def format_types(published: PublishedTypes) -> str:
