@@ -5,7 +5,10 @@ Where a service differs from its SDK is listed by hand in `<api>_overrides.json`
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
+import re
 import types
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
@@ -136,9 +139,120 @@ def _bedrock_members(shape: Any) -> list[tuple[str, Any]]:
     return sorted(shape.members.items(), key=order)
 
 
+# ------------------------------------------------------------------------------------------------------- azure-foundry
+
+_FOUNDRY_KINDS: Mapping[str, ValueKind] = {
+    "string": "string",
+    "integer": "integer",
+    "number": "number",
+    "boolean": "boolean",
+    "array": "list",
+    "object": "map",
+}
+_KIND = re.compile(r"_is_type\(value, '(\w+)'\)")
+_VALUES = re.compile(r"_allowed_values = (\(.*\))")
+_NAMED_VALUES = re.compile(r"(_(?:schema|field)_literal_values)\('(\w+)'(?:, '(\w+)')?\)")
+_CALL = re.compile(r"_validate_(\w+)\((?:value|_item), ")
+_MEMBER = re.compile(r"_validate_(\w+)\(value\['(\w+)'\]")
+_REQUIRED = re.compile(r"if '(\w+)' not in value")
+_DISCRIMINATOR = re.compile(r"_disc_value = value\.get\('(\w+)'(?:, '(\w+)')?\)")
+_VARIANT = re.compile(r"_disc_value == '([^']+)':\s+_validate_(\w+)\(")
+
+
+def azure_foundry() -> PublishedTypes:
+    """The request of the Responses API, read from the source of azure-ai-agentserver-responses.
+
+    The package has no schema as data. Its generated functions `_validate_NAME(value, path, errors)` are regular.
+    """
+    from azure.ai.agentserver.responses.models import _request_validators as validators
+
+    reader = _ValidatorReader(validators)
+    reader.read("CreateResponse")
+    return PublishedTypes(
+        source=f"azure-ai-agentserver-responses {version('azure-ai-agentserver-responses')}", types=reader.types
+    )
+
+
+class _ValidatorReader:
+    """Reads the specs that the validators check. Objects are collected in `types`, and referred to."""
+
+    def __init__(self, validators: Any) -> None:
+        self.types: dict[str, Spec] = {}
+        self._validators = validators
+
+    def read(self, name: str) -> Spec:
+        """Return the spec that the function `_validate_NAME` checks."""
+        short = name.removeprefix("OpenAI_")
+        if short in self.types:
+            return Spec(ref=short)
+        text = inspect.getsource(getattr(self._validators, f"_validate_{name}"))
+        spec = self._read_unchecked(text, short)
+        if "if value is None:" not in text:
+            return spec
+        return msgspec.structs.replace(spec, nullable=True)
+
+    def _read_unchecked(self, text: str, short: str) -> Spec:
+        """Return the spec without null."""
+        called = _CALL.findall(text)
+        kind = _KIND.search(text)
+        if "_matched_union" in text:
+            return self._read_union(called)
+        if "_allowed_values" in text:
+            # The allowed values of a field replace those of its type, which decides on null.
+            inner = self.read(called[0]) if called else Spec(kind="string")
+            values = self._read_values(text)
+            return msgspec.structs.replace(inner, values=values) if values else inner
+        if _DISCRIMINATOR.search(text):
+            return self._read_tagged(text, short)
+        if kind is None:
+            return self.read(called[0]) if called else Spec()
+        if _MEMBER.search(text):
+            return self._read_object(text, short)
+        if called and "_item" not in text:
+            return self.read(called[0])
+        items = self.read(called[0]) if called else None
+        return Spec(kind=_FOUNDRY_KINDS[kind[1]], items=None if items == Spec() else items)
+
+    def _read_union(self, called: list[str]) -> Spec:
+        """Return the alternatives. Null has none of their types; any string makes listed strings superfluous."""
+        options = [msgspec.structs.replace(self.read(name), nullable=False) for name in called]
+        if Spec(kind="string") in options:
+            options = [option for option in options if not option.values]
+        return options[0] if len(options) == 1 else Spec(any_of=tuple(options))
+
+    def _read_values(self, text: str) -> tuple[str, ...]:
+        if written := _VALUES.search(text):
+            return ast.literal_eval(written[1])
+        if named := _NAMED_VALUES.search(text):
+            found = getattr(self._validators, named[1])(*filter(None, named.groups()[1:]))
+            return (found[0] if named[1] == "_schema_literal_values" else found) or ()
+        return ()
+
+    def _read_tagged(self, text: str, short: str) -> Spec:
+        self.types[short] = Spec()
+        discriminator, default = next(iter(_DISCRIMINATOR.findall(text)))
+        allowed = {member: self.read(called).values for called, member in _MEMBER.findall(text)}[discriminator]
+        pairs = ((value, called) for value, called in _VARIANT.findall(text) if not allowed or value in allowed)
+        variants = {value: self.read(called) for value, called in pairs}
+        self.types[short] = Spec(kind="object", discriminator=discriminator, default=default, variants=variants)
+        return Spec(ref=short)
+
+    def _read_object(self, text: str, short: str) -> Spec:
+        self.types[short] = Spec()
+        required = sorted(_REQUIRED.findall(text))
+        members = {member: self.read(called) for called, member in _MEMBER.findall(text)}
+        ordered = {name: members[name] for name in sorted(members, key=lambda name: name not in required)}
+        self.types[short] = Spec(kind="object", required=tuple(required), members=ordered)
+        return Spec(ref=short)
+
+
 # ------------------------------------------------------------------------------------------------------------- writing
 
-APIS: Mapping[str, Callable[[], PublishedTypes]] = {"gemini": gemini, "bedrock": bedrock}
+APIS: Mapping[str, Callable[[], PublishedTypes]] = {
+    "gemini": gemini,
+    "bedrock": bedrock,
+    "azure-foundry": azure_foundry,
+}
 
 
 def format_types(published: PublishedTypes) -> str:

@@ -7,7 +7,7 @@ import pytest
 from scripts import generate_specs
 from segue.specs.types import find_mismatches, load_types, read_overrides, read_published
 
-_PACKAGES = {"gemini": "google.genai", "bedrock": "botocore"}
+_PACKAGES = {"gemini": "google.genai", "bedrock": "botocore", "azure-foundry": "azure.ai.agentserver.responses"}
 
 
 @pytest.mark.parametrize("api", generate_specs.APIS)

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 import segue
-from segue.conformance.azure_foundry.body import BODY
-from segue.conformance.azure_foundry.items import ITEMS
-from segue.conformance.azure_foundry.tools import TOOL
-from segue.specs.types import Spec
+from segue.specs.types import Spec, load_types
 from segue.wire.openai_responses.foundry_schema import INVALID, InvalidValue, parse_types, repair
 
 API = "azure-foundry"
+BODY = load_types(API)["CreateResponse"]
+ITEMS = load_types(API)["Item"].variants
+TOOL = load_types(API)["Tool"]
 USER = {"role": "user", "content": "a"}
 WRONG: tuple[Any, ...] = (None, 5, "x", {}, [5])
 PREFIXES = {"function_call": "fc", "custom_tool_call": "ctc", "reasoning": "rs"}
