@@ -100,11 +100,6 @@ def closed_object(required: Mapping[str, Spec] | None = None, /, **optional: Spe
     return msgspec.structs.replace(object_of(required, **optional), closed=True)
 
 
-def union_of(**specs: Spec) -> Spec:
-    """An object with exactly one of these members."""
-    return Spec(kind="object", members=specs, closed=True, exactly_one=True)
-
-
 def tagged(discriminator: str, variants: Mapping[str, Spec], *, default: str = "") -> Spec:
     """An object whose spec depends on the value of one of its members."""
     return Spec(kind="object", discriminator=discriminator, variants=variants, default=default)

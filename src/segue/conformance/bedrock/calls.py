@@ -16,8 +16,6 @@ from segue.conformance.rule import Problem, RuleTable
 from segue.conformance.values import quote
 from segue.specs.types import find_mismatches, load_types
 
-__all__ = ["table"]
-
 table: RuleTable[BedrockRequest] = RuleTable()
 
 _CLAUDE_ID = re.compile(r"[a-zA-Z0-9_-]+")

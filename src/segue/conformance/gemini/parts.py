@@ -9,8 +9,6 @@ from segue.conformance.gemini.request import Content, GeminiRequest
 from segue.conformance.rule import Problem, RuleTable
 from segue.conformance.values import is_list, quote
 
-__all__ = ["table"]
-
 table: RuleTable[GeminiRequest] = RuleTable()
 
 # Declarations are checked by GEM-23.

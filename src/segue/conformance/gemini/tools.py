@@ -10,8 +10,6 @@ from segue.conformance.gemini.request import GeminiRequest, Node, make_node
 from segue.conformance.rule import Problem, RuleTable
 from segue.conformance.values import has_text, is_object, quote, type_name
 
-__all__ = ["table"]
-
 table: RuleTable[GeminiRequest] = RuleTable()
 
 _NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]*")

@@ -16,8 +16,6 @@ from segue.emulator.errors.broken_rule import BrokenRule
 from segue.specs import types as spec
 from segue.wire.base import ApiError
 
-__all__ = ["find_mismatch_error", "list_or_empty", "validation_error"]
-
 _STEP = re.compile(r"\[(\d+)\]")
 _UNSHOWN = ("messages", "system", "toolConfig", "promptVariables")
 _CLASSES = {"string": "String", "integer": "Integer", "number": "Float", "boolean": "Boolean", "bytes": "ByteBuffer"}

@@ -17,6 +17,7 @@ from segue.wire.gemini.fields import JsonObject, both_cases
 _KINDS = {"GenerateContentRequest": "request", "FileData": "file", "FunctionDeclaration": "function"}
 
 
+@cache
 def _kind_of(name: str) -> str:
     """The name of a message in findings."""
     return _KINDS.get(name) or name[0].lower() + name[1:]
@@ -50,8 +51,9 @@ def is_part_field(key: str) -> bool:
 
 def is_unknown_part(part: JsonObject) -> bool:
     """Whether the only data of a part is one object under an unknown key."""
+    fields = _fields_by_kind()["part"]
     present = [key for key, value in part.items() if value is not None]
-    unknown = [key for key in present if not is_part_field(key)]
+    unknown = [key for key in present if key not in fields]
     return len(unknown) == 1 and isinstance(part[unknown[0]], dict) and _DATA_FIELDS.isdisjoint(present)
 
 
@@ -77,6 +79,8 @@ def drop_invalid_fields(value: JsonObject, kind: str, report: Report) -> JsonObj
 
 def _keep_valid(value: Any, spec: Spec, report: Report) -> Any:
     """The value without invalid parts; None if nothing of it is valid."""
+    if isinstance(value, str) and spec.kind == "string" and not spec.values:
+        return value
     # The wire converts schemas itself, with findings of their own.
     if spec.kind == "any" or spec.name == "Schema":
         return value
