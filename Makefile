@@ -72,7 +72,7 @@ docs: setup ## write the generated pages of docs/ and src/segue/_literals.py
 	@$(BIN)/python -m scripts.generate_docs
 
 specs: setup ## write the vendors' request types of src/segue/specs/ from their SDKs
-	@$(BIN)/python -W ignore -m scripts.generate_specs
+	@$(BIN)/python -m scripts.generate_specs
 
 templates: setup ## unpack the models' own chat templates into .cache (once; tests say why they skip if that can't be)
 	@$(BIN)/python -m tests.templates.unpack
