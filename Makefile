@@ -30,7 +30,7 @@ export TMPDIR := $(CURDIR)/$(VENV)/tmp
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo recording test quick lint types fmt snapshots docs soak bench templates pins clean
+.PHONY: help setup demo recording test quick lint types fmt snapshots docs specs soak bench templates pins clean
 
 help: ## show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -70,6 +70,9 @@ snapshots: setup ## write what every wire makes of every conversation, and inlin
 docs: setup ## write the generated pages of docs/ and src/segue/_literals.py
 	@$(BIN)/python -m scripts.generate_literals
 	@$(BIN)/python -m scripts.generate_docs
+
+specs: setup ## write the vendors' request types of src/segue/specs/ from their SDKs
+	@$(BIN)/python -m scripts.generate_specs
 
 templates: setup ## unpack the models' own chat templates into .cache (once; tests say why they skip if that can't be)
 	@$(BIN)/python -m tests.templates.unpack

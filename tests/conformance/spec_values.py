@@ -9,7 +9,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from segue.conformance.spec import Spec
+from segue.specs.types import Spec
 from tests.strategies import cached_sampled_from, cached_strategy
 
 # Strings that match one or the other of the patterns and bounds; those that do not are damage.

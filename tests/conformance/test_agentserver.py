@@ -13,15 +13,29 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from segue import conformance
-from segue.conformance.azure_foundry.body import BODY
-from segue.conformance.azure_foundry.items import ITEMS, OUTPUT_ONLY
 from segue.conformance.azure_foundry.rules import PREFIXES
-from segue.conformance.spec import find_mismatches
+from segue.specs.types import find_mismatches, load_types
 from tests.conformance.bodies_foundry import CASES, ENTROPY, TOOL, body, make_id
 from tests.conformance.case import Case
 from tests.conformance.spec_values import damaged_values
 
 vendor = pytest.importorskip("tests.conformance.vendor_foundry", reason="the server library is not installed")
+
+BODY = load_types("azure-foundry")["CreateResponse"]
+ITEMS = load_types("azure-foundry")["Item"].variants
+
+# Items of the service's own tools, workflows and consents: only in replies.
+_SERVER_TOOLS = (
+    *("a2a_preview", "azure_ai_search", "azure_function", "bing_custom_search_preview", "bing_grounding"),
+    *("browser_automation_preview", "fabric_dataagent_preview", "openapi", "sharepoint_grounding_preview"),
+)
+OUTPUT_ONLY = frozenset(
+    {
+        *(f"{tool}_call" for tool in _SERVER_TOOLS),
+        *(f"{tool}_call_output" for tool in _SERVER_TOOLS),
+        *("oauth_consent_request", "structured_outputs", "workflow_action"),
+    }
+)
 
 # The rules of which the library knows; of AZF-03 not that a status is never null, of AZF-07 not the ids of items.
 KNOWN = {"AZF-03", "AZF-07", "AZF-08", "AZF-10", "AZF-11"}

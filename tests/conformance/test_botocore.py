@@ -1,27 +1,27 @@
 """Our Converse checker and botocore's service model.
 
-The table of forms is the service model, word for word. On bodies of that model with things done to them, botocore and
-the judge refuse the same ones, but for booleans, which botocore takes for numbers.
+On bodies of that model with things done to them, botocore and the judge refuse the same ones, but for booleans, which
+botocore takes for numbers.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 
 from segue import conformance
 from segue.conformance.bedrock.request import parse_request
-from segue.conformance.bedrock.service_model import REQUEST
-from segue.conformance.spec import Mismatch, Spec, find_mismatches
 from segue.models import parse_model
+from segue.specs.types import Mismatch, Spec, find_mismatches, load_types
 from tests.conformance.bodies_bedrock import CASES
 from tests.conformance.case import Case
 from tests.conformance.spec_values import damaged_values
 
 vendor = pytest.importorskip("tests.conformance.vendor_bedrock", reason="botocore is not installed")
+
+REQUEST = load_types("bedrock")["ConverseRequest"]
 
 # The rules that say what the model says; the others are about what a conversation is.
 KNOWN = {"BED-01", "BED-02", "BED-08", "BED-09", "BED-10", "BED-11"}
@@ -36,13 +36,6 @@ def _names(form: Spec, seen: set[str]) -> set[str]:
 
 
 NAMES = (*sorted(_names(REQUEST, set())), "none", "type", "cache_control")
-
-
-def test_table_is_the_service_model() -> None:
-    theirs = vendor.form()
-    assert theirs.required == ("modelId",)
-    # The address has it.
-    assert msgspec.structs.replace(theirs, required=()) == REQUEST
 
 
 def _is_a_boolean_for_a_number(fault: Mismatch) -> bool:

@@ -1,4 +1,4 @@
-"""What botocore knows of Converse: its service model in the terms of `segue.conformance.spec`, and its refusals."""
+"""What botocore knows of Converse: its service model and its refusals."""
 
 from __future__ import annotations
 
@@ -9,32 +9,7 @@ from typing import Any
 import botocore.session
 from botocore.validate import ParamValidator
 
-from segue.conformance.spec import Spec
-
 SHAPE: Any = botocore.session.get_session().get_service_model("bedrock-runtime").operation_model("Converse").input_shape
-_KINDS = {"string": "string", "integer": "integer", "float": "number", "boolean": "boolean", "blob": "bytes"}
-
-
-def form(shape: Any = SHAPE) -> Spec:
-    """A shape of the service model as a form."""
-    known = shape.metadata
-    bounds = {"minimum": known.get("min"), "maximum": known.get("max")}
-    if shape.type_name == "list":
-        return Spec(kind="list", items=form(shape.member), **bounds)
-    if shape.type_name == "map":
-        return Spec(kind="map", items=form(shape.value), keys=form(shape.key), **bounds)
-    if shape.type_name != "structure":
-        kind: Any = _KINDS[shape.type_name]
-        return Spec(kind=kind, values=tuple(known.get("enum", ())), pattern=known.get("pattern", ""), **bounds)
-    if shape.is_document_type:
-        return Spec(kind="any")
-    return Spec(
-        kind="object",
-        required=tuple(sorted(known.get("required", ()))),
-        members={name: form(member) for name, member in shape.members.items()},
-        closed=True,
-        exactly_one=bool(shape.is_tagged_union),
-    )
 
 
 def refusal(body: dict[str, Any]) -> str:

@@ -9,50 +9,74 @@ from typing import Any
 import pytest
 
 import segue
-from segue.conformance.azure_foundry.body import BODY
-from segue.conformance.azure_foundry.items import ITEMS
-from segue.conformance.azure_foundry.tools import TOOL
-from segue.conformance.spec import Spec
-from segue.wire.openai_responses.foundry_schema import INVALID, InvalidValue, parse_types, repair
+from segue.specs.types import Spec, load_types
+from segue.wire.openai_responses import foundry_types
+from segue.wire.openai_responses.foundry_types import INVALID, InvalidValue, repair
 
 API = "azure-foundry"
+BODY = load_types(API)["CreateResponse"]
+ITEMS = load_types(API)["Item"].variants
+TOOL = load_types(API)["Tool"]
 USER = {"role": "user", "content": "a"}
 WRONG: tuple[Any, ...] = (None, 5, "x", {}, [5])
 PREFIXES = {"function_call": "fc", "custom_tool_call": "ctc", "reasoning": "rs"}
 
-# ------------------------------------------------------------------------------------------------------------ the lines
+# ----------------------------------------------------------------------------------------------------------- the repair
 
-_LINES = parse_types(
-    {
-        "inner": "a b?:i",
-        "outer": "name inner?:@inner told!:[@inner]|0 words?:[?=x,y] kind?:=one,two keyed?:<i>",
-        "chosen": {"left": "size:i", "right": ""},
-    }
-)
+CALL = {"id": "i", "server_label": "l", "name": "n", "arguments": "{}"}
+SEARCH = {"id": "i", "status": "completed"}
+FUNCTION = {"type": "function", "name": "a"}
 
 
 @pytest.mark.parametrize(
     ("name", "value", "expected", "lost"),
     [
-        ("outer", {"name": "n", "more": 5}, {"name": "n", "more": 5}, []),
-        ("outer", {"name": "n", "inner": {"a": "a", "b": "x"}}, {"name": "n", "inner": {"a": "a"}}, ["inner.b"]),
-        ("outer", {"name": "n", "inner": {"a": 5}}, {"name": "n"}, ["inner.a", "inner"]),
-        ("outer", {"name": "n", "told": [{"a": 5}]}, INVALID, ["told[0].a", "told[0]", "told"]),
-        ("outer", {"name": "n", "told": None}, {"name": "n", "told": None}, []),
-        ("outer", {"name": "n", "words": ["x", 5, "y"]}, {"name": "n", "words": ["x", "y"]}, ["words[1]"]),
-        ("outer", {"name": "n", "kind": "three"}, {"name": "n"}, ["kind"]),
-        ("outer", {"name": "n", "keyed": {"k": True}}, {"name": "n"}, ["keyed.k", "keyed"]),
-        ("outer", {}, INVALID, ["name"]),
-        ("chosen", {"type": "left", "size": 1}, {"type": "left", "size": 1}, []),
-        ("chosen", {"type": "up"}, INVALID, ["type"]),
+        ("Prompt", {"id": "n", "more": 5}, {"id": "n", "more": 5}, []),
+        ("Prompt", {}, INVALID, ["id"]),
+        ("Prompt", {"id": "n", "version": 5}, {"id": "n"}, ["version"]),
+        ("Prompt", {"id": "n", "variables": {"k": True}}, {"id": "n"}, ["variables.k", "variables"]),
+        ("ResponseTextParam", {"verbosity": "loud"}, {}, ["verbosity"]),
+        ("ResponseTextParam", {"format": {"type": "json_schema", "schema": {}}}, {}, ["format.name", "format"]),
+        ("ResponseTextParam", {"format": {"type": "up"}}, {}, ["format.type", "format"]),
+        (
+            "MCPTool",
+            {"server_label": "l", "require_approval": {"always": {"read_only": "x"}}},
+            {"server_label": "l", "require_approval": {"always": {}}},
+            ["require_approval.always.read_only"],
+        ),
+        ("ItemMcpToolCall", {**CALL, "output": 5}, INVALID, ["output"]),
+        ("ItemMcpToolCall", {**CALL, "output": None, "status": None}, {**CALL, "output": None}, ["status"]),
+        (
+            "ItemWebSearchToolCall",
+            {**SEARCH, "action": {"type": "search", "sources": [{"type": "url", "url": 5}]}},
+            INVALID,
+            ["action.sources[0].url", "action.sources[0]", "action.sources", "action"],
+        ),
+        ("ToolSearchOutputItemParam", {"tools": [5, FUNCTION]}, {"tools": [FUNCTION]}, ["tools[0]"]),
+        ("CreateResponse", {"include": None}, {"include": None}, []),
     ],
 )
 def test_value_is_dropped_no_further_than_needed(name: str, value: Any, expected: Any, lost: list[str]) -> None:
     found: list[InvalidValue] = []
-    made = repair(value, _LINES[name], found)
+    made = repair(value, load_types(API)[name], found)
     assert made is expected if expected is INVALID else made == expected
     assert [loss.path for loss in found] == lost
     assert (made is value) == (not lost)
+
+
+def test_places_are_members_of_the_types() -> None:
+    types = load_types(API)
+    added = {"ItemCustomToolCall.status", "ItemCustomToolCallOutput.status", "ItemFunctionToolCall.id"}
+    added |= {"ItemMessage.status", "MemorySearchToolCallItemParam.status"}
+    for place in {
+        *foundry_types._KEPT,
+        *foundry_types._LISTS_WITHOUT_INVALID,
+        *foundry_types._FIELDS,
+        *foundry_types._OPTIONAL,
+        *foundry_types._REQUIRED,
+    }:
+        name, _, member = place.partition(".")
+        assert (member in types[name].members) != (place in added), place
 
 
 # ------------------------------------------------------------------------------------------------------------ the forms

@@ -1,1 +1,1 @@
-"""What vendors publish and what their services do, as data: the rulebook."""
+"""What vendors publish and what their services do, as data: the rulebook, the providers, the types of requests."""

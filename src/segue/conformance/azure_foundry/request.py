@@ -7,15 +7,12 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from segue.conformance.azure_foundry.body import BODY
 from segue.conformance.openai_responses.request import ResponsesRequest
 from segue.conformance.openai_responses.request import parse_request as parse_responses_request
 from segue.conformance.rule import Problem
-from segue.conformance.spec import Mismatch, ValueKind, find_mismatches
 from segue.conformance.values import is_list, is_object
 from segue.models import Model
-
-__all__ = ["FoundryRequest", "parse_request"]
+from segue.specs.types import Mismatch, ValueKind, find_mismatches, load_types
 
 
 class FoundryRequest(msgspec.Struct, frozen=True):
@@ -89,7 +86,7 @@ def parse_request(body: Mapping[str, object], model: Model) -> FoundryRequest:
     """Parses a body; any object is accepted."""
     problems: dict[str, list[Problem]] = {}
     rejected: set[str] = set()
-    for mismatch in find_mismatches(BODY, body):
+    for mismatch in find_mismatches(load_types("azure-foundry")["CreateResponse"], body):
         problems.setdefault(_rule_number(mismatch), []).append(Problem(mismatch.path, _format_message(mismatch)))
         rejected.add(mismatch.path)
     return FoundryRequest(parse_responses_request(body, model), problems, frozenset(rejected))

@@ -12,12 +12,9 @@ from itertools import pairwise
 
 from segue.conformance.bedrock.models import CLAUDE, MISTRAL
 from segue.conformance.bedrock.request import BedrockRequest, MergedMessage
-from segue.conformance.bedrock.service_model import TOOL_USE_ID
 from segue.conformance.rule import Problem, RuleTable
-from segue.conformance.spec import find_mismatches
 from segue.conformance.values import quote
-
-__all__ = ["table"]
+from segue.specs.types import find_mismatches, load_types
 
 table: RuleTable[BedrockRequest] = RuleTable()
 
@@ -37,7 +34,7 @@ def ids_valid(request: BedrockRequest) -> Iterator[Problem]:
 def _valid_ids(request: BedrockRequest) -> Iterator[tuple[str, str]]:
     """Yields the ids that the service itself accepts, with their paths."""
     for _, block in request.blocks_of("toolUse", "toolResult"):
-        if not any(find_mismatches(TOOL_USE_ID, block.data.get("toolUseId"))):
+        if not any(find_mismatches(load_types("bedrock")["ToolUseId"], block.data.get("toolUseId"))):
             yield f"{block.path}.toolUseId", block.id
 
 

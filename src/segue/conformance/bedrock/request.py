@@ -10,13 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from segue.conformance.bedrock.service_model import REQUEST, ROLE, SYSTEM_TEXT, TOOL_NAME
 from segue.conformance.rule import Problem
-from segue.conformance.spec import Mismatch, find_mismatches
 from segue.conformance.values import format_list, has_text, is_list, is_object, quote, text_or_empty, type_name
 from segue.models import Model
-
-__all__ = ["BedrockRequest", "Block", "MergedMessage", "Message", "is_stored_prompt", "parse_request"]
+from segue.specs.types import Mismatch, find_mismatches, load_types
 
 
 class Block(msgspec.Struct, frozen=True, gc=False):
@@ -111,11 +108,12 @@ def _rule_number(mismatch: Mismatch) -> str:
     last = mismatch.path.rsplit(".", 1)[-1]
     if last == "toolUseId":
         return "BED-01"
-    if mismatch.spec == TOOL_NAME or (last == "name" and mismatch.kind == "missing" and _is_tool_name(mismatch.path)):
+    name = mismatch.spec.name
+    if name == "ToolName" or (last == "name" and mismatch.kind == "missing" and _is_tool_name(mismatch.path)):
         return "BED-02"
-    if mismatch.spec == SYSTEM_TEXT and mismatch.path.startswith("system"):
+    if name == "NonEmptyString" and mismatch.path.startswith("system"):
         return "BED-08"
-    if mismatch.spec == ROLE or (last == "role" and mismatch.kind == "missing"):
+    if name == "ConversationRole" or (last == "role" and mismatch.kind == "missing"):
         return "BED-10"
     return "BED-11" if ".reasoningContent" in mismatch.path else "BED-09"
 
@@ -186,7 +184,7 @@ def parse_request(body: Mapping[str, object], model: Model) -> BedrockRequest:
     """Parses a body; any object is accepted."""
     messages = list(_parse_messages(body.get("messages")))
     problems: dict[str, list[Problem]] = {"BED-09": list(_check_open_objects(body, messages))}
-    for mismatch in find_mismatches(REQUEST, body):
+    for mismatch in find_mismatches(load_types("bedrock")["ConverseRequest"], body):
         problems.setdefault(_rule_number(mismatch), []).append(Problem(mismatch.path, _format_message(mismatch)))
     return BedrockRequest(body, model, messages, _merge_messages(messages), problems)
 

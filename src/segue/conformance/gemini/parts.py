@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from segue.conformance.gemini.fields import DATA_FIELDS, FIELDS, check_fields, to_snake
+from segue.conformance.gemini.fields import check_fields, message, to_snake
 from segue.conformance.gemini.request import Content, GeminiRequest
 from segue.conformance.rule import Problem, RuleTable
 from segue.conformance.values import is_list, quote
-
-__all__ = ["table"]
 
 table: RuleTable[GeminiRequest] = RuleTable()
 
@@ -60,7 +58,7 @@ def one_data_member_per_part(request: GeminiRequest) -> Iterator[Problem]:
 def payload_fields_known(request: GeminiRequest) -> Iterator[Problem]:
     """The API has every field of the body, and each has the right type: args is an object, there is no is_error."""
     rest = {key: value for key, value in request.body.items() if to_snake(key) not in _DECLARATION_KEYS}
-    yield from check_fields(rest, "request", "")
+    yield from check_fields(rest, message("GenerateContentRequest"), "")
 
 
 # GEM-24
@@ -136,8 +134,6 @@ def response_media_present(request: GeminiRequest) -> Iterator[Problem]:
     for content in request.contents:
         for response in content.responses:
             for part in response.children("parts"):
-                members = [
-                    name for name in FIELDS["function_response_part"] if name in DATA_FIELDS and name in part.data
-                ]
+                members = [name for name in ("inline_data", "file_data") if name in part.data]
                 if len(members) != 1:
                     yield Problem(part.path, "required oneof field 'data' must have one initialized field")

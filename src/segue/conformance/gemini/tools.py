@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from segue.conformance.gemini.fields import check_fields, iter_entries
+from segue.conformance.gemini.fields import check_fields, iter_entries, message
 from segue.conformance.gemini.request import GeminiRequest, Node, make_node
 from segue.conformance.rule import Problem, RuleTable
 from segue.conformance.values import has_text, is_object, quote, type_name
-
-__all__ = ["table"]
 
 table: RuleTable[GeminiRequest] = RuleTable()
 
@@ -28,8 +26,9 @@ _TOOLS_WITH_FUNCTIONS = ("computer_use", "mcp_servers")
 @table.rule("GEM-23")
 def declarations_known(request: GeminiRequest) -> Iterator[Problem]:
     """tools and toolConfig have only fields that the API knows; schemas are its subset of OpenAPI."""
-    yield from check_fields(request.node.get("tools"), "[]tool", request.node.path_of("tools"))
-    yield from check_fields(request.node.get("tool_config"), "tool_config", request.node.path_of("tool_config"))
+    for name in ("tools", "tool_config"):
+        spec = message("GenerateContentRequest").members[name]
+        yield from check_fields(request.node.get(name), spec, request.node.path_of(name))
 
 
 # GEM-23

@@ -11,10 +11,9 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from segue.conformance import spec
-from segue.conformance.bedrock.service_model import REQUEST
 from segue.conformance.values import is_list, is_object
 from segue.emulator.errors.broken_rule import BrokenRule
+from segue.specs import types as spec
 from segue.wire.base import ApiError
 
 _STEP = re.compile(r"\[(\d+)\]")
@@ -44,7 +43,7 @@ def validation_error(message: str, kind: str = "ValidationException") -> ApiErro
 
 def find_mismatch_error(broken: BrokenRule) -> ApiError | None:
     """Return the error for all mismatches in this body, `None` if there are none."""
-    mismatches = list(spec.find_mismatches(REQUEST, broken.body))
+    mismatches = list(spec.find_mismatches(spec.load_types("bedrock")["ConverseRequest"], broken.body))
     for mismatch in mismatches:
         if mismatch.kind == "type" and mismatch.value is not None:
             return validation_error(_serialization_message(mismatch), "SerializationException")

@@ -7,28 +7,23 @@ lists all errors, a line each. The later checks use keys for map entries (`prope
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct
 
-from segue.conformance.gemini.fields import FIELDS, is_invalid_base64, to_snake
+from segue.conformance.gemini.fields import is_invalid_base64, message, to_snake
 from segue.conformance.values import is_object
 from segue.emulator.errors.broken_rule import BrokenRule
+from segue.specs.types import Spec
 from segue.wire.base import ApiError
 
 _PACKAGE = "type.googleapis.com/google.ai.generativelanguage.v1beta"
-_SCALARS = {"string": "TYPE_STRING", "bytes": "TYPE_BYTES", "signature": "TYPE_BYTES", "bool": "TYPE_BOOL"}
-_NAMED = {
-    "request": f"{_PACKAGE}.GenerateContentRequest",
-    "struct": "type.googleapis.com/google.protobuf.Struct",
-    "result": "type.googleapis.com/google.protobuf.Struct",
-    "type": f"{_PACKAGE}.Type",
-    "mode": f"{_PACKAGE}.FunctionCallingConfig.Mode",
-}
-_ENUMS: Mapping[str, frozenset[str]] = {
-    "type": frozenset({"TYPE_UNSPECIFIED", "STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL"}),
-    "mode": frozenset({"MODE_UNSPECIFIED", "AUTO", "ANY", "NONE", "VALIDATED"}),
+_TYPE_NAMES = {
+    "string": "TYPE_STRING",
+    "bytes": "TYPE_BYTES",
+    "boolean": "TYPE_BOOL",
+    "map": "type.googleapis.com/google.protobuf.Struct",
+    "object": f"{_PACKAGE}.Object",
 }
 _LONGEST = 80
 
@@ -55,32 +50,37 @@ class Location(Struct, frozen=True):
     parent_path: str
     """The path of the parent, in the format of the parser."""
     key: str
-    field_type: str
-    """The type of the field (`part`, `[]part`, `string` …), `""` if the API has no such field."""
+    spec: Spec | None
+    """The type of the field, `None` if the API has no such field."""
     value: Any
 
 
 def locate(broken: BrokenRule) -> Location:
     """Return the location of the first violation."""
     path = checked = above = key = ""
-    what = "request"
+    spec: Spec | None = message("GenerateContentRequest")
     value: object = broken.body
     for step in broken.steps:
         above = path
         if isinstance(step, int):
             path, checked = f"{path}[{step}]", f"{checked}[{step}]"
-            what = what.removeprefix("[]")
-        elif what.startswith("{}"):
+            spec = _entry_type(spec)
+        elif spec is not None and spec.kind == "map" and spec.items is not None:
             number = list(value).index(step) if is_object(value) and step in value else 0
             path, checked = f"{path}[{number}].value", f"{checked}[{step}]"
-            key, what = step, what[2:]
+            key, spec = step, spec.items
         else:
-            known = FIELDS.get(what.removeprefix("[]"), {})
+            known = _entry_type(spec)
             name = to_snake(step)
-            key, what = step, known.get(name, "")
+            key, spec = step, known.members.get(name) if known is not None else None
             path, checked = (f"{prefix}.{name}" if prefix else name for prefix in (path, checked))
         value = _step_into(value, step)
-    return Location(path, checked, above, key, what, value)
+    return Location(path, checked, above, key, spec, value)
+
+
+def _entry_type(spec: Spec | None) -> Spec | None:
+    """Returns the type of the entries of a list; a single value counts as a list of one."""
+    return spec.items if spec is not None and spec.kind == "list" else spec
 
 
 def _step_into(value: Any, step: str | int) -> Any:
@@ -97,18 +97,20 @@ def _format_value(value: Any) -> str:
     return text if len(text) <= _LONGEST else f'{text[:_LONGEST]}…"'
 
 
-def _type_name(what: str) -> str:
-    if what in _SCALARS:
-        return _SCALARS[what]
-    return _NAMED.get(what) or f"{_PACKAGE}.{''.join(word.capitalize() for word in what.split('_'))}"
+def _type_name(spec: Spec) -> str:
+    if spec.name:
+        return f"{_PACKAGE}.{spec.name.replace('ConfigMode', 'Config.Mode')}"
+    if spec.kind == "map" and spec.items is not None:
+        return f"{_PACKAGE}.{{}}{spec.items.name.lower()}"
+    return _TYPE_NAMES[spec.kind]
 
 
-def _has_type(value: Any, what: str) -> bool:
-    if what in FIELDS or what.startswith("{}") or what in ("struct", "object", "result"):
+def _has_type(value: Any, spec: Spec) -> bool:
+    if spec.kind in ("object", "map"):
         return is_object(value)
-    if what == "bool":
+    if spec.kind == "boolean":
         return isinstance(value, bool)
-    return isinstance(value, str) and (what not in _ENUMS or value.upper() in _ENUMS[what])
+    return isinstance(value, str) and (not spec.values or value.upper() in spec.values)
 
 
 def unknown_name_line(at: Location, why: str = "Cannot find field.") -> str:
@@ -119,17 +121,16 @@ def unknown_name_line(at: Location, why: str = "Cannot find field.") -> str:
 
 def parser_line(at: Location) -> str:
     """Return the parser's line for the value at this location, `""` if it is valid."""
-    value, what = at.value, at.field_type
-    if not what:
+    value, spec = at.value, at.spec
+    if spec is None:
         return unknown_name_line(at)
-    if what.startswith("[]") and not isinstance(value, list | tuple):
-        # A single value counts as a list of one.
-        what = what[2:]
-    if value is None or what == "any" or what.startswith("[]"):
+    if not isinstance(value, list | tuple):
+        spec = _entry_type(spec) or spec
+    if value is None or spec.kind in ("any", "list"):
         return ""
     if isinstance(value, list | tuple):
         return unknown_name_line(at, "Proto field is not repeating, cannot start list.")
-    prefix_text = f"Invalid value at '{at.path}' ({_type_name(what)}), "
-    if what in ("bytes", "signature") and isinstance(value, str):
+    prefix_text = f"Invalid value at '{at.path}' ({_type_name(spec)}), "
+    if spec.kind == "bytes" and isinstance(value, str):
         return f"{prefix_text}Base64 decoding failed for {_format_value(value)}" if is_invalid_base64(value) else ""
-    return "" if _has_type(value, what) else f"{prefix_text}{_format_value(value)}"
+    return "" if _has_type(value, spec) else f"{prefix_text}{_format_value(value)}"

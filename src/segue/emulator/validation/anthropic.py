@@ -9,7 +9,15 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from segue.conformance.spec import (
+from segue.conformance.values import is_list, is_object
+from segue.emulator.errors.broken_rule import BrokenRule
+from segue.emulator.errors.openai_style import parse_path
+from segue.emulator.http_messages import HttpRequest
+from segue.emulator.json_values import objects_in
+from segue.emulator.validation.chat_specs import OBJECT
+from segue.emulator.validation.json_schema import find_schema_error
+from segue.models import parse_model
+from segue.specs.types import (
     ANY,
     BOOLEAN,
     INTEGER,
@@ -26,14 +34,6 @@ from segue.conformance.spec import (
     object_of,
     tagged,
 )
-from segue.conformance.values import is_list, is_object
-from segue.emulator.errors.broken_rule import BrokenRule
-from segue.emulator.errors.openai_style import parse_path
-from segue.emulator.http_messages import HttpRequest
-from segue.emulator.json_values import objects_in
-from segue.emulator.validation.chat_specs import OBJECT
-from segue.emulator.validation.json_schema import find_schema_error
-from segue.models import parse_model
 from segue.wire.base import ApiError
 
 _INTERLEAVED = "interleaved-thinking-2025-05-14"

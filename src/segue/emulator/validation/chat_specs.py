@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from segue.conformance.spec import (
+from segue.conformance.values import is_object
+from segue.emulator.json_values import object_or_none, objects_in
+from segue.specs.types import (
     ANY,
     BOOLEAN,
     INTEGER,
@@ -23,8 +25,6 @@ from segue.conformance.spec import (
     object_of,
     tagged,
 )
-from segue.conformance.values import is_object
-from segue.emulator.json_values import object_or_none, objects_in
 
 OBJECT = object_of()
 _TEMPERATURE = bounded("number", 0, 2)

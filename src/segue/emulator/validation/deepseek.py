@@ -7,7 +7,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from segue.conformance.spec import (
+from segue.emulator.http_messages import HttpRequest
+from segue.emulator.validation.chat_specs import OBJECT, messages_spec, option_specs, tools_spec, undeclared_choice
+from segue.emulator.validation.openai_errors import find_functions, validate_parameters
+from segue.specs.types import (
     STRING,
     Mismatch,
     Spec,
@@ -18,9 +21,6 @@ from segue.conformance.spec import (
     nullable,
     object_of,
 )
-from segue.emulator.http_messages import HttpRequest
-from segue.emulator.validation.chat_specs import OBJECT, messages_spec, option_specs, tools_spec, undeclared_choice
-from segue.emulator.validation.openai_errors import find_functions, validate_parameters
 from segue.wire.base import ApiError
 
 _CODE = "invalid_request_error"

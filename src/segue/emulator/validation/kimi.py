@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from segue.conformance.spec import ANY, STRING, Mismatch, find_mismatches, nullable, object_of
 from segue.emulator.http_messages import HttpRequest
 from segue.emulator.validation.chat_specs import OBJECT, messages_spec, option_specs, tools_spec, undeclared_choice
 from segue.emulator.validation.openai_errors import find_functions, validate_parameters
+from segue.specs.types import ANY, STRING, Mismatch, find_mismatches, nullable, object_of
 from segue.wire.base import ApiError
 
 _PARTS = {"text": object_of(text=STRING), "image_url": OBJECT, "video_url": OBJECT, "file": OBJECT}

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from segue.conformance.spec import (
+from segue.emulator.errors.openai_style import invalid_choice_error, join_and
+from segue.emulator.http_messages import HttpRequest
+from segue.emulator.validation.chat_specs import OBJECT, messages_spec, option_specs, tools_spec, undeclared_choice
+from segue.emulator.validation.openai_errors import (
+    find_functions,
+    mismatch_error,
+    unknown_arguments_error,
+    validate_parameters,
+)
+from segue.specs.types import (
     ANY,
     BOOLEAN,
     STRING,
@@ -17,15 +26,6 @@ from segue.conformance.spec import (
     nullable,
     object_of,
     tagged,
-)
-from segue.emulator.errors.openai_style import invalid_choice_error, join_and
-from segue.emulator.http_messages import HttpRequest
-from segue.emulator.validation.chat_specs import OBJECT, messages_spec, option_specs, tools_spec, undeclared_choice
-from segue.emulator.validation.openai_errors import (
-    find_functions,
-    mismatch_error,
-    unknown_arguments_error,
-    validate_parameters,
 )
 from segue.wire.base import ApiError
 

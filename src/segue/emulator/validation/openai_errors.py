@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from segue.conformance.spec import Mismatch, Spec
 from segue.conformance.values import is_list, is_object
 from segue.emulator.errors.openai_style import invalid_choice_error, type_name
 from segue.emulator.json_values import object_or_none, objects_in
 from segue.emulator.validation.json_schema import find_schema_error, format_value
+from segue.specs.types import Mismatch, Spec
 from segue.wire.base import ApiError
 
 _KINDS = {

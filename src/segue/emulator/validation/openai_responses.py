@@ -6,7 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from segue.conformance.openai_responses.tools import TOOL_TYPES
-from segue.conformance.spec import (
+from segue.conformance.values import is_list, is_object
+from segue.emulator.http_messages import HttpRequest
+from segue.emulator.validation.chat_specs import OBJECT
+from segue.emulator.validation.openai_errors import mismatch_error, validate_parameters
+from segue.specs.types import (
     ANY,
     BOOLEAN,
     STRING,
@@ -19,10 +23,6 @@ from segue.conformance.spec import (
     object_of,
     tagged,
 )
-from segue.conformance.values import is_list, is_object
-from segue.emulator.http_messages import HttpRequest
-from segue.emulator.validation.chat_specs import OBJECT
-from segue.emulator.validation.openai_errors import mismatch_error, validate_parameters
 from segue.wire.base import ApiError
 
 _FUNCTION = object_of({"name": STRING}, parameters=ANY, strict=nullable(BOOLEAN), description=nullable(STRING))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from segue.conformance.spec import STRING, Mismatch, any_of, enum_of, find_mismatches, nullable, object_of
 from segue.emulator.http_messages import HttpRequest
 from segue.emulator.validation.chat_specs import OBJECT, messages_spec, option_specs, tools_spec, undeclared_choice
 from segue.emulator.validation.json_schema import format_value
 from segue.emulator.validation.openai_errors import find_functions, validate_parameters
+from segue.specs.types import STRING, Mismatch, any_of, enum_of, find_mismatches, nullable, object_of
 from segue.wire.base import ApiError
 
 _CODE = "invalid_parameter_error"

@@ -28,7 +28,7 @@ from segue.wire.bedrock.items import (
 )
 from segue.wire.bedrock.media import rename_documents
 from segue.wire.bedrock.options import MODEL_FIELDS, fit_options, parse_options, render_options
-from segue.wire.bedrock.shapes import REQUEST, validate_shape
+from segue.wire.bedrock.shapes import validate_request
 from segue.wire.bedrock.tools import parse_tools, render_tools
 from segue.wire.json_values import (
     JsonObject,
@@ -58,7 +58,7 @@ _NESTED = ("inferenceConfig", MODEL_FIELDS, "outputConfig")
 
 
 def parse_request(body: Mapping[str, Any]) -> Request:
-    validate_shape(dict(body), REQUEST)
+    validate_request(dict(body))
     model = string_or_none(body.get("modelId"))
     messages: list[Message] = []
     for index, item in enumerate(require_list(body["messages"], "messages")):

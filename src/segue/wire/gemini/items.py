@@ -58,7 +58,7 @@ from segue.wire.gemini.media import (
     render_media,
     render_unsupported,
 )
-from segue.wire.gemini.request_types import REQUEST_TYPES, is_unknown_part
+from segue.wire.gemini.request_types import is_part_field, is_unknown_part
 from segue.wire.media import report_dropped_name
 from segue.wire.tools import render_arguments_object
 
@@ -113,7 +113,7 @@ def _parse_thought(part: JsonObject, signature: str | None, origin: Origin) -> B
 
 def _parse_without_data(part: JsonObject, signature: str | None, origin: Origin) -> list[Block]:
     """Parse a part with empty text, without data, or of an unknown type."""
-    unknown = [key for key, value in part.items() if key not in REQUEST_TYPES["part"] and value is not None]
+    unknown = [key for key, value in part.items() if not is_part_field(key) and value is not None]
     if get_field(part, "text") is None and unknown:
         signed: list[Block] = [Thinking(signature=signature, origin=origin)] if signature else []
         return [*signed, Opaque(unknown[0], native=Native(API, part, intact=is_unknown_part(part)))]

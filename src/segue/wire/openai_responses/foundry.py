@@ -7,21 +7,9 @@ from typing import Any, cast
 
 from segue.errors import InputError
 from segue.render.report import Report
+from segue.specs.types import Spec
 from segue.wire.json_values import JsonObject, json_type_name, object_or_none
-from segue.wire.openai_responses.foundry_schema import INVALID, InvalidValue, ObjectType, repair
-from segue.wire.openai_responses.foundry_types import AGENT, BODY, ITEMS, PARTS, TOOLS
-
-__all__ = [
-    "accepts_item",
-    "accepts_part",
-    "drop_invalid_body_fields",
-    "is_item_id",
-    "is_valid_id",
-    "repair_agent",
-    "repair_item",
-    "repair_tools",
-    "validate_tool",
-]
+from segue.wire.openai_responses.foundry_types import INVALID, InvalidValue, foundry_type, repair, variants_of
 
 # These declarations are repaired; hosted tools are validated instead, since their fields are restrictions.
 _NAMESPACE_TOOL_TYPES = ("function", "custom")
@@ -52,7 +40,7 @@ def is_valid_id(kind: str, item_id: object) -> bool:
 # -------------------------------------------------------------------------------------------------------------- repair
 
 
-def _repair_object(entry: JsonObject, form: ObjectType, report: Report) -> JsonObject:
+def _repair_object(entry: JsonObject, form: Spec, report: Report) -> JsonObject:
     """The object without invalid optional fields; the same object if it is valid or cannot be repaired."""
     invalid_values: list[InvalidValue] = []
     repaired = repair(entry, form, invalid_values)
@@ -66,22 +54,21 @@ def _repair_object(entry: JsonObject, form: ObjectType, report: Report) -> JsonO
 
 def accepts_item(kind: str, item: JsonObject) -> bool:
     """Whether the item type is accepted, and the item has all required fields and a valid id where required."""
-    form = ITEMS.get(kind)
+    form = variants_of("Item").get(kind)
     if form is None or repair(item, form, []) is INVALID:
         return False
-    needs_id = "id" in form.members and not form.members["id"][0]
-    return not needs_id or kind == "local_shell_call_output" or is_valid_id(kind, item["id"])
+    return "id" not in form.required or kind == "local_shell_call_output" or is_valid_id(kind, item["id"])
 
 
 def accepts_part(part: JsonObject) -> bool:
     """Whether a content part is of an accepted type with all required fields."""
-    form = PARTS.get(str(part.get("type")))
+    form = variants_of("MessageContent").get(str(part.get("type")))
     return form is not None and repair(part, form, []) is not INVALID
 
 
 def repair_item(item: JsonObject, kind: str, report: Report) -> JsonObject:
     """AZF-03, AZF-04: the item with its type and without invalid fields."""
-    item = _repair_object(item, ITEMS.get(kind, ObjectType()), report)
+    item = _repair_object(item, variants_of("Item").get(kind, Spec(kind="object")), report)
     if kind == "memory_search_call" and "id" in item and not is_item_id(item["id"]):
         item = {name: value for name, value in item.items() if name != "id"}
     if item.get("type") is None and (kind != "message" or item.get("role") == "assistant"):
@@ -97,7 +84,7 @@ def repair_item(item: JsonObject, kind: str, report: Report) -> JsonObject:
 
 def _repair_part(part: Any, kind: str, report: Report) -> Any:
     entry: JsonObject | None = object_or_none(part)
-    form = PARTS.get(str(entry.get("type"))) if entry is not None else None
+    form = variants_of("MessageContent").get(str(entry.get("type"))) if entry is not None else None
     if entry is None or form is None:
         return part
     if "annotations" in form.members and not isinstance(entry.get("annotations"), list):
@@ -114,10 +101,11 @@ def validate_tool(tool: JsonObject) -> None:
     kind = tool.get("type")
     if kind == "namespace":
         _validate_namespace(tool)
-    if kind in _CLIENT_TOOL_TYPES or kind not in TOOLS:
+    form = variants_of("Tool").get(str(kind))
+    if kind in _CLIENT_TOOL_TYPES or form is None:
         return
     invalid_values: list[InvalidValue] = []
-    repair(tool, TOOLS[kind], invalid_values)
+    repair(tool, form, invalid_values)
     for invalid in invalid_values:
         if invalid.value is not None or invalid.required:
             raise InputError(f"invalid value for the tool {kind}: {json_type_name(invalid.value)}", path=invalid.path)
@@ -143,21 +131,22 @@ def _add_description(tool: JsonObject, report: Report) -> JsonObject:
 
 def repair_tools(tools: list[Any], report: Report) -> list[Any]:
     """The declarations of known types without invalid fields."""
-    supported = [tool for tool in tools if str((object_or_none(tool) or {}).get("type")) in TOOLS]
+    known = variants_of("Tool")
+    supported = [tool for tool in tools if str((object_or_none(tool) or {}).get("type")) in known]
     if len(supported) < len(tools):
         report.add("tools", "tools dropped: Azure Foundry does not have their types", subject="tools")
-    repaired = [_repair_object(_add_description(tool, report), TOOLS[tool["type"]], report) for tool in supported]
+    repaired = [_repair_object(_add_description(tool, report), known[tool["type"]], report) for tool in supported]
     unchanged = len(repaired) == len(tools) and all(a is b for a, b in zip(repaired, tools, strict=True))
     return tools if unchanged else repaired
 
 
 def repair_agent(agent: JsonObject, report: Report) -> JsonObject:
-    return _repair_object(agent, AGENT, report)
+    return _repair_object(agent, foundry_type("AgentReference"), report)
 
 
 def drop_invalid_body_fields(body: JsonObject, report: Report) -> JsonObject:
     """The body without fields that are invalid alone or in combination."""
-    body = _repair_object(body, BODY, report)
+    body = _repair_object(body, foundry_type("CreateResponse"), report)
     conflicts = {
         "background": body.get("background") is True and body.get("store") is False,
         "stream_options": body.get("stream_options") is not None and body.get("stream") is not True,

@@ -1,60 +1,42 @@
-"""`Spec`, a small schema language for JSON values, and `find_mismatches`, which lists where a value differs from it.
+"""Types of JSON values: `Spec`, the types that vendors publish (`load_types`), and where a value differs from its type.
 
-Each checker writes its API's schema as a `Spec` and maps each mismatch to a rule and a message. Values of the kind
-`any` are not searched, so that deep nesting there costs nothing.
+`<api>.json` holds the types of an API, written by `scripts/generate_specs.py` from the vendor's SDK.
+`<api>_overrides.json` lists where the service differs from it, each with its reason. `find_mismatches` compares a value
+with a `Spec`; rules, messages and repairs are the caller's. Values of the kind `any` are not searched, so that deep
+nesting there costs nothing.
 """
 
 from __future__ import annotations
 
+import pkgutil
 import re
-from collections.abc import Iterator, Mapping
-from functools import lru_cache
-from typing import Literal
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, lru_cache
+from typing import Literal, TypeGuard
 
 import msgspec
-
-from segue.conformance.values import is_list, is_object
-
-__all__ = [
-    "ANY",
-    "BOOLEAN",
-    "INTEGER",
-    "NUMBER",
-    "STRING",
-    "Mismatch",
-    "MismatchKind",
-    "Spec",
-    "ValueKind",
-    "any_of",
-    "bounded",
-    "closed_object",
-    "enum_of",
-    "find_mismatches",
-    "list_of",
-    "map_of",
-    "nullable",
-    "object_of",
-    "tagged",
-    "union_of",
-]
 
 ValueKind = Literal["string", "integer", "number", "boolean", "bytes", "list", "map", "object", "any"]
 # `none` and `several`: not exactly one member. `value`: not in `values`. `choice`: not a key of `variants`.
 MismatchKind = Literal["type", "missing", "unknown", "none", "several", "value", "short", "long", "pattern", "choice"]
 
 
-class Spec(msgspec.Struct, frozen=True, kw_only=True):
+class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """The type of a value. `minimum` and `maximum` bound the length of strings and lists and the value of numbers.
 
     `values` are the allowed strings. `items` is the spec of list entries and map values, `keys` that of map keys.
     `members` are the members of an object by name; a `closed` object has no others.
     """
 
-    kind: ValueKind
+    kind: ValueKind = "any"
+    name: str = ""
+    """The vendor's name of the type, if it has one."""
+    ref: str = ""
+    """In the files only: the name of another type of the API, in place of a spec."""
     nullable: bool = False
     values: tuple[str, ...] = ()
-    minimum: float | None = None
-    maximum: float | None = None
+    minimum: int | float | None = None
+    maximum: int | float | None = None
     pattern: str = ""
     items: Spec | None = None
     keys: Spec | None = None
@@ -118,11 +100,6 @@ def closed_object(required: Mapping[str, Spec] | None = None, /, **optional: Spe
     return msgspec.structs.replace(object_of(required, **optional), closed=True)
 
 
-def union_of(**specs: Spec) -> Spec:
-    """An object with exactly one of these members."""
-    return Spec(kind="object", members=specs, closed=True, exactly_one=True)
-
-
 def tagged(discriminator: str, variants: Mapping[str, Spec], *, default: str = "") -> Spec:
     """An object whose spec depends on the value of one of its members."""
     return Spec(kind="object", discriminator=discriminator, variants=variants, default=default)
@@ -138,6 +115,108 @@ def nullable(spec: Spec) -> Spec:
     return msgspec.structs.replace(spec, nullable=True)
 
 
+# ---------------------------------------------------------------------------------------------- the types of an API
+
+
+class PublishedTypes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The content of `<api>.json`: types by name, and the package and version that they come from."""
+
+    source: str
+    types: dict[str, Spec]
+
+
+class Override(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A difference between the service and the published types. Members are written `Type.member`."""
+
+    reason: str
+    types: dict[str, Spec] = {}
+    """Added or replaced types."""
+    members: dict[str, Spec] = {}
+    """Added or replaced members."""
+    optional: tuple[str, ...] = ()
+    """Members that are not required."""
+
+
+def read_published(api: str) -> PublishedTypes:
+    """Read the types that the vendor publishes."""
+    return msgspec.json.decode(_read(f"{api}.json"), type=PublishedTypes)
+
+
+def read_overrides(api: str) -> list[Override]:
+    """Read the differences between the service and the published types."""
+    return msgspec.json.decode(_read(f"{api}_overrides.json"), type=list[Override])
+
+
+def _read(name: str) -> bytes:
+    data = pkgutil.get_data("segue.specs", name)
+    assert data is not None
+    return data
+
+
+@cache
+def load_types(api: str) -> Mapping[str, Spec]:
+    """Return the types of an API by name, with its overrides. A type that refers to itself is a cyclic value."""
+    types = read_published(api).types
+    for override in read_overrides(api):
+        types.update(override.types)
+        for place, spec in override.members.items():
+            name, _, member = place.partition(".")
+            types[name] = msgspec.structs.replace(types[name], members={**types[name].members, member: spec})
+        for place in override.optional:
+            name, _, member = place.partition(".")
+            required = tuple(key for key in types[name].required if key != member)
+            types[name] = msgspec.structs.replace(types[name], required=required)
+    return _Linker(types).link_all()
+
+
+class _Linker:
+    """Replaces references by the specs that they refer to. Cycles must lead through an object."""
+
+    def __init__(self, types: Mapping[str, Spec]) -> None:
+        self._types = types
+        self._linked: dict[str, Spec] = {}
+
+    def link_all(self) -> Mapping[str, Spec]:
+        return {name: self._link_type(name) for name in self._types}
+
+    def _link_type(self, name: str) -> Spec:
+        if name not in self._linked:
+            self._link(msgspec.structs.replace(self._types[name], name=name))
+        return self._linked[name]
+
+    def _link(self, spec: Spec) -> Spec:
+        if spec.ref:
+            target = self._link_type(spec.ref)
+            return msgspec.structs.replace(target, nullable=True) if spec.nullable else target
+        members: dict[str, Spec] = {}
+        variants: dict[str, Spec] = {}
+        linked = msgspec.structs.replace(
+            spec,
+            items=self._link(spec.items) if spec.items is not None else None,
+            keys=self._link(spec.keys) if spec.keys is not None else None,
+            any_of=tuple(map(self._link, spec.any_of)),
+            members=members,
+            variants=variants,
+        )
+        if spec.name:
+            self._linked[spec.name] = linked
+        # Filled afterwards, so that a type may refer to itself.
+        members.update((key, self._link(member)) for key, member in spec.members.items())
+        variants.update((key, self._link(variant)) for key, variant in spec.variants.items())
+        return linked
+
+
+# ----------------------------------------------------------------------------------------------------- comparison
+
+
+def _is_object(value: object) -> TypeGuard[Mapping[str, object]]:
+    return isinstance(value, Mapping)
+
+
+def _is_list(value: object) -> TypeGuard[Sequence[object]]:
+    return isinstance(value, list | tuple)
+
+
 def _has_kind(value: object, kind: ValueKind) -> bool:
     match kind:
         case "string":
@@ -151,15 +230,15 @@ def _has_kind(value: object, kind: ValueKind) -> bool:
         case "bytes":
             return isinstance(value, str | bytes | bytearray)
         case "list":
-            return is_list(value)
+            return _is_list(value)
         case "object" | "map":
-            return is_object(value)
+            return _is_object(value)
         case "any":
             return True
 
 
 def find_mismatches(spec: Spec, value: object, path: str = "") -> Iterator[Mismatch]:
-    """Yields every mismatch between the value and the spec."""
+    """Yield every mismatch between the value and the spec."""
     if value is None and spec.nullable:
         return
     if spec.any_of:
@@ -171,17 +250,17 @@ def find_mismatches(spec: Spec, value: object, path: str = "") -> Iterator[Misma
     elif isinstance(value, int | float):
         if not isinstance(value, bool):
             yield from _check_bounds(spec, value, value, path)
-    elif is_list(value):
+    elif _is_list(value):
         if spec.kind == "list":
             yield from _check_bounds(spec, value, len(value), path)
             for index, entry in enumerate(value if spec.items is not None else ()):
                 yield from find_mismatches(spec.items or ANY, entry, f"{path}[{index}]")
-    elif is_object(value) and spec.kind != "any":
+    elif _is_object(value) and spec.kind != "any":
         yield from _check_members(spec, value, f"{path}." if path else "", path)
 
 
 def _closest_mismatches(spec: Spec, value: object, path: str) -> Iterator[Mismatch]:
-    """Yields the mismatches of the alternative with the fewest; none if the value matches one."""
+    """Yield the mismatches of the alternative with the fewest; none if the value matches one."""
     nearest: list[Mismatch] | None = None
     for option in spec.any_of:
         if _has_kind(value, option.kind):
