@@ -182,7 +182,7 @@ def test_token_calibration_is_restored(stores, kept) -> None:
     kept.add_user("words " * 100)
     kept.render("openai-chat")
     kept.add_reply(Reply((Text("x"),), usage=Usage(input=900), model="gpt-4.1"))
-    learned = kept.chat.state.estimate
+    learned = kept.chat.state.token_estimator
     assert learned.learned
     assert open_as_second(stores, kept).chat.state.token_estimator == learned
     assert StoredConversation.create(stores[0], kept.chat).chat.state.token_estimator == learned
