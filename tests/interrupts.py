@@ -11,8 +11,6 @@ import signal
 from collections.abc import Generator
 from contextlib import contextmanager
 
-__all__ = ["default_interrupt", "ignored_interrupt"]
-
 _HANDLERS = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: lambda *_: None}
 
 

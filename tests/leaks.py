@@ -22,8 +22,6 @@ from typing import Any
 
 import pytest
 
-__all__ = ["LeakCheck", "keep_path", "keep_process"]
-
 _CLOCK_TICK = 0.05  # the time of a file may be older than the clock by so much
 _IGNORED = re.compile(
     r"(\.venv.*|\.git|\.cache|\.hypothesis|\.pytest_cache|\.ruff_cache|\.import_linter_cache|\.idea|\.vscode|\.DS_Store"

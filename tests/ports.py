@@ -5,8 +5,6 @@ from __future__ import annotations
 import random
 import socket
 
-__all__ = ["free_port"]
-
 _BELOW_EPHEMERAL = range(20_000, 32_000)
 
 

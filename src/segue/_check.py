@@ -11,8 +11,6 @@ from segue.errors import InputError, require_string
 from segue.wire.detect_body import find_contradicting_api
 from segue.wire.registry import SERVERS, WIRES, find_wire_or_server
 
-__all__ = ["check"]
-
 for _api in WIRES:
     if _api not in apis():
         _name = f"segue/conformance/{_api.replace('-', '_')}.py"

@@ -56,8 +56,6 @@ from segue.wire.names import NameMap
 from segue.wire.registry import WIRES, find_wire, find_wire_or_server
 from segue.wire.text.registry import TEXT_FORMATS
 
-__all__ = ["Conversation", "ConversationState", "Rendered"]
-
 # For how many targets the rendered prefix is cached.
 _MAX_CACHED_TARGETS = 3
 

@@ -24,8 +24,6 @@ from segue.wire.base import Fetch, Wire
 from segue.wire.names import NameMap
 from segue.wire.registry import WIRES, find_wire, find_wire_or_server
 
-__all__ = ["Body", "Converted", "build_policy", "convert"]
-
 
 class Converted:
     """A converted body and its report. `reply` and `stream` convert the provider's reply back to the source API.

@@ -17,8 +17,6 @@ from segue.wire.text.declared_tools import DeclaredTools
 from segue.wire.text.extractor import TextExtractor, extract_from_reply
 from segue.wire.text.registry import detect_format, find_format
 
-__all__ = ["Extracted", "extract"]
-
 
 class Extracted:
     """Tool calls extracted from a text. `text` is the rest of it, `thinking` the reasoning at its beginning.

@@ -17,8 +17,6 @@ from segue.wire.catalog.render import render_payload
 from segue.wire.json_values import JsonObject, string_or_none
 from segue.wire.registry import WIRES
 
-__all__ = ["parse_item", "render_item"]
-
 
 def parse_item(payload: Body, provider: str, wire_type: str | None = None) -> list[Block]:
     """Parse a payload into blocks: a call, an output, or both.

@@ -17,8 +17,6 @@ from segue.canonical.json import encode_json, encode_json_text, parse_json_objec
 from segue.coerce import wrap_messages
 from segue.wire.registry import find_wire
 
-__all__ = ["Change", "Repaired", "repair"]
-
 _DIFF_SIGNS = {"added": "+", "removed": "-", "changed": "~", "moved": ">"}
 _MAX_VALUE_LENGTH = 80
 _ID_KEYS = ("id", "call_id", "tool_call_id", "tool_use_id")

@@ -38,8 +38,6 @@ from segue.wire.stream.parse import DEFAULT_TURN_KEY, StreamParser
 from segue.wire.text.extractor import TextExtractor, choose_extractor, extract_from_reply
 from segue.wire.tool_formats import find_tool_format
 
-__all__ = ["ReplyStream", "assemble", "render_reply_body"]
-
 # Chunks of bytes or text, mappings, and objects of the vendors' SDKs.
 Stream = bytes | bytearray | str | Iterable[object]
 _Bytes = bytes | bytearray | str

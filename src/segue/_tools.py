@@ -23,8 +23,6 @@ from segue.wire.names import NameMap
 from segue.wire.registry import WIRES, find_wire
 from segue.wire.vendor_tools.convert import convert_vendor_tools
 
-__all__ = ["ConvertedTools", "convert_tools", "parse_declaration"]
-
 # Tool format names that are not wire names.
 _FORMAT_ALIASES = {"openai": "openai-chat"}
 _DECLARATION_LISTS = ("functionDeclarations", "function_declarations")

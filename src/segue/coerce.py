@@ -11,8 +11,6 @@ from segue.canonical.json import parse_json, to_plain_json
 from segue.errors import InputError, UndetectedApiError
 from segue.wire.registry import WIRES, api_of_model, find_wire
 
-__all__ = ["Body", "Content", "coerce_blocks", "detect_reply_api", "is_blocks", "is_content_parts", "wrap_messages"]
-
 Body = bytes | bytearray | str | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 """A request body as JSON or as a mapping, or a bare list of its messages."""
 

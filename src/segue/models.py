@@ -12,8 +12,6 @@ from itertools import pairwise
 
 import msgspec
 
-__all__ = ["OPEN_FAMILIES", "Model", "is_same_model", "parse_model", "tokenize_name"]
-
 
 class Model(msgspec.Struct, frozen=True):
     """A parsed model name. `version` is `()` where the name has none; compare it with tuples: `(4, 6)`.

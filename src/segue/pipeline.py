@@ -30,19 +30,6 @@ from segue.wire.text.registry import select_render_format
 from segue.wire.tool_formats import id_scheme_for
 from segue.wire.vendor_tools.convert import convert_vendor_tools, merge_body_fields
 
-__all__ = [
-    "MCP",
-    "Conversion",
-    "ConvertJob",
-    "IdState",
-    "RenderedBody",
-    "convert_request",
-    "count_dropped_fields",
-    "count_dropped_tool_fields",
-    "dropped_finding",
-    "render_for",
-]
-
 MCP = "mcp"
 """`native.api` of tool declarations listed by an MCP server."""
 MCP_KEYS = frozenset({"name", "description", "inputSchema"})

@@ -8,8 +8,6 @@ from __future__ import annotations
 import re
 from typing import Any, cast
 
-__all__ = ["SECRET_PATTERNS", "is_redactable", "is_secret_name", "redact", "redact_values"]
-
 # The separator between a field name and its value in JSON, headers, config files and shells.
 _SEPARATOR = r"[\"'\\]*\s*[:=]\s*[\"'\\]*"
 

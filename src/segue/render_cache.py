@@ -23,8 +23,6 @@ from segue.render.report import Finding, Report
 from segue.render.transcript import Transcript
 from segue.wire.names import NameMap
 
-__all__ = ["CachedBody", "ChainedReport", "RenderCache"]
-
 # How many entries are joined into one cached chunk.
 _CHUNK_SIZE = 64
 # Speakers of neighbouring messages that no API merges into one message.

@@ -11,8 +11,6 @@ from typing import Any, NamedTuple
 
 from segue.emulator.client import Response
 
-__all__ = ["ENVELOPES", "ParsedError"]
-
 CORAL = "http://internal.amazon.com/coral/com.amazon.bedrock/"
 BAD_REQUEST = "type.googleapis.com/google.rpc.BadRequest"
 

@@ -9,8 +9,6 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import typing_extensions as te
 
-__all__ = ["members_of", "values_of"]
-
 _DEEPEST = 5
 _SCALARS: dict[Any, list[Any]] = {
     str: ["text"],

@@ -12,32 +12,6 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-__all__ = [
-    "NO_ORIGIN",
-    "Block",
-    "Code",
-    "Identity",
-    "Media",
-    "Message",
-    "Native",
-    "OmitReason",
-    "Opaque",
-    "Origin",
-    "Outcome",
-    "Speaker",
-    "State",
-    "Text",
-    "Thinking",
-    "ToolCall",
-    "ToolResponse",
-    "calls_of",
-    "edit_block",
-    "join_texts",
-    "responses_of",
-    "state_of",
-    "text_of",
-]
-
 JsonObject: TypeAlias = dict[str, Any]
 Speaker = Literal["system", "human", "ai", "tool"]
 Identity = Literal[

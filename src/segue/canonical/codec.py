@@ -20,18 +20,6 @@ from segue.canonical.request import Options, Reasoning, Reply, Request, Response
 from segue.canonical.type_warmup import warm_type
 from segue.errors import InputError
 
-__all__ = [
-    "VERSION",
-    "decode_block",
-    "decode_interaction",
-    "decode_message",
-    "decode_reply",
-    "decode_request",
-    "dumps",
-    "encode_value",
-    "loads",
-]
-
 VERSION = 1
 FORMAT_KEY = "segue"
 

@@ -18,18 +18,6 @@ from msgspec import Struct
 from segue.canonical.ids import NO_IDS, encode_reply_calls, format_turn_key, has_canonical, hash_tool_ids, short_hashes
 from segue.canonical.json import MAX_DEPTH, estimate_depth, find_duplicate_key, has_key_count
 
-__all__ = [
-    "Content",
-    "FastEvent",
-    "FastHistory",
-    "FastPathUnsupportedError",
-    "FastTurn",
-    "FastUserMessage",
-    "assign_ids",
-    "parse_argument_texts",
-    "require_text",
-]
-
 _INVALID_IDS = frozenset({None, *NO_IDS})
 # Random, so that no text of a body can contain it.
 _SEPARATOR = os.urandom(12).hex()

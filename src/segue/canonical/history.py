@@ -25,8 +25,6 @@ from segue.canonical.json import to_plain_json
 from segue.canonical.pairing import Pairer, has_same_content
 from segue.errors import InputError
 
-__all__ = ["History", "Interaction"]
-
 _STATE_RANK: dict[State, int] = {"complete": 0, "error": 1, "cancelled": 2, "interrupted": 3, "pending": 4}
 
 

@@ -14,24 +14,6 @@ from hashlib import sha256
 from segue.canonical.blocks import ToolCall
 from segue.canonical.json import encode_json_sorted
 
-__all__ = [
-    "NO_IDS",
-    "canonical_tool_id",
-    "encode_reply_calls",
-    "format_turn_key",
-    "has_canonical",
-    "hash_reply",
-    "hash_tool_id",
-    "hash_tool_ids",
-    "is_canonical",
-    "normalize_to_anthropic_tool_id",
-    "normalize_to_history_tool_id",
-    "normalize_to_openai_tool_id",
-    "raw_id_or_none",
-    "short_hash",
-    "short_hashes",
-]
-
 _PREFIX = "hist_tool_"
 _WELL_FORMED = re.compile(r"hist_tool_[A-Za-z0-9_-]{1,54}")
 NO_IDS = frozenset({"", "null"})

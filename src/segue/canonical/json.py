@@ -17,20 +17,6 @@ import msgspec
 
 from segue.errors import InputError
 
-__all__ = [
-    "MAX_DEPTH",
-    "encode_json",
-    "encode_json_sorted",
-    "encode_json_text",
-    "find_duplicate_key",
-    "has_key_count",
-    "parse_argument_text",
-    "parse_json",
-    "parse_json_object",
-    "reject_duplicate_key",
-    "to_plain_json",
-]
-
 MAX_DEPTH = 500
 _MAX_PATH_SHOWN = 80
 _TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep"

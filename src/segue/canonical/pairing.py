@@ -32,9 +32,6 @@ import msgspec
 from segue.canonical.blocks import Block, Message, Text, ToolCall, ToolResponse, calls_of, responses_of
 from segue.canonical.ids import format_turn_key, hash_reply, hash_tool_id, is_canonical
 
-__all__ = ["Pairer", "has_same_content", "pair"]
-
-
 _PAIRED_TYPES = frozenset({ToolCall, ToolResponse})
 
 
@@ -129,6 +126,7 @@ class Pairer:
         self._last_turn: _Turn | None = None
         self._reply_counts: Counter[str] = Counter()
         self._orphan_counts: Counter[tuple[str | None, str | None]] = Counter()
+        self._orphan_ids: set[str] = set()
         self._ids: set[str] = set()
         self._slots: dict[str, _Slot] = {}
         self._unanswered: defaultdict[_PairKey, deque[_Slot]] | None = None
@@ -301,10 +299,12 @@ class Pairer:
         index = self._orphan_counts[kind]
         # One that has its id already is counted too, so that parsing the history again numbers the next one the same.
         self._orphan_counts[kind] += 1
-        # A canonical id is kept unless it is the id of a call that this is not the result of.
-        if response.call_id or (is_canonical(origin.raw_id) and origin.raw_id not in self._ids):
-            return msgspec.structs.replace(response, call_id=response.call_id or origin.raw_id or "")
-        call_id = hash_tool_id(origin.provider, origin.raw_id, response.name, "orphan", index)
+        call_id = response.call_id
+        # A canonical id is kept unless a call or another orphan has it.
+        if not call_id and is_canonical(origin.raw_id) and origin.raw_id not in self._ids | self._orphan_ids:
+            call_id = origin.raw_id or ""
+        call_id = call_id or hash_tool_id(origin.provider, origin.raw_id, response.name, "orphan", index)
+        self._orphan_ids.add(call_id)
         return msgspec.structs.replace(response, call_id=call_id)
 
     def pair_early_results(self, message: Message) -> Message:

@@ -10,19 +10,6 @@ from msgspec import Struct
 
 from segue.canonical.blocks import Block, Message, Native, Text, Thinking, ToolCall
 
-__all__ = [
-    "Effort",
-    "Finish",
-    "Options",
-    "Reasoning",
-    "Reply",
-    "Request",
-    "ResponseFormat",
-    "Tool",
-    "ToolChoice",
-    "Usage",
-]
-
 Finish = Literal["stop", "tool_calls", "length", "filter", "pause", "error"]
 Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 

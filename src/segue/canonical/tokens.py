@@ -17,15 +17,6 @@ from segue.canonical.blocks import Block, Code, Media, Message, Opaque, Text, Th
 from segue.canonical.json import encode_json_text
 from segue.canonical.request import Request
 
-__all__ = [
-    "CHARACTERS_PER_TOKEN",
-    "MEDIA_TOKENS",
-    "TokenCounter",
-    "TokenEstimator",
-    "estimate_message",
-    "estimate_settings",
-]
-
 TokenCounter: TypeAlias = Callable[[Message], int]
 """Returns the number of tokens of a message."""
 

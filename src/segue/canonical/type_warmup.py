@@ -11,8 +11,6 @@ from typing import TypeVar
 
 import msgspec
 
-__all__ = ["warm_type"]
-
 Kind = TypeVar("Kind")
 _lock = Lock()
 _warmed: set[object] = set()

@@ -14,18 +14,6 @@ from segue.conformance.values import has_text, is_list, is_object, type_name
 from segue.errors import InputError
 from segue.models import Model
 
-__all__ = [
-    "Call",
-    "ChatRequest",
-    "Message",
-    "Result",
-    "Tool",
-    "Turn",
-    "find_non_functions",
-    "iter_messages",
-    "parse_request",
-]
-
 _SYSTEM_ROLES = frozenset({"system", "developer"})
 
 

@@ -18,8 +18,6 @@ from segue.conformance.rule import ModelFilter, Problem, RuleSet, RuleTable, Sev
 from segue.conformance.values import has_text, is_list, is_object, quote, type_name
 from segue.models import Model
 
-__all__ = ["NOT_CHECKABLE", "RULE_SET", "SHARED_CHECKS"]
-
 NOT_CHECKABLE: Mapping[str, str] = {
     "DS-03": "about the Anthropic-compatible endpoint, whose bodies are of another API",
     "DS-11": "about the Responses endpoint, whose bodies are of another API",

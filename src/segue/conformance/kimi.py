@@ -15,8 +15,6 @@ from segue.conformance.rule import ModelFilter, Problem, RuleSet, RuleTable, Sev
 from segue.conformance.values import has_text, is_list, is_object, quote, text_or_empty, type_name
 from segue.models import Model
 
-__all__ = ["NOT_CHECKABLE", "RULE_SET", "SHARED_CHECKS"]
-
 NOT_CHECKABLE: Mapping[str, str] = {
     "KIM-07": "about reply streams and the ids in them; a request may repeat an id in a later turn",
 }

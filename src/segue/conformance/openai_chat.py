@@ -13,15 +13,6 @@ from segue.conformance.rule import Problem, Rule, RuleSet, RuleTable, Severity
 from segue.conformance.values import has_text, is_list, is_object, quote, text_or_empty, type_name
 from segue.models import Model
 
-__all__ = [
-    "NOT_CHECKABLE",
-    "RULE_SET",
-    "adopt_rules",
-    "check_calls_answered",
-    "check_results_match",
-    "find_unanswered_calls",
-]
-
 NOT_CHECKABLE: Mapping[str, str] = {
     "OAI-CHAT-02": "permits ids of any characters",
     "OAI-CHAT-14": "permits the same role twice, and any role first or last",

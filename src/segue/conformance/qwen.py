@@ -13,8 +13,6 @@ from segue.conformance.chat_request import ChatRequest, find_non_functions, pars
 from segue.conformance.rule import Problem, RuleSet, RuleTable, Severity
 from segue.conformance.values import json_type_name, quote, type_name
 
-__all__ = ["NOT_CHECKABLE", "RULE_SET", "SHARED_CHECKS"]
-
 NOT_CHECKABLE: Mapping[str, str] = {
     "QWEN-05": "about reply streams; a request body holds no deltas",
 }

@@ -14,8 +14,6 @@ import msgspec
 
 from segue.models import Model, parse_model
 
-__all__ = ["EVERY_MODEL", "ModelFilter", "Problem", "Rule", "RuleSet", "RuleTable", "Severity", "Verdict", "Violation"]
-
 Severity = Literal["reject", "risk"]
 R = TypeVar("R")
 

@@ -9,8 +9,6 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeGuard
 
-__all__ = ["format_list", "has_text", "is_list", "is_object", "json_type_name", "quote", "text_or_empty", "type_name"]
-
 _LONGEST_QUOTE = 80
 _LONGEST_LIST = 5
 

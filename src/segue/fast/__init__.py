@@ -25,8 +25,6 @@ from segue.wire.base import Wire
 from segue.wire.names import NameMap
 from segue.wire.text.registry import TEXT_FORMATS
 
-__all__ = ["FastConversion", "convert_fast"]
-
 # Smaller bodies are faster in the full pipeline.
 _MIN_SIZE = 8192
 

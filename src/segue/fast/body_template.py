@@ -23,8 +23,6 @@ from segue.wire.ids import IdMap
 from segue.wire.names import NameMap
 from segue.wire.vendor_tools.convert import is_deferred
 
-__all__ = ["BodyTemplate", "build_body_template"]
-
 # How many templates are cached, and the size limit of a cached one.
 _CACHE_SIZE = 32
 _MAX_CACHED_SIZE = 131_072

@@ -16,8 +16,6 @@ from segue.render.report import Finding, Report
 from segue.render.roles import FILLER_INSERTED
 from segue.wire.base import Wire
 
-__all__ = ["ReportTemplate", "build_report", "build_report_template"]
-
 # Findings on single events: whether others have them too can't be derived from the sample.
 _UNSUPPORTED_KINDS = frozenset(
     {"argument", "dedupe", "id", "moved", "orphan", "reordered", "supplied", "surrogate", "synthetic", "text"}

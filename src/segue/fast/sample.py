@@ -7,8 +7,6 @@ from typing import TypeAlias
 
 from segue.canonical.fast_history import FastEvent, FastHistory, FastPathUnsupportedError, FastUserMessage
 
-__all__ = ["Shape", "choose_sample", "find_shapes", "finding_causes", "last_user_index"]
-
 # Number of calls, has reasoning, has dropped keys, kind of the event before, own kind, type of the content, each
 # irregular result, and the variant in its own API.
 Shape: TypeAlias = tuple[int, bool, bool, object, object, type, tuple[object, ...], object]

@@ -16,8 +16,6 @@ from segue.wire.detect_body import detect_source
 from segue.wire.fast_path import FastPath, decode_members
 from segue.wire.registry import WIRES
 
-__all__ = ["SplitBody", "require_fast_path", "split_body"]
-
 _untyped = msgspec.json.Decoder()
 
 

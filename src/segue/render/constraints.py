@@ -13,8 +13,6 @@ from msgspec import Struct
 from segue.canonical.blocks import Text
 from segue.canonical.compress.placeholders import REMOVED
 
-__all__ = ["TEXTS", "Constraints", "Policy"]
-
 
 def _plain_text_kind(_block: Text) -> str:
     return "text"

@@ -24,16 +24,6 @@ from segue.render.constraints import TEXTS
 from segue.render.draft import Draft, are_identical
 from segue.render.report import FindingKind, Report
 
-__all__ = [
-    "drop_empty",
-    "drop_omitted",
-    "drop_omitted_blocks",
-    "format_error",
-    "insert_captions",
-    "mark_errors",
-    "place_media",
-]
-
 _RESULT_TYPES: frozenset[type] = frozenset({ToolResponse})
 _MEDIA_TYPES = frozenset({Media, Opaque, ToolResponse})
 _ROLE_NAMES: dict[Speaker, str] = {"system": "system", "human": "user", "ai": "assistant", "tool": "tool"}

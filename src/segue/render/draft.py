@@ -14,18 +14,6 @@ from segue.canonical.request import Options, Reasoning, Request, Tool
 from segue.render.constraints import Constraints, Policy
 from segue.render.report import Report
 
-__all__ = [
-    "Draft",
-    "are_identical",
-    "client_calls",
-    "client_responses",
-    "find_unpaired_ids",
-    "group_runs",
-    "has_reasoning",
-    "reply_speaker",
-    "split_by_speaker",
-]
-
 
 class Draft(Struct, frozen=True):
     """A transcript in progress. A pass that changes nothing returns the same object."""

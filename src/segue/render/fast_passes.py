@@ -21,8 +21,6 @@ from segue.canonical.fast_history import (
 from segue.render.constraints import TEXTS, Constraints
 from segue.render.content import format_error
 
-__all__ = ["FastRenderOptions", "count_fillers", "render_events", "turns_needing_reasoning"]
-
 
 class FastRenderOptions(Struct, frozen=True):
     """How to render a history. `placeholders` inserts reasoning placeholders, `tail` a user message at the end."""

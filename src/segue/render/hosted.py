@@ -17,8 +17,6 @@ from segue.render.reasoning import can_keep_reasoning, mark_rewritten
 from segue.render.report import Report
 from segue.render.results import result_text, result_to_text
 
-__all__ = ["approvals_to_text", "convert_hosted"]
-
 
 def convert_hosted(draft: Draft) -> Draft:
     """Keep valid hosted tool calls same-API; convert all others as `Policy.hosted` requires."""

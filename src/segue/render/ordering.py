@@ -7,8 +7,6 @@ from collections.abc import Collection, Iterator
 from segue.canonical.blocks import Block, Message, Thinking, ToolCall, ToolResponse
 from segue.render.draft import Draft, client_calls, client_responses, group_runs, reply_speaker, split_by_speaker
 
-__all__ = ["assign_speakers", "order_results"]
-
 _RESULT_TYPES: frozenset[type] = frozenset({ToolResponse})
 _NON_USER_TYPES = frozenset({ToolCall, Thinking, ToolResponse})
 

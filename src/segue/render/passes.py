@@ -57,8 +57,6 @@ from segue.render.results import choose_results, complete_calls, convert_orphans
 from segue.render.roles import fix_ends, group_results, insert_fillers, merge_neighbours, place_system_text
 from segue.render.transcript import Transcript
 
-__all__ = ["PASSES", "STUB_TOOL", "declare_tools", "drop_stale_reasoning_and_regroup", "render"]
-
 Pass = Callable[[Draft], Draft]
 
 # Declared where the target requires tools because the history has calls, and the request has none.

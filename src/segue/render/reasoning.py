@@ -15,8 +15,6 @@ from segue.models import is_same_model
 from segue.render.constraints import TEXTS
 from segue.render.draft import Draft, are_identical, has_reasoning
 
-__all__ = ["can_keep_reasoning", "filter_reasoning", "mark_rewritten", "replace_reasoning"]
-
 _NOT_ACCEPTED = "reasoning of {origin} dropped: {api} does not accept it"
 _UNSIGNED = "reasoning of {origin} dropped: it has no signature"
 _OTHER_MODEL = "reasoning of {origin} dropped: it is valid only for the model that generated it"

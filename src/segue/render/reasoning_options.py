@@ -7,8 +7,6 @@ from segue.canonical.request import Reasoning, Tool, ToolChoice
 from segue.render.constraints import TEXTS
 from segue.render.draft import Draft, has_reasoning
 
-__all__ = ["PLACEHOLDER_INSERTED", "adjust_reasoning", "insert_reasoning_placeholders"]
-
 PLACEHOLDER_INSERTED = "added a reasoning placeholder: the target requires reasoning and none is available"
 
 

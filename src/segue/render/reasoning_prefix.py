@@ -29,8 +29,6 @@ from segue.render.draft import Draft, has_reasoning
 from segue.render.reasoning import replace_reasoning
 from segue.render.transcript import Transcript
 
-__all__ = ["digest_transcript", "drop_stale_reasoning", "prefix_digests", "record_prefixes"]
-
 _PREFIX_CHANGED = "reasoning of {origin} dropped: it is bound to the messages before it, and these have changed"
 
 

@@ -9,8 +9,6 @@ from typing import Any, Literal
 
 import msgspec
 
-__all__ = ["Fault", "Finding", "FindingKind", "Report"]
-
 Fault = Literal["canonical", "rendering", "projection"]
 FindingKind = Literal[
     "adjusted",  # an option was changed

@@ -10,8 +10,6 @@ from segue.canonical.request import ResponseFormat
 from segue.render.constraints import TEXTS
 from segue.render.draft import Draft
 
-__all__ = ["JSON_WORD_INSERTED", "apply_response_format", "has_json_word"]
-
 JSON_WORD_INSERTED = 'the word "json" added to the prompt: the target requires it with a JSON response format'
 
 

@@ -13,8 +13,6 @@ from segue.canonical.pairing import has_same_content
 from segue.render.constraints import TEXTS
 from segue.render.draft import Draft, client_calls, client_responses
 
-__all__ = ["choose_results", "complete_calls", "convert_orphans", "result_text", "result_to_text"]
-
 _STATE_RANK: dict[State, int] = {"complete": 0, "error": 1, "cancelled": 2, "interrupted": 3}
 
 

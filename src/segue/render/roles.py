@@ -10,8 +10,6 @@ from segue.canonical.blocks import Block, Media, Message, Text, Thinking, ToolCa
 from segue.render.constraints import TEXTS
 from segue.render.draft import Draft, group_runs, has_reasoning
 
-__all__ = ["FILLER_INSERTED", "fix_ends", "group_results", "insert_fillers", "merge_neighbours", "place_system_text"]
-
 FILLER_INSERTED = "added an assistant message between a tool result and a user message: the target requires one"
 _USER_APPENDED = "added a user message at the end: the target requires one"
 _PREFILL_NOT_CONTINUED = "added a user message at the end: the target can't continue a prefill"

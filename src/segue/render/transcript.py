@@ -8,8 +8,6 @@ from segue.canonical.blocks import Message, Text
 from segue.canonical.request import Options, Request, Tool
 from segue.render.constraints import Constraints, Policy
 
-__all__ = ["Transcript"]
-
 
 class Transcript(Struct, frozen=True):
     """The input of a wire, which encodes it message by message and never drops or reorders interactions.

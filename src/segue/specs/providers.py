@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-__all__ = ["load_providers", "load_services", "providers_by_name"]
-
 _SERVICES = "services"
 
 

@@ -20,8 +20,6 @@ from segue.canonical.compress.shorten import truncate_results
 from segue.canonical.tokens import TokenCounter
 from segue.errors import InputError
 
-__all__ = ["STRATEGIES", "CompressionResult", "MessageChange", "Summariser", "compress"]
-
 # Each function edits the plan until it is within the budget; if that is not possible, it returns the reason.
 STRATEGIES: dict[str, Callable[[Plan, int, Summariser], str]] = {
     "truncate-results": lambda plan, budget, _: truncate_results(plan, budget),

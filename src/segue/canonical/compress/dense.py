@@ -20,8 +20,6 @@ from segue.canonical.compress.placeholders import CUT_PATTERN, REPEATED, STALE, 
 from segue.canonical.compress.plan import Plan
 from segue.canonical.json import encode_json_sorted, encode_json_text
 
-__all__ = ["compress_dense"]
-
 _READ_VERBS = frozenset(
     {
         *("cat", "diff", "fetch", "find", "get", "glob", "grep", "head", "list", "look", "ls", "open", "peek", "read"),

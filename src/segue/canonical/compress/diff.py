@@ -14,8 +14,6 @@ from segue.canonical.blocks import Message, Thinking, ToolCall, ToolResponse, re
 from segue.canonical.compress.plan import ChangeAction, MessageChange, count_summarised
 from segue.canonical.tokens import TokenCounter
 
-__all__ = ["diff_messages"]
-
 
 def diff_messages(
     before: Sequence[Message], after: Sequence[Message], count: TokenCounter

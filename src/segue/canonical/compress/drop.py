@@ -14,8 +14,6 @@ from segue.canonical.compress.placeholders import SUMMARY
 from segue.canonical.compress.plan import Group, Plan, count_summarised
 from segue.errors import InputError
 
-__all__ = ["Summariser", "drop_oldest", "middle_out"]
-
 Summariser: TypeAlias = Callable[[Sequence[Message]], str]
 """Returns a short summary of messages."""
 

@@ -4,19 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = [
-    "CUT_NOTE",
-    "CUT_PATTERN",
-    "MEDIA_REMOVED",
-    "REMOVED",
-    "REPEATED",
-    "STALE",
-    "SUMMARY",
-    "SUMMARY_PATTERN",
-    "SUPERSEDED",
-    "is_placeholder",
-]
-
 REMOVED = "[result removed to save space]"
 CUT_NOTE = "\n[… {count:,} characters left out …]\n"
 MEDIA_REMOVED = "[{kind} left out]"

@@ -27,8 +27,6 @@ from segue.canonical.compress.placeholders import SUMMARY_PATTERN
 from segue.canonical.tokens import TokenCounter
 from segue.errors import InputError
 
-__all__ = ["ChangeAction", "Group", "MessageChange", "Plan", "count_summarised"]
-
 ChangeAction: TypeAlias = Literal["shortened", "dropped", "summarised"]
 
 

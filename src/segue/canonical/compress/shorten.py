@@ -9,8 +9,6 @@ from segue.canonical.compress.placeholders import CUT_NOTE, CUT_PATTERN, MEDIA_R
 from segue.canonical.compress.plan import Plan
 from segue.canonical.json import encode_json_text
 
-__all__ = ["shorten_result", "truncate_results"]
-
 # How many characters of a result are kept, step by step. At the end only the placeholder is left.
 LIMITS = (4000, 1000, 200, 0)
 # From this limit on media are replaced by a placeholder.

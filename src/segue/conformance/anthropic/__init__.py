@@ -11,8 +11,6 @@ from segue.conformance.anthropic import content, pairing, thinking, tools
 from segue.conformance.anthropic.request import AnthropicRequest, parse_request
 from segue.conformance.rule import RuleSet
 
-__all__ = ["NOT_CHECKABLE", "RULE_SET"]
-
 NOT_CHECKABLE: Mapping[str, str] = {
     "ANT-06": "older wording of ANT-04 and ANT-05; reported under those numbers",
     "ANT-17": "permits empty, blank or absent content of a tool_result",

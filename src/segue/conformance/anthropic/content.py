@@ -11,8 +11,6 @@ from segue.conformance.anthropic.request import SERVER_RESULTS, AnthropicRequest
 from segue.conformance.rule import Problem, RuleTable, Severity
 from segue.conformance.values import has_text, is_list, is_object, quote, text_or_empty, type_name
 
-__all__ = ["KEYS", "table"]
-
 table: RuleTable[AnthropicRequest] = RuleTable()
 
 _RESULT_KEYS = frozenset({"type", "tool_use_id", "content", "cache_control"})

@@ -14,18 +14,6 @@ from segue.conformance.chat_request import iter_messages
 from segue.conformance.values import has_text, is_list, is_object, text_or_empty
 from segue.models import Model
 
-__all__ = [
-    "MCP_RESULT",
-    "SERVER_RESULTS",
-    "AnthropicRequest",
-    "Block",
-    "MergedMessage",
-    "Message",
-    "Tool",
-    "nested_entries",
-    "parse_request",
-]
-
 SERVER_RESULTS = frozenset(
     {
         "advisor_tool_result",

@@ -13,8 +13,6 @@ from segue.conformance.rule import ModelFilter, Problem, RuleTable, Severity
 from segue.conformance.values import has_text, is_object, quote, text_or_empty, type_name
 from segue.models import Model
 
-__all__ = ["table"]
-
 table: RuleTable[AnthropicRequest] = RuleTable()
 
 _THINKING = ("thinking", "redacted_thinking")

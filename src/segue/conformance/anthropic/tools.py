@@ -12,8 +12,6 @@ from segue.conformance.anthropic.request import AnthropicRequest
 from segue.conformance.rule import Problem, RuleTable
 from segue.conformance.values import has_text, is_list, is_object, quote, type_name
 
-__all__ = ["table"]
-
 table: RuleTable[AnthropicRequest] = RuleTable()
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]+")

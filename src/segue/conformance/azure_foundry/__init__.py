@@ -12,8 +12,6 @@ from segue.conformance.azure_foundry import backend, rules
 from segue.conformance.azure_foundry.request import FoundryRequest, parse_request
 from segue.conformance.rule import RuleSet
 
-__all__ = ["NOT_CHECKABLE", "RULE_SET"]
-
 NOT_CHECKABLE: Mapping[str, str] = {
     "AZF-09": "permits items without id or call_id; AZF-08 covers item types that are only in replies",
     "AZF-12": "about reply streams; a request body holds no events",

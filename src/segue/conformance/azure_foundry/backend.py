@@ -13,8 +13,6 @@ from segue.conformance.openai_responses import RULE_SET as RESPONSES
 from segue.conformance.openai_responses.request import ResponsesRequest
 from segue.conformance.rule import Problem, Rule
 
-__all__ = ["OMITTED_CHECKS", "RULES"]
-
 # Checks of Responses that do not apply here, and why.
 OMITTED_CHECKS: Mapping[str, str] = {
     "items_known": "AZF-08 has a list of its own",

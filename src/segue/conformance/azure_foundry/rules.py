@@ -10,8 +10,6 @@ from segue.conformance.openai_responses.request import Item
 from segue.conformance.rule import Problem, RuleTable, Severity
 from segue.conformance.values import has_text, is_list, is_object, quote
 
-__all__ = ["table"]
-
 table: RuleTable[FoundryRequest] = RuleTable()
 
 PREFIXES = frozenset(

@@ -12,8 +12,6 @@ from segue.conformance.bedrock import calls, claude, content
 from segue.conformance.bedrock.request import BedrockRequest, parse_request
 from segue.conformance.rule import RuleSet
 
-__all__ = ["NOT_CHECKABLE", "RULE_SET"]
-
 NOT_CHECKABLE: Mapping[str, str] = {
     "BED-12": "about reply streams; a request body holds no deltas",
 }

@@ -19,8 +19,6 @@ from segue.conformance.rule import ModelFilter, Problem, Rule
 from segue.conformance.values import is_object
 from segue.models import Model
 
-__all__ = ["RULES", "SHARED_CHECKS"]
-
 # The checks of Messages that apply here too, by name. Instead of ANT-25 the service has its own rule, BED-11.
 SHARED_CHECKS = frozenset(
     {

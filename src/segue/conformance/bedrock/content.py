@@ -10,8 +10,6 @@ from segue.conformance.bedrock.request import BedrockRequest, is_stored_prompt
 from segue.conformance.rule import Problem, RuleTable, Severity
 from segue.conformance.values import is_list, is_object, text_or_empty
 
-__all__ = ["table"]
-
 table: RuleTable[BedrockRequest] = RuleTable()
 
 _START = "A conversation must start with a user message. Try again with a conversation that starts with a user message."

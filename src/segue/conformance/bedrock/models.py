@@ -5,8 +5,6 @@ from __future__ import annotations
 from segue.conformance.rule import ModelFilter
 from segue.models import Model
 
-__all__ = ["CLAUDE", "MISTRAL", "SEPARATE_RESULTS", "USER_FIRST", "WRITER", "is_claude"]
-
 
 def is_claude(model: Model) -> bool:
     return model.family == "claude"

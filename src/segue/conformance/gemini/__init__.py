@@ -12,8 +12,6 @@ from segue.conformance.gemini import order, parts, thinking, tools
 from segue.conformance.gemini.request import GeminiRequest, parse_request
 from segue.conformance.rule import RuleSet
 
-__all__ = ["NOT_CHECKABLE", "RULE_SET"]
-
 NOT_CHECKABLE: Mapping[str, str] = {
     "GEM-16": "Vertex's wording of GEM-15; reported there",
     "GEM-17": "permits the documented dummy signatures, which GEM-15 and GEM-18 accept",

@@ -9,8 +9,6 @@ from segue.conformance.gemini.request import Content, GeminiRequest, Node
 from segue.conformance.rule import Problem, RuleTable, Severity
 from segue.conformance.values import is_object, quote, type_name
 
-__all__ = ["table"]
-
 table: RuleTable[GeminiRequest] = RuleTable()
 
 _ROLES = frozenset({"user", "model", ""})

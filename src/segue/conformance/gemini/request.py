@@ -16,8 +16,6 @@ from segue.conformance.gemini.fields import DATA_FIELDS, find_unknown_part_key, 
 from segue.conformance.values import is_list, is_object, text_or_empty
 from segue.models import Model
 
-__all__ = ["Content", "GeminiRequest", "Node", "Part", "make_node", "parse_request"]
-
 
 class Node(msgspec.Struct, frozen=True, gc=False):
     """A JSON object with its path: `data` by field name without nulls, `keys` maps a name to the body's key."""

@@ -13,8 +13,6 @@ from segue.conformance.rule import ModelFilter, Problem, RuleTable, Severity
 from segue.conformance.values import quote
 from segue.models import Model
 
-__all__ = ["DUMMY_SIGNATURES", "table"]
-
 table: RuleTable[GeminiRequest] = RuleTable()
 
 # GEM-17

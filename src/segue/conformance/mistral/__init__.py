@@ -13,8 +13,6 @@ from segue.conformance.chat_request import ChatRequest, parse_request
 from segue.conformance.mistral import calls, content, keys, order
 from segue.conformance.rule import RuleSet
 
-__all__ = ["NOT_CHECKABLE", "RULE_SET"]
-
 NOT_CHECKABLE: Mapping[str, str] = {
     "MIS-16": "about reply streams; a request may repeat an id in a later turn (MIS-06)",
 }

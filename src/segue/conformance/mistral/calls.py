@@ -11,8 +11,6 @@ from segue.conformance.mistral.tokenizer import BEFORE_V11, V11, is_older_than
 from segue.conformance.rule import Problem, RuleTable, Severity
 from segue.conformance.values import has_text, quote, type_name
 
-__all__ = ["table"]
-
 _ID = re.compile(r"[a-zA-Z0-9]{9}")
 
 table: RuleTable[ChatRequest] = RuleTable()

@@ -10,8 +10,6 @@ from segue.conformance.rule import Problem, RuleTable, Severity
 from segue.conformance.values import is_list, is_object, quote, type_name
 from segue.models import Model
 
-__all__ = ["CHUNKS", "table"]
-
 table: RuleTable[ChatRequest] = RuleTable()
 
 

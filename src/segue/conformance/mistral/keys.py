@@ -10,8 +10,6 @@ from segue.conformance.json_schema import find_draft7_error, find_pattern_error
 from segue.conformance.rule import Problem, RuleTable
 from segue.conformance.values import is_list, is_object, quote, type_name
 
-__all__ = ["BODY_KEYS", "MESSAGE_KEYS", "table"]
-
 BODY_KEYS = frozenset(
     {
         *("model", "messages", "temperature", "top_p", "max_tokens", "stream", "stop", "random_seed", "metadata"),

@@ -9,8 +9,6 @@ from segue.conformance.chat_request import ChatRequest, Message
 from segue.conformance.rule import Problem, RuleTable, Severity
 from segue.conformance.values import quote
 
-__all__ = ["table"]
-
 table: RuleTable[ChatRequest] = RuleTable()
 
 

@@ -8,8 +8,6 @@ from functools import lru_cache
 from segue.conformance.rule import ModelFilter
 from segue.models import Model
 
-__all__ = ["BEFORE_V11", "V3", "V11", "is_older_than", "tokenizer_version"]
-
 _DATE = re.compile(r"(?<!\d)2[3-9](?:0[1-9]|1[0-2])(?!\d)")
 _V3_NAMES = re.compile(r"mixtral|nemo|mamba|tiny|(?<![\dx.])7b(?![a-z\d])")
 # The first month of models with a newer tokenizer.

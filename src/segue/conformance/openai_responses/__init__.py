@@ -13,8 +13,6 @@ from segue.conformance.openai_responses import content, ids, items, pairing, rea
 from segue.conformance.openai_responses.request import ResponsesRequest, parse_request
 from segue.conformance.rule import RuleSet
 
-__all__ = ["NOT_CHECKABLE", "RULE_SET"]
-
 NOT_CHECKABLE: Mapping[str, str] = {
     "OAI-RESP-12": "newer wording of OAI-RESP-11; reported there",
     "OAI-RESP-22": "about reply streams; a request body holds no deltas",

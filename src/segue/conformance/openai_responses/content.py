@@ -8,8 +8,6 @@ from segue.conformance.openai_responses.request import Item, ResponsesRequest
 from segue.conformance.rule import Problem, RuleTable, Severity
 from segue.conformance.values import has_text, is_list, is_object, quote, text_or_empty, type_name
 
-__all__ = ["table"]
-
 table: RuleTable[ResponsesRequest] = RuleTable()
 
 _INPUT = ("input_text", "input_image", "input_file")

@@ -9,8 +9,6 @@ from segue.conformance.openai_responses.request import PAIRS, Item, ResponsesReq
 from segue.conformance.rule import Problem, RuleTable, Severity
 from segue.conformance.values import has_text, quote, text_or_empty, type_name
 
-__all__ = ["table"]
-
 table: RuleTable[ResponsesRequest] = RuleTable()
 
 _LONGEST = 64

@@ -15,8 +15,6 @@ from segue.conformance.openai_responses.request import Item, ResponsesRequest
 from segue.conformance.rule import Problem, RuleTable, Severity
 from segue.conformance.values import has_text, is_list, is_object, quote, type_name
 
-__all__ = ["ITEM_SPECS", "ItemSpec", "table"]
-
 table: RuleTable[ResponsesRequest] = RuleTable()
 
 ValueType = Literal["string", "list", "object", "boolean", "string or null", "list or null", "value"]

@@ -13,8 +13,6 @@ from segue.conformance.rule import ModelFilter, Problem, RuleTable, Severity
 from segue.conformance.values import has_text, quote
 from segue.models import Model
 
-__all__ = ["table"]
-
 table: RuleTable[ResponsesRequest] = RuleTable()
 
 _OUTPUTS: Mapping[str, str] = {output: call for call, output in PAIRS.items()}

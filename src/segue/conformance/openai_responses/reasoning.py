@@ -10,8 +10,6 @@ from segue.conformance.rule import ModelFilter, Problem, RuleTable, Severity
 from segue.conformance.values import has_text, is_list, quote, type_name
 from segue.models import Model
 
-__all__ = ["table"]
-
 table: RuleTable[ResponsesRequest] = RuleTable()
 
 _NOT_MODEL_ITEMS = frozenset(

@@ -13,8 +13,6 @@ import msgspec
 from segue.conformance.values import has_text, is_list, is_object, text_or_empty
 from segue.models import Model
 
-__all__ = ["APPROVAL", "HOSTED", "PAIRS", "Item", "ResponsesRequest", "Tool", "parse_request"]
-
 # Type of a call → type of its output, paired by call_id.
 PAIRS: Mapping[str, str] = {
     "function_call": "function_call_output",

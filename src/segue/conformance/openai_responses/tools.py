@@ -10,8 +10,6 @@ from segue.conformance.rule import Problem, RuleTable, Severity
 from segue.conformance.values import has_text, is_list, is_object, quote, text_or_empty, type_name
 from segue.models import Model
 
-__all__ = ["TOOL_TYPES", "table"]
-
 table: RuleTable[ResponsesRequest] = RuleTable()
 
 _LONGEST_NAME = 128

@@ -15,8 +15,6 @@ from segue.conformance.chat_request import ChatRequest, parse_request
 from segue.conformance.profiles.profile import Profile
 from segue.conformance.rule import RuleSet
 
-__all__ = ["NOT_CHECKABLE", "PROFILES", "RULE_SETS", "Profile"]
-
 NOT_CHECKABLE: Mapping[str, str] = {
     "COMP-03": "about the calls of replies, not about replayed ones",
     "COMP-06": "about reply streams; a request body holds no deltas",

@@ -8,8 +8,6 @@ from segue.conformance.chat_request import Call, ChatRequest
 from segue.conformance.rule import Problem
 from segue.conformance.values import json_type_name, quote
 
-__all__ = ["check_json_arguments", "function_calls"]
-
 
 def function_calls(request: ChatRequest) -> Iterator[tuple[Call, object]]:
     """Yields the calls of function tools with their arguments."""

@@ -12,8 +12,6 @@ from segue.conformance.rule import ModelFilter, Problem, RuleTable, Severity
 from segue.conformance.values import has_text, is_list, is_object, quote, text_or_empty, type_name
 from segue.models import Model
 
-__all__ = ["PROFILES"]
-
 Keys = Mapping[str, frozenset[str]]
 
 

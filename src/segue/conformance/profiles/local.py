@@ -10,8 +10,6 @@ from segue.conformance.profiles.profile import SELF_HOSTED, TEMPLATE_SERVER_CHEC
 from segue.conformance.rule import ModelFilter, Problem, RuleTable, Severity
 from segue.conformance.values import has_text, is_object, json_type_name, quote, type_name
 
-__all__ = ["PROFILES"]
-
 # -------------------------------------------------------------------------------------------------------------- ollama
 
 _OLLAMA: RuleTable[ChatRequest] = RuleTable()

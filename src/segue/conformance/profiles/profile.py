@@ -10,16 +10,6 @@ from segue.conformance import openai_chat
 from segue.conformance.chat_request import ChatRequest
 from segue.conformance.rule import Rule, RuleTable
 
-__all__ = [
-    "KEY_CHECKS",
-    "OPENAI_LIMITS",
-    "OPENAI_ONLY",
-    "PAIRING_CHECKS",
-    "SELF_HOSTED",
-    "TEMPLATE_SERVER_CHECKS",
-    "Profile",
-]
-
 
 class Profile(msgspec.Struct, frozen=True):
     """The rules of one server: its own rules, and those of openai-chat, chosen by the names of their checks.

@@ -30,8 +30,6 @@ from segue.wire.openai_responses.foundry import (
     validate_tool,
 )
 
-__all__ = ["WIRE"]
-
 _NAME = "azure-foundry"
 
 

@@ -15,8 +15,6 @@ from segue.wire.openai_chat.dialect import ChatDialect, fit_reasoning
 from segue.wire.options import hash_invalid_user_id
 from segue.wire.schema import rules as schema_rules
 
-__all__ = ["WIRE"]
-
 _IDS = prefix_scheme("deepseek", "call_", limit=64, pattern=r"[\s\S]+")
 
 

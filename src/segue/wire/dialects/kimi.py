@@ -18,8 +18,6 @@ from segue.wire.openai_chat.dialect import ChatDialect, fit_reasoning, is_reason
 from segue.wire.options import OPENAI_USER_PATTERN, hash_invalid_user_id
 from segue.wire.schema import rules as schema_rules
 
-__all__ = ["WIRE"]
-
 # KIM-01
 _K2_IDS = kimi_scheme()
 # KIM-03, KIM-08: any non-empty id is accepted.

@@ -14,8 +14,6 @@ from segue.wire.openai_chat.dialect import ChatDialect, fit_reasoning, is_reason
 from segue.wire.options import budget_for_effort, closest_effort, drop_options
 from segue.wire.schema import rules as schema_rules
 
-__all__ = ["WIRE"]
-
 # MIS-01, MIS-02: newer tokenizers accept other ids, but the API was seen to require these for all models.
 _IDS = mistral_scheme()
 _TEXT_ONLY_LINES = frozenset({"codestral", "devstral", "mathstral", "mixtral", "nemo", "saba", "tiny", "voxtral"})

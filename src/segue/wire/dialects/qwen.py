@@ -22,8 +22,6 @@ from segue.wire.openai_chat.dialect import ChatDialect, fit_reasoning, is_reason
 from segue.wire.options import budget_for_effort, drop_options
 from segue.wire.schema import rules as schema_rules
 
-__all__ = ["WIRE"]
-
 _IDS = prefix_scheme("qwen", "call_", limit=64, pattern=r"[\s\S]+")
 # A budget above the model's maximum is rejected; without a budget the maximum applies.
 _MAX_BUDGET = 32_768

@@ -18,26 +18,8 @@ from segue.wire.json_values import (
     number_or_none,
     object_or_none,
     require_list,
-    require_object,
     string_or_none,
 )
-
-__all__ = [
-    "JsonObject",
-    "as_list",
-    "both_cases",
-    "find_key",
-    "get_field",
-    "get_int",
-    "get_number",
-    "get_object",
-    "get_text",
-    "get_text_strict",
-    "json_type_name",
-    "object_or_none",
-    "replace_fields",
-    "require_object",
-]
 
 
 @lru_cache(maxsize=256)

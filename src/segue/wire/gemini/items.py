@@ -48,7 +48,6 @@ from segue.wire.gemini.fields import (
     get_text_strict,
     object_or_none,
     replace_fields,
-    require_object,
 )
 from segue.wire.gemini.media import (
     BASE64_PATTERN,
@@ -59,6 +58,7 @@ from segue.wire.gemini.media import (
     render_unsupported,
 )
 from segue.wire.gemini.request_types import is_part_field, is_unknown_part
+from segue.wire.json_values import require_object
 from segue.wire.media import report_dropped_name
 from segue.wire.tools import render_arguments_object
 

@@ -23,10 +23,9 @@ from segue.wire.gemini.fields import (
     get_object,
     get_text,
     object_or_none,
-    require_object,
 )
 from segue.wire.gemini.items import GeminiContext, intact_fragment, is_signature_of_next, parse_parts, render_parts
-from segue.wire.json_values import unknown_fields
+from segue.wire.json_values import require_object, unknown_fields
 from segue.wire.replies import has_client_calls, report_if_foreign_hosted
 
 # Candidate fields without an equivalent in other APIs; dropping them is not reported.

@@ -29,7 +29,6 @@ from segue.wire.gemini.fields import (
     get_text,
     get_text_strict,
     json_type_name,
-    require_object,
 )
 from segue.wire.gemini.items import GeminiContext, data_fields, intact_fragment, parse_parts, render_parts
 from segue.wire.gemini.options import (
@@ -41,6 +40,7 @@ from segue.wire.gemini.options import (
 )
 from segue.wire.gemini.request_types import drop_invalid_fields
 from segue.wire.gemini.tools import merge_tools, parse_tools, render_tools
+from segue.wire.json_values import require_object
 from segue.wire.schema import render_format_schema, rules
 from segue.wire.tools import drop_undeclared_choice
 

@@ -23,7 +23,6 @@ from segue.wire.gemini.fields import (
     get_object,
     get_text,
     object_or_none,
-    require_object,
 )
 from segue.wire.gemini.items import parse_origin, parse_parts
 from segue.wire.gemini.reply import (
@@ -31,6 +30,7 @@ from segue.wire.gemini.reply import (
     parse_reply,
     parse_timestamp,
 )
+from segue.wire.json_values import require_object
 from segue.wire.stream.parse import ENDED_EARLY, PayloadReader, with_streamed_calls
 
 _USAGE_FIELDS = both_cases("usageMetadata")

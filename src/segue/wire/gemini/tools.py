@@ -23,9 +23,9 @@ from segue.wire.gemini.fields import (
     get_text,
     object_or_none,
     replace_fields,
-    require_object,
 )
 from segue.wire.gemini.items import intact_fragment
+from segue.wire.json_values import require_object
 from segue.wire.schema import render_schema, rules
 from segue.wire.schema.openapi import is_valid_schema, parse_schema
 from segue.wire.tools import to_function_tool, to_object_schema, undeclarable_message

@@ -12,8 +12,6 @@ from typing import Any
 from segue.canonical.ids import raw_id_or_none
 from segue.wire.json_values import JsonObject
 
-__all__ = ["FOUNDRY_TOOLS", "has_required_fields", "has_valid_call_id", "has_valid_status", "is_openai_item"]
-
 # Hosted tools of Azure Foundry by the stem of their types, `…_call` and `…_call_output`: each with its tool name if the
 # items have none.
 FOUNDRY_TOOLS: Mapping[str, str] = {
