@@ -228,3 +228,11 @@ def test_a_hosted_output_under_the_canonical_id_of_a_clients_call_is_no_result_o
     made = segue.convert(body, source="azure-foundry", target="azure-foundry")
     assert segue.check(made.body, "azure-foundry")
     assert [finding.kind for finding in made.report.findings] == ["orphan"]
+
+
+def test_orphans_with_one_canonical_id_get_two_ids():
+    paired = pair([tool(result("hist_tool_1", "one")), human(), tool(result("hist_tool_1", "two"))])
+    first, second = (found.call_id for message in paired for found in responses_of(message))
+    assert first == "hist_tool_1"
+    assert is_canonical(second)
+    assert second != first
