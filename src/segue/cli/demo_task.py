@@ -22,7 +22,7 @@ TOOLS = [
     _tool("read_file", "The text of a file.", path="Which file"),
     _tool("edit_file", "Put a text in place of another.", path="Which file", old="What is there", new="What shall be"),
     _tool("run_tests", "Run the tests below a path.", path="Where they are"),
-    _tool("search_issues", "Find issues by words.", words="What to look for"),
+    _tool("search_issues", "Find issues by text.", query="What to look for"),
 ]
 
 
@@ -42,7 +42,7 @@ SCRIPTED_REPLIES = (
 think  Three lookups, none needs another: all at once.
 say    I look at the folder, the issues and the tests.
 call   list_files {"folder": "src"}
-call   search_issues {"words": "nightly build"}
+call   search_issues {"query": "nightly build"}
 call   run_tests {"path": "tests"}
 """
     ),
@@ -79,7 +79,7 @@ call   run_tests {"path": "tests/test_dates.py"}
     ScriptedReply(
         "say    Mended: {run_tests}. Weeks are ISO weeks now.", next_message="Good. Is there an issue about it?"
     ),
-    ScriptedReply('call   search_issues {"words": "week number"}'),
+    ScriptedReply('call   search_issues {"query": "week number"}'),
     ScriptedReply(
         """
 say    There is: {search_issues}. I look at the changelog and the docs before I answer it.
@@ -100,7 +100,7 @@ call   edit_file {"path": "CHANGELOG.md", "old": "- weeks are counted", "new": "
         """
 say    I look.
 call   list_files {"folder": "."}
-call   search_issues {"words": "calendar"}
+call   search_issues {"query": "calendar"}
 """
     ),
     ScriptedReply('call   read_file {"path": "src/calendar.py"}'),
@@ -178,7 +178,7 @@ class DemoTools:
         path = "the whole suite" if path == "." else path
         return f"{path}: all passed" if fixed else f"{path}: 1 failed, test_week: '00' is not '01'"
 
-    def _search(self, words: str) -> str:
-        if words not in self._issues:
+    def _search(self, query: str) -> str:
+        if query not in self._issues:
             raise _ToolError("503, the tracker is down")
-        return self._issues[words]
+        return self._issues[query]

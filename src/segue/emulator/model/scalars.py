@@ -118,16 +118,16 @@ class ScalarSource:
     def numbers(self, node: Node, name: str, *, whole: bool, optional: bool) -> Iterator[Any]:
         """Yield numbers beside the name of the property («3 days») first; an optional property gets only those."""
         unused = list(self._unused(["number"], optional=False))
-        beside = [value for value in unused if self._is_beside(value, tokenize(name))]
+        beside = [value for value in unused if self._is_next_to(value, tokenize(name))]
         yield from (value.value for value in beside or (() if optional else unused))
         if not optional:
             yield from schema_values(node)
             yield from _make_numbers(node, whole=whole)
 
-    def _is_beside(self, value: PromptValue, words: list[str]) -> bool:
+    def _is_next_to(self, value: PromptValue, tokens: list[str]) -> bool:
         before = tokenize(self._text[max(0, value.start - _BESIDE) : value.start])[-1:]
         after = tokenize(self._text[value.end : value.end + _BESIDE])[:1]
-        return any(word in words for word in (*before, *after))
+        return any(token in tokens for token in (*before, *after))
 
     def booleans(self, node: Node, name: str, *, optional: bool) -> Iterator[bool]:
         if any(token.startswith(word) for word in tokenize(name) if len(word) > 3 for token in self._tokens):

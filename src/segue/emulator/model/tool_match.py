@@ -27,14 +27,14 @@ def select_tools(tools: Sequence[Tool], text: str) -> list[Tool]:
     """Return the tools to call, in the order of their declaration; at least one if there are any."""
     if not tools:
         return []
-    words = _words_of(text)
+    tokens = _significant_tokens(text)
     name_counts = Counter(word for tool in tools for word in set(tokenize(tool.name)))
     description_counts = Counter(word for tool in tools for word in set(tokenize(tool.description or "")))
     scores: list[float] = []
     mentioned: list[bool] = []
     for tool in tools:
-        name = sum(1 / name_counts[word] for word in words.intersection(tokenize(tool.name)))
-        described = sum(1 / description_counts[word] for word in words.intersection(tokenize(tool.description or "")))
+        name = sum(1 / name_counts[word] for word in tokens.intersection(tokenize(tool.name)))
+        described = sum(1 / description_counts[word] for word in tokens.intersection(tokenize(tool.description or "")))
         scores.append(_NAME * name + _DESCRIPTION * described + _score_values(tool, text))
         mentioned.append(name > 0 or described >= 1)
     best = scores.index(max(scores))
@@ -44,11 +44,11 @@ def select_tools(tools: Sequence[Tool], text: str) -> list[Tool]:
 
 def find_mentioned_tools(tools: Iterable[Tool], text: str, *, other_tools: Iterable[Tool]) -> list[Tool]:
     """Return the tools with a word in their names that is in the text and in no name of the other tools."""
-    words = _words_of(text).difference(*(tokenize(tool.name) for tool in other_tools))
-    return [tool for tool in tools if words.intersection(tokenize(tool.name))]
+    tokens = _significant_tokens(text).difference(*(tokenize(tool.name) for tool in other_tools))
+    return [tool for tool in tools if tokens.intersection(tokenize(tool.name))]
 
 
-def _words_of(text: str) -> set[str]:
+def _significant_tokens(text: str) -> set[str]:
     return set(tokenize(text[-_MAX_TEXT:])) - _STOP_WORDS
 
 
