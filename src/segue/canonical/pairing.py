@@ -301,7 +301,8 @@ class Pairer:
         self._orphan_counts[kind] += 1
         call_id = response.call_id
         # A canonical id is kept unless a call or another orphan has it.
-        if not call_id and is_canonical(origin.raw_id) and origin.raw_id not in self._ids | self._orphan_ids:
+        is_free = origin.raw_id not in self._ids and origin.raw_id not in self._orphan_ids
+        if not call_id and is_canonical(origin.raw_id) and is_free:
             call_id = origin.raw_id or ""
         call_id = call_id or hash_tool_id(origin.provider, origin.raw_id, response.name, "orphan", index)
         self._orphan_ids.add(call_id)

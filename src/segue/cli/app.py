@@ -200,4 +200,5 @@ def _report_error(error: Exception) -> int:
 def _format_usage_error(message: str) -> str:
     """Return click's message in this program's style: no capital, no full stop, no type name."""
     message = _INTEGER_ERROR.sub("is not a whole number", one_line(message).rstrip("."))
+    message = message.replace(". expected one of", "; expected one of")
     return message[:1].lower() + message[1:]
