@@ -174,7 +174,7 @@ class ConversationState:
         self.sent_transcript, self.synthetic_calls, self.sent_request = last
 
     def estimate_tokens(self) -> float:
-        """The estimated tokens of the next request, before calibration."""
+        """Return the estimated tokens of the next request, before calibration."""
         edits, place, weight = self._counted
         if edits != self.history.edit_count:
             place, weight = 0, 0.0
@@ -417,7 +417,7 @@ class Conversation:
         return block
 
     def _is_hosted_result(self, response: ToolResponse) -> bool:
-        """Whether the newest call with this raw id is hosted: the result itself may not contain that."""
+        """Return whether the newest call with this raw id is hosted: the result itself may not contain that."""
         raw_id = response.origin.raw_id
         calls = (entry.call for entry in reversed(self.state.history.ledger.values()) if not entry.rewound)
         call = next((call for call in calls if call.origin.raw_id == raw_id), None) if raw_id is not None else None

@@ -66,7 +66,7 @@ def _messages_key(messages: Sequence[Mapping[str, Any]]) -> str:
 
 
 def is_blocks(content: object) -> bool:
-    """Whether this is a block, or a non-empty list of blocks."""
+    """Return whether this is a block, or a non-empty list of blocks."""
     if isinstance(content, Block):
         return True
     if not isinstance(content, list | tuple):
@@ -76,7 +76,7 @@ def is_blocks(content: object) -> bool:
 
 
 def is_content_parts(content: object) -> bool:
-    """Whether these are content parts of an API, such as `{"type": "text", "text": …}`."""
+    """Return whether these are content parts of an API, such as `{"type": "text", "text": …}`."""
     items = cast("list[object]", content) if isinstance(content, list) else []
     kinds = [cast("dict[str, Any]", item).get("type") if isinstance(item, dict) else None for item in items]
     return bool(kinds) and all(isinstance(kind, str) and kind in _PART_TYPES for kind in kinds)

@@ -29,7 +29,7 @@ class Model(msgspec.Struct, frozen=True):
     """The tokenizer version of a Mistral model (3, 7, 11, 13, 15), which decides its API's rules; 0 if unknown."""
 
     def at_least(self, *version: int) -> bool:
-        """Whether the version is known and not older than this."""
+        """Return whether the version is known and not older than this."""
         return bool(self.version) and self.version >= version
 
 
@@ -151,7 +151,7 @@ def _find_tokenizer_version(tokens: list[str], line: str, version: tuple[int, ..
 
 
 def _has_size(tokens: list[str]) -> bool:
-    """Whether the name has a parameter count: `32b`."""
+    """Return whether the name has a parameter count: `32b`."""
     return any(number.isdigit() and unit == "b" for number, unit in pairwise(tokens))
 
 
@@ -217,7 +217,7 @@ def _parse_model(name: str) -> Model:
 
 
 def is_same_model(one: str | None, other: str | None) -> bool:
-    """Whether two names are the same model: equal, or with the same family, line and version."""
+    """Return whether two names are the same model: equal, or with the same family, line and version."""
     if not one or not other:
         return False
     if one == other:

@@ -132,12 +132,12 @@ def _redact_entry(key: str, value: Any) -> Any:
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a field of this name holds a secret, in any naming style."""
+    """Return whether a field of this name holds a secret, in any naming style."""
     return _SECRET_NAME.search("_".join(_NAME_TOKEN.findall(name)).lower()) is not None
 
 
 def is_redactable(value: object) -> bool:
-    """Whether there is a value to redact: not empty, not a boolean, not redacted already."""
+    """Return whether there is a value to redact: not empty, not a boolean, not redacted already."""
     return value not in (None, "", (), [], {}) and not isinstance(value, bool) and not _is_removed(value)
 
 

@@ -80,7 +80,7 @@ class RenderCache:
         self._id_state = id_state if self._can_continue(request, history, whole, id_state) else None
 
     def _can_continue(self, request: Request, history: History, whole: _SplitBody, id_state: IdState) -> bool:
-        """Whether the newest part, rendered alone, equals the end of the full render; if so, cache all before it."""
+        """Return whether the newest part, rendered alone, equals the end of the full render; if so, cache the rest."""
         messages = history.slice(0)
         boundary = _find_boundary(messages)
         if (
@@ -203,7 +203,7 @@ class RenderCache:
 
     @staticmethod
     def _is_regular(messages: Sequence[Message], items: set[str]) -> bool:
-        """Whether these messages can be rendered alone: only results of their own calls, no repeated items."""
+        """Return whether these messages can be rendered alone: only results of their own calls, no repeated items."""
         calls: set[str] = set()
         for message in messages:
             if message.speaker == "system" or not message.blocks or not items.isdisjoint(_item_ids(message)):

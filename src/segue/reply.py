@@ -99,7 +99,7 @@ def _mark_cut_call(reply: Reply) -> Reply:
 
 
 def _is_error(value: Mapping[str, Any]) -> bool:
-    """Whether this is an error body: with an `error` object, flat, or with a `detail` list."""
+    """Return whether this is an error body: with an `error` object, flat, or with a `detail` list."""
     flat = str(value.get("object")).lower() == "error" or isinstance(value.get("detail"), list)
     flat = flat or "__type" in value or list(value) in (["message"], ["Message"])
     return isinstance(value.get("error"), dict) or flat
@@ -192,7 +192,7 @@ class CallMapper:
         return self._names.parse(name)
 
     def needs_whole_call(self, call: ToolCall) -> bool:
-        """Whether the call must be complete before it is mapped, because its arguments may change too."""
+        """Return whether the call must be complete before it is mapped, because its arguments may change too."""
         name = self.map_name(call.name)
         return self._has_hosted or name in self._strict or (name in self._custom and call.kind != "custom")
 

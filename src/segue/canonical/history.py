@@ -126,7 +126,7 @@ class History:
         return self._conflicting
 
     def is_rewound(self, call_ids: Sequence[str]) -> bool:
-        """Whether all these calls are in the ledger and were rewound; False for an empty list."""
+        """Return whether all these calls are in the ledger and were rewound; False for an empty list."""
         entries = [self.ledger.get(call_id) for call_id in call_ids]
         return bool(entries) and all(entry is not None and entry.rewound for entry in entries)
 

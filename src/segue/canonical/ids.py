@@ -35,12 +35,12 @@ def short_hashes(texts: Sequence[bytes], length: int) -> list[str]:
 
 
 def is_canonical(value: str | None) -> bool:
-    """Whether this is a well-formed canonical id; a malformed one is a raw id like any other."""
+    """Return whether this is a well-formed canonical id; a malformed one is a raw id like any other."""
     return value is not None and value.startswith(_PREFIX) and _WELL_FORMED.fullmatch(value) is not None
 
 
 def has_canonical(values: Sequence[str | None]) -> bool:
-    """Whether any of the values is a canonical id."""
+    """Return whether any of the values is a canonical id."""
     return _PREFIX in "|".join([value for value in values if value]) and any(map(is_canonical, values))
 
 

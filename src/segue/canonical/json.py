@@ -219,7 +219,7 @@ def parse_argument_text(text: str) -> tuple[Any, str | None]:
 
 
 def has_key_count(text: str, count: int) -> bool:
-    """Whether this JSON has exactly `count` keys; a cheap test that may give a false negative."""
+    """Return whether this JSON has exactly `count` keys; a cheap test that may give a false negative."""
     return text.count(":") == count or (text.count('":') == count and _SPACE_BEFORE_COLON.search(text) is None)
 
 

@@ -253,7 +253,7 @@ class Pairer:
         return slot
 
     def _is_misnamed(self, response: ToolResponse) -> bool:
-        """Whether a result can be paired by position only: neither its id nor its name matches a call."""
+        """Return whether a result can be paired by position only: neither its id nor its name matches a call."""
         turn = self._last_turn
         if turn is None or not turn.open_count or not self._positional or response.hosted or not response.name:
             return False
@@ -358,12 +358,12 @@ def pair(messages: Sequence[Message], *, positional: bool = False) -> tuple[Mess
 
 
 def _can_have_result(call: ToolCall) -> bool:
-    """Whether a result may have the id of this call. An approval request has no result."""
+    """Return whether a result may have the id of this call. An approval request has no result."""
     return call.origin.raw_id is not None and not call.origin.is_approval
 
 
 def has_same_content(one: ToolResponse, other: ToolResponse) -> bool:
-    """Whether two results have the same content, whatever their native fragments."""
+    """Return whether two results have the same content, whatever their native fragments."""
     return (
         one.error == other.error
         and one.outcome == other.outcome

@@ -192,7 +192,7 @@ class _DemoRun:
         return shown or emulator.requests[-1], response
 
     def _add_reply(self, reply: segue.Reply, scripted: ScriptedReply) -> tuple[bool, list[Call]]:
-        """Add the reply and run its tools and return whether it has reasoning, and its calls."""
+        """Add the reply and run its tools; return whether it has reasoning, and its calls."""
         added = self._chat.add_reply(reply)
         thought = any(isinstance(block, Thinking) for block in added.blocks)
         calls = [

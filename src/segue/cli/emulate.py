@@ -63,7 +63,7 @@ def command(
     failed: list[Exception] = []
 
     def print_record(record: RecordedRequest) -> None:
-        """Runs on the emulator's thread, so a write error is passed to the main thread, which ends the command."""
+        """Print a request. This runs on the emulator's thread, so a write error is passed on to the main thread."""
         try:
             if as_json:
                 streams.write(_encode_record(record), b"\n")

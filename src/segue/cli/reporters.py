@@ -189,7 +189,7 @@ class JsonLinesReporter:
         streams.write(events.encode_event(event), b"\n")
 
     def on_end(self, ended: ExchangeEnded, totals: RunTotals) -> None:
-        """The end was already printed as an event."""
+        """Do nothing: the end was already printed as an event."""
 
 
 class JsonReporter:

@@ -145,7 +145,7 @@ class _Canceller:
 
 @contextmanager
 def _handle_signals(stop: Callable[[], None]) -> Generator[list[int]]:
-    """The first signal cancels the exchange, the second exits at once."""
+    """Cancel the exchange at the first signal, exit at once at the second."""
     loop = asyncio.get_running_loop()
     seen: list[int] = []
 

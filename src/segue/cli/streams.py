@@ -187,7 +187,7 @@ def _replace(target: Path, data: bytes, mode: int) -> None:
 
 
 def _umask() -> int:
-    """The umask can only be read by setting it."""
+    """Return the umask, which can only be read by setting it."""
     umask = os.umask(0o077)
     os.umask(umask)
     return umask

@@ -54,7 +54,7 @@ AnyRule = (
 
 
 def _load_rule_sets() -> Iterator[AnyRuleSet]:
-    """Yields the `RULE_SET` of each module here that is named after an API."""
+    """Yield the `RULE_SET` of each module here that is named after an API."""
     for entry in pkgutil.iter_modules(__path__):
         module = import_module(f"{__name__}.{entry.name}")
         if hasattr(module, "RULE_SET"):
@@ -65,19 +65,19 @@ _RULE_SETS: Mapping[str, AnyRuleSet] = {rule_set.api: rule_set for rule_set in _
 
 
 def apis() -> tuple[str, ...]:
-    """Returns the APIs that have a rule set, sorted."""
+    """Return the APIs that have a rule set, sorted."""
     return tuple(sorted(_RULE_SETS))
 
 
 def profile_names() -> tuple[str, ...]:
-    """Returns the names of the server profiles of `openai-chat`, sorted."""
+    """Return the names of the server profiles of `openai-chat`, sorted."""
     return tuple(sorted(profiles.RULE_SETS))
 
 
 def check_body(
     body: Mapping[str, object], api: str, *, model: str | None = None, profile: str | None = None
 ) -> Verdict:
-    """Checks a body against the rules of its API and model; `model` overrides the body's own.
+    """Check a body against the rules of its API and model; `model` overrides the body's own.
 
     `profile` names a server of the `openai-chat` API with rules of its own. Raises `InputError` if the body is not a
     request of this API.
@@ -89,12 +89,12 @@ def check_body(
 
 
 def rules(api: str, profile: str | None = None) -> tuple[AnyRule, ...]:
-    """Returns the checks of an API with number, name, description, severity and the models they apply to."""
+    """Return the checks of an API with number, name, description, severity and the models they apply to."""
     return _find_rule_set(api, profile).rules
 
 
 def not_checkable(api: str, profile: str | None = None) -> Mapping[str, str]:
-    """Returns the rulebook numbers without a check, each with the reason."""
+    """Return the rulebook numbers without a check, each with the reason."""
     return _find_rule_set(api, profile).not_checkable
 
 

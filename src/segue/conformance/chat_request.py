@@ -33,7 +33,7 @@ class Message(msgspec.Struct, frozen=True, gc=False):
         return self.data.get("content")
 
     def parts(self) -> Iterator[tuple[str, Mapping[str, object]]]:
-        """Yields the parts of a list content with their paths."""
+        """Yield the parts of a list content with their paths."""
         content = self.content
         for position, part in enumerate(content if is_list(content) else ()):
             if is_object(part):
@@ -105,7 +105,7 @@ class Tool(msgspec.Struct, frozen=True):
         return self.data.get("type", "function")
 
     def definition(self) -> tuple[str, Mapping[str, object]]:
-        """Returns the path and value of the object with name and description."""
+        """Return the path and value of the object with name and description."""
         key = "custom" if self.type == "custom" else "function"
         inner = self.data.get(key)
         return f"tools[{self.index}].{key}", inner if is_object(inner) else {}
@@ -124,7 +124,7 @@ class ChatRequest(msgspec.Struct, frozen=True):
 
 
 def iter_messages(body: Mapping[str, object]) -> Iterator[tuple[int, str, Mapping[str, object]]]:
-    """Yields index, role and value of each message; raises `InputError` for malformed messages."""
+    """Yield index, role and value of each message; raises `InputError` for malformed messages."""
     messages = body.get("messages")
     if not is_list(messages):
         raise InputError(f"a list of messages is expected, got {type_name(messages)}", path="messages")
@@ -193,7 +193,7 @@ def _group_turns(messages: Sequence[Message], calls: Mapping[int, list[Call]]) -
 
 
 def parse_request(body: Mapping[str, object], model: Model) -> ChatRequest:
-    """Parses a body; raises `InputError` if it is not a Chat Completions request."""
+    """Parse a body; raises `InputError` if it is not a Chat Completions request."""
     messages = [Message(*message) for message in iter_messages(body)]
     calls = {message.index: parsed for message in messages if (parsed := _parse_calls(message))}
     turns, orphans = _group_turns(messages, calls)
@@ -206,7 +206,7 @@ def parse_request(body: Mapping[str, object], model: Model) -> ChatRequest:
 
 
 def find_non_functions(request: ChatRequest) -> Iterator[tuple[str, object]]:
-    """Yields path and type of calls and tools of a type other than `function`, legacy `function_call` included."""
+    """Yield path and type of calls and tools of a type other than `function`, legacy `function_call` included."""
     for message in request.messages:
         if message.data.get("function_call"):
             yield f"{message.path}.function_call", "function_call"

@@ -50,7 +50,7 @@ def _is_r1(model: Model) -> bool:
 
 
 def _is_v3(model: Model) -> bool:
-    """True for V3 by its version, or by the alias deepseek-reasoner."""
+    """Return whether the model is V3, by its version or by the alias deepseek-reasoner."""
     named = bool(model.version) and (2,) <= model.version < (4,)
     return model.family == "deepseek" and (named or (model.reasons_by_default and not model.version))
 
@@ -61,7 +61,7 @@ V4 = ModelFilter("V4 and newer, and names without a version", lambda model: not 
 
 
 def _is_thinking(request: ChatRequest) -> bool | None:
-    """True if thinking is on, `None` if unknown. V4 thinks by default."""
+    """Return whether thinking is on, `None` if unknown. V4 thinks by default."""
     thinking = request.body.get("thinking")
     setting = thinking.get("type") if is_object(thinking) else None
     if setting in ("enabled", "disabled"):
@@ -75,7 +75,7 @@ def _is_thinking(request: ChatRequest) -> bool | None:
 
 
 def _exchanges(request: ChatRequest) -> Iterator[Sequence[Message]]:
-    """Yields the assistant messages between one user message and the next."""
+    """Yield the assistant messages between one user message and the next."""
     replies: list[Message] = []
     for message in request.messages:
         if message.role == "user":

@@ -66,7 +66,7 @@ def calls_have_results(request: ChatRequest) -> Iterator[Problem]:
 
 
 def check_calls_answered(request: ChatRequest, reason: str) -> Iterator[Problem]:
-    """Reports calls without a tool message before the next other message; `reason` is the vendor's error text."""
+    """Report calls without a tool message before the next other message; `reason` is the vendor's error text."""
     for call in request.calls:
         if not has_text(call.id):
             yield Problem(f"{call.path}.id", f"{reason}: the id is {type_name(call.id)}, so no result can refer to it")
@@ -78,7 +78,7 @@ def check_calls_answered(request: ChatRequest, reason: str) -> Iterator[Problem]
 
 
 def check_results_match(request: ChatRequest, reason: str) -> Iterator[Problem]:
-    """Reports tool messages without a call in the assistant message before them; `reason` is the vendor's text."""
+    """Report tool messages without a call in the assistant message before them; `reason` is the vendor's text."""
     for result in request.orphans:
         yield Problem(result.path, reason)
     for turn in request.turns:
@@ -90,7 +90,7 @@ def check_results_match(request: ChatRequest, reason: str) -> Iterator[Problem]:
 
 
 def find_unanswered_calls(request: ChatRequest) -> Iterator[Call]:
-    """Yields the calls with an id that no result of their turn has."""
+    """Yield the calls with an id that no result of their turn has."""
     for turn in request.turns:
         answered = turn.result_ids()
         yield from (call for call in turn.calls if has_text(call.id) and call.id not in answered)
@@ -354,5 +354,5 @@ RULE_SET: RuleSet[ChatRequest] = RuleSet("openai-chat", parse_request, tuple(_ta
 
 
 def adopt_rules(severities: Mapping[str, Severity]) -> Iterator[Rule[ChatRequest]]:
-    """Returns the rules that another API of this wire shares: name of the check → severity there."""
+    """Return the rules that another API of this wire shares: name of the check → severity there."""
     return (rule.with_severity(severities[rule.name]) for rule in RULE_SET.rules if rule.name in severities)

@@ -66,7 +66,7 @@ class Rule(msgspec.Struct, Generic[R], frozen=True):
     check: Callable[[R], Iterator[Problem]]
 
     def with_severity(self, severity: Severity) -> Rule[R]:
-        """Returns the same rule with another severity, for an API that shares it."""
+        """Return the same rule with another severity, for an API that shares it."""
         if severity == self.severity:
             return self
         check = self.check
@@ -78,7 +78,7 @@ class Rule(msgspec.Struct, Generic[R], frozen=True):
         return Rule(self.number, self.name, self.description, severity, self.applies_to, without_severity)
 
     def find_violations(self, request: R) -> Iterator[Violation]:
-        """Yields a violation for each path where the request breaks this rule."""
+        """Yield a violation for each path where the request breaks this rule."""
         for problem in self.check(request):
             yield Violation(self.number, problem.path, problem.message, problem.severity or self.severity)
 
@@ -92,7 +92,7 @@ class RuleTable(Generic[R]):
     def rule(
         self, number: str, *, severity: Severity = "reject", applies_to: ModelFilter = EVERY_MODEL
     ) -> Callable[[Callable[[R], Iterator[Problem]]], Callable[[R], Iterator[Problem]]]:
-        """Registers the decorated generator as a check of this rule; its docstring becomes the rule's description."""
+        """Register the decorated generator as a check of this rule; its docstring becomes the rule's description."""
 
         def register(check: Callable[[R], Iterator[Problem]]) -> Callable[[R], Iterator[Problem]]:
             description = " ".join((check.__doc__ or "").split())
@@ -106,7 +106,7 @@ class RuleTable(Generic[R]):
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """True if the provider would accept the body: no violation has the severity `reject`."""
+    """Whether the provider would accept the body: no violation has the severity `reject`."""
 
     api: str
     model: str | None
@@ -131,7 +131,7 @@ class Verdict(msgspec.Struct, frozen=True):
         return "\n".join([head, *(f"  {violation}" for violation in self.violations)])
 
     def to_dict(self) -> dict[str, object]:
-        """The verdict as plain JSON values."""
+        """Return the verdict as plain JSON values."""
         return {
             "api": self.api,
             "model": self.model,
@@ -144,7 +144,7 @@ _INDEX = re.compile(r"\[(\d+)\]")
 
 
 def _sort_key(violation: Violation) -> tuple[bool, list[int]]:
-    """Sorts violations outside `messages`, `input` and `contents` first, the others by their indexes."""
+    """Sort violations outside `messages`, `input` and `contents` first, the others by their indexes."""
     path = violation.path
     return path.startswith(("messages", "input", "contents")), [int(index) for index in _INDEX.findall(path)]
 
@@ -159,7 +159,7 @@ class RuleSet(msgspec.Struct, Generic[R], frozen=True):
     model_key: str = "model"
 
     def check(self, body: Mapping[str, object], model: str | None) -> Verdict:
-        """Checks a body. Raises `InputError` if it is not a request of this API."""
+        """Check a body. Raises `InputError` if it is not a request of this API."""
         body_model = body.get(self.model_key)
         name = model or (body_model if isinstance(body_model, str) and body_model else None)
         parsed = parse_model(name)

@@ -22,17 +22,17 @@ def is_list(value: object) -> TypeGuard[Sequence[object]]:
 
 
 def has_text(value: object) -> TypeGuard[str]:
-    """True for a non-empty string."""
+    """Return whether the value is a non-empty string."""
     return isinstance(value, str) and value != ""
 
 
 def text_or_empty(value: object) -> str:
-    """Returns the string itself, and `""` for everything else."""
+    """Return the string itself, and `""` for everything else."""
     return value if isinstance(value, str) else ""
 
 
 def type_name(value: object) -> str:
-    """Returns the JSON type with its article."""
+    """Return the JSON type with its article."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -49,7 +49,7 @@ def _reject_constant(name: str) -> object:
 
 
 def json_type_name(text: str) -> str:
-    """Returns the type of the JSON value in a text, and `""` if it is not JSON (NaN is not)."""
+    """Return the type of the JSON value in a text, and `""` if it is not JSON (NaN is not)."""
     try:
         return type_name(json.loads(text, parse_constant=_reject_constant))
     except (ValueError, RecursionError):
@@ -57,14 +57,14 @@ def json_type_name(text: str) -> str:
 
 
 def quote(value: object) -> str:
-    """Returns a string in quotes, shortened if it is long; any other value by its type."""
+    """Return a string in quotes, shortened if it is long; any other value by its type."""
     if not isinstance(value, str):
         return type_name(value)
     return repr(value) if len(value) <= _LONGEST_QUOTE else f"{value[:_LONGEST_QUOTE]!r}…"
 
 
 def format_list(names: Iterable[str]) -> str:
-    """Returns the first five names, quoted, and the number of the others."""
+    """Return the first five names, quoted, and the number of the others."""
     all_names = list(names)
     listed = ", ".join(quote(name) for name in all_names[:_LONGEST_LIST])
     rest = len(all_names) - _LONGEST_LIST

@@ -183,7 +183,7 @@ class ReplyBuilder:
 
 
 def _is_complete(block: Block) -> bool:
-    """True if the block before a cut is sent in full: a call with complete arguments."""
+    """Return whether the block before a cut is sent in full: a call with complete arguments."""
     return isinstance(block, ToolCall) and block.arguments_text is None
 
 
@@ -323,5 +323,5 @@ def _encode_steps(
 
 
 def _is_leading_wait(steps: list[_StreamStep], index: int) -> bool:
-    """True for a wait at the start of the reply, which already delayed the response."""
+    """Return whether this wait is at the start of the reply, where it already delayed the response."""
     return all(isinstance(step, WaitStep) for step in steps[1:index])

@@ -313,5 +313,5 @@ def _load_script(value: str | Path | Script | None) -> Script | None:
 
 
 def _looks_like_path(text: object) -> bool:
-    """True for one word with a dot or a slash, which is not a valid script."""
+    """Return whether this is one word with a dot or a slash, which is not a valid script."""
     return isinstance(text, str) and len(text.split()) == 1 and any(mark in text for mark in "./\\")

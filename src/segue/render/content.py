@@ -177,7 +177,7 @@ def place_media(draft: Draft) -> Draft:
 
 
 def _has_no_media(message: Message) -> bool:
-    """Whether the message clearly has no media or unknown content, also in its results."""
+    """Return whether the message clearly has no media or unknown content, also in its results."""
     kinds = frozenset(map(type, message.blocks))
     if kinds != _RESULT_TYPES:
         return kinds.isdisjoint(_MEDIA_TYPES)
@@ -192,7 +192,7 @@ def _restore_order(original: tuple[Block, ...], results: list[Block], others: li
 
 
 def _can_be_moved(block: Block, draft: Draft, message: Message) -> TypeGuard[Media]:
-    """Whether this is media of a reply that the target accepts in user messages only."""
+    """Return whether this is media of a reply that the target accepts in user messages only."""
     constraints = draft.constraints
     if message.speaker != "ai" or not isinstance(block, Media) or draft.is_native(block):
         return False
@@ -212,7 +212,7 @@ def _convert_message_media(draft: Draft, message: Message, block: Block) -> Bloc
 
 
 def _can_stay(draft: Draft, block: Media | Opaque) -> bool:
-    """Whether this is same-API and may be kept. An answer to an approval request must also be unchanged."""
+    """Return whether this is same-API and may be kept. An answer to an approval request must also be unchanged."""
     is_approval = isinstance(block, Opaque) and block.origin.is_approval
     return draft.is_intact(block) if is_approval else draft.is_native(block)
 
@@ -253,7 +253,7 @@ def _convert_result_media(draft: Draft, response: ToolResponse) -> tuple[ToolRes
 
 
 def _is_renderable(draft: Draft, block: Media) -> bool:
-    """Whether the media can be rendered: by its data, its URL, or a file id that the target can resolve."""
+    """Return whether the media can be rendered: by its data, its URL, or a file id that the target can resolve."""
     if block.data or (block.url and not block.url.startswith("data:")):
         return True
     if block.url:
@@ -314,7 +314,7 @@ def insert_captions(draft: Draft) -> Draft:
 
 
 def _content_kind(draft: Draft, block: Block) -> str | None:
-    """The kind of content that a block is sent as; None for calls, results and other blocks."""
+    """Return the kind of content that a block is sent as; None for calls, results and other blocks."""
     match block:
         case Media():
             return block.kind

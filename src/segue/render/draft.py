@@ -33,19 +33,19 @@ class Draft(Struct, frozen=True):
     """Maps a tool name to the target's."""
 
     def is_native(self, value: Message | Block) -> bool:
-        """Whether this came from the target's API."""
+        """Return whether this came from the target's API."""
         return value.native is not None and value.native.api == self.constraints.api
 
     def is_intact(self, block: Block) -> bool:
-        """Whether this came from the target's API and is unchanged."""
+        """Return whether this came from the target's API and is unchanged."""
         return self.is_native(block) and block.native is not None and block.native.intact
 
     def is_client_call(self, block: Block) -> TypeGuard[ToolCall]:
-        """Whether this is a call that the client has to answer."""
+        """Return whether this is a call that the client has to answer."""
         return isinstance(block, ToolCall) and block.kind != "hosted" and block.id not in self.unpaired_ids
 
     def is_client_result(self, block: Block) -> TypeGuard[ToolResponse]:
-        """Whether this is a result that the client sends, also if its call is missing."""
+        """Return whether this is a result that the client sends, also if its call is missing."""
         return isinstance(block, ToolResponse) and not block.hosted and block.call_id not in self.unpaired_ids
 
     def tool_name(self, response: ToolResponse) -> str:
@@ -92,7 +92,7 @@ def _map_message_blocks(message: Message, change: Callable[[Message, Block], Ite
 
 
 def are_identical(some: Sequence[object], others: Sequence[object]) -> bool:
-    """Whether two sequences hold the same objects."""
+    """Return whether two sequences hold the same objects."""
     return len(some) == len(others) and all(map(is_, some, others))
 
 

@@ -101,7 +101,7 @@ def _find_converted(draft: Draft) -> frozenset[str]:
 
 
 def _loses_item_id(draft: Draft, message: Message) -> bool:
-    """Whether the items of a message lose their ids, since reasoning they belong to is dropped (OAI-RESP-08)."""
+    """Return whether the items of a message lose their ids, since reasoning they belong to is dropped (OAI-RESP-08)."""
     return draft.constraints.reasoning_precedes_item and not can_keep_reasoning(draft, message)
 
 

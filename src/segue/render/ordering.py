@@ -39,7 +39,7 @@ def _fix_tool_speaker(part: Message) -> Message:
 
 
 def _has_one_speaker(message: Message) -> bool:
-    """Whether all blocks clearly belong to the speaker of the message."""
+    """Return whether all blocks clearly belong to the speaker of the message."""
     kinds = frozenset(map(type, message.blocks))
     if message.speaker != "tool":
         return kinds.isdisjoint(_RESULT_TYPES if message.speaker == "ai" else _NON_USER_TYPES)
@@ -103,7 +103,7 @@ def order_results(draft: Draft) -> Draft:
 
 
 def _is_ordered(draft: Draft, answered: Collection[str]) -> bool:
-    """Whether each reply is directly followed by exactly its results, in order."""
+    """Return whether each reply is directly followed by exactly its results, in order."""
     waiting: list[str] = []
     for message in draft.messages:
         if message.speaker == "tool" and waiting:
@@ -152,7 +152,7 @@ def _result_positions(draft: Draft) -> dict[str, int]:
 
 
 def _is_valid_order(draft: Draft, start: int, stop: int, expected: list[str], positions: dict[str, int]) -> bool:
-    """Whether exactly these results directly follow the reply, or may come later same-API."""
+    """Return whether exactly these results directly follow the reply, or may come later same-API."""
     result_ids, end = _leading_results(draft, stop)
     if result_ids == expected:
         return True
@@ -182,7 +182,7 @@ def _leading_results(draft: Draft, start: int) -> tuple[list[str], int]:
 
 
 def _has_moved(draft: Draft, position: int, results: tuple[ToolResponse, ...]) -> bool:
-    """Whether a recorded result is moved; inserting a synthetic one does not count."""
+    """Return whether a recorded result is moved; inserting a synthetic one does not count."""
     synthetic = {response.call_id for response in results if response.synthetic is not None}
     before, _ = _leading_results(draft, position + 1)
     return [i for i in before if i not in synthetic] != [r.call_id for r in results if r.call_id not in synthetic]

@@ -78,7 +78,7 @@ def mark_rewritten(message: Message) -> Message:
 
 
 def _is_fragment_only(block: Block) -> bool:
-    """Whether the block can only be rendered from its original fragment."""
+    """Return whether the block can only be rendered from its original fragment."""
     hosted = (isinstance(block, ToolCall) and block.kind == "hosted") or (
         isinstance(block, ToolResponse) and block.hosted
     )
@@ -86,7 +86,7 @@ def _is_fragment_only(block: Block) -> bool:
 
 
 def can_keep_reasoning(draft: Draft, message: Message) -> bool:
-    """Whether all reasoning of a message, if any, is kept."""
+    """Return whether all reasoning of a message, if any, is kept."""
     return len(_find_keepable(draft, message)) == sum(isinstance(block, Thinking) for block in message.blocks)
 
 
@@ -127,7 +127,7 @@ def _drop_reason(draft: Draft, block: Block) -> str:
 
 
 def _has_invalid_signature(draft: Draft, block: Thinking) -> bool:
-    """Whether the signature is damaged (GEM-18). A missing signature is not invalid."""
+    """Return whether the signature is damaged (GEM-18). A missing signature is not invalid."""
     own = block.origin.provider == draft.constraints.provider
     return (
         own and bool(block.signature) and not re.fullmatch(draft.constraints.signature_pattern, block.signature or "")
@@ -146,7 +146,7 @@ def _is_from_target(draft: Draft, block: Thinking) -> bool:
 
 
 def _is_from_model(draft: Draft, block: Thinking) -> bool:
-    """Whether the target's model accepts the block, where reasoning is bound to the model (ANT-29)."""
+    """Return whether the target's model accepts the block, where reasoning is bound to the model (ANT-29)."""
     if draft.constraints.reasoning_binding == "provider" or block.origin.model is None or draft.model is None:
         return True
     return is_same_model(block.origin.model, draft.model)

@@ -76,7 +76,7 @@ def _needs_placeholders(draft: Draft) -> bool:
 
 
 def _is_signed(message: Message, position: int) -> bool:
-    """Whether a bare signature precedes the block at this position: without text or a fragment of its own."""
+    """Return whether a bare signature precedes the block at this position: without text or a fragment of its own."""
     before = message.blocks[position - 1] if position else None
     return isinstance(before, Thinking) and bool(before.signature) and not before.text and before.native is None
 
@@ -110,7 +110,7 @@ def adjust_reasoning(draft: Draft) -> Draft:
 
 
 def _is_function(tool: Tool, draft: Draft) -> bool:
-    """Whether the tool is a function tool; same-API, a tool of another type may be one too."""
+    """Return whether the tool is a function tool; same-API, a tool of another type may be one too."""
     return tool.kind == "function" or (tool.kind == "hosted" and draft.is_same_api)
 
 
@@ -121,7 +121,7 @@ def _is_adaptive(draft: Draft) -> bool:
 
 
 def _starts_without_reasoning(draft: Draft) -> bool:
-    """Whether the first reply of the current exchange has calls and does not begin with reasoning.
+    """Return whether the first reply of the current exchange has calls and does not begin with reasoning.
 
     Neighbouring replies count as one.
     """

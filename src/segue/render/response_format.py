@@ -41,7 +41,7 @@ def has_json_word(text: str) -> bool:
 
 
 def _starts_with_json_word(draft: Draft) -> bool:
-    """Whether the word is in the system text or in the first user message.
+    """Return whether the word is in the system text or in the first user message.
 
     Later messages are not considered: the prefix must not depend on them.
     """

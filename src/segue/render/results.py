@@ -107,7 +107,7 @@ def convert_orphans(draft: Draft) -> Draft:
 
 
 def _has_no_call(response: ToolResponse) -> bool:
-    """Whether this is a type of result that the provider sends without a call (AZF-09)."""
+    """Return whether this is a type of result that the provider sends without a call (AZF-09)."""
     return response.hosted and response.origin.identity == "conflated"
 
 
@@ -170,7 +170,7 @@ def complete_calls(draft: Draft) -> Draft:
 
 
 def _shifts_positions(draft: Draft, message: Message, answered: Collection[str]) -> bool:
-    """Whether a missing result would shift the pairing of the others, where the target pairs by position."""
+    """Return whether a missing result would shift the pairing of the others, where the target pairs by position."""
     return draft.constraints.pairs_by_position and any(call.id in answered for call in client_calls(draft, message))
 
 

@@ -286,7 +286,7 @@ def _fix_ending(draft: Draft) -> Draft:
 
 
 def _can_end_with(draft: Draft, last: Message) -> bool:
-    """Whether an assistant message may be last: as a prefill, or as a pause in hosted tools."""
+    """Return whether an assistant message may be last: as a prefill, or as a pause in hosted tools."""
     if not draft.is_native(last):
         return False
     # MIS-10, DS-08
@@ -345,7 +345,7 @@ def _clear_prefill(message: Message) -> Message:
 
 
 def _ends_with_reasoning(draft: Draft) -> bool:
-    """Whether the last reply has reasoning; neighbouring messages count as one."""
+    """Return whether the last reply has reasoning; neighbouring messages count as one."""
     return any(map(has_reasoning, takewhile(lambda message: message.speaker == "ai", reversed(draft.messages))))
 
 

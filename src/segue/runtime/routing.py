@@ -76,7 +76,7 @@ class Route(Protocol):
         ...
 
     def on_failure(self, endpoint: Endpoint, error: ProviderError) -> bool:
-        """Called when a request failed and return whether to send it to another choice at once."""
+        """Record a failed request; return whether to send it to another choice at once."""
         ...
 
     def on_success(self, endpoint: Endpoint) -> None:

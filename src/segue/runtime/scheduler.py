@@ -222,7 +222,7 @@ class Scheduler:
         self._close_batch(batch)
 
     def _fail_batch(self, batch: Batch, error: Exception) -> None:
-        """The log can't be written: cancels all tools of the batch without recording outcomes."""
+        """Cancel all tools of the batch without recording outcomes: the log can't be written."""
         batch.error = batch.error or error
         for job in batch.jobs:
             if not job.has_outcome:

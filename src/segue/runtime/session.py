@@ -322,7 +322,7 @@ class Session:
         return rendered
 
     async def _stream(self, endpoint: Endpoint, rendered: Rendered) -> Reply:
-        """Streams the reply and emits its deltas. An incomplete reply is recorded as evidence."""
+        """Stream the reply and emit its deltas. An incomplete reply is recorded as evidence."""
         stream = await self.client.open(endpoint, rendered.fragments, rendered.open_reader, on_retry=self.emit)
         reader = stream.reader
         try:

@@ -23,18 +23,18 @@ def _load_tables() -> Mapping[str, Mapping[str, Any]]:
 
 @cache
 def load_providers() -> Mapping[str, Mapping[str, Any]]:
-    """All providers by name, in the order of the file."""
+    """Return all providers by name, in the order of the file."""
     return {name: row for name, row in _load_tables().items() if name != _SERVICES}
 
 
 @cache
 def providers_by_name() -> Mapping[str, Mapping[str, Any]]:
-    """All providers by name and by alias."""
+    """Return all providers by name and by alias."""
     rows = load_providers()
     return {alias: row for name, row in rows.items() for alias in (name, *row.get("aliases", ()))}
 
 
 @cache
 def load_services() -> Mapping[str, str]:
-    """Services that serve models of several vendors, and the API of each."""
+    """Return the services that serve models of several vendors, and the API of each."""
     return _load_tables()[_SERVICES]

@@ -39,13 +39,13 @@ class RulebookEntry(msgspec.Struct, frozen=True, omit_defaults=True):
 
 @cache
 def load_rulebook() -> Mapping[str, RulebookEntry]:
-    """All rules by number, in the order of the rulebook."""
+    """Return all rules by number, in the order of the rulebook."""
     data = resources.files("segue.specs").joinpath("rulebook.json").read_bytes()
     return {entry.id: entry for entry in msgspec.json.decode(data, type=list[RulebookEntry])}
 
 
 def find_rule(number: str) -> RulebookEntry:
-    """The rule with this number, in upper or lower case. Raises `InputError` with the nearest numbers."""
+    """Return the rule with this number, in upper or lower case. Raises `InputError` with the nearest numbers."""
     rulebook = load_rulebook()
     entry = rulebook.get(number.strip().upper())
     if entry is None:

@@ -70,48 +70,48 @@ ANY = Spec(kind="any")
 
 
 def enum_of(*values: str) -> Spec:
-    """A string, one of these values if any are given."""
+    """Return the spec of a string, one of these values if any are given."""
     return Spec(kind="string", values=values)
 
 
 def bounded(kind: ValueKind, minimum: float | None = None, maximum: float | None = None, pattern: str = "") -> Spec:
-    """A scalar within bounds."""
+    """Return the spec of a scalar within bounds."""
     return Spec(kind=kind, minimum=minimum, maximum=maximum, pattern=pattern)
 
 
 def list_of(each: Spec, minimum: float | None = None, maximum: float | None = None) -> Spec:
-    """A list whose entries have one spec."""
+    """Return the spec of a list whose entries have one spec."""
     return Spec(kind="list", items=each, minimum=minimum, maximum=maximum)
 
 
 def map_of(each: Spec, key: Spec | None = None, minimum: float | None = None, maximum: float | None = None) -> Spec:
-    """An object with arbitrary keys."""
+    """Return the spec of an object with arbitrary keys."""
     return Spec(kind="map", items=each, keys=key, minimum=minimum, maximum=maximum)
 
 
 def object_of(required: Mapping[str, Spec] | None = None, /, **optional: Spec) -> Spec:
-    """An object with required and optional members; other keys are allowed."""
+    """Return the spec of an object with required and optional members; other keys are allowed."""
     required = required or {}
     return Spec(kind="object", required=tuple(sorted(required)), members={**required, **optional})
 
 
 def closed_object(required: Mapping[str, Spec] | None = None, /, **optional: Spec) -> Spec:
-    """An object with these members and no other keys."""
+    """Return the spec of an object with these members and no other keys."""
     return msgspec.structs.replace(object_of(required, **optional), closed=True)
 
 
 def tagged(discriminator: str, variants: Mapping[str, Spec], *, default: str = "") -> Spec:
-    """An object whose spec depends on the value of one of its members."""
+    """Return the spec of an object that depends on the value of one of its members."""
     return Spec(kind="object", discriminator=discriminator, variants=variants, default=default)
 
 
 def any_of(*specs: Spec) -> Spec:
-    """A value that matches one of these specs."""
+    """Return the spec of a value that matches one of these specs."""
     return Spec(kind="any", any_of=specs)
 
 
 def nullable(spec: Spec) -> Spec:
-    """The same spec, or null."""
+    """Return the same spec, which null matches too."""
     return msgspec.structs.replace(spec, nullable=True)
 
 

@@ -100,7 +100,7 @@ class Wire:
     tool_keys: frozenset[str]
     """The same for declarations of functions and free-text tools."""
     custom_tools: bool = False
-    """True if the API has custom tools (free-text input)."""
+    """Whether the API has custom tools (free-text input)."""
     vendor_options: Mapping[str, str] = field(default_factory=dict[str, str])
     """Options that only the provider's own APIs share, by name, with the key each has in this API."""
     meaningful_when_false: frozenset[str] = frozenset()

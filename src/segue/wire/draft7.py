@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def is_draft7(schema: object) -> bool:
-    """Whether the meta-schema accepts a schema; the texts of patterns and URIs are not checked.
+    """Return whether the meta-schema accepts a schema; the texts of patterns and URIs are not checked.
 
     The validator is recursive and would overflow the stack at thousands of levels. A parsed body has at most 500.
     """

@@ -52,7 +52,7 @@ class IdScheme(Struct, frozen=True):
     pattern: str
     make: Callable[[_HasId, str, int, int], str]
     indexed: bool = False
-    """True if ids contain an index that must be unique over all tools; the next free index is used."""
+    """Whether ids contain an index that must be unique over all tools; the next free index is used."""
     prefix: str | None = None
     """Set if an id is always this prefix plus the hash part of the canonical id."""
 

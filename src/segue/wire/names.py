@@ -35,7 +35,7 @@ class NameRule(Struct, frozen=True):
     same_api_custom_unchecked: bool = False
     separator: str = ""
     same_api_keep_undeclared: bool = False
-    """True if same-API names of undeclared tools are kept as they are."""
+    """Whether same-API names of undeclared tools are kept as they are."""
     only_names: frozenset[str] | None = None
     """The names that this rule applies to; None for all names."""
 

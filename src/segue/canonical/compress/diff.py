@@ -44,7 +44,7 @@ def diff_messages(
 
 
 def _is_version_of(new: Message, old: Message) -> bool:
-    """Whether a message is a version of another: results may be shorter, a prefix may be set on its reasoning."""
+    """Return whether one message is a version of another: with shorter results, or with a prefix on its reasoning."""
     result_ids = [response.call_id for response in responses_of(new)]
     if result_ids:
         return result_ids == [response.call_id for response in responses_of(old)]

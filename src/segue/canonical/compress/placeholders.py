@@ -19,5 +19,5 @@ _PLACEHOLDER_PATTERN = re.compile(r"\[(?:repeated|superseded|stale): .+ further 
 
 
 def is_placeholder(text: str) -> bool:
-    """Whether this text is a placeholder that replaced a whole result."""
+    """Return whether this text is a placeholder that replaced a whole result."""
     return _PLACEHOLDER_PATTERN.fullmatch(text) is not None

@@ -145,7 +145,7 @@ class EventView:
                 )
 
     def _on_task_event(self, event: Event) -> None:
-        """A subagent's event: its calls are rows, its text is the last line of the call that started it."""
+        """Show a subagent's event: its calls as rows, its text as the last line of the call that started it."""
         match event:
             case CallQueued():
                 self._calls.add(event)

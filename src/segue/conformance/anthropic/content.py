@@ -78,7 +78,7 @@ def keys_known(request: AnthropicRequest) -> Iterator[Problem]:
 
 
 def _all_blocks(request: AnthropicRequest) -> Iterator[tuple[str, Mapping[str, object]]]:
-    """Yields the blocks of the messages, of the results in them, and of the system prompt."""
+    """Yield the blocks of the messages, of the results in them, and of the system prompt."""
     for message in request.messages:
         yield from ((block.path, block.data) for block in message.blocks)
     for block in request.blocks_of("tool_result", "web_search_tool_result"):

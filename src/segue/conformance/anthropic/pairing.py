@@ -20,7 +20,7 @@ _NO_MESSAGE = MergedMessage("", [])
 
 
 def _with_neighbours(request: AnthropicRequest) -> Iterator[tuple[MergedMessage, MergedMessage, MergedMessage]]:
-    """Yields each merged message with the one before and the one after; `_NO_MESSAGE` at the ends."""
+    """Yield each merged message with the one before and the one after; `_NO_MESSAGE` at the ends."""
     messages = [_NO_MESSAGE, *request.merged_messages, _NO_MESSAGE]
     yield from zip(messages, messages[1:], messages[2:], strict=False)
 
@@ -167,7 +167,7 @@ def mcp_blocks_in_assistant(request: AnthropicRequest) -> Iterator[Problem]:
 
 
 def _find_stray_results(request: AnthropicRequest, call: str, results: set[str] | frozenset[str]) -> Iterator[Block]:
-    """Yields results without their call before them in the same exchange."""
+    """Yield results without their call before them in the same exchange."""
     if not any(block_type in request.blocks_by_type for block_type in results):
         return
     call_ids: set[str] = set()

@@ -69,11 +69,11 @@ class MergedMessage(msgspec.Struct, frozen=True, gc=False):
     blocks: list[Block]
 
     def ids(self, block_type: str) -> set[str]:
-        """Returns the ids of the blocks of this type."""
+        """Return the ids of the blocks of this type."""
         return {block.id for block in self.blocks if block.type == block_type and has_text(block.id)}
 
     def has_user_content(self) -> bool:
-        """True for a user message with more than tool results."""
+        """Whether this is a user message with more than tool results."""
         return self.role == "user" and any(block.type != "tool_result" for block in self.blocks)
 
 
@@ -100,7 +100,7 @@ class AnthropicRequest(msgspec.Struct, frozen=True):
     tools: Sequence[Tool]
 
     def blocks_of(self, *block_types: str) -> Iterator[Block]:
-        """Yields the blocks of these types, type by type, in the order of the body."""
+        """Yield the blocks of these types, type by type, in the order of the body."""
         for block_type in block_types:
             yield from self.blocks_by_type.get(block_type, ())
 
@@ -112,7 +112,7 @@ class AnthropicRequest(msgspec.Struct, frozen=True):
 
 
 def nested_entries(block: Block) -> Iterator[tuple[str, object]]:
-    """Yields the entries of a block's own list content with their paths."""
+    """Yield the entries of a block's own list content with their paths."""
     content = block.data.get("content")
     for position, entry in enumerate(content if is_list(content) else ()):
         yield f"{block.path}.content[{position}]", entry
@@ -138,7 +138,7 @@ def _merge_messages(messages: Sequence[Message]) -> list[MergedMessage]:
 
 
 def parse_request(body: Mapping[str, object], model: Model) -> AnthropicRequest:
-    """Parses a body; raises `InputError` if it is not a Messages request."""
+    """Parse a body; raises `InputError` if it is not a Messages request."""
     messages = [
         Message(index, role, data, _parse_blocks(f"messages[{index}]", role, data.get("content")))
         for index, role, data in iter_messages(body)

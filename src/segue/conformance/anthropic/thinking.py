@@ -22,7 +22,7 @@ _BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{
 
 
 def _supports_prefill(model: Model) -> bool:
-    """True for the models that support prefill: 4.5 and older."""
+    """Return whether the model supports prefill: 4.5 and older."""
     return model.family == "claude" and bool(model.version) and not model.at_least(4, 6)
 
 
@@ -30,7 +30,7 @@ OLDER = ModelFilter("4.5 and older", _supports_prefill)
 
 
 def _find_prefill(request: AnthropicRequest) -> MergedMessage | None:
-    """Returns the last message if it is a prefill: the start of an assistant message that the model continues.
+    """Return the last message if it is a prefill: the start of an assistant message that the model continues.
 
     A message with unanswered calls is not one (ANT-04), nor one that ends within a server tool (ANT-39).
     """

@@ -28,7 +28,7 @@ OMITTED_CHECKS: Mapping[str, str] = {
 
 
 def _is_rejected_by_schema(path: str, rejected: frozenset[str]) -> bool:
-    """True if the schema rejects the value at this path, at a path above it, or its type."""
+    """Return whether the schema rejects the value at this path, at a path above it, or its type."""
     if not rejected or path in rejected or f"{path}.type" in rejected:
         return bool(rejected)
     return any(mark in ".[" and path[:index] in rejected for index, mark in enumerate(path))

@@ -34,7 +34,7 @@ _JSON_TYPE_NAMES: Mapping[ValueKind, str] = {"list": "array", "map": "object", "
 
 
 def _rule_number(mismatch: Mismatch) -> str:
-    """Returns the rule that a mismatch breaks: AZF-03 if there is no more specific one."""
+    """Return the rule that a mismatch breaks: AZF-03 if there is no more specific one."""
     place = _ITEM.sub("", mismatch.path, count=1) if _ITEM.match(mismatch.path) else ""
     if place == ".type" and mismatch.kind == "choice":
         return "AZF-08"
@@ -83,7 +83,7 @@ def _format_message(mismatch: Mismatch) -> str:
 
 
 def parse_request(body: Mapping[str, object], model: Model) -> FoundryRequest:
-    """Parses a body; any object is accepted."""
+    """Parse a body; any object is accepted."""
     problems: dict[str, list[Problem]] = {}
     rejected: set[str] = set()
     for mismatch in find_mismatches(load_types("azure-foundry")["CreateResponse"], body):

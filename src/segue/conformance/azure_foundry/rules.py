@@ -119,7 +119,7 @@ def ids_valid(request: FoundryRequest) -> Iterator[Problem]:
 
 
 def _prefix(name: str) -> str:
-    """Returns the prefix of an id in the service's own format, else `""`."""
+    """Return the prefix of an id in the service's own format, else `""`."""
     match = _ID.fullmatch(name)
     return match[1] if match else ""
 

@@ -32,7 +32,7 @@ def ids_valid(request: BedrockRequest) -> Iterator[Problem]:
 
 
 def _valid_ids(request: BedrockRequest) -> Iterator[tuple[str, str]]:
-    """Yields the ids that the service itself accepts, with their paths."""
+    """Yield the ids that the service itself accepts, with their paths."""
     for _, block in request.blocks_of("toolUse", "toolResult"):
         if not any(find_mismatches(load_types("bedrock")["ToolUseId"], block.data.get("toolUseId"))):
             yield f"{block.path}.toolUseId", block.id

@@ -60,7 +60,7 @@ def _to_messages_block(block: Block, role: str) -> AnthropicBlock:
 
 
 def _to_messages_request(request: BedrockRequest) -> AnthropicRequest:
-    """Converts the request to a Messages request with the paths of this body, without cache points."""
+    """Convert the request to a Messages request with the paths of this body, without cache points."""
     messages: list[AnthropicMessage] = []
     merged_messages: list[AnthropicTurn] = []
     blocks_by_type: dict[str, list[AnthropicBlock]] = {}
@@ -78,7 +78,7 @@ def _to_messages_request(request: BedrockRequest) -> AnthropicRequest:
 
 
 def _to_messages_settings(body: Mapping[str, object]) -> dict[str, object]:
-    """Converts thinking and tool choice to those of Messages."""
+    """Convert thinking and tool choice to those of Messages."""
     settings: dict[str, object] = {}
     extra = body.get("additionalModelRequestFields")
     if is_object(extra):

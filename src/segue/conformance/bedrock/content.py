@@ -92,7 +92,7 @@ def texts_not_blank(request: BedrockRequest) -> Iterator[Problem]:
 
 
 def _texts(request: BedrockRequest) -> Iterator[tuple[str, str | None]]:
-    """Yields the text blocks of messages and results with their paths."""
+    """Yield the text blocks of messages and results with their paths."""
     for message in request.messages:
         entries = message.content if is_list(message.content) else ()
         for block, entry in zip(message.blocks, entries, strict=False):

@@ -55,7 +55,7 @@ class MergedMessage(msgspec.Struct, frozen=True, gc=False):
         return (block for message in self.messages for block in message.blocks if block.type == block_type)
 
     def calls(self) -> Iterator[Block]:
-        """Yields the calls that the client must answer."""
+        """Yield the calls that the client must answer."""
         return (block for block in self.blocks_of("toolUse") if block.is_call)
 
 
@@ -70,7 +70,7 @@ class BedrockRequest(msgspec.Struct, frozen=True):
     """Rule → mismatches of the body with the service model."""
 
     def blocks_of(self, *types: str) -> Iterator[tuple[Message, Block]]:
-        """Yields the blocks of these types in the order of the body, with their messages."""
+        """Yield the blocks of these types in the order of the body, with their messages."""
         return ((message, block) for message in self.messages for block in message.blocks if block.type in types)
 
 
@@ -104,7 +104,7 @@ def _merge_messages(messages: Sequence[Message]) -> list[MergedMessage]:
 
 
 def _rule_number(mismatch: Mismatch) -> str:
-    """Returns the rule that a mismatch breaks: BED-09 if there is no more specific one."""
+    """Return the rule that a mismatch breaks: BED-09 if there is no more specific one."""
     last = mismatch.path.rsplit(".", 1)[-1]
     if last == "toolUseId":
         return "BED-01"
@@ -127,7 +127,7 @@ _PYTHON_TYPES = {"string": "str", "list": "list", "object": "dict", "map": "dict
 
 
 def _service_path(path: str) -> str:
-    """Formats a path as the service does: `messages.2.member.content`, counted from one."""
+    """Format a path as the service does: `messages.2.member.content`, counted from one."""
     return _STEP.sub(lambda step: f".{int(step[1]) + 1}.member", path)
 
 
@@ -159,7 +159,7 @@ def _format_message(mismatch: Mismatch) -> str:
 
 
 def _check_open_objects(body: Mapping[str, object], messages: Sequence[Message]) -> Iterator[Problem]:
-    """Reports values that may be anything in the service model, but that the service requires to be objects."""
+    """Report values that may be anything in the service model, but that the service requires to be objects."""
     places = [
         (f"{block.path}.input", block.data["input"])
         for message in messages
@@ -181,7 +181,7 @@ def _check_open_objects(body: Mapping[str, object], messages: Sequence[Message])
 
 
 def parse_request(body: Mapping[str, object], model: Model) -> BedrockRequest:
-    """Parses a body; any object is accepted."""
+    """Parse a body; any object is accepted."""
     messages = list(_parse_messages(body.get("messages")))
     problems: dict[str, list[Problem]] = {"BED-09": list(_check_open_objects(body, messages))}
     for mismatch in find_mismatches(load_types("bedrock")["ConverseRequest"], body):
@@ -190,5 +190,5 @@ def parse_request(body: Mapping[str, object], model: Model) -> BedrockRequest:
 
 
 def is_stored_prompt(body: Mapping[str, object], model: Model) -> bool:
-    """True if the model is a stored prompt, which has its own messages."""
+    """Return whether the model is a stored prompt, which has its own messages."""
     return any(has_text(name) and ":prompt/" in name for name in (model.name, body.get("modelId")))

@@ -66,7 +66,7 @@ def iter_entries(value: object, path: str) -> Iterator[tuple[str, object]]:
 
 
 def is_invalid_base64(text: str) -> bool:
-    """True if the parser can't decode this: invalid characters, a wrong length, or trailing bits."""
+    """Return whether the parser can't decode this: invalid characters, a wrong length, or trailing bits."""
     match = _BASE64.fullmatch(text)
     if match is None:
         return True

@@ -17,7 +17,7 @@ _MEDIA = ("inline_data", "file_data")
 
 
 def _call_response_pairs(request: GeminiRequest) -> Iterator[tuple[Content, Content]]:
-    """Yields contents with calls and the next content, if that has as many responses."""
+    """Yield contents with calls and the next content, if that has as many responses."""
     for content, following in pairwise(request.merged_contents):
         if content.calls and len(following.responses) == len(content.calls):
             yield content, following

@@ -28,20 +28,20 @@ class Node(msgspec.Struct, frozen=True, gc=False):
         return self.data.get(name)
 
     def text(self, name: str) -> str:
-        """Returns the string in this field, `""` if there is none."""
+        """Return the string in this field, `""` if there is none."""
         return text_or_empty(self.data.get(name))
 
     def path_of(self, name: str) -> str:
-        """Returns the path of this field with the body's own key."""
+        """Return the path of this field with the body's own key."""
         key = self.keys.get(name) or to_camel(name)
         return f"{self.path}.{key}" if self.path else key
 
     def child(self, name: str) -> Node:
-        """Returns the object in this field; an empty one if there is none."""
+        """Return the object in this field; an empty one if there is none."""
         return make_node(self.data.get(name), self.path_of(name))
 
     def children(self, name: str) -> Iterator[Node]:
-        """Yields the objects in this list field."""
+        """Yield the objects in this list field."""
         return (
             make_node(entry, path)
             for path, entry in iter_entries(self.data.get(name), self.path_of(name))
@@ -50,7 +50,7 @@ class Node(msgspec.Struct, frozen=True, gc=False):
 
 
 def make_node(value: object, path: str) -> Node:
-    """Returns the value as a node; empty if it is not an object."""
+    """Return the value as a node; empty if it is not an object."""
     data: dict[str, object] = {}
     keys: dict[str, str] = {}
     for key, entry in value.items() if is_object(value) else ():
@@ -113,18 +113,18 @@ class GeminiRequest(msgspec.Struct, frozen=True):
     declarations: Sequence[Node]
 
     def parts(self) -> Iterator[Part]:
-        """Yields all parts of all contents, in the order of the body."""
+        """Yield all parts of all contents, in the order of the body."""
         for content in self.contents:
             yield from content.parts
 
     @property
     def has_cached_content(self) -> bool:
-        """True if cached_content holds earlier contents and possibly the tools."""
+        """Whether cached_content holds earlier contents and possibly the tools."""
         return bool(self.node.text("cached_content"))
 
     @property
     def is_before_gemini_3(self) -> bool:
-        """True if the model is known to be older than Gemini 3."""
+        """Whether the model is known to be older than Gemini 3."""
         return self.model.family == "gemini" and bool(self.model.version) and not self.model.at_least(3)
 
 
@@ -170,7 +170,7 @@ def _merge_model_contents(contents: Sequence[Content]) -> Iterator[Content]:
 
 
 def parse_request(body: Mapping[str, object], model: Model) -> GeminiRequest:
-    """Parses a body. Any object is accepted; the rules report what is missing."""
+    """Parse a body. Any object is accepted; the rules report what is missing."""
     request = make_node(body, "")
     contents = [
         _parse_content(entry, path)

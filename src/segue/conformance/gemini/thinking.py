@@ -20,7 +20,7 @@ DUMMY_SIGNATURES = frozenset({"skip_thought_signature_validator", "context_engin
 
 
 def _needs_signatures(model: Model) -> bool:
-    """True for Gemini 3 and newer, and for names without a version."""
+    """Return whether the model requires signatures: Gemini 3 and newer, and names without a version."""
     if model.family == "gemma":
         return False
     return model.family != "gemini" or not model.version or model.at_least(3)
@@ -30,7 +30,7 @@ NEWER = ModelFilter("Gemini 3 and newer, and names without a version", _needs_si
 
 
 def _current_contents(request: GeminiRequest) -> Iterator[Content]:
-    """Yields the contents since the last user content that is not only function responses."""
+    """Yield the contents since the last user content that is not only function responses."""
     start = 0
     for position, content in enumerate(request.merged_contents):
         if not content.is_model and any(not part.has_member("function_response") for part in content.parts):

@@ -112,7 +112,7 @@ def schemas_complete(request: GeminiRequest) -> Iterator[Problem]:
 
 
 def _walk_schemas(root: Node, depth: int = 1) -> Iterator[Node]:
-    """Yields a schema and its subschemas, down to the depth limit of `check_fields`."""
+    """Yield a schema and its subschemas, down to the depth limit of `check_fields`."""
     if depth > _MAX_DEPTH:
         return
     yield root

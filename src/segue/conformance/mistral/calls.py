@@ -49,7 +49,7 @@ def _counted_turns(request: ChatRequest) -> Iterator[Turn]:
 
 
 def _stray_results(request: ChatRequest) -> Iterator[Result]:
-    """Yields results without a call at a valid position, so that no rule about order reports them."""
+    """Yield results without a call at a valid position, so that no rule about order reports them."""
     for result in request.orphans:
         index = result.message.index
         if index and request.messages[index - 1].role in ("assistant", "tool"):

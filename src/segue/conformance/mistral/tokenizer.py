@@ -16,7 +16,7 @@ _SINCE = ((2603, 15), (2509, 13), (2506, 11), (2411, 7))
 
 @lru_cache(maxsize=128)
 def tokenizer_version(model: Model) -> int | None:
-    """Returns the tokenizer version by model name: 3, 7, 11, 13, 15, or `None` if unknown."""
+    """Return the tokenizer version by model name: 3, 7, 11, 13, 15, or `None` if unknown."""
     name = model.name.lower()
     if model.family != "mistral":
         return None

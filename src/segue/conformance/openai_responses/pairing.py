@@ -28,12 +28,12 @@ NOT_OPENAI = ModelFilter("models of other vendors, and unknown names", _is_not_o
 
 
 def _readable_type(item_type: str) -> str:
-    """Formats a type as the service does in its errors: `function call output`."""
+    """Format a type as the service does in its errors: `function call output`."""
     return item_type.replace("_", " ")
 
 
 def _items_with_call_id(request: ResponsesRequest, types: Mapping[str, str]) -> Iterator[tuple[Item, str]]:
-    """Yields the items of these types that have a call_id, with it."""
+    """Yield the items of these types that have a call_id, with it."""
     for item in request.items:
         call_id = item.call_id if item.type in types else None
         if has_text(call_id):
@@ -41,7 +41,7 @@ def _items_with_call_id(request: ResponsesRequest, types: Mapping[str, str]) -> 
 
 
 def _types_by_call_id(request: ResponsesRequest, types: Mapping[str, str]) -> dict[str, set[str]]:
-    """Maps each call_id to the types of the items with it."""
+    """Map each call_id to the types of the items with it."""
     types_by_id: dict[str, set[str]] = {}
     for item, call_id in _items_with_call_id(request, types):
         types_by_id.setdefault(call_id, set()).add(item.type)
@@ -52,7 +52,7 @@ def _types_by_call_id(request: ResponsesRequest, types: Mapping[str, str]) -> di
 
 
 def _find_unanswered_calls(request: ResponsesRequest) -> Iterator[Item]:
-    """Yields calls without an output of any type; OAI-RESP-17 covers outputs of a wrong type."""
+    """Yield calls without an output of any type; OAI-RESP-17 covers outputs of a wrong type."""
     if request.refers_to_calls:
         return
     answered = _types_by_call_id(request, _OUTPUTS)
@@ -96,7 +96,7 @@ def outputs_match_calls(request: ResponsesRequest) -> Iterator[Problem]:
 
 
 def _find_orphan_outputs(request: ResponsesRequest, *, mcp: bool) -> Iterator[Item]:
-    """Yields outputs without a call of any type; with `mcp` those with the id of an MCP call."""
+    """Yield outputs without a call of any type; with `mcp` those with the id of an MCP call."""
     if request.is_continuation or request.refers_to_calls:
         return
     calls = _types_by_call_id(request, PAIRS)

@@ -56,7 +56,7 @@ def reasoning_followed(request: ResponsesRequest) -> Iterator[Problem]:
 
 
 def _split_exchanges(request: ResponsesRequest) -> Iterator[list[Item]]:
-    """Splits the items at user, system and developer messages."""
+    """Split the items at user, system and developer messages."""
     exchange: list[Item] = []
     for item in request.items:
         if item.type == "message" and not item.is_assistant:
@@ -68,7 +68,7 @@ def _split_exchanges(request: ResponsesRequest) -> Iterator[list[Item]]:
 
 
 def _items_without_reasoning(request: ResponsesRequest) -> Iterator[Item]:
-    """Yields model items with an id and no reasoning before them in their exchange."""
+    """Yield model items with an id and no reasoning before them in their exchange."""
     if not request.is_stored:
         return
     for exchange in _split_exchanges(request):

@@ -82,7 +82,7 @@ class Tool(msgspec.Struct, frozen=True):
         return text_or_empty(self.data.get("type"))
 
     def namespace_tools(self) -> Iterator[Tool]:
-        """Yields the tools inside a namespace."""
+        """Yield the tools inside a namespace."""
         if self.type == "namespace":
             yield from _parse_tools(self.data, self.path)
 
@@ -97,15 +97,15 @@ class ResponsesRequest(msgspec.Struct, frozen=True):
     searched_tools: Sequence[Tool]
     """Tools in the outputs of tool searches."""
     refers_to_calls: bool
-    """True if an item reference may be to a stored call."""
+    """Whether an item reference may be to a stored call."""
 
     def items_of(self, *types: str) -> Iterator[Item]:
-        """Yields the items of these types in the order of the body."""
+        """Yield the items of these types in the order of the body."""
         return (item for item in self.items if item.type in types)
 
     @property
     def is_continuation(self) -> bool:
-        """True if the provider stores earlier items of the conversation."""
+        """Whether the provider stores earlier items of the conversation."""
         conversation = self.body.get("conversation")
         return has_text(self.body.get("previous_response_id")) or has_text(conversation) or is_object(conversation)
 
@@ -130,7 +130,7 @@ def _parse_tools(holder: Mapping[str, object], path: str = "") -> Iterator[Tool]
 
 
 def parse_request(body: Mapping[str, object], model: Model) -> ResponsesRequest:
-    """Parses a body; any object is accepted."""
+    """Parse a body; any object is accepted."""
     entries = body.get("input")
     items = [
         Item(index, _item_type(entry), entry) if is_object(entry) else Item(index, "", {})

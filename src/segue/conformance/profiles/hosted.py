@@ -43,7 +43,7 @@ def groq_keys(request: ChatRequest) -> Iterator[Problem]:
 
 
 def _is_reasoning_model(model: Model) -> bool | None:
-    """True for a reasoning model on Groq; `None` if the name does not show it."""
+    """Return whether this is a reasoning model on Groq; `None` if its name does not show it."""
     if model.reasons_by_default or "gpt-oss" in model.name or "-r1" in model.name or model.line == "qwq":
         return True
     if model.family == "qwen":
@@ -106,7 +106,7 @@ _MINIMAX: RuleTable[ChatRequest] = RuleTable()
 
 
 def _find_stray_results(request: ChatRequest) -> Iterator[tuple[str, str | None, bool]]:
-    """Yields path and id of each result without a call in its turn, and whether an earlier call has that id."""
+    """Yield path and id of each result without a call in its turn, and whether an earlier call has that id."""
     strays = {result.message.index: result for result in request.orphans}
     for turn in request.turns:
         call_ids = turn.call_ids()
@@ -145,7 +145,7 @@ def minimax_order(request: ChatRequest) -> Iterator[Problem]:
 
 
 def _check_duplicates(request: ChatRequest, reason: str) -> Iterator[Problem]:
-    """Reports calls of one message with the same id, and second results."""
+    """Report calls of one message with the same id, and second results."""
     for turn in request.turns:
         seen: set[str] = set()
         for call in turn.calls:
@@ -215,7 +215,7 @@ CLAUDE = ModelFilter("Claude models", lambda model: model.family == "claude")
 
 
 def _last_user_index(request: ChatRequest) -> int:
-    """Returns the index of the last user message, -1 if there is none."""
+    """Return the index of the last user message, -1 if there is none."""
     return max((message.index for message in request.messages if message.role == "user"), default=-1)
 
 

@@ -66,7 +66,7 @@ def _single_error(message: str, code: str = _PAYLOAD) -> ErrorBuilder:
 
 
 def _violation_error(broken: BrokenRule) -> ApiError:
-    """One error of the server library: its text is the message of the violation."""
+    """Return one error of the server library: its text is the message of the violation."""
     path = f"$.{broken.path}"
     detail = {"code": "invalid_value", "message": broken.message, "param": path, "type": "invalid_request_error"}
     return ApiError(400, broken.message, code=_REQUEST, param=path, details=(detail,))

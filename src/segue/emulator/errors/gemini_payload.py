@@ -79,7 +79,7 @@ def locate(broken: BrokenRule) -> Location:
 
 
 def _entry_type(spec: Spec | None) -> Spec | None:
-    """Returns the type of the entries of a list; a single value counts as a list of one."""
+    """Return the type of the entries of a list; a single value counts as a list of one."""
     return spec.items if spec is not None and spec.kind == "list" else spec
 
 

@@ -205,7 +205,7 @@ def _unfollowed_reasoning_error(broken: BrokenRule) -> ApiError:
 
 
 def _missing_reasoning_error(broken: BrokenRule) -> ApiError:
-    """The violation's message may contain the id of the missing reasoning."""
+    """Return the error; the violation's message may contain the id of the missing reasoning."""
     match = _NAMED.search(broken.message)
     reasoning_id = match[1] if match else "rs_" + _item_id_text(broken).partition("_")[2]
     of_type = "" if _item_type(broken) == "message" else f" of type '{_item_type(broken)}'"

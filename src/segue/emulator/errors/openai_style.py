@@ -106,7 +106,7 @@ def _join_path(steps: Sequence[str | int]) -> str:
 
 
 def is_missing(broken: BrokenRule) -> bool:
-    """True if the path does not exist; null counts as existing."""
+    """Return whether the path does not exist; null counts as existing."""
     *before, last = broken.steps or ("",)
     holder = broken.value_at(*before)
     return not is_object(holder) or last not in holder

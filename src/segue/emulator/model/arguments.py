@@ -271,12 +271,12 @@ _WEIGHTS = {"null": 0, "boolean": 1, "integer": 1, "number": 1, "string": 1, "ar
 
 
 def _weight(node: Node) -> int:
-    """The size to expect of a value: deep inside, small ones go first, so that recursive schemas end."""
+    """Return the size to expect of a value: deep inside, small ones go first, so that recursive schemas end."""
     return 0 if enum_values(node) else min(_WEIGHTS[kind] for kind in types_of(node) or ("null",))
 
 
 def _types_to_try(node: Node, depth: int) -> list[str]:
-    """The types in order: those that the keywords apply to first, null last; at the root an object first."""
+    """Return the types in order: those that the keywords apply to first, null last; at the root an object first."""
     types = types_of(node)
     if types is None:
         keywords = [key for key in node if not applies_to(key, ["null"])]

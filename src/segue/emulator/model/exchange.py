@@ -38,7 +38,7 @@ class Exchange(Struct, frozen=True):
     results: tuple[ToolResponse, ...] = ()
 
     def result(self, call: ToolCall) -> ToolResponse | None:
-        """The newest result of a call."""
+        """Return the newest result of a call."""
         return next((result for result in reversed(self.results) if result.call_id == call.id), None)
 
     def call(self, result: ToolResponse) -> ToolCall | None:
@@ -91,7 +91,7 @@ class _SeenTexts:
 
 
 def _user_text(message: Message) -> str:
-    """The user's text without the tagged parts that a client adds, unless there is nothing else."""
+    """Return the user's text without the tagged parts that a client adds, unless there is nothing else."""
     text = join_texts(block.text for block in message.blocks if isinstance(block, Text)).strip()
     return _TAGGED.sub(" ", text).strip() or text
 
@@ -101,7 +101,7 @@ def _is_final(result: ToolResponse) -> bool:
 
 
 def format_result(result: ToolResponse) -> str:
-    """The content of a result as one text."""
+    """Return the content of a result as one text."""
     if result.content:
         return join_texts(filter(None, map(_block_text, result.content)))
     structured: Any = result.structured
@@ -115,7 +115,7 @@ def format_result(result: ToolResponse) -> str:
 
 
 def is_failure(result: ToolResponse) -> bool:
-    """True for a failed call: by its state, or by its text, because some APIs have no field for failures."""
+    """Return whether the call failed, by its state or its text: some APIs have no field for failures."""
     return state_of(result) in ("error", "cancelled", "interrupted") or bool(_LOOKS_FAILED.match(format_result(result)))
 
 

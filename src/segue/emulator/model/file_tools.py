@@ -160,7 +160,7 @@ def split_attachment(text: str) -> tuple[str, str]:
 
 
 def needs_change(text: str) -> bool:
-    """True if the text begins with a command to change or run something."""
+    """Return whether the text begins with a command to change or run something."""
     return _CHANGE_VERB.match(text.strip()) is not None
 
 

@@ -120,7 +120,7 @@ def _set_groups(text: str, values: Iterator[PromptValue]) -> tuple[PromptValue, 
 
 
 def tokenize(text: str) -> list[str]:
-    """The words of a text or name in lower case and singular: `getCityNames` is get, city, name."""
+    """Return the words of a text or name in lower case and singular: `getCityNames` is get, city, name."""
     return [stem(word) for word in re.findall(r"[^\W_]+", re.sub(r"(?<=[a-z\d])(?=[A-Z])", " ", text))]
 
 

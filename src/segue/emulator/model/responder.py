@@ -63,7 +63,7 @@ class _Responder(Struct):
         return any(stop and stop in text for stop in self.request.options.stop or ())
 
     def _is_silent(self, calls: Iterable[CallStep]) -> bool:
-        """True if no text goes before the calls: it would not be JSON, or the calls are no look at something new."""
+        """Return whether no text precedes the calls: it would not be JSON, or the calls fetch nothing new."""
         form = self.request.options.response_format
         if form is not None and form.kind != "text":
             return True
@@ -74,7 +74,7 @@ class _Responder(Struct):
     # ----------------------------------------------------------------------------------------------------------- calls
 
     def _callable_tools(self) -> list[Tool]:
-        """The function and custom tools that `tool_choice` allows."""
+        """Return the function and custom tools that `tool_choice` allows."""
         choice = self.request.options.tool_choice
         if choice is not None and choice.mode == "none":
             return []
@@ -99,7 +99,7 @@ class _Responder(Struct):
         return calls[: 1 if options.parallel is False else _MAX_CALLS]
 
     def _new_calls(self, tools: list[Tool], *, is_forced: bool) -> list[CallStep]:
-        """Call for the user's text: of file tools by its commands, of other tools by their declarations."""
+        """Return the calls for the user's text: of file tools by its commands, of other tools by their declarations."""
         text = self.exchange.text
         if self.file_tools is None:
             return self._calls_of(select_tools(tools, text))
@@ -112,7 +112,7 @@ class _Responder(Struct):
         return self._calls_of(select_tools(mentioned or (tools if is_forced else []), text))
 
     def _calls_of(self, tools: Iterable[Tool]) -> list[CallStep]:
-        """Call of these tools, as many of each as the text lists values; each tool once before any twice."""
+        """Return calls of these tools, as many of each as the text lists values; each tool once before any twice."""
         first: list[CallStep] = []
         others: list[CallStep] = []
         calls: list[CallStep] = []
@@ -132,7 +132,7 @@ class _Responder(Struct):
         return CallStep(tool.name, make_arguments(tool.parameters, self.exchange.text, nth=nth))
 
     def _retry_failed(self, tools: list[Tool]) -> list[CallStep]:
-        """The failed calls again, unless a call was retried already. Failures of file tools are permanent."""
+        """Return the failed calls for a retry, unless one was retried already. Failures of file tools are permanent."""
         tools_by_name = {tool.name: tool for tool in tools}
         made = [(call.name, encode_json_text(call.arguments)) for call in self.exchange.calls]
         if len(set(made)) < len(made):

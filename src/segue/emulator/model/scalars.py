@@ -48,7 +48,7 @@ _FORMATS: Mapping[str, tuple[tuple[Source, ...], str, str]] = {
 
 
 def sources_for(name: str, node: Node) -> tuple[Source, ...] | None:
-    """The sources for a property by the last known word of its name (`home_city` is a city), or by its description."""
+    """Return the sources for a property, by the last known word of its name (`home_city`) or by its description."""
     words = [*reversed(tokenize(name)), *tokenize(f"{node.get('title', '')} {node.get('description', '')}")]
     return next((_SOURCES[word] for word in words if word in _SOURCES), None)
 
@@ -73,7 +73,7 @@ class ScalarSource:
             self.used += [one for one in found if one not in self.used][:1]
 
     def following(self, value: PromptValue) -> PromptValue | None:
-        """The next value of the same list in the text."""
+        """Return the next value of the same list in the text."""
         values = self._values[value.source]
         place = values.index(value) + 1
         return values[place] if place < len(values) and values[place].group == value.group else None

@@ -111,7 +111,7 @@ class _Parser:
         return tuple(turns)
 
     def _lines(self, text: str) -> list[_Line]:
-        """The lines that say something. Empty ones inside a text belong to it."""
+        """Return the lines without comments and blanks. Blank lines inside a text belong to it."""
         lines: list[_Line] = []
         empty = 0
         for number, raw in enumerate(textwrap.dedent(text.removeprefix("\ufeff")).split("\n"), start=1):

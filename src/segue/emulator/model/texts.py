@@ -30,7 +30,7 @@ _ABILITIES = (
 
 
 def is_small_talk(text: str) -> bool:
-    """True if the text is a greeting or thanks and nothing else."""
+    """Return whether the text is a greeting or thanks and nothing else."""
     words = set(tokenize(text))
     return bool(words & (_GREETINGS | _THANKS)) and words <= _GREETINGS | _THANKS | _FILLERS
 
@@ -82,7 +82,7 @@ def _file_tool_replies(text: str) -> tuple[str, ...]:
 
 
 def result_reports(exchange: Exchange, file_tools: FileTools | None) -> tuple[str, ...]:
-    """Report all results: those of file tools by line, others in one line each."""
+    """Return reports of all results: those of file tools by line, others in one line each."""
     results = _newest_results(exchange)
     roles = [None if file_tools is None else file_tools.role_of(call.name if call else "") for call, _, _ in results]
     if any(roles):
@@ -102,7 +102,7 @@ def result_reports(exchange: Exchange, file_tools: FileTools | None) -> tuple[st
 
 
 def _newest_results(exchange: Exchange) -> list[tuple[ToolCall | None, ToolResponse, int]]:
-    """The calls with their results and the number of tries; of a call that was retried only the newest."""
+    """Return the calls with their results and the number of tries; of a call that was retried only the newest."""
     found: dict[str, tuple[ToolCall | None, ToolResponse, int]] = {}
     for result in exchange.results:
         call = exchange.call(result)
@@ -148,7 +148,7 @@ def _apologise(report: str, result: ToolResponse) -> str:
 
 
 def _short_argument(call: ToolCall | None) -> str:
-    """The first two arguments that are texts or numbers, shortened."""
+    """Return the first two arguments that are texts or numbers, shortened."""
     arguments = None if call is None else call.arguments
     values: Iterable[Any] = cast("dict[str, Any]", arguments).values() if isinstance(arguments, dict) else [arguments]
     texts = [str(value) for value in values if isinstance(value, str | int | float) and not isinstance(value, bool)]
@@ -156,7 +156,7 @@ def _short_argument(call: ToolCall | None) -> str:
 
 
 def _first_lines(text: str) -> str:
-    """The first lines, and the number of lines after them."""
+    """Return the first lines, and the number of lines after them."""
     lines = text.splitlines()
     kept: list[str] = []
     for line in lines[:_MAX_LINES]:

@@ -53,7 +53,7 @@ def _significant_tokens(text: str) -> set[str]:
 
 
 def _score_values(tool: Tool, text: str) -> float:
-    """The score for the values that the text has for the tool's properties, less those that it lacks."""
+    """Return the score for the values that the text has for the tool's properties, less those that it lacks."""
     schema = tool.parameters or {}
     properties: object = schema.get("properties")
     required: object = schema.get("required")

@@ -45,7 +45,7 @@ class Bedrock(Provider):
         return bearer_token(http_request) or _find_access_key(http_request)
 
     def has_valid_key(self, http_request: HttpRequest, keys: frozenset[str]) -> bool:
-        """A key is a bearer token, or `access key:secret`."""
+        """Return whether the key is valid; keys are bearer tokens or `access key:secret`."""
         pairs = [key.split(":", 1) for key in keys if ":" in key]
         return bearer_token(http_request) in keys or any(
             _is_signed_with(http_request, key_id, secret) for key_id, secret in pairs
@@ -105,7 +105,7 @@ class Bedrock(Provider):
         return text_or_none(error_body.get("__type"))
 
     def complete_error(self, error_body: dict[str, Any], http_request: HttpRequest, ids: IdGenerator) -> Any:
-        """The error type is in a header, the body has only the message."""
+        """Return the body with only the message; the error type is in a header."""
         return {"message": error_body.get("message")}
 
     def token_count_body(self, tokens: int) -> dict[str, Any]:

@@ -31,14 +31,14 @@ class ChatProvider(Provider):
             cls.routes = (post_route(f"{base}/chat/completions"), _models_route(f"{base}/models"))
 
     def make_reply_start(self, reply: Reply) -> ReplyStart:
-        """Keeps the reply's own id: this is the API that created it."""
+        """Keep the reply's own id: this is the API that created it."""
         return ReplyStart(reply.id, reply.model, reply.created, Native(self.api, {}, intact=False))
 
     def complete_reply(self, context: RequestContext, reply: Reply) -> Reply:
         return msgspec.structs.replace(reply, blocks=tuple(map(self._keep_raw_arguments, reply.blocks)))
 
     def _keep_raw_arguments(self, block: Block) -> Block:
-        """Keeps arguments that are not an object unchanged."""
+        """Keep arguments that are not an object unchanged."""
         if not isinstance(block, ToolCall) or block.kind != "function" or isinstance(block.arguments, dict):
             return block
         function = {"name": block.name, "arguments": arguments_text(block)}

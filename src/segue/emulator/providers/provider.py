@@ -108,7 +108,7 @@ class Provider:
         return None
 
     def has_path(self, path: str) -> bool:
-        """True if the path is known for any method."""
+        """Return whether the path is known for any method."""
         return any(route.pattern.fullmatch(path) for route in self.routes)
 
     def read_key(self, http_request: HttpRequest) -> str | None:
@@ -118,7 +118,7 @@ class Provider:
         return header_key or bearer_token(http_request)
 
     def has_valid_key(self, http_request: HttpRequest, keys: frozenset[str]) -> bool:
-        """True if the key is one of these."""
+        """Return whether the key is one of these."""
         return self.read_key(http_request) in keys
 
     def check_required(self, http_request: HttpRequest, body: Body) -> ApiError | None:
@@ -170,7 +170,7 @@ class Provider:
         return Origin(self.wire.provider, context.model, raw_id, item_id, "natural" if raw_id else "absent")
 
     def has_reasoning(self, context: RequestContext) -> bool:
-        """True if the reply contains reasoning, as text or encrypted."""
+        """Return whether the reply contains reasoning, as text or encrypted."""
         reasoning = context.request.options.reasoning
         if reasoning is not None and (reasoning.enabled is False or reasoning.effort == "none"):
             return False

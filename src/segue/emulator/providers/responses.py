@@ -92,7 +92,7 @@ class OpenAIResponses(Provider):
         return [{"role": "user", "content": given}] if isinstance(given, str) else super().conversation_entries(body)
 
     def check_required(self, http_request: HttpRequest, body: Body) -> ApiError | None:
-        """A stored prompt has its own model. The rules check whether an input is required."""
+        """Require no model with a stored prompt, which has its own. The rules check whether an input is required."""
         return None if object_or_none(body.get("prompt")) else super().check_required(http_request, body)
 
     def restore_history(self, body: Body, account: str) -> Body | Violation:
@@ -189,7 +189,7 @@ class OpenAIResponses(Provider):
         return reasons and not off
 
     def make_thinking(self, context: RequestContext, index: int, text: str) -> Thinking:
-        """The text is sent if a summary is requested, encrypted content if the client includes it."""
+        """Return the reasoning: its text if a summary is requested, encrypted content if the client includes it."""
         shows_summary = bool((object_or_none(context.body.get("reasoning")) or {}).get("summary"))
         included = context.body.get("include")
         encrypted = self.sign(context, index, "") if isinstance(included, list) and _INCLUDE in included else None
@@ -198,7 +198,7 @@ class OpenAIResponses(Provider):
         return Thinking(text if shows_summary else "", item_id, encrypted, origin)
 
     def complete_reply(self, context: RequestContext, reply: Reply) -> Reply:
-        """Every block becomes an item with its own id, and the response echoes fields of the request."""
+        """Give every block an item id, and add the fields of the request that a response echoes."""
         status = "incomplete" if reply.finish in _INCOMPLETE_REASONS else "completed"
         # Only the last item can be incomplete; a call in it has incomplete arguments.
         states = [*["completed"] * (len(reply.blocks) - 1), status]

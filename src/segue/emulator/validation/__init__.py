@@ -46,7 +46,7 @@ def _find_validator(api: str) -> Validator:
 
 
 def _is_other_vendors_model(api: str, model: object) -> bool:
-    """True if the provider does not serve this model's family. Unknown names are accepted."""
+    """Return whether the provider does not serve this model's family. Unknown names are accepted."""
     family = parse_model(model).family if isinstance(model, str) else ""
     served = WIRES[api].served_families
     return bool(family) and served is not None and family not in served

@@ -32,7 +32,7 @@ class Capabilities(Struct, frozen=True):
     efforts: tuple[Effort, ...] = ()
     sampling: bool = True
     one_sampling_option: bool = False
-    """True if the model accepts `temperature` or `top_p`, but not both."""
+    """Whether the model accepts `temperature` or `top_p`, but not both."""
     forced_choice: bool = True
     schemas: bool = True
     max_tokens: int | None = None

@@ -32,7 +32,7 @@ class Capabilities(Struct, frozen=True):
     result_media: frozenset[str] = _NO_MEDIA
     text_with_results: bool = True
     hosted_tools: bool = False
-    """True if the provider has hosted tools for the model."""
+    """Whether the provider has hosted tools for the model."""
     forced_choice: bool = False
     error_flag: bool = True
     ending: Literal["prefill", "human"] = "human"

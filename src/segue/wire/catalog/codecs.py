@@ -29,7 +29,7 @@ def get_path(payload: object, path: str) -> Any:
 
 
 def has_path(payload: object, path: str) -> bool:
-    """Return True if the path exists, even with the value null."""
+    """Return whether the path exists, even with the value null."""
     parent, _, name = path.rpartition(".")
     return name in (object_or_none(get_path(payload, parent)) or {})
 

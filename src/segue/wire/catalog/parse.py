@@ -60,7 +60,7 @@ def _parse_in_body(payload: JsonObject, shape: PayloadShape) -> list[Block]:
 
 
 def _has_expected_blocks(blocks: list[Block], payload: JsonObject, entry: Entry, shape: PayloadShape) -> bool:
-    """Return True if the wire returned the blocks of this type; some items are parsed only with their neighbours."""
+    """Return whether the wire returned the blocks of this type; some items are parsed only with their neighbours."""
     answered = any(isinstance(block, ToolResponse) for block in blocks)
     if entry.role == "output":
         return answered

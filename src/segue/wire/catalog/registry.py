@@ -112,7 +112,7 @@ def find_entry(payload: JsonObject, provider: str, wire_type: str | None) -> Ent
 
 
 def _belongs_to_other_type(payload: JsonObject, entry: Entry) -> bool:
-    """Return True if the payload has a type field and the entry's type does not."""
+    """Return whether the payload has a type field and the entry's type does not."""
     nameless = not entry.enveloped and all(value == "*" for value in entry.discriminator.values())
     return nameless and any(key in payload and key not in entry.fields for key in ("type", "role"))
 

@@ -50,7 +50,7 @@ def _is_response_id(response_id: str) -> bool:
 
 
 def _repair_body(body: JsonObject, report: Report) -> JsonObject:
-    """The body as the service accepts it, each change reported; the same object where nothing changes."""
+    """Return the body as the service accepts it, each change reported; the same object where nothing changes."""
     repaired = _set_agent_reference(body, report)
     # AZF-01
     if repaired.get("agent_reference") is not None and "tools" in repaired:

@@ -43,7 +43,7 @@ _ROLE_PART_TYPES = {
 
 
 def _supports_reasoning(model: Model) -> bool:
-    """Whether reasoning can be sent; other known models answer that reasoning input is not enabled."""
+    """Return whether reasoning can be sent; other known models answer that reasoning input is not enabled."""
     adjustable = model.line in ("small", "medium") and model.tokenizer_version in (0, 15)
     return (
         model.family != "mistral"

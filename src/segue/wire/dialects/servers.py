@@ -16,7 +16,7 @@ _FAMILY_IDS = {"kimi": kimi_scheme(), "mistral": mistral_scheme()}
 
 
 def _family_id_scheme(model: Model) -> IdScheme:
-    """The id scheme of the served model, for servers that pass ids to its chat template (KIM-01, COMP-15)."""
+    """Return the id scheme of the served model, for servers that pass ids to its chat template (KIM-01, COMP-15)."""
     has_own_ids = model.family in _FAMILY_IDS and model.line != "k3"
     return _FAMILY_IDS[model.family] if has_own_ids else OPENAI_DIALECT.ids(model)
 

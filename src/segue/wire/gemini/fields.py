@@ -28,12 +28,12 @@ def _snake_case(name: str) -> str:
 
 
 def both_cases(*names: str) -> frozenset[str]:
-    """The keys in camelCase and in snake_case."""
+    """Return the keys in camelCase and in snake_case."""
     return frozenset((*names, *map(_snake_case, names)))
 
 
 def find_key(fields: Mapping[str, Any], name: str) -> str:
-    """The key in the form that is present in these fields; camelCase if absent."""
+    """Return the key in the form that is present in these fields; camelCase if absent."""
     if name in fields:
         return name
     other = _snake_case(name)
@@ -46,7 +46,7 @@ def get_field(fields: Mapping[str, Any], name: str) -> Any:
 
 
 def replace_fields(fields: JsonObject, **changes: Any) -> JsonObject:
-    """The fields with these values, None to remove a key; the same object if nothing changes."""
+    """Return the fields with these values, None to remove a key; the same object if nothing changes."""
     changed = fields
     for name, value in changes.items():
         if get_field(fields, name) == value:
@@ -60,7 +60,7 @@ def replace_fields(fields: JsonObject, **changes: Any) -> JsonObject:
 
 
 def get_object(fields: Mapping[str, Any], name: str) -> JsonObject:
-    """The object under a key, or an empty object."""
+    """Return the object under a key, or an empty object."""
     return object_or_none(get_field(fields, name)) or {}
 
 
@@ -77,7 +77,7 @@ def get_number(fields: Mapping[str, Any], name: str) -> float | int | None:
 
 
 def get_text_strict(fields: Mapping[str, Any], name: str) -> str | None:
-    """The text under a key or None. Raises `InputError` for any other type."""
+    """Return the text under a key or None. Raises `InputError` for any other type."""
     value = get_field(fields, name)
     if value is None or isinstance(value, str):
         return value
@@ -85,6 +85,6 @@ def get_text_strict(fields: Mapping[str, Any], name: str) -> str | None:
 
 
 def as_list(value: object, path: str) -> list[Any]:
-    """The items of a list; a single object is a list of one, null an empty list."""
+    """Return the items of a list; a single object is a list of one, null an empty list."""
     lone = object_or_none(value)
     return [lone] if lone is not None else [] if value is None else require_list(value, path)

@@ -19,13 +19,13 @@ _KINDS = {"GenerateContentRequest": "request", "FileData": "file", "FunctionDecl
 
 @cache
 def _kind_of(name: str) -> str:
-    """The name of a message in findings."""
+    """Return the name of a message in findings."""
     return _KINDS.get(name) or name[0].lower() + name[1:]
 
 
 @cache
 def _fields_by_kind() -> Mapping[str, Mapping[str, Spec]]:
-    """The fields of each message, in camelCase and in snake_case."""
+    """Return the fields of each message, in camelCase and in snake_case."""
     return {
         _kind_of(message): {
             key: field for name, field in spec.members.items() for key in both_cases(_to_camel_case(name))
@@ -50,7 +50,7 @@ def is_part_field(key: str) -> bool:
 
 
 def is_unknown_part(part: JsonObject) -> bool:
-    """Whether the only data of a part is one object under an unknown key."""
+    """Return whether the only data of a part is one object under an unknown key."""
     fields = _fields_by_kind()["part"]
     present = [key for key, value in part.items() if value is not None]
     unknown = [key for key in present if key not in fields]
@@ -58,7 +58,7 @@ def is_unknown_part(part: JsonObject) -> bool:
 
 
 def drop_invalid_fields(value: JsonObject, kind: str, report: Report) -> JsonObject:
-    """The object without fields that the API rejects; the same object if there are none."""
+    """Return the object without fields that the API rejects; the same object if there are none."""
     cleaned = value
     fields = _fields_by_kind()[kind]
     if kind == "part" and is_unknown_part(value):
@@ -78,7 +78,7 @@ def drop_invalid_fields(value: JsonObject, kind: str, report: Report) -> JsonObj
 
 
 def _keep_valid(value: Any, spec: Spec, report: Report) -> Any:
-    """The value without invalid parts; None if nothing of it is valid."""
+    """Return the value without invalid parts; None if nothing of it is valid."""
     if isinstance(value, str) and spec.kind == "string" and not spec.values:
         return value
     # The wire converts schemas itself, with findings of their own.

@@ -94,7 +94,7 @@ _Message: TypeAlias = _System | _Developer | _User | _Assistant | _Result
 
 
 def chat_fast_path(dialect: ChatDialect) -> FastPath:
-    """The fast path of a dialect."""
+    """Return the fast path of a dialect."""
     return FastPath(
         conversation_key="messages",
         items_type=list[_Message],
@@ -169,7 +169,7 @@ def _content_texts(content: _Content) -> Content:
 
 
 def _parse_reply(item: _Assistant, dialect: ChatDialect) -> tuple[Content | None, int]:
-    """The content of a reply, and the number of its reasoning blocks."""
+    """Return the content of a reply, and the number of its reasoning blocks."""
     content, reasoning_count = item.content, 0
     text = item.reasoning_content if item.reasoning_content is not None else item.reasoning
     if text is not None:
@@ -212,7 +212,7 @@ def _render(
 
 
 def _render_content(content: Content, dialect: ChatDialect) -> _Content:
-    """One text as a string, several as a list if the vendor accepts one."""
+    """Render one text as a string, several as a list if the vendor accepts one."""
     if isinstance(content, str):
         return content
     if not dialect.content_parts:

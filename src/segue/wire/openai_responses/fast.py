@@ -101,7 +101,7 @@ def _parse(items: list[_Item]) -> FastHistory:
 
 
 def _message_texts(item: _Item, kind: type[_Part]) -> Content:
-    """The texts of a message; parts of any other type are left to the full pipeline."""
+    """Return the texts of a message; parts of any other type are left to the full pipeline."""
     content = item.content
     if content is UNSET or item.type not in (UNSET, "message"):
         raise FastPathUnsupportedError
@@ -172,7 +172,7 @@ def _part_texts(parts: list[_InputText] | UnsetType) -> Content:
 
 
 def _can_pass_through(items: list[_Item], dialect: ResponsesDialect) -> bool:
-    """Whether all item ids (OAI-RESP-13) and output lengths are valid as they are."""
+    """Return whether all item ids (OAI-RESP-13) and output lengths are valid as they are."""
     if dialect.repair_item is not None and not all(map(_has_required_fields, items)):
         return False
     if max([len(item.output) for item in items if isinstance(item.output, str)], default=0) > OUTPUT_LIMIT:
@@ -182,7 +182,7 @@ def _can_pass_through(items: list[_Item], dialect: ResponsesDialect) -> bool:
 
 
 def _has_required_fields(item: _Item) -> bool:
-    """Whether an item has all fields that any dialect requires, and no nulls."""
+    """Return whether an item has all fields that any dialect requires, and no nulls."""
     if item.status is None or item.encrypted_content is None or (item.role == "assistant" and item.type is UNSET):
         return False
     if item.role != "assistant" or not isinstance(item.content, list):
@@ -191,7 +191,7 @@ def _has_required_fields(item: _Item) -> bool:
 
 
 def _supports_request(request: Request) -> bool:
-    """Whether no tool is in a namespace: bare names could mean another tool."""
+    """Return whether no tool is in a namespace: bare names could mean another tool."""
     return not any(NAMESPACE_SEPARATOR in tool.name for tool in request.tools)
 
 
@@ -241,7 +241,7 @@ def _render(
 
 
 def _render_parts(content: Content) -> str | list[_InputText]:
-    """One text as a string, several as a list."""
+    """Render one text as a string, several as a list."""
     if isinstance(content, str):
         return content
     return content[0] if len(content) == 1 else [_InputText(text) for text in content]

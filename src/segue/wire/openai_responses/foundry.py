@@ -30,7 +30,7 @@ def is_item_id(value: object, *prefixes: str) -> bool:
 
 
 def is_valid_id(kind: str, item_id: object) -> bool:
-    """Whether an item may be sent with this id. AZF-09: the id of a memory search is not checked."""
+    """Return whether an item may be sent with this id. AZF-09: the id of a memory search is not checked."""
     expected = _PREFIX_BY_TYPE.get(kind)
     return kind == "memory_search_call" or (
         is_item_id(item_id, expected) if expected is not None else is_item_id(item_id)
@@ -41,7 +41,7 @@ def is_valid_id(kind: str, item_id: object) -> bool:
 
 
 def _repair_object(entry: JsonObject, form: Spec, report: Report) -> JsonObject:
-    """The object without invalid optional fields; the same object if it is valid or cannot be repaired."""
+    """Return the object without invalid optional fields; the same object if it is valid or cannot be repaired."""
     invalid_values: list[InvalidValue] = []
     repaired = repair(entry, form, invalid_values)
     if repaired is INVALID:
@@ -53,7 +53,7 @@ def _repair_object(entry: JsonObject, form: Spec, report: Report) -> JsonObject:
 
 
 def accepts_item(kind: str, item: JsonObject) -> bool:
-    """Whether the item type is accepted, and the item has all required fields and a valid id where required."""
+    """Return whether the item type is accepted, and the item has all required fields and a valid id where required."""
     form = variants_of("Item").get(kind)
     if form is None or repair(item, form, []) is INVALID:
         return False
@@ -61,7 +61,7 @@ def accepts_item(kind: str, item: JsonObject) -> bool:
 
 
 def accepts_part(part: JsonObject) -> bool:
-    """Whether a content part is of an accepted type with all required fields."""
+    """Return whether a content part is of an accepted type with all required fields."""
     form = variants_of("MessageContent").get(str(part.get("type")))
     return form is not None and repair(part, form, []) is not INVALID
 
@@ -130,7 +130,7 @@ def _add_description(tool: JsonObject, report: Report) -> JsonObject:
 
 
 def repair_tools(tools: list[Any], report: Report) -> list[Any]:
-    """The declarations of known types without invalid fields."""
+    """Return the declarations of known types without invalid fields."""
     known = variants_of("Tool")
     supported = [tool for tool in tools if str((object_or_none(tool) or {}).get("type")) in known]
     if len(supported) < len(tools):
@@ -145,7 +145,7 @@ def repair_agent(agent: JsonObject, report: Report) -> JsonObject:
 
 
 def drop_invalid_body_fields(body: JsonObject, report: Report) -> JsonObject:
-    """The body without fields that are invalid alone or in combination."""
+    """Return the body without fields that are invalid alone or in combination."""
     body = _repair_object(body, foundry_type("CreateResponse"), report)
     conflicts = {
         "background": body.get("background") is True and body.get("store") is False,

@@ -88,18 +88,18 @@ class _Field(Struct, frozen=True):
 
 
 def foundry_type(name: str) -> Spec:
-    """A type by its name in the vendor's library."""
+    """Return a type by its name in the vendor's library."""
     return load_types(_API)[name]
 
 
 def variants_of(name: str) -> Mapping[str, Spec]:
-    """The types of items (`Item`), tools (`Tool`) or content parts (`MessageContent`), by their `type`."""
+    """Return the types of items (`Item`), tools (`Tool`) or content parts (`MessageContent`), by their `type`."""
     return load_types(_API)[name].variants
 
 
 @cache
 def _fields_of(name: str, is_variant: bool) -> tuple[_Field, ...]:
-    """The fields of a type; without `type` if its value has chosen the type."""
+    """Return the fields of a type; without `type` if its value has chosen the type."""
     owner = foundry_type(name)
     published = {key: field for key, field in owner.members.items() if key != "type" or not is_variant}
     replaced = {place.partition(".")[2]: field for place, field in _FIELDS.items() if place.startswith(f"{name}.")}
@@ -116,7 +116,7 @@ def _make_field(place: str, field: Spec, owner: Spec) -> _Field:
 
 
 def repair(value: Any, expected: Spec, invalid: list[InvalidValue]) -> Any:
-    """The value without invalid droppable parts: the same object if valid, `INVALID` if not repairable.
+    """Return the value without invalid droppable parts: the same object if valid, `INVALID` if not repairable.
 
     `expected` is the type that belongs to the value's own `type`, which is not checked.
     """
@@ -177,7 +177,7 @@ def _repair_any_of(value: Any, expected: Spec, invalid: list[InvalidValue], path
 
 
 def _merge_tagged(options: tuple[Spec, ...]) -> list[Spec]:
-    """The alternatives; objects that differ in their `type` become one, so that only the right one is tried."""
+    """Return the alternatives; objects that differ in their `type` become one, so that only the right one is tried."""
     by_type = {option.members["type"].values[0]: option for option in options if _has_one_type(option)}
     if len(by_type) < 2:
         return list(options)

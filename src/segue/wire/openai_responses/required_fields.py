@@ -80,7 +80,7 @@ _TYPES_WITHOUT_STATUS = frozenset(
 
 
 def has_required_fields(kind: str, item: JsonObject) -> bool:
-    """Whether an item has the required fields of its type. Unknown types have none."""
+    """Return whether an item has the required fields of its type. Unknown types have none."""
     required = _REQUIRED_FIELDS.get(kind, {})
     if not all(key in item and isinstance(item[key], types) for key, types in required.items()):
         return False
@@ -88,7 +88,7 @@ def has_required_fields(kind: str, item: JsonObject) -> bool:
 
 
 def is_openai_item(kind: str, _item: JsonObject) -> bool:
-    """Whether this may be an OpenAI type; an unknown one may be newer than this table."""
+    """Return whether this may be an OpenAI type; an unknown one may be newer than this table."""
     return kind not in _FOUNDRY_ITEM_TYPES
 
 

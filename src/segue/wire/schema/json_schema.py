@@ -33,7 +33,7 @@ _TYPES_OF_KEYWORD: dict[str, frozenset[str]] = {
 
 
 def applies_to(keyword: str, types: list[str] | None) -> bool:
-    """Return True if a keyword constrains values of these types."""
+    """Return whether a keyword constrains values of these types."""
     keyword_types = _TYPES_OF_KEYWORD.get(keyword)
     return types is None or keyword_types is None or any(_base_type(kind) in keyword_types for kind in types)
 
@@ -88,7 +88,7 @@ def unique_values(values: list[Any]) -> list[Any]:
 
 
 def has_type(value: object, types: list[str] | None) -> bool:
-    """Return True if a value has one of these types; None is every type."""
+    """Return whether a value has one of these types; None is every type."""
     if types is None:
         return True
     kinds = [kind.lower() for kind in types]
@@ -120,7 +120,7 @@ def add_null(node: Node) -> Node:
 
 
 def is_finite(node: Node, defs: Node, seen: set[str], depth: int) -> bool:
-    """Return True if some value of a rendered node is finite, by the conservative check of Moonshot's validator."""
+    """Return whether some value of a rendered node is finite, by the conservative check of Moonshot's validator."""
     if not node:
         return True
     if depth > 100:

@@ -29,11 +29,11 @@ class DeclaredTools:
         return self._schemas is None or name in self._schemas
 
     def has_parameter(self, name: str, key: str) -> bool:
-        """Return True if the tool declares this parameter."""
+        """Return whether the tool declares this parameter."""
         return key in (object_or_none(self._schema(name).get("properties")) or {})
 
     def has_required(self, name: str, arguments: Mapping[str, Any]) -> bool | None:
-        """Return True if all required parameters are present; None if the tool declares none as required."""
+        """Return whether all required parameters are present; None if the tool declares none as required."""
         required = self._schema(name).get("required")
         if not isinstance(required, list) or not required:
             return None

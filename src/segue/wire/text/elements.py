@@ -149,7 +149,7 @@ class _Call(TokenRegion):
         return not self._parameters and self._json is None
 
     def _can_end_here(self) -> bool:
-        """Return True if the text has ended and only the end of the call is missing."""
+        """Return whether the text has ended and only the end of the call is missing."""
         nothing_left = self._offset == len(self._text) or self._format.tokens.can_begin(self._text, self._offset)
         return self.ended and nothing_left and not self._is_empty
 

@@ -53,12 +53,12 @@ class ThinkTagSplitter:
 
     @property
     def has_tag(self) -> bool:
-        """True if the reply began with a tag, even if no reasoning followed."""
+        """Whether the reply began with a tag, even if no reasoning followed."""
         return bool(self._close)
 
     @property
     def is_done(self) -> bool:
-        """True if no reasoning can follow."""
+        """Whether no reasoning can follow."""
         return self._state == "after"
 
     def feed(self, text: str, *, ended: bool = False) -> list[tuple[_Kind, str]]:
@@ -147,12 +147,12 @@ class TextExtractor:
 
     @property
     def has_extracted(self) -> bool:
-        """True if calls, reasoning or EOS tokens were removed from the text."""
+        """Whether calls, reasoning or EOS tokens were removed from the text."""
         return bool(self.found_calls) or self._think.has_tag or self._eos.dropped
 
     @property
     def is_idle(self) -> bool:
-        """True if all further events would pass unchanged."""
+        """Whether all further events would pass unchanged."""
         return self._format is None and self._think.is_done and not (self._indexes_shifted or self._start_pending)
 
     def feed(self, events: Iterable[Event]) -> list[Event]:

@@ -97,9 +97,9 @@ class JsonScanner:
         self._allowed_before = _BEFORE_CALL if calls else _BEFORE_JSON
         self._structure = _structure_pattern(self._stops + ("()" if calls else ""))
         self.broken = False
-        """True if `feed` returned the position of an invalid character, not the end of the value."""
+        """Whether `feed` returned the position of an invalid character, not the end of the value."""
         self.stopped = False
-        """True if that character is one of `stops`."""
+        """Whether that character is one of `stops`."""
         self.string_at = 0
         """The offset of the last string from the first character that was fed."""
 

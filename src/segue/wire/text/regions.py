@@ -130,7 +130,7 @@ class Region(ABC):
         return marker
 
     def at_end(self) -> Reading[bool]:
-        """Return True if there is no more text."""
+        """Return whether there is no more text."""
         while self._offset == len(self._text) and not self.ended:
             yield
         return self._offset == len(self._text)

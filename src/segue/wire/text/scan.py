@@ -51,7 +51,7 @@ class CallScanner:
         self._in_backticks = False
         """True after a call that began right after a backtick: up to the next one, or an empty line, all is quoted."""
         self._line_is_blank = True
-        """True if the line has only blanks so far."""
+        """Whether the line has only blanks so far."""
 
     def feed(self, text: str) -> list[Segment]:
         if len(text) <= _SLICE_SIZE:

@@ -63,7 +63,7 @@ class TokenSet:
         return TokenSet({**self._tokens_by_kind, **tokens})
 
     def can_begin(self, text: str, position: int = 0) -> bool:
-        """Return True if the text from here on is an incomplete token."""
+        """Return whether the text from here on is an incomplete token."""
         return len(text) - position < self.max_length and text[position:] in self._prefixes
 
     def find_partial(self, text: str, position: int) -> int:
@@ -225,7 +225,7 @@ class TokenRegion(Region):
         return len(self._text) if self.ended else tokens.find_partial(self._text, position)
 
     def _can_open_string(self, position: int) -> bool:
-        """Return True if a string may begin at this quote, judged by the character before it."""
+        """Return whether a string may begin at this quote, judged by the character before it."""
         while position and self._text[position - 1].isspace():
             position -= 1
         if position:
