@@ -12,14 +12,16 @@ from segue.wire.registry import WIRES
 ROOT = Path(segue.__file__).parent / "wire"
 WIRE_PACKAGES = [name.replace("-", "_") for name, wire in WIRES.items() if wire.kind == "wire"]
 REQUIRED = {"__init__", "items", "request", "options", "reply", "stream_in", "stream_out"}
-OPTIONAL = {"fast": "not every wire has a fast path"}
+OPTIONAL = {
+    "assembler": "what servers stream in many ways: calls of Chat Completions, items of Responses",
+    "fast": "not every wire has a fast path",
+}
 OWN_LIMIT = 3
 NOT_COUNTED = {
     "bedrock": {"shapes": "types of the vendor"},
     "gemini": {"fields": "types of the vendor", "request_types": "types of the vendor"},
     "openai_responses": {
         "foundry": "repairs for a dialect whose server validates types",
-        "foundry_schema": "types of the vendor",
         "foundry_types": "types of the vendor",
         "required_fields": "types of the vendor",
         "item_types": "a table of item types; no other API has so many",
