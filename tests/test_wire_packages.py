@@ -18,8 +18,13 @@ OPTIONAL = {
 }
 OWN_LIMIT = 3
 NOT_COUNTED = {
+    "anthropic": {"server_results": "the text of server-tool results; the catalog shares it"},
     "bedrock": {"shapes": "types of the vendor"},
-    "gemini": {"fields": "types of the vendor", "request_types": "types of the vendor"},
+    "gemini": {
+        "fields": "types of the vendor",
+        "request_types": "types of the vendor",
+        "results": "the content of function responses; the catalog and the fast path share it",
+    },
     "openai_responses": {
         "foundry": "repairs for a dialect whose server validates types",
         "foundry_types": "types of the vendor",

@@ -6,7 +6,7 @@ Same-API a block with an intact fragment is sent as the original object; only id
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, assert_never, cast
 
 import msgspec
@@ -23,7 +23,6 @@ from segue.canonical.blocks import (
     Thinking,
     ToolCall,
     ToolResponse,
-    join_texts,
     text_of,
 )
 from segue.canonical.ids import raw_id_or_none
@@ -33,9 +32,11 @@ from segue.render.constraints import TEXTS
 from segue.render.report import Report
 from segue.wire.anthropic.capabilities import API
 from segue.wire.anthropic.media import parse_document, parse_image, parse_search_result, render_media
+from segue.wire.anthropic.server_results import server_tool_blocks, unknown_block_text
 from segue.wire.base import RenderContext
+from segue.wire.code import fence_code
 from segue.wire.json_values import JsonObject, json_type_name, object_or_none, require_object, string_or_none
-from segue.wire.merge import unmodelled_fields
+from segue.wire.merge import intact_fragment, unmodelled_fields
 from segue.wire.tools import render_arguments_object
 
 _SERVER_ID_PATTERN = re.compile("srvtoolu_[a-zA-Z0-9_]+")
@@ -69,7 +70,7 @@ def _parse_block(value: object, model: str | None) -> Block:
         )
     if kind.endswith("_tool_result") and "tool_use_id" in block:
         return _parse_hosted_result(block, model)
-    return Opaque(kind, text=_unknown_block_text(block), native=Native(API, block))
+    return Opaque(kind, text=unknown_block_text(block), native=Native(API, block))
 
 
 def _require_text(block: JsonObject, key: str) -> str:
@@ -220,97 +221,6 @@ _PARSERS: dict[str, Callable[[JsonObject, str | None], Block]] = {
     "tool_reference": _parse_tool_reference,
 }
 
-# ----------------------------------------------------------------------------------------- server-tool results as text
-
-# The text of server-tool results and of blocks of unknown type: the main fields first, then the others with their keys.
-# Types, encrypted content and cache markers are omitted. Images and documents stay media.
-
-_MAIN_FIELDS = (
-    *("error_code", "error_message", "title", "url", "source", "tool_name", "text", "stdout", "stderr"),
-    *("content", "lines", "data"),
-)
-_OMITTED_FIELDS = frozenset(
-    {
-        "type",
-        "media_type",
-        "cache_control",
-        "citations",
-        "signature",
-        "caller",
-        "tool_use_id",
-        "file_type",
-        "stop_reason",
-    }
-)
-_MEDIA_PARSERS = {"image": parse_image, "document": parse_document}
-_ENCRYPTED_PREFIX = "encrypted_"
-# Deeper than any known tool result; below this depth values are rendered as JSON.
-_MAX_TEXT_DEPTH = 32
-
-
-def server_tool_blocks(content: object) -> tuple[Block, ...]:
-    """Return the output of a server tool as text blocks and media in their order."""
-    blocks: list[Block] = []
-    texts: list[str] = []
-    for part in _flatten(content):
-        if isinstance(part, str):
-            texts.append(part)
-            continue
-        blocks += [Text(join_texts(texts))] if texts else []
-        blocks.append(part)
-        texts = []
-    return (*blocks, Text(join_texts(texts))) if texts or not blocks else tuple(blocks)
-
-
-def _unknown_block_text(block: JsonObject) -> str:
-    """Return the text of a block of unknown type."""
-    parts = [part.text if isinstance(part, Text) else part for part in _flatten_members(block)]
-    return join_texts(part for part in parts if isinstance(part, str))
-
-
-def _flatten(value: object, depth: int = 0) -> Iterator[Any]:
-    """Yield texts, and blocks for media."""
-    if isinstance(value, str):
-        yield from [value] if value.strip() else []
-    elif depth > _MAX_TEXT_DEPTH:
-        yield encode_json_text(value)
-    elif isinstance(value, list):
-        for item in cast("list[object]", value):
-            yield from _flatten(item, depth + 1)
-    elif (members := object_or_none(value)) is not None:
-        kind = members.get("type")
-        if isinstance(kind, str) and kind in _MEDIA_PARSERS:
-            yield _MEDIA_PARSERS[kind](members)
-        else:
-            parts = list(_flatten_members(members, depth))
-            has_encrypted = any(key.startswith(_ENCRYPTED_PREFIX) for key in members)
-            yield from parts or ([TEXTS.undisclosed] if has_encrypted else [])
-    elif value is not None:
-        yield encode_json_text(value)
-
-
-def _flatten_members(members: JsonObject, depth: int = 0) -> Iterator[Any]:
-    hidden = "data" if members.get("type") == "base64" else None
-    for key in _MAIN_FIELDS:
-        if key != hidden:
-            yield from _flatten(members.get(key), depth + 1)
-    for key, value in members.items():
-        if (
-            key in _MAIN_FIELDS
-            or key in _OMITTED_FIELDS
-            or key.startswith(_ENCRYPTED_PREFIX)
-            or value in (None, "", [], {})
-        ):
-            continue
-        if key == "return_code":
-            yield from [f"[exit code {value}]"] if value else []
-        elif key.endswith("file_id"):
-            yield f"[file {value}]"
-        elif isinstance(value, str | int | float):
-            yield f"{key}: {value if isinstance(value, str) else encode_json_text(value)}"
-        else:
-            yield from _flatten(value, depth + 1)
-
 
 # -------------------------------------------------------------------------------------------------------------- fields
 
@@ -366,13 +276,6 @@ _MODELLED_FIELDS = frozenset(
 ITEM_KEYS = _MODELLED_FIELDS | {"role", "tool_name", "caller"}
 
 
-def intact_fragment(native: Native | None) -> JsonObject | None:
-    """Return the original fragment, if it is from this API and intact."""
-    if native is None or not native.intact or native.api != API:
-        return None
-    return cast("JsonObject", native.fragment)
-
-
 def with_unmodelled(rendered: JsonObject, native: Native | None) -> JsonObject:
     """Return the rendered block plus the unmodelled fields of its fragment that are known for its type."""
     if native is None or native.api != API:
@@ -385,7 +288,7 @@ def drop_unknown_keys(native: Native | None, report: Report) -> JsonObject | Non
     """ANT-12: the intact fragment of the block without its unknown keys, each of which is reported."""
     if native is None or native.api != API:
         return None
-    original, fragment = intact_fragment(native), cast("JsonObject", native.fragment)
+    original, fragment = intact_fragment(native, API), cast("JsonObject", native.fragment)
     unknown = (
         sorted(_unknown_keys(fragment, str(fragment.get("type"))))
         if original is None
@@ -416,8 +319,7 @@ def render_block(block: Block, context: RenderContext) -> JsonObject:
         case Media():
             return with_unmodelled(render_media(block, context), block.native)
         case Code():
-            fence = "````" if "```" in block.code else "```"
-            return {"type": "text", "text": f"{fence}{block.language}\n{block.code}\n{fence}"}
+            return {"type": "text", "text": fence_code(block)}
         case Opaque():
             context.report.add(
                 "text", f"{block.kind} rendered as text: the API has no such content type", subject=block.kind

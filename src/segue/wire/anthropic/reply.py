@@ -10,9 +10,10 @@ from segue.canonical.ids import short_hash
 from segue.canonical.request import Finish, Reply, Usage
 from segue.errors import InputError, RemoteProtocolError
 from segue.wire.anthropic.capabilities import API
-from segue.wire.anthropic.items import intact_fragment, parse_content, render_block
+from segue.wire.anthropic.items import parse_content, render_block
 from segue.wire.base import ApiError, RenderContext
 from segue.wire.json_values import JsonObject, object_or_none, require_list, string_or_none, unknown_fields
+from segue.wire.merge import intact_fragment
 from segue.wire.replies import (
     has_client_calls,
     is_hosted_from_api,
@@ -113,7 +114,7 @@ def parse_error(status: int, body: Mapping[str, Any]) -> ApiError:
 
 
 def render_reply(reply: Reply, context: RenderContext) -> JsonObject:
-    original = intact_fragment(reply.native)
+    original = intact_fragment(reply.native, API)
     if original is not None:
         content = [render_block(block, context) for block in reply.blocks]
         same = all(new is old for new, old in zip(content, original["content"], strict=True))

@@ -14,12 +14,12 @@ from segue.render.constraints import TEXTS
 from segue.render.report import Report
 from segue.render.transcript import Transcript
 from segue.wire.anthropic.capabilities import API, DEFAULT_MODEL
-from segue.wire.anthropic.items import intact_fragment, parse_content, render_block, with_unmodelled
+from segue.wire.anthropic.items import parse_content, render_block, with_unmodelled
 from segue.wire.anthropic.options import fit_options, parse_options, render_options
 from segue.wire.anthropic.tools import parse_tools, render_tools
 from segue.wire.base import RenderContext
 from segue.wire.json_values import JsonObject, json_type_name, require_list, require_object, string_or_none
-from segue.wire.merge import merge_changes
+from segue.wire.merge import intact_fragment, merge_changes
 from segue.wire.tools import drop_undeclared_choice
 
 _SPEAKERS: dict[str, Speaker] = {"user": "human", "assistant": "ai", "system": "system"}
@@ -120,7 +120,7 @@ def render_request(transcript: Transcript, context: RenderContext) -> JsonObject
     body: JsonObject = {"model": transcript.model} if transcript.model else {}
     model = parse_model(transcript.model or DEFAULT_MODEL)
     tool_names = [
-        tool.name for tool in transcript.tools if tool.kind != "hosted" or intact_fragment(tool.native) is not None
+        tool.name for tool in transcript.tools if tool.kind != "hosted" or intact_fragment(tool.native, API) is not None
     ]
     options = drop_undeclared_choice(transcript.options, tool_names, context.report)
     fields = render_options(
@@ -144,7 +144,7 @@ def render_request(transcript: Transcript, context: RenderContext) -> JsonObject
 
 def _render_message(message: Message, context: RenderContext) -> JsonObject:
     rendered = [render_block(block, context) for block in message.blocks]
-    original = intact_fragment(message.native)
+    original = intact_fragment(message.native, API)
     if original is not None:
         content: Any = original.get("content")
         if not isinstance(content, list) or _is_unchanged(rendered, cast("list[Any]", content)):
@@ -174,7 +174,7 @@ def _render_system(system: tuple[Text, ...]) -> str | list[JsonObject]:
     if len(texts) == 1 and texts[0].native is None:
         return texts[0].text
     return [
-        intact_fragment(text.native) or with_unmodelled({"type": "text", "text": text.text}, text.native)
+        intact_fragment(text.native, API) or with_unmodelled({"type": "text", "text": text.text}, text.native)
         for text in texts
     ]
 

@@ -9,7 +9,6 @@ from segue.canonical.blocks import Native
 from segue.canonical.request import Tool
 from segue.errors import InputError
 from segue.wire.anthropic.capabilities import API
-from segue.wire.anthropic.items import intact_fragment
 from segue.wire.base import RenderContext
 from segue.wire.json_values import (
     JsonObject,
@@ -19,7 +18,7 @@ from segue.wire.json_values import (
     require_object,
     string_or_none,
 )
-from segue.wire.merge import unmodelled_fields
+from segue.wire.merge import intact_fragment, unmodelled_fields
 from segue.wire.schema import render_tool_schema, rules
 from segue.wire.tools import render_object_schema, to_function_tool, undeclarable_message
 
@@ -78,7 +77,7 @@ def render_tools(tools: Sequence[Tool], context: RenderContext) -> list[JsonObje
 
 
 def _render_tool(tool: Tool, context: RenderContext) -> JsonObject | None:
-    original = intact_fragment(tool.native)
+    original = intact_fragment(tool.native, API)
     if tool.kind == "hosted":
         return original
     name = context.names.render(tool.name)

@@ -35,7 +35,9 @@ from segue.render.constraints import TEXTS
 from segue.wire.base import RenderContext
 from segue.wire.bedrock.capabilities import API
 from segue.wire.bedrock.media import MEDIA_KINDS, parse_media, parse_search_result, render_media
+from segue.wire.code import fence_code
 from segue.wire.json_values import JsonObject, json_type_name, object_or_none, require_object, string_or_none
+from segue.wire.merge import intact_fragment
 from segue.wire.tools import render_arguments_object
 
 CACHE_POINT = "cachePoint"
@@ -289,16 +291,9 @@ _PARSERS: dict[str, _Parser] = {
 # ----------------------------------------------------------------------------------------------------------------- out
 
 
-def intact_fragment(native: Native | None) -> JsonObject | None:
-    """Return the original fragment, if it is from this API and intact."""
-    if native is None or not native.intact or native.api != API:
-        return None
-    return cast("JsonObject", native.fragment)
-
-
 def render_block(block: Block, context: RenderContext) -> list[JsonObject]:
     """Return the rendered block, and the cache point after it if there is one."""
-    original = intact_fragment(block.native)
+    original = intact_fragment(block.native, API)
     match block:
         case ToolCall():
             return _with_cache_point(_render_call(block, original, context), block.native)
@@ -324,8 +319,7 @@ def _render_new(block: Text | Thinking | Media | Code | Opaque, context: RenderC
         case Media():
             return render_media(block, context)
         case Code():
-            fence = "````" if "```" in block.code else "```"
-            return {"text": f"{fence}{block.language}\n{block.code}\n{fence}"}
+            return {"text": fence_code(block)}
         case Opaque():
             context.report.add(
                 "text", f"{block.kind} rendered as text: the API has no such content type", subject=block.kind

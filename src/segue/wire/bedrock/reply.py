@@ -10,7 +10,7 @@ from segue.canonical.request import Finish, Reply, Usage
 from segue.errors import InputError, RemoteProtocolError
 from segue.wire.base import ApiError, RenderContext
 from segue.wire.bedrock.capabilities import API
-from segue.wire.bedrock.items import intact_fragment, parse_content, render_block
+from segue.wire.bedrock.items import parse_content, render_block
 from segue.wire.json_values import (
     JsonObject,
     object_or_none,
@@ -19,6 +19,7 @@ from segue.wire.json_values import (
     string_or_none,
     unknown_fields,
 )
+from segue.wire.merge import intact_fragment
 from segue.wire.replies import (
     has_client_calls,
     is_hosted_from_api,
@@ -109,7 +110,7 @@ def parse_error(status: int, body: Mapping[str, Any]) -> ApiError:
 
 
 def render_reply(reply: Reply, context: RenderContext) -> JsonObject:
-    original = intact_fragment(reply.native)
+    original = intact_fragment(reply.native, API)
     if original is not None:
         content = [item for block in reply.blocks for item in render_block(block, context)]
         message = original["output"]["message"]

@@ -20,7 +20,6 @@ from segue.wire.base import RenderContext
 from segue.wire.bedrock.capabilities import API, DEFAULT_MODEL, capabilities_of
 from segue.wire.bedrock.items import (
     CACHE_POINT,
-    intact_fragment,
     parse_content,
     render_block,
     split_fragment,
@@ -38,7 +37,7 @@ from segue.wire.json_values import (
     require_object,
     string_or_none,
 )
-from segue.wire.merge import merge_changes
+from segue.wire.merge import intact_fragment, merge_changes
 
 # BED-10: the service model lists the role `system`
 _SPEAKERS: dict[str, Speaker] = {"user": "human", "assistant": "ai", "system": "system"}
@@ -160,7 +159,7 @@ def _render_message(message: Message, context: RenderContext) -> JsonObject:
         context.report.add("dropped", "message name dropped: the API has no field for it", subject=message.name)
     if native is None or native.api != API:
         return {"role": _ROLES[message.speaker], "content": rendered}
-    original = intact_fragment(native)
+    original = intact_fragment(native, API)
     if original is not None and rendered == _drop_stray_cache_points(original["content"]):
         return original
     return {**native.fragment, "role": _ROLES[message.speaker], "content": rendered}
@@ -198,7 +197,7 @@ def _render_system(system: Sequence[Text]) -> list[JsonObject]:
         # BED-08
         if not text.text.strip():
             continue
-        original = intact_fragment(text.native)
+        original = intact_fragment(text.native, API)
         rendered += [{"text": text.text}] if original is None else split_fragment(original)
     return rendered
 

@@ -11,8 +11,9 @@ from segue.errors import InputError
 from segue.models import Model
 from segue.wire.base import RenderContext
 from segue.wire.bedrock.capabilities import API
-from segue.wire.bedrock.items import CACHE_POINT, intact_fragment, split_fragment, with_cache_point
+from segue.wire.bedrock.items import CACHE_POINT, split_fragment, with_cache_point
 from segue.wire.json_values import JsonObject, object_or_none, require_list, require_object, string_or_none
+from segue.wire.merge import intact_fragment
 from segue.wire.schema import SchemaRules, render_tool_schema, rules
 from segue.wire.tools import render_object_schema, to_function_tool, undeclarable_message
 
@@ -79,7 +80,7 @@ def render_tools(tools: Sequence[Tool], context: RenderContext, model: Model) ->
 
 
 def _render_tool(tool: Tool, name: str, context: RenderContext, model: Model) -> list[JsonObject]:
-    original = intact_fragment(tool.native)
+    original = intact_fragment(tool.native, API)
     if tool.kind == "hosted":
         return [] if original is None else split_fragment(original)
     valid = tool.parameters is not None and tool.parameters.get("type") == "object"

@@ -11,7 +11,9 @@ from msgspec import UNSET
 from segue.canonical.blocks import Block, Media, Opaque, Text, ToolCall, ToolResponse
 from segue.canonical.json import encode_json_text, parse_argument_text
 from segue.errors import InputError
-from segue.wire.anthropic.items import intact_fragment, parse_content, server_tool_blocks
+from segue.wire.anthropic.capabilities import API
+from segue.wire.anthropic.items import parse_content
+from segue.wire.anthropic.server_results import server_tool_blocks
 from segue.wire.catalog.codecs import (
     ArgumentsCodec,
     Content,
@@ -25,6 +27,7 @@ from segue.wire.catalog.codecs import (
 )
 from segue.wire.catalog.shape import EnclosingBody, PayloadShape, is_true
 from segue.wire.json_values import JsonObject, object_or_none, require_list
+from segue.wire.merge import intact_fragment
 
 # ------------------------------------------------------------------------------------------------------ result content
 
@@ -53,7 +56,7 @@ def _render_result_content(response: ToolResponse) -> list[JsonObject]:
 
 
 def _render_block(block: Block) -> JsonObject | None:
-    original = intact_fragment(block.native)
+    original = intact_fragment(block.native, API)
     if original is not None:
         return original
     if isinstance(block, Media) and (source := _render_source(block)) is not None:

@@ -21,9 +21,12 @@ from segue.wire.catalog.codecs import (
     with_failure_fields,
 )
 from segue.wire.catalog.shape import EnclosingBody, PayloadShape, is_true
-from segue.wire.gemini.items import CODE_EXECUTION, intact_fragment, parse_result_content
+from segue.wire.gemini.capabilities import API
+from segue.wire.gemini.items import CODE_EXECUTION
 from segue.wire.gemini.media import render_inline
+from segue.wire.gemini.results import parse_result_content
 from segue.wire.json_values import JsonObject, object_or_none, string_or_none
+from segue.wire.merge import intact_fragment
 
 # -------------------------------------------------------------------------------------------------------- interactions
 
@@ -145,7 +148,9 @@ def _function_output(root: str = "") -> OutputCodec:
         patch: Patch = {f"{prefix}response": _render_response(response)}
         pictures = [block for block in response.content or () if isinstance(block, Media)]
         parts = [
-            part for media in pictures if (part := intact_fragment(media.native) or render_inline(media)) is not None
+            part
+            for media in pictures
+            if (part := intact_fragment(media.native, API) or render_inline(media)) is not None
         ]
         return patch | ({f"{prefix}parts": parts} if parts else {})
 

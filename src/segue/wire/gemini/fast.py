@@ -21,9 +21,9 @@ from segue.canonical.fast_history import (
 from segue.canonical.json import encode_json_text
 from segue.render.fast_passes import FastRenderOptions
 from segue.wire.fast_path import FastPath
-from segue.wire.gemini.items import parse_response
 from segue.wire.gemini.media import BASE64_PATTERN
 from segue.wire.gemini.request import BODY_KEYS
+from segue.wire.gemini.results import parse_response
 
 POSITION_SCHEME = "position"
 """The id scheme of models that pair calls and results by order: ids are not sent."""

@@ -26,7 +26,6 @@ from segue.canonical.blocks import (
     Thinking,
     ToolCall,
     ToolResponse,
-    join_texts,
     text_of,
 )
 from segue.canonical.ids import raw_id_or_none
@@ -34,32 +33,31 @@ from segue.canonical.json import encode_json_text, parse_argument_text
 from segue.errors import InputError
 from segue.models import Model
 from segue.render.constraints import TEXTS
-from segue.render.report import Report
 from segue.wire.base import RenderContext
+from segue.wire.code import fence_code
 from segue.wire.gemini.capabilities import API, capabilities_of
 from segue.wire.gemini.fields import (
     JsonObject,
-    as_list,
     both_cases,
     find_key,
     get_field,
     get_object,
     get_text,
     get_text_strict,
-    object_or_none,
     replace_fields,
 )
 from segue.wire.gemini.media import (
     BASE64_PATTERN,
     parse_file,
     parse_inline,
-    render_inline,
     render_media,
     render_unsupported,
 )
 from segue.wire.gemini.request_types import is_part_field, is_unknown_part
+from segue.wire.gemini.results import parse_result_content, render_result_content
 from segue.wire.json_values import require_object
 from segue.wire.media import report_dropped_name
+from segue.wire.merge import intact_fragment
 from segue.wire.tools import render_arguments_object
 
 CODE_EXECUTION = "code_execution"
@@ -301,13 +299,6 @@ class GeminiContext:
         return call_id, name
 
 
-def intact_fragment(native: Native | None) -> JsonObject | None:
-    """Return the original fragment if it is a Gemini one and intact."""
-    if native is None or not native.intact or native.api != API:
-        return None
-    return cast("JsonObject", native.fragment)
-
-
 def render_parts(blocks: Sequence[Block], context: GeminiContext, *, from_model: bool = True) -> list[JsonObject]:
     """Render blocks as parts. `from_model`: the role is `model`, so that signatures are separate blocks."""
     if not from_model:
@@ -321,7 +312,7 @@ def render_parts(blocks: Sequence[Block], context: GeminiContext, *, from_model:
                 parts.append(_signature_part(signature))
             signature = block.signature if is_signature_of_next(block) else None
             if signature is None:
-                parts.append(intact_fragment(block.native) or _render_thought(block))
+                parts.append(intact_fragment(block.native, API) or _render_thought(block))
         else:
             parts.append(_with_signature(_render_block(block, context), signature))
             signature = None
@@ -363,7 +354,7 @@ def _render_thought(block: Thinking) -> JsonObject:
 
 
 def _render_block(block: Text | ToolCall | ToolResponse | Media | Code | Opaque, context: GeminiContext) -> JsonObject:
-    original = intact_fragment(block.native)
+    original = intact_fragment(block.native, API)
     match block:
         case ToolCall():
             return _render_call(block, original, context)
@@ -383,7 +374,7 @@ def _render_block(block: Text | ToolCall | ToolResponse | Media | Code | Opaque,
             report_dropped_name(block, part, context.report)
             return part
         case Code():
-            return {"text": _fence_code(block)}
+            return {"text": fence_code(block)}
         case Opaque():
             context.report.add(
                 "text", f"{block.kind} rendered as text: the API has no such content type", subject=block.kind
@@ -425,7 +416,7 @@ def _render_response(response: ToolResponse, original: JsonObject | None, contex
     call_id, name = context.project_response(response, inner if base else None)
     changes: JsonObject = {"id": call_id, "name": name}
     if original is None:
-        content, media = _render_result_content(response, context.report)
+        content, media = render_result_content(response, context.report)
         changes |= {"response": content, "parts": media or None}
     return _merge_into_part(base, "functionResponse", inner, changes)
 
@@ -451,114 +442,3 @@ def _render_as_text(text: str, call_id: str, name: str | None, context: GeminiCo
         subject=name,
     )
     return {"text": text}
-
-
-# -------------------------------------------------------------------------------------------------- content of results
-
-# Text is rendered as `{"output": text}`, or `{"error": text}` for a failed call (GEM-14). It is parsed from the keys
-# that clients use for text; any other object is the structured result itself.
-
-# Keys that clients use for text; those of `_OUTPUT_KEYS` may hold any value.
-_OUTPUT_KEYS = ("output", "result")
-_TEXT_KEYS = (*_OUTPUT_KEYS, "content")
-
-
-def parse_result_content(inner: JsonObject) -> tuple[tuple[Block, ...], Any, bool, bool]:
-    """Return content, structured value or UNSET, whether the call failed, and whether the API accepts it unchanged."""
-    raw_response: Any = get_field(inner, "response")
-    content, structured, failed = parse_response(raw_response, inner.get("name"))
-    media, intact = _parse_result_media(inner)
-    # GEM-13: must be an object
-    return (*content, *media), structured, failed, intact and (raw_response is None or isinstance(raw_response, dict))
-
-
-def parse_response(raw_response: Any, tool: object) -> tuple[tuple[Block, ...], Any, bool]:
-    """Return content, structured value or UNSET, and whether the call failed."""
-    response = object_or_none(raw_response)
-    if response is None:
-        if raw_response is None:
-            return (), UNSET, False
-        return ((Text(raw_response),), UNSET, False) if isinstance(raw_response, str) else ((), raw_response, False)
-    if not response:
-        return (), UNSET, False
-    failed = isinstance(response.get("error"), str) and len(response) == 1
-    failed = failed or (response.get("error") not in (None, "", False, [], {}) and not response.get("output"))
-    for key, value in response.items():
-        is_result_key = key == "error" if failed else key in _TEXT_KEYS
-        # Some clients add the name of the tool.
-        alone = all(other == key or (other == "name" and named == tool) for other, named in response.items())
-        if is_result_key and alone and isinstance(value, str):
-            return (Text(value),), UNSET, failed
-        if is_result_key and alone and (failed or key in _OUTPUT_KEYS):
-            return (), value, failed
-    return (), response, failed
-
-
-_RESULT_MEDIA_PARSERS = {"inlineData": parse_inline, "fileData": parse_file}
-
-
-def _parse_result_media(inner: JsonObject) -> tuple[list[Block], bool]:
-    media: list[Block] = []
-    intact = True
-    for index, item in enumerate(as_list(inner.get("parts"), "parts")):
-        try:
-            part = require_object(item)
-        except InputError as error:
-            raise error.with_prefix(f"parts[{index}]") from None
-        members = [name for name in _RESULT_MEDIA_PARSERS if get_field(part, name) is not None]
-        for name in members:
-            alone = part if len(members) == 1 else {name: get_field(part, name)}
-            media.append(_RESULT_MEDIA_PARSERS[name](alone))
-        # GEM-10
-        intact = intact and len(members) == 1 and all(block.native is None or block.native.intact for block in media)
-    return media, intact
-
-
-def _render_result_content(response: ToolResponse, report: Report) -> tuple[JsonObject, list[JsonObject]]:
-    """Return the `response` object and the media parts."""
-    texts: list[str] = []
-    media: list[JsonObject] = []
-    for block in response.content or ():
-        part = intact_fragment(block.native) or render_inline(block) if isinstance(block, Media) else None
-        if isinstance(block, Media) and part is not None:
-            report_dropped_name(block, part, report)
-            media.append(part)
-        else:
-            texts.append(_result_block_text(block, response, report))
-    failed = response.error or response.outcome is not None
-    if response.structured is not UNSET and not texts:
-        return _result_object(response.structured, failed), media
-    if not texts and not failed:
-        return {}, media
-    return {"error" if failed else "output": join_texts(texts)}, media
-
-
-def _result_object(value: Any, failed: bool) -> JsonObject:
-    members = object_or_none(value)
-    if failed:
-        return members if members is not None and members.get("error") else {"error": value}
-    # A value that would be parsed as an error or as text is wrapped.
-    return {"output": value} if members is None or "error" in members else members
-
-
-def _result_block_text(block: Block, response: ToolResponse, report: Report) -> str:
-    match block:
-        case Text():
-            return block.text
-        case Code():
-            return _fence_code(block)
-        case Media():
-            report.add(
-                "text",
-                f"{block.kind} rendered as text: not accepted in function responses",
-                call_id=response.call_id,
-                subject=block.kind,
-            )
-            return str(render_unsupported(block.kind, block.name, block.url)["text"])
-        case _:
-            return encode_json_text(block.native.fragment if block.native is not None else {})
-
-
-def _fence_code(code: Code) -> str:
-    fence = "````" if "```" in code.code else "```"
-    return f"{fence}{code.language}\n{code.code}\n{fence}"

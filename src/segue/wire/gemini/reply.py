@@ -24,8 +24,9 @@ from segue.wire.gemini.fields import (
     get_text,
     object_or_none,
 )
-from segue.wire.gemini.items import GeminiContext, intact_fragment, is_signature_of_next, parse_parts, render_parts
+from segue.wire.gemini.items import GeminiContext, is_signature_of_next, parse_parts, render_parts
 from segue.wire.json_values import require_object, unknown_fields
+from segue.wire.merge import intact_fragment
 from segue.wire.replies import has_client_calls, report_if_foreign_hosted
 
 # Candidate fields without an equivalent in other APIs; dropping them is not reported.
@@ -182,7 +183,7 @@ def _violated_field(details: Any) -> str | None:
 
 def render_reply(reply: Reply, render_context: RenderContext) -> JsonObject:
     context = GeminiContext(render_context, parse_model(None))
-    original = intact_fragment(reply.native)
+    original = intact_fragment(reply.native, API)
     if original is not None:
         return _render_same_api(reply, original, context)
     parts = render_parts(

@@ -30,7 +30,7 @@ from segue.wire.gemini.fields import (
     get_text_strict,
     json_type_name,
 )
-from segue.wire.gemini.items import GeminiContext, data_fields, intact_fragment, parse_parts, render_parts
+from segue.wire.gemini.items import GeminiContext, data_fields, parse_parts, render_parts
 from segue.wire.gemini.options import (
     OPTION_KEYS,
     fit_tool_choice,
@@ -41,6 +41,7 @@ from segue.wire.gemini.options import (
 from segue.wire.gemini.request_types import drop_invalid_fields
 from segue.wire.gemini.tools import merge_tools, parse_tools, render_tools
 from segue.wire.json_values import require_object
+from segue.wire.merge import intact_fragment
 from segue.wire.schema import render_format_schema, rules
 from segue.wire.tools import drop_undeclared_choice
 
@@ -251,7 +252,7 @@ def _render_message(message: Message, context: GeminiContext) -> JsonObject:
     native = message.native
     if native is None or native.api != API:
         return {"role": "model" if message.speaker == "ai" else "user", "parts": rendered}
-    original = intact_fragment(native)
+    original = intact_fragment(native, API)
     if original is not None and _is_unchanged(rendered, original.get("parts")) and _has_valid_role(message, original):
         return original
     changed = {**native.fragment, "parts": rendered}
@@ -270,5 +271,5 @@ def _has_valid_role(message: Message, content: JsonObject) -> bool:
 
 def _render_system(system: Sequence[Text]) -> JsonObject | None:
     # GEM-09, GEM-28
-    parts = [intact_fragment(text.native) or {"text": text.text} for text in system if text.text.strip()]
+    parts = [intact_fragment(text.native, API) or {"text": text.text} for text in system if text.text.strip()]
     return {"parts": parts} if parts else None

@@ -24,8 +24,8 @@ from segue.wire.gemini.fields import (
     object_or_none,
     replace_fields,
 )
-from segue.wire.gemini.items import intact_fragment
 from segue.wire.json_values import require_object
+from segue.wire.merge import intact_fragment
 from segue.wire.schema import render_schema, rules
 from segue.wire.schema.openapi import is_valid_schema, parse_schema
 from segue.wire.tools import to_function_tool, to_object_schema, undeclarable_message
@@ -81,7 +81,7 @@ def render_tools(tools: Sequence[Tool], render_context: RenderContext) -> list[J
     hosted: list[JsonObject] = []
     for declared_tool in tools:
         if declared_tool.kind == "hosted":
-            rendered = intact_fragment(declared_tool.native)
+            rendered = intact_fragment(declared_tool.native, API)
             hosted += [rendered] if rendered is not None else []
             if rendered is None:
                 render_context.report.add("tools", undeclarable_message(declared_tool), subject=declared_tool.name)
@@ -99,7 +99,7 @@ def render_tools(tools: Sequence[Tool], render_context: RenderContext) -> list[J
 
 
 def _render_function(tool: Tool, render_context: RenderContext) -> JsonObject:
-    original = intact_fragment(tool.native)
+    original = intact_fragment(tool.native, API)
     name = render_context.names.render(tool.name)
     if original is not None:
         return replace_fields(_valid_schemas(original, render_context), name=name)
