@@ -101,31 +101,41 @@ OPENAI = ResponsesDialect("openai-responses", "openai", vendor_options=True)
 # ---------------------------------------------------------------------------------------------------------- contexts
 
 
-class ParseContext(Struct):
-    """State while the items of one body are parsed.
+class ParseContext(Struct, kw_only=True):
+    """State while the items of one body are parsed: properties of the whole body, and of the items parsed so far."""
 
-    `stored`: the provider may have stored earlier items; `joined_names`: bare name to namespaced name, if no tool
-    outside namespaces has the bare name; `hosted_call_ids`: calls that the provider runs although their output is
-    an item of its own; `all_answered`: every call has an output with its id, so an output without an id belongs to
-    no call; `has_references`: item references may stand for stored outputs; `continues`: stored items precede the
-    body; `repeated_output_ids`: ids of several outputs; `shell_call_ids`: item id to call id, for outputs of the
-    local shell.
-    """
-
-    model: str | None = None
-    stored: bool = True
-    joined_names: dict[str, str] = {}
-    hosted_call_ids: frozenset[str] = frozenset()
-    all_answered: bool = False
-    has_references: bool = False
-    continues: bool = False
-    shell_call_ids: dict[str, str] = {}
-    repeated_output_ids: frozenset[str] = frozenset()
-    seen_item_ids: set[str] = set()
-    approval_ids: set[str] = set()
-    open_searches: int = 0
-    seen_call_ids: set[tuple[str, str]] = set()
     dialect: ResponsesDialect = OPENAI
+    model: str | None = None
+
+    # The state that the provider stores.
+    stored: bool = True
+    """Whether the provider may have stored earlier items."""
+    continues: bool = False
+    """Whether stored items precede the body."""
+    has_references: bool = False
+    """Whether the body has item references, which may stand for stored outputs."""
+
+    # All calls and outputs of the body.
+    joined_names: dict[str, str] = {}
+    """Bare name to namespaced name, if no tool outside namespaces has the bare name."""
+    hosted_call_ids: frozenset[str] = frozenset()
+    """Ids of calls that the provider runs although their output is an item of its own."""
+    shell_call_ids: dict[str, str] = {}
+    """Item id to call id of local shell calls: their outputs may have the item id."""
+    repeated_output_ids: frozenset[str] = frozenset()
+    """Call ids that several outputs have."""
+    all_answered: bool = False
+    """Whether every call has an output with its id, so that an output without an id belongs to no call."""
+
+    # The items parsed so far.
+    seen_item_ids: set[str] = set()
+    """Valid item ids."""
+    seen_call_ids: set[tuple[str, str]] = set()
+    """`call` or `output`, with the call id of the item."""
+    approval_ids: set[str] = set()
+    """Ids of valid MCP approval requests."""
+    open_searches: int = 0
+    """Number of tool searches without an id that have no output yet."""
 
     def accepts_id(self, kind: str, item: JsonObject) -> bool:
         """Return whether the item id is absent, or valid and new. OAI-RESP-13: each id once."""

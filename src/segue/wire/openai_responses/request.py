@@ -111,18 +111,20 @@ def create_parse_context(
             if kind == "local_shell_call" and call_id is not None and isinstance(item.get("id"), str):
                 shells[item["id"]] = call_id
     return ParseContext(
-        model,
-        stored,
-        names or {},
-        frozenset(call_id for call_id, row in hosted.items() if call_id in answered or not row.output_required),
-        all_answered=bool(referred)
-        or _all_answered(called, (shells.get(name or "", name) for name in answered.elements())),
+        dialect=dialect,
+        model=model,
+        stored=stored,
         has_references=bool(referred),
+        joined_names=names or {},
+        hosted_call_ids=frozenset(
+            call_id for call_id, row in hosted.items() if call_id in answered or not row.output_required
+        ),
         shell_call_ids=shells,
         repeated_output_ids=frozenset(
             call_id for call_id, count in answered.items() if call_id is not None and count > 1
         ),
-        dialect=dialect,
+        all_answered=bool(referred)
+        or _all_answered(called, (shells.get(name or "", name) for name in answered.elements())),
     )
 
 
