@@ -30,6 +30,7 @@ NOT_COUNTED = {
         "foundry_types": "types of the vendor",
         "required_fields": "types of the vendor",
         "item_types": "a table of item types; no other API has so many",
+        "parts": "content parts of messages and tool outputs; the item types and the catalog share them",
         "stream_items": "incomplete items; stream_in and stream_out share them",
     },
 }

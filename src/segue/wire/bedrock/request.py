@@ -18,13 +18,7 @@ from segue.render.report import Report
 from segue.render.transcript import Transcript
 from segue.wire.base import RenderContext
 from segue.wire.bedrock.capabilities import API, DEFAULT_MODEL, capabilities_of
-from segue.wire.bedrock.items import (
-    CACHE_POINT,
-    parse_content,
-    render_block,
-    split_fragment,
-    with_cache_point,
-)
+from segue.wire.bedrock.items import CACHE_POINT, parse_content, render_block, split_fragment, with_cache_point
 from segue.wire.bedrock.media import rename_documents
 from segue.wire.bedrock.options import MODEL_FIELDS, fit_options, parse_options, render_options
 from segue.wire.bedrock.shapes import validate_request

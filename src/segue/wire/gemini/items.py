@@ -46,13 +46,7 @@ from segue.wire.gemini.fields import (
     get_text_strict,
     replace_fields,
 )
-from segue.wire.gemini.media import (
-    BASE64_PATTERN,
-    parse_file,
-    parse_inline,
-    render_media,
-    render_unsupported,
-)
+from segue.wire.gemini.media import BASE64_PATTERN, parse_file, parse_inline, render_media, render_unsupported
 from segue.wire.gemini.request_types import is_part_field, is_unknown_part
 from segue.wire.gemini.results import parse_result_content, render_result_content
 from segue.wire.json_values import require_object

@@ -15,25 +15,14 @@ from typing import Any, Literal, cast
 
 from msgspec import UNSET, Struct
 
-from segue.canonical.blocks import (
-    NO_ORIGIN,
-    Block,
-    Media,
-    Native,
-    OmitReason,
-    Opaque,
-    Origin,
-    Text,
-    ToolCall,
-    ToolResponse,
-)
+from segue.canonical.blocks import NO_ORIGIN, Block, Media, OmitReason, Opaque, Origin, Text, ToolCall, ToolResponse
 from segue.canonical.ids import raw_id_or_none
 from segue.canonical.json import encode_json_text, parse_argument_text
 from segue.errors import InputError
 from segue.wire.json_values import JsonObject, json_type_name, object_or_none, string_or_none
-from segue.wire.openai_responses.context import OPENAI, ParseContext, ResponsesDialect, parse_arguments
+from segue.wire.openai_responses.context import ParseContext, parse_arguments
+from segue.wire.openai_responses.parts import parse_image_url
 from segue.wire.openai_responses.required_fields import FOUNDRY_TOOLS
-from segue.wire.openai_shared import image_detail, split_data_url
 
 # The call types for any tool, each with its output type: OAI-RESP-17.
 FUNCTION_TYPES = {"function_call": "function_call_output", "custom_tool_call": "custom_tool_call_output"}
@@ -107,24 +96,6 @@ def _pick_fields(*names: str) -> Callable[[JsonObject], Any]:
 
 def _text_field(name: str) -> Callable[[JsonObject], tuple[Block, ...]]:
     return lambda item: (Text(string_or_none(item.get(name)) or ""),)
-
-
-def parse_image_url(
-    part: JsonObject, url: object, dialect: ResponsesDialect = OPENAI, *, intact: bool = True
-) -> Media | None:
-    """Parse an image by URL, data URL or file id."""
-    file_id = string_or_none(part.get("file_id"))
-    native = Native(dialect.name, part, intact and are_strings_or_none(part, "image_url", "file_id"))
-    detail = image_detail(part.get("detail"))
-    if not isinstance(url, str):
-        return Media("image", file_id=file_id, native=native, extra=detail) if file_id is not None else None
-    mime, data = split_data_url(url)
-    return Media("image", mime, data, url if data is None else None, file_id, native=native, extra=detail)
-
-
-def are_strings_or_none(fields: JsonObject, *keys: str) -> bool:
-    """Return whether each of these fields is a string, null or absent."""
-    return all(fields.get(key) is None or isinstance(fields[key], str) for key in keys)
 
 
 def _screenshot(item: JsonObject) -> tuple[Block, ...]:

@@ -1,84 +1,36 @@
-"""Content parts, call items and output items ⇄ blocks.
-
-A part of an unknown type becomes an `Opaque` block that holds the whole part. Same-API, each part is sent as the
-original object; a part of the other side's type (`output_text` in a user message) is parsed and repaired.
+"""Call, output, message and reasoning items ⇄ blocks.
 
 `call_id` pairs a call with its output; `id` is the item's own and never a substitute. Same-API, a call or output is
 sent as the original object with only `call_id` and name merged into it; a newly rendered item has no `id`, which is
 always valid (OAI-RESP-02).
+
+A message item with several parts becomes as many `Text` blocks, each with the item reduced to that part; same-API,
+neighbours that were one item are joined again.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, TypeAlias, assert_never, cast
+from typing import Any, cast
 
 import msgspec
 from msgspec import UNSET
 
-from segue.canonical.blocks import (
-    Block,
-    Code,
-    Media,
-    Message,
-    Native,
-    Opaque,
-    Origin,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolResponse,
-    text_of,
-)
+from segue.canonical.blocks import Block, Message, Native, Origin, Text, Thinking, ToolCall, ToolResponse, text_of
 from segue.canonical.ids import raw_id_or_none
 from segue.canonical.json import encode_json_text
-from segue.errors import InputError, ProjectionError
-from segue.render.constraints import TEXTS
-from segue.wire.json_values import (
-    JsonObject,
-    json_type_name,
-    object_or_none,
-    require_list,
-    require_object,
-    string_or_none,
-)
-from segue.wire.media import add_extension, report_dropped_name
+from segue.errors import InputError
+from segue.wire.json_values import JsonObject, json_type_name, object_or_none, string_or_none
 from segue.wire.merge import replace_modelled_fields
-from segue.wire.openai_responses.context import (
-    OPENAI,
-    ParseContext,
-    ResponsesContext,
-    ResponsesDialect,
-    join_name,
-    parse_arguments,
-    split_name,
-)
-from segue.wire.openai_responses.item_types import (
-    CALL_TYPE_BY_OUTPUT,
-    CALL_TYPES,
-    FUNCTION_TYPES,
-    are_strings_or_none,
-    parse_image_url,
-)
+from segue.wire.openai_responses.context import ParseContext, ResponsesContext, join_name, parse_arguments, split_name
+from segue.wire.openai_responses.item_types import CALL_TYPE_BY_OUTPUT, CALL_TYPES, FUNCTION_TYPES
+from segue.wire.openai_responses.parts import are_intact, are_strings_or_none, parse_parts, render_content
 from segue.wire.openai_responses.required_fields import has_valid_call_id, has_valid_status
-from segue.wire.openai_shared import AUDIO_TYPES, data_url, fetch_media, split_data_url
 from segue.wire.tools import duplicate_key_extra, render_arguments_text
 
-_Side: TypeAlias = Literal["input", "output"]
-# OAI-RESP-15
-_TEXT_TYPES: dict[_Side, str] = {"input": "input_text", "output": "output_text"}
-_TEXT_PART_TYPES = frozenset({"input_text", "output_text", "text"})
-PART_KEYS = frozenset(
-    {"type", "text", "refusal", "image_url", "detail", "file_id", "file_url", "file_data", "filename", "input_audio"}
-)
-# Types in use that are not listed for messages.
-_UNLISTED_TYPES = frozenset({"input_audio", "computer_screenshot", "summary_text", "reasoning_text"})
-# Types known to be invalid here, or parts without a required field. Any other may be newer than this table.
-_REJECTED_TYPES = frozenset(
-    {"input_image", "input_file", "image", "image_url", "file", "document", "tool_use", "tool_result", "thinking", ""}
-)
-_PDF = "application/pdf"
+_CHAT_KEYS = frozenset({"tool_calls", "tool_call_id", "function_call"})
+MESSAGE_KEYS = frozenset({"type", "id", "role", "content", "status", *_CHAT_KEYS})
 CALL_KEYS = frozenset(
     {"type", "id", "call_id", "name", "namespace", "arguments", "input", "output", "status"}
     | {"action", "actions", "operation", "code", "result", "tools"}
@@ -90,158 +42,6 @@ OUTPUT_LIMIT = 10_485_760
 _ABORTED = "aborted"
 # OAI-RESP-19
 _NAMESPACE = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-
-
-# ------------------------------------------------------------------------------------------------------------- parts in
-
-
-def parse_parts(value: object, side: _Side, path: str, dialect: ResponsesDialect = OPENAI) -> list[Block]:
-    blocks: list[Block] = []
-    for index, part in enumerate(require_list(value, path)):
-        try:
-            blocks.append(_parse_part(require_object(part), side, dialect))
-        except InputError as error:
-            raise error.with_prefix(f"{path}[{index}]") from None
-    return blocks
-
-
-def are_intact(blocks: Iterable[Block]) -> bool:
-    """Return whether each part can be sent unchanged."""
-    return all(block.native is not None and block.native.intact for block in blocks)
-
-
-def _parse_part(part: JsonObject, side: _Side, dialect: ResponsesDialect) -> Block:
-    kind = part.get("type")
-    if not isinstance(kind, str):
-        raise InputError(f"a part's `type` must be a string, not {json_type_name(kind)}", path="type")
-    if kind in _TEXT_PART_TYPES:
-        return Text(_parse_text(part, "text"), native=Native(dialect.name, part, kind == _TEXT_TYPES[side]))
-    if kind == "refusal":
-        return Text(_parse_text(part, "refusal"), refusal=True, native=Native(dialect.name, part, side == "output"))
-    text = string_or_none(part.get("text")) or ""
-    unknown = dialect.accepts_part is not None and not dialect.accepts_part(part)
-    media = _parse_media(kind, part, dialect)
-    if media is not None and (side == "output" or unknown):
-        media = msgspec.structs.replace(media, native=Native(dialect.name, part, intact=False))
-    refused = kind in _REJECTED_TYPES or (side == "output" and kind in _UNLISTED_TYPES) or unknown
-    return media or Opaque(kind, text=text, native=Native(dialect.name, part, not refused))
-
-
-def _parse_text(part: JsonObject, key: str) -> str:
-    text = part.get(key)
-    if not isinstance(text, str):
-        raise InputError(f"a string was expected, not {json_type_name(text)}", path=key)
-    return text
-
-
-def _parse_media(kind: str, part: JsonObject, dialect: ResponsesDialect) -> Media | None:
-    match kind:
-        case "input_image" | "image_url":
-            # An object with the URL is the Chat Completions form.
-            url_object = object_or_none(part.get("image_url"))
-            url = part.get("image_url") if url_object is None else url_object.get("url")
-            return parse_image_url(part, url, dialect, intact=kind == "input_image" and url_object is None)
-        case "input_file":
-            return _parse_file(part, dialect)
-        case "input_audio":
-            audio = object_or_none(part.get("input_audio")) or {}
-            data, form = audio.get("data"), audio.get("format")
-            if not isinstance(data, str) or not isinstance(form, str):
-                return None
-            mime, native = AUDIO_TYPES.get(form, f"audio/{form}"), Native(dialect.name, part)
-            return Media("audio", mime=mime, data=data, native=native)
-        case _:
-            return None
-
-
-def _parse_file(part: JsonObject, dialect: ResponsesDialect) -> Media | None:
-    data, url, file_id = (string_or_none(part.get(key)) for key in ("file_data", "file_url", "file_id"))
-    if data is None and url is None and file_id is None:
-        return None
-    mime, decoded = split_data_url(data) if data is not None else (None, None)
-    name = string_or_none(part.get("filename"))
-    is_valid = are_strings_or_none(part, "file_data", "file_url", "file_id")
-    return Media("document", mime, decoded or data, url, file_id, name, native=Native(dialect.name, part, is_valid))
-
-
-# ------------------------------------------------------------------------------------------------------------ parts out
-
-
-def render_content(blocks: Sequence[Block], context: ResponsesContext) -> str | list[JsonObject]:
-    """Render one text as a string, anything else as a list of parts."""
-    if not blocks:
-        return ""
-    if len(blocks) == 1 and context.own_native(blocks[0].native) is None:
-        part = render_part(blocks[0], context)
-        return part["text"] if part["type"] == "input_text" else [part]
-    return [render_part(block, context) for block in blocks]
-
-
-def render_part(block: Block, context: ResponsesContext) -> JsonObject:
-    """Render a part of an input message or of a tool output."""
-    if isinstance(block, ToolCall | ToolResponse):
-        raise ProjectionError(f"{block.name or 'a tool'}: a tool call or result is not allowed in message content")
-    native = context.own_native(block.native)
-    if native is not None and native.intact:
-        return cast("JsonObject", native.fragment)
-    part = _render_new_part(block, context)
-    return (
-        part
-        if native is None or isinstance(block, Opaque)
-        else replace_modelled_fields(native.fragment, part, PART_KEYS)
-    )
-
-
-def _render_new_part(block: Text | Media | Code | Opaque | Thinking, context: ResponsesContext) -> JsonObject:
-    match block:
-        case Text():
-            return _text_part(block.text)
-        case Media():
-            label = " ".join(detail for detail in (block.name, block.url) if detail) or None
-            part = _render_media(block, context) or _render_unsupported(block.kind, label, context)
-            report_dropped_name(block, part, context.report)
-            return part
-        case Code():
-            return _text_part(f"```{block.language}\n{block.code}\n```")
-        case Opaque():
-            return _render_unsupported(block.kind, block.text, context)
-        case Thinking():
-            context.report.add("reasoning", "reasoning outside a reply rendered as text")
-            return _text_part(TEXTS.reasoning.format(content=block.text))
-        case _:
-            assert_never(block)
-
-
-def _text_part(text: str) -> JsonObject:
-    return {"type": "input_text", "text": text}
-
-
-def _render_unsupported(kind: str, detail: str | None, context: ResponsesContext) -> JsonObject:
-    context.report.add("text", f"{kind} rendered as text: not supported by {context.dialect.name} here", subject=kind)
-    return _text_part(" ".join([TEXTS.unsupported.format(kind=kind), *([detail] if detail else [])]))
-
-
-def _is_provider_file(media: Media, context: ResponsesContext) -> bool:
-    return media.file_id is not None and media.native is not None and media.native.api in context.dialect.file_apis
-
-
-def _render_media(media: Media, context: ResponsesContext) -> JsonObject | None:
-    if media.kind == "image":
-        detail = (media.extra or {}).get("detail", "auto")
-        if media.data is None and media.url is None:
-            part = {"type": "input_image", "detail": detail, "file_id": media.file_id}
-            return part if _is_provider_file(media, context) else None
-        url = media.url if media.data is None else data_url(media.mime or "image/png", media.data)
-        return {"type": "input_image", "detail": detail, "image_url": url}
-    if media.kind != "document":
-        return None
-    if media.data is None and media.url is not None and context.fetch is None:
-        return {"type": "input_file", "file_url": media.url}
-    data, mime = fetch_media(media, context.fetch)
-    if data is None:
-        return {"type": "input_file", "file_id": media.file_id} if _is_provider_file(media, context) else None
-    mime = mime or _PDF
-    return {"type": "input_file", "filename": add_extension(media.name, mime), "file_data": data_url(mime, data)}
 
 
 # ------------------------------------------------------------------------------------------------------------- calls in
@@ -520,3 +320,120 @@ def _render_output_content(response: ToolResponse, context: ResponsesContext) ->
 
 def _has_text(blocks: Iterable[Block]) -> bool:
     return any(isinstance(block, Text) for block in blocks)
+
+
+# ------------------------------------------------------------------------------------------------ text and reasoning in
+
+
+def parse_assistant_message(item: JsonObject, context: ParseContext) -> list[Block]:
+    """Parse one block for each part, each with the item reduced to that part as its fragment."""
+    if item.get("tool_calls"):
+        # OAI-RESP-14
+        raise InputError("`tool_calls` belongs to Chat Completions; use `function_call` items", path="tool_calls")
+    content, is_valid = item.get("content"), is_valid_message(item)
+    if isinstance(content, str):
+        return [Text(content, native=context.native(item, is_valid))]
+    if content is None:
+        return [Text("", native=context.native(item, intact=False))]
+    if not isinstance(content, list):
+        raise InputError(f"a string or a list of parts was expected, not {json_type_name(content)}", path="content")
+    parts = parse_parts(cast("list[object]", content), "output", "content", context.dialect)
+    if not parts:
+        return [Text("", native=context.native(item, is_valid))]
+    # One invalid part makes the whole item not intact.
+    intact = is_valid and are_intact(parts)
+    blocks: list[Block] = []
+    for index, (part, block) in enumerate(zip(cast("list[object]", content), parts, strict=True)):
+        if len(parts) == 1:
+            native, position = context.native(item, intact), None
+        else:
+            native, position = context.native({**item, "content": [part]}, intact), {"part": [index, len(parts)]}
+        blocks.append(msgspec.structs.replace(block, native=native, extra=position))
+    return blocks
+
+
+def is_valid_message(item: JsonObject) -> bool:
+    # OAI-RESP-14: Chat Completions keys are rejected with any value.
+    return has_valid_status("message", item) and _CHAT_KEYS.isdisjoint(item)
+
+
+def parse_reasoning(item: JsonObject, context: ParseContext) -> Thinking:
+    """Parse reasoning. Its item id becomes the signature if the provider may have stored the item."""
+    texts = [
+        text
+        for key in ("summary", "content")
+        for part in (cast("list[object]", item[key]) if isinstance(item.get(key), list) else [])
+        if (text := string_or_none((object_or_none(part) or {}).get("text")))
+    ]
+    item_id = raw_id_or_none(item.get("id"))
+    encrypted = string_or_none(item.get("encrypted_content")) or None
+    # OAI-RESP-10: reasoning in plain text is not looked up in the store.
+    stored = context.stored or (isinstance(item.get("content"), list) and bool(item["content"]))
+    is_stored = item_id is not None and stored and context.dialect.is_valid_id("reasoning", item_id)
+    return Thinking(
+        "\n\n".join(texts),
+        signature=item_id if is_stored else None,
+        encrypted=encrypted,
+        origin=Origin(
+            context.dialect.provider, context.model, item_id=item_id, identity="natural" if item_id else "absent"
+        ),
+        native=context.native(
+            item, isinstance(item.get("summary"), list) and are_strings_or_none(item, "encrypted_content")
+        ),
+    )
+
+
+# ----------------------------------------------------------------------------------------------- text and reasoning out
+
+
+def assistant_message(text: str) -> JsonObject:
+    # The only form of assistant text that needs no id.
+    return {"role": "assistant", "content": text}
+
+
+def render_text(block: Text, own_native: Native | None, context: ResponsesContext) -> JsonObject:
+    if block.refusal:
+        context.report.add("text", "refusal rendered as assistant text", subject="refusal")
+    return (
+        assistant_message(block.text)
+        if own_native is None
+        else replace_modelled_fields(own_native.fragment, assistant_message(block.text), MESSAGE_KEYS)
+    )
+
+
+def render_reasoning(block: Thinking, own_native: Native | None) -> JsonObject:
+    summary = [{"type": "summary_text", "text": block.text}] if block.text else []
+    if own_native is not None:
+        fragment = {
+            key: value for key, value in own_native.fragment.items() if key != "encrypted_content" or block.encrypted
+        }
+        return {
+            **fragment,
+            "summary": own_native.fragment["summary"] if isinstance(fragment.get("summary"), list) else summary,
+        }
+    rendered: JsonObject = {"type": "reasoning", "summary": summary, "encrypted_content": block.encrypted}
+    return rendered if block.origin.item_id is None else {"id": block.origin.item_id, **rendered}
+
+
+def _part_position(block: Block, context: ResponsesContext) -> tuple[int, int] | None:
+    """Return the index of this part in its item, and the number of parts."""
+    own_native = context.own_native(block.native)
+    match block.extra:
+        case {"part": [int(index), int(count)]} if own_native is not None and own_native.intact:
+            return index, count
+        case _:
+            return None
+
+
+def join_parts(item: JsonObject, previous: Block, block: Block, context: ResponsesContext) -> JsonObject | None:
+    """Return the item with the part of `block` appended if both blocks were parts of it, else None."""
+    previous_position, position = _part_position(previous, context), _part_position(block, context)
+    if (
+        previous_position is None
+        or position is None
+        or position != (previous_position[0] + 1, previous_position[1])
+        or block.native is None
+    ):
+        return None
+    fragment = block.native.fragment
+    return {**item, "content": [*item["content"], *fragment["content"]]}

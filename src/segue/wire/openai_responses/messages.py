@@ -1,8 +1,7 @@
-"""The items of a body ⇄ canonical messages; message items and reasoning items ⇄ `Text` and `Thinking`.
+"""The items of a body ⇄ canonical messages.
 
 Consecutive items made by the model are one reply: one message whose blocks are the items, in order. Every other item is
-a message of its own. A message item with several parts becomes as many `Text` blocks, each with the item reduced to
-that part; same-API, neighbours that were one item are joined again.
+a message of its own.
 """
 
 from __future__ import annotations
@@ -12,18 +11,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 import msgspec
 
-from segue.canonical.blocks import (
-    Block,
-    Message,
-    Native,
-    Opaque,
-    Origin,
-    Speaker,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolResponse,
-)
+from segue.canonical.blocks import Block, Message, Native, Opaque, Speaker, Text, Thinking, ToolCall, ToolResponse
 from segue.canonical.ids import raw_id_or_none
 from segue.canonical.json import encode_json_text
 from segue.errors import InputError
@@ -45,7 +33,6 @@ from segue.wire.openai_responses.item_types import (
     HOSTED_TYPES,
     OPAQUE_TYPES,
     OUTPUT_TYPES,
-    are_strings_or_none,
     is_embedded,
     item_type,
     item_type_or_none,
@@ -56,22 +43,23 @@ from segue.wire.openai_responses.item_types import (
 )
 from segue.wire.openai_responses.items import (
     CALL_KEYS,
-    PART_KEYS,
-    are_intact,
+    MESSAGE_KEYS,
+    assistant_message,
     find_typed_calls,
     is_hosted_output,
+    is_valid_message,
+    join_parts,
+    parse_assistant_message,
     parse_call,
     parse_output,
-    parse_parts,
+    parse_reasoning,
     render_call,
-    render_content,
     render_output,
-    render_part,
+    render_reasoning,
+    render_text,
 )
-from segue.wire.openai_responses.required_fields import has_valid_status
+from segue.wire.openai_responses.parts import PART_KEYS, are_intact, parse_parts, render_content, render_part
 
-_CHAT_KEYS = frozenset({"tool_calls", "tool_call_id", "function_call"})
-_MESSAGE_KEYS = frozenset({"type", "id", "role", "content", "status", *_CHAT_KEYS})
 _SPEAKERS: dict[str, Speaker] = {"user": "human", "assistant": "ai", "system": "system", "developer": "system"}
 ITEM_KEYS = CALL_KEYS | PART_KEYS | {"role", "content", "summary", "encrypted_content", "caller"}
 _Side: TypeAlias = Literal["ai", "human", "tool", "none"]
@@ -164,9 +152,9 @@ def _side_of(kind: str, item: JsonObject, context: ParseContext) -> _Side:
 def _parse_model_item(kind: str, item: JsonObject, context: ParseContext, *, valid_id: bool) -> list[Block]:
     """Parse an item made by the model or the provider."""
     if kind == "message":
-        return _parse_assistant_message(item, context)
+        return parse_assistant_message(item, context)
     if kind == "reasoning":
-        return [_parse_reasoning(item, context)]
+        return [parse_reasoning(item, context)]
     if kind in ("tool_search_call", "tool_search_output") and item.get("call_id") is None:
         # Without ids, searches and their results are paired by order.
         context.open_searches += 1 if kind == "tool_search_call" else -1
@@ -186,7 +174,7 @@ def _parse_model_item(kind: str, item: JsonObject, context: ParseContext, *, val
 
 def _parse_input_item(kind: str, side: _Side, item: JsonObject, context: ParseContext, *, valid_id: bool) -> Message:
     """Parse an input item: text, a tool output, or an instruction to the API."""
-    native = context.native(item, valid_id and (kind != "message" or _is_valid_message(item)))
+    native = context.native(item, valid_id and (kind != "message" or is_valid_message(item)))
     if side == "tool":
         # OAI-RESP-05: an output without an id is an update if no call is open.
         response = parse_output(item, context, valid_id=valid_id)
@@ -301,67 +289,6 @@ def _strip_ids_and_reasoning(block: Block) -> Block:
     return _mark_not_intact(block)
 
 
-# ------------------------------------------------------------------------------------------------ text and reasoning in
-
-
-def _parse_assistant_message(item: JsonObject, context: ParseContext) -> list[Block]:
-    """Parse one block for each part, each with the item reduced to that part as its fragment."""
-    if item.get("tool_calls"):
-        # OAI-RESP-14
-        raise InputError("`tool_calls` belongs to Chat Completions; use `function_call` items", path="tool_calls")
-    content, is_valid = item.get("content"), _is_valid_message(item)
-    if isinstance(content, str):
-        return [Text(content, native=context.native(item, is_valid))]
-    if content is None:
-        return [Text("", native=context.native(item, intact=False))]
-    if not isinstance(content, list):
-        raise InputError(f"a string or a list of parts was expected, not {json_type_name(content)}", path="content")
-    parts = parse_parts(cast("list[object]", content), "output", "content", context.dialect)
-    if not parts:
-        return [Text("", native=context.native(item, is_valid))]
-    # One invalid part makes the whole item not intact.
-    intact = is_valid and are_intact(parts)
-    blocks: list[Block] = []
-    for index, (part, block) in enumerate(zip(cast("list[object]", content), parts, strict=True)):
-        if len(parts) == 1:
-            native, position = context.native(item, intact), None
-        else:
-            native, position = context.native({**item, "content": [part]}, intact), {"part": [index, len(parts)]}
-        blocks.append(msgspec.structs.replace(block, native=native, extra=position))
-    return blocks
-
-
-def _is_valid_message(item: JsonObject) -> bool:
-    # OAI-RESP-14: Chat Completions keys are rejected with any value.
-    return has_valid_status("message", item) and _CHAT_KEYS.isdisjoint(item)
-
-
-def _parse_reasoning(item: JsonObject, context: ParseContext) -> Thinking:
-    """Parse reasoning. Its item id becomes the signature if the provider may have stored the item."""
-    texts = [
-        text
-        for key in ("summary", "content")
-        for part in (cast("list[object]", item[key]) if isinstance(item.get(key), list) else [])
-        if (text := string_or_none((object_or_none(part) or {}).get("text")))
-    ]
-    item_id = raw_id_or_none(item.get("id"))
-    encrypted = string_or_none(item.get("encrypted_content")) or None
-    # OAI-RESP-10: reasoning in plain text is not looked up in the store.
-    stored = context.stored or (isinstance(item.get("content"), list) and bool(item["content"]))
-    is_stored = item_id is not None and stored and context.dialect.is_valid_id("reasoning", item_id)
-    return Thinking(
-        "\n\n".join(texts),
-        signature=item_id if is_stored else None,
-        encrypted=encrypted,
-        origin=Origin(
-            context.dialect.provider, context.model, item_id=item_id, identity="natural" if item_id else "absent"
-        ),
-        native=context.native(
-            item, isinstance(item.get("summary"), list) and are_strings_or_none(item, "encrypted_content")
-        ),
-    )
-
-
 # ------------------------------------------------------------------------------------------------------------------ out
 
 
@@ -402,7 +329,7 @@ def _render_text_message(message: Message, role: str, context: ResponsesContext)
     if native is not None and native.fragment.get("role") in _SPEAKERS:
         role = native.fragment["role"] if role != "user" else role
     rendered: JsonObject = {"role": role, "content": render_content(message.blocks, context)}
-    item = rendered if native is None else replace_modelled_fields(native.fragment, rendered, _MESSAGE_KEYS - {"type"})
+    item = rendered if native is None else replace_modelled_fields(native.fragment, rendered, MESSAGE_KEYS - {"type"})
     return [_report_dropped_id(item, native, context)]
 
 
@@ -457,7 +384,7 @@ def render_reply_items(blocks: Sequence[Block], context: ResponsesContext) -> li
     items: list[JsonObject] = []
     previous: Block | None = None
     for block in blocks:
-        joined = _join_parts(items[-1], previous, block, context) if previous is not None and items else None
+        joined = join_parts(items[-1], previous, block, context) if previous is not None and items else None
         if joined is not None:
             items[-1] = joined
         else:
@@ -478,23 +405,23 @@ def _render_block(block: Block, context: ResponsesContext) -> list[JsonObject]:
     match block:
         case ToolCall(kind="hosted"):
             text = TEXTS.hosted_call.format(tool=block.name, arguments=encode_json_text(block.arguments))
-            return [original if original is not None else _assistant_message(text)]
+            return [original if original is not None else assistant_message(text)]
         case ToolCall():
             return [_report_dropped_id(render_call(block, context), own_native, context)]
         case ToolResponse():
             return [] if original is None or is_embedded(block) else [original]
         case Thinking():
-            return [original if original is not None else _render_reasoning(block, own_native)]
+            return [original if original is not None else render_reasoning(block, own_native)]
         case Text():
             return [
                 original
                 if original is not None
-                else _report_dropped_id(_render_text(block, own_native, context), own_native, context)
+                else _report_dropped_id(render_text(block, own_native, context), own_native, context)
             ]
         case Opaque() if original is not None or (own_native is not None and _is_reference(block)):
             return _render_other(block, original, context)
         case _:
-            return [_assistant_message(str(render_part(block, context).get("text", "")))]
+            return [assistant_message(str(render_part(block, context).get("text", "")))]
 
 
 def _render_other(block: Opaque, original: JsonObject | None, context: ResponsesContext) -> list[JsonObject]:
@@ -503,59 +430,3 @@ def _render_other(block: Opaque, original: JsonObject | None, context: Responses
         context.report.add("dropped", "item_reference dropped: the item is not available", subject=block.text)
         return []
     return [_drop_repeated_id(original, context)]
-
-
-# ----------------------------------------------------------------------------------------------- text and reasoning out
-
-
-def _assistant_message(text: str) -> JsonObject:
-    # The only form of assistant text that needs no id.
-    return {"role": "assistant", "content": text}
-
-
-def _render_text(block: Text, own_native: Native | None, context: ResponsesContext) -> JsonObject:
-    if block.refusal:
-        context.report.add("text", "refusal rendered as assistant text", subject="refusal")
-    return (
-        _assistant_message(block.text)
-        if own_native is None
-        else replace_modelled_fields(own_native.fragment, _assistant_message(block.text), _MESSAGE_KEYS)
-    )
-
-
-def _render_reasoning(block: Thinking, own_native: Native | None) -> JsonObject:
-    summary = [{"type": "summary_text", "text": block.text}] if block.text else []
-    if own_native is not None:
-        fragment = {
-            key: value for key, value in own_native.fragment.items() if key != "encrypted_content" or block.encrypted
-        }
-        return {
-            **fragment,
-            "summary": own_native.fragment["summary"] if isinstance(fragment.get("summary"), list) else summary,
-        }
-    rendered: JsonObject = {"type": "reasoning", "summary": summary, "encrypted_content": block.encrypted}
-    return rendered if block.origin.item_id is None else {"id": block.origin.item_id, **rendered}
-
-
-def _part_position(block: Block, context: ResponsesContext) -> tuple[int, int] | None:
-    """Return the index of this part in its item, and the number of parts."""
-    own_native = context.own_native(block.native)
-    match block.extra:
-        case {"part": [int(index), int(count)]} if own_native is not None and own_native.intact:
-            return index, count
-        case _:
-            return None
-
-
-def _join_parts(item: JsonObject, previous: Block, block: Block, context: ResponsesContext) -> JsonObject | None:
-    """Return the item with the part of `block` appended if both blocks were parts of it, else None."""
-    previous_position, position = _part_position(previous, context), _part_position(block, context)
-    if (
-        previous_position is None
-        or position is None
-        or position != (previous_position[0] + 1, previous_position[1])
-        or block.native is None
-    ):
-        return None
-    fragment = block.native.fragment
-    return {**item, "content": [*item["content"], *fragment["content"]]}
