@@ -109,7 +109,7 @@ def _bytes(chunk: bytes | bytearray | str) -> bytes:
 
 
 class ReplyStream:
-    """Converts the target's stream to the caller's API, the `source` of `sent`. After `close`, `reply` is the reply."""
+    """Converts the target's stream to the caller's API. After `close`, `reply` is the canonical reply."""
 
     def __init__(self, sent: SentRequest, report: Report, *, turn_key: str) -> None:
         source = sent.source
