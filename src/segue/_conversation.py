@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import groupby
 from math import ceil
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
+from segue._conversation_state import ConversationState
 from segue._convert import build_policy
 from segue._literals import Api, Profile, ToolFormat
 from segue._tools import parse_declaration
@@ -17,7 +18,6 @@ from segue.canonical.blocks import (
     Block,
     Message,
     Opaque,
-    Outcome,
     Speaker,
     Text,
     Thinking,
@@ -29,15 +29,14 @@ from segue.canonical.codec import decode_interaction, dumps, encode_value, loads
 from segue.canonical.compress import CompressionResult, MessageChange, Summariser, compress
 from segue.canonical.history import History, bind_reasoning
 from segue.canonical.json import encode_json, parse_json_object, to_plain_json
-from segue.canonical.request import Options, Reply, Request, Tool, Usage
-from segue.canonical.tokens import TokenCounter, TokenEstimator, estimate_message, estimate_settings
+from segue.canonical.request import Options, Reply, Request, Tool
+from segue.canonical.tokens import TokenCounter, TokenEstimator
 from segue.canonical.type_warmup import warm_type
-from segue.coerce import Body, Content, coerce_blocks, detect_reply_api, is_blocks, is_content_parts, wrap_messages
+from segue.coerce import Body, Content, coerce_blocks, detect_reply_api, wrap_messages
 from segue.errors import InputError, require_string, unknown_name_error
 from segue.models import parse_model
 from segue.pipeline import IdState, RenderedBody, render_for
 from segue.render.constraints import (
-    TEXTS,
     HostedPolicy,
     IdPolicy,
     OrphanPolicy,
@@ -138,91 +137,6 @@ class _Target(msgspec.Struct, frozen=True):
             fetch=self.fetch,
             id_state=id_state,
         )
-
-
-class ConversationState:
-    """The data of a conversation. Stores and conversation logs read and write it; programs use `Conversation`."""
-
-    def __init__(self) -> None:
-        self._request = Request(())
-        self.history = History()
-        self.token_estimator = TokenEstimator()
-        self.compression_changes: list[MessageChange] = []
-        """The changes made by compressions. Each target's next report includes the new ones."""
-        self.sent_transcript: Transcript | None = None
-        self.synthetic_calls: Sequence[str] = ()
-        """The calls that got synthetic results in the last render."""
-        self.sent_request: SentRequest | None = None
-        self._counted: tuple[int, int, float] = (0, 0, 0.0)
-
-    @property
-    def request(self) -> Request:
-        """The request without its messages: system text, tools, options."""
-        return self._request
-
-    @request.setter
-    def request(self, request: Request) -> None:
-        self._request = msgspec.structs.replace(request, messages=())
-
-    @property
-    def last_request(self) -> tuple[Transcript | None, Sequence[str], SentRequest | None]:
-        """The last render: its transcript, the calls that got synthetic results for it, and its projected names."""
-        return self.sent_transcript, self.synthetic_calls, self.sent_request
-
-    @last_request.setter
-    def last_request(self, last: tuple[Transcript | None, Sequence[str], SentRequest | None]) -> None:
-        self.sent_transcript, self.synthetic_calls, self.sent_request = last
-
-    def estimate_tokens(self) -> float:
-        """Return the estimated tokens of the next request, before calibration."""
-        edits, place, weight = self._counted
-        if edits != self.history.edit_count:
-            place, weight = 0, 0.0
-        new = self.history.slice(place)
-        # One by one: the same floating-point sum, however often it was continued.
-        for message in new:
-            weight += estimate_message(message)
-        self._counted = self.history.edit_count, place + len(new), weight
-        return estimate_settings(self._request) + weight
-
-    def calibrate_tokens(self, usage: Usage | None, model: str | None) -> None:
-        """Calibrate the token estimate of the request with the usage that the provider reported."""
-        if usage is not None and usage.input:
-            self.token_estimator.calibrate(self.estimate_tokens(), usage.input, parse_model(model).family)
-
-    def build_outcome(
-        self,
-        call: ToolCall | str,
-        content: object = None,
-        *,
-        error: bool = False,
-        outcome: Outcome | None = None,
-        reason: str = "cancelled",
-    ) -> Message:
-        """Return the message with the result or other outcome of a call, without adding it."""
-        tool_call = self.find_call(call)
-        if outcome is not None:
-            text = TEXTS.cancelled if outcome == "cancelled" else TEXTS.interrupted
-            response = tool_call.respond(text, error=True, outcome=outcome, synthetic=reason)
-        elif content is None or isinstance(content, str):
-            response = tool_call.respond(content or "", error=error)
-        elif is_blocks(content) or is_content_parts(content):
-            response = tool_call.respond(coerce_blocks(cast("Content", content)), error=error)
-        else:
-            response = tool_call.respond((), structured=to_plain_json(content), error=error)
-        return Message("tool", (response,), turn_key=self.history.ledger[tool_call.id].turn_key)
-
-    def find_call(self, call: ToolCall | str) -> ToolCall:
-        """Return the call given as a `ToolCall`, a canonical id, or a raw id in the newest turn."""
-        ledger = self.history.ledger
-        key = call.id if isinstance(call, ToolCall) else call
-        if key in ledger:
-            return ledger[key].call
-        matching = [candidate for candidate in self.history.newest_calls if candidate.origin.raw_id == key]
-        pending = [candidate for candidate in matching if ledger[candidate.id].state == "pending"]
-        if not matching:
-            raise InputError(f"unknown tool call {key!r}: not in this conversation, nor a raw id in its newest turn")
-        return (pending or matching)[0]
 
 
 class Conversation:

@@ -116,7 +116,7 @@ class Converted:
     def stream(self) -> ReplyStream:
         """Return a converter for a streamed reply: `feed` takes the target's bytes and returns bytes for the caller."""
         # The turn key differs for each request, so that ids do not repeat those of earlier replies.
-        return ReplyStream(self._sent_request, self._source, self.report, turn_key=f"turn-{short_hash(self.data, 16)}")
+        return ReplyStream(self._sent_request, self.report, turn_key=f"turn-{short_hash(self.data, 16)}")
 
 
 def convert(

@@ -111,7 +111,9 @@ def _bytes(chunk: bytes | bytearray | str) -> bytes:
 class ReplyStream:
     """Converts the target's stream to the caller's API. After `close`, `reply` is the canonical reply."""
 
-    def __init__(self, sent: SentRequest, source: Wire, report: Report, *, turn_key: str) -> None:
+    def __init__(self, sent: SentRequest, report: Report, *, turn_key: str) -> None:
+        source = sent.source
+        assert source is not None
         self.report = Report(target=source.name)
         self.reply: Reply | None = None
         self._closed = False

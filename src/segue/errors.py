@@ -63,7 +63,7 @@ ProviderErrorCause = Literal[
     "refused",  # the provider rejects the request
     "timeout",  # no response in time
 ]
-_BRIEF_TEXTS: dict[ProviderErrorCause, str] = {
+BRIEF_TEXTS: dict[ProviderErrorCause, str] = {
     "auth": "rejected the key",
     "broken": "broke off",
     "key": "has no key",
@@ -73,6 +73,11 @@ _BRIEF_TEXTS: dict[ProviderErrorCause, str] = {
     "rate-limited": "is rate limited",
     "refused": "rejected the request",
     "timeout": "timed out",
+}
+SuggestedCommand = Literal["diag", "doctor"]
+_SUGGESTIONS: dict[SuggestedCommand, str] = {
+    "diag": "segue diag{conversation} shows what was sent and why it was rejected",
+    "doctor": "segue doctor --online tests it",
 }
 _RETRYABLE = frozenset[ProviderErrorCause]({"broken", "network", "overloaded", "rate-limited", "timeout"})
 
@@ -166,7 +171,8 @@ class ProviderError(SegueError):
     """A provider request failed. The message suggests a fix and never contains a key.
 
     `brief` is a short text that follows the provider's name, such as `timed out`. `retry_after` is the delay in seconds
-    that the provider requires. `retryable` is True if the same request may succeed later without changes.
+    that the provider requires. `retryable` is True if the same request may succeed later without changes. `command` is
+    the segue command that the end of the message suggests; `message` is the message without that suggestion.
     """
 
     def __init__(
@@ -180,15 +186,25 @@ class ProviderError(SegueError):
         retry_after: float | None = None,
         brief: str | None = None,
         retryable: bool | None = None,
+        command: SuggestedCommand | None = None,
     ) -> None:
-        super().__init__(message)
+        self.message = message
+        self.command: SuggestedCommand | None = command
+        super().__init__(self.format())
         self.cause: ProviderErrorCause = cause
         self.provider = provider
         self.model = model
         self.status = status
         self.retry_after = retry_after
-        self.brief = _BRIEF_TEXTS[cause] if brief is None else brief
+        self.brief = BRIEF_TEXTS[cause] if brief is None else brief
         self.retryable = cause in _RETRYABLE if retryable is None else retryable
+
+    def format(self, conversation_id: str | None = None) -> str:
+        """Return the message with the suggested command, which names the conversation if its id is given."""
+        if self.command is None:
+            return self.message
+        suggestion = _SUGGESTIONS[self.command].format(conversation=f" {conversation_id}" if conversation_id else "")
+        return f"{self.message}; {suggestion}"
 
     @classmethod
     def broken(cls, provider: str, model: str, why: str) -> ProviderError:

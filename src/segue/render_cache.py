@@ -1,9 +1,15 @@
 """Incremental rendering: when a conversation has grown, only its new messages are rendered for the same target.
 
 The rendered prefix does not change when messages are appended, and passes look at neighbouring messages only. So the
-new messages are rendered together with an *anchor*, the user message that opened their exchange and the first turn
-after it, and the entries of the anchor are removed from the result. The first result is compared with a full render.
-If they differ, or a message is irregular (a late result, a changed message, a repeated item), everything is rendered.
+new messages are rendered with a little context, and the entries of the context are removed from the result.
+
+The *anchor* is that context: the leading system messages, the user message that opened the newest cached exchange, and
+the first turn after it. It is rendered once alone, to find out which entries of a later render belong to it.
+The *window* is the anchor followed by all messages that are not cached yet. Only the window is rendered, and those of
+its entries that follow the anchor's are appended to the cached ones.
+
+The first window is compared with the end of a full render. If they differ, or a message is irregular (a late result, a
+changed message, a repeated item), everything is rendered.
 """
 
 from __future__ import annotations

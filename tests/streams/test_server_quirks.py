@@ -219,7 +219,7 @@ def test_additional_choices_are_reported_for_same_api() -> None:
     wire = WIRES["openai-chat"]
     request = wire.parse_request({"model": "gpt-4.1", "messages": [{"role": "user", "content": "Hi"}], "n": 2})
     sent = SentRequest(wire, request, NameMap(ANY_NAME), None, "auto", wire)
-    stream = ReplyStream(sent, wire, Report(target=wire.name), turn_key="turn-0")
+    stream = ReplyStream(sent, Report(target=wire.name), turn_key="turn-0")
     stream.feed(data)
     stream.close()
     assert [finding.message for finding in stream.report.findings] == content

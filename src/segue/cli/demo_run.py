@@ -44,6 +44,10 @@ class Finding(msgspec.Struct, frozen=True):
     message: str
 
 
+class ReasoningDropped(Finding, frozen=True):
+    """A finding that reasoning of another provider was dropped."""
+
+
 class Step(msgspec.Struct, frozen=True):
     """One request: its content, the provider's verdict, and the reply.
 
@@ -158,9 +162,7 @@ class _DemoRun:
             results=len(carried) - cancelled if self._naive else len(rendered.report.emitted_results),
             synthetic=0 if self._naive else cancelled,
             remapped=0 if self._naive else remapped,
-            findings=[]
-            if self._naive
-            else [Finding(finding.kind, finding.message) for finding in rendered.report.findings],
+            findings=[] if self._naive else [_summarize_finding(finding) for finding in rendered.report.findings],
             kept=0 if self._naive else min(record.kept, before),
             before=0 if self._naive else before,
             verdict="accepted" if shown.accepted else "confused" if shown.confused else "refused",
@@ -212,6 +214,12 @@ class _DemoRun:
             outcome = "error" if failed else "result"
             self._chat.add_result(call, result, error=failed)
         return Call(call.name, call.id, call.raw_id or "", outcome, result)
+
+
+def _summarize_finding(finding: segue.Finding) -> Finding:
+    # Of the findings on reasoning in the demo, only those on dropped reasoning have a subject: the model it came from.
+    is_dropped = finding.kind == "reasoning" and finding.subject is not None
+    return (ReasoningDropped if is_dropped else Finding)(finding.kind, finding.message)
 
 
 def sum_steps(steps: Sequence[Step]) -> Totals:

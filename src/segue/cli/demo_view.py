@@ -5,7 +5,6 @@ Lines that do not fit the width are truncated at their end; number, provider and
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -13,7 +12,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.rule import Rule
 from rich.text import Text
 
-from segue.cli.demo_run import Call, Finding, Step, list_targets, sum_steps
+from segue.cli.demo_run import Call, Finding, ReasoningDropped, Step, list_targets, sum_steps
 
 _API_WIDTH = max(len(api) for api, _ in list_targets())
 _NUMBER_WIDTH = len("10, 12")
@@ -21,7 +20,6 @@ _ID_WIDTH = 25
 _NAME_WIDTH = 11
 # Below this width the column with the id is dropped.
 _ID_COLUMN_WIDTH = 84
-_DROPPED_REASONING = re.compile(r"reasoning of \S+ dropped: \S+ does not accept it")
 _MARKS = {"result": "", "error": " (failed)", "cancelled": " (cancelled)"}
 
 
@@ -185,6 +183,6 @@ def _group_findings(steps: Sequence[Step]) -> Iterator[tuple[str, str]]:
 
 def _generalize(finding: Finding) -> str:
     """Return the message of a finding without the names of models."""
-    if _DROPPED_REASONING.fullmatch(finding.message):
+    if isinstance(finding, ReasoningDropped):
         return "reasoning of other providers dropped: only its own provider accepts it"
     return finding.message

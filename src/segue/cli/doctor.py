@@ -284,9 +284,6 @@ async def _probe_all(endpoints: Mapping[str, Endpoint]) -> dict[str, ProbeResult
 
 
 def _format_probe(result: ProbeResult) -> str:
-    from segue.runtime.provider_errors import DOCTOR_HINT
-
     if result.error is not None:
-        # Drop the hint to run segue doctor.
-        return str(result.error).removesuffix(DOCTOR_HINT).rstrip("; ")
+        return result.error.message if result.error.command == "doctor" else str(result.error)
     return "accepted" if result.accepted else "reached; could not verify the key"

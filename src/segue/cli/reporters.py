@@ -15,13 +15,13 @@ import msgspec
 
 from segue.canonical.request import Usage
 from segue.cli import streams
+from segue.errors import ProviderError, SegueError
 from segue.runtime import events
 from segue.runtime.events import Event, ExchangeEnded
 from segue.view.format import format_count
 from segue.view.sanitize import sanitize
 
 _MAX_LINE = 100
-_DIAG = "segue diag "
 
 
 class Started(msgspec.Struct, frozen=True, tag="opened"):
@@ -36,7 +36,7 @@ class Started(msgspec.Struct, frozen=True, tag="opened"):
 class Reporter(Protocol):
     def on_start(self, started: Started) -> None: ...
     def on_event(self, event: Event) -> None: ...
-    def on_end(self, ended: ExchangeEnded, totals: RunTotals) -> None: ...
+    def on_end(self, ended: ExchangeEnded, totals: RunTotals, error: SegueError | None) -> None: ...
 
 
 class RunTotals:
@@ -124,10 +124,10 @@ class TextReporter:
             case _:
                 pass
 
-    def on_end(self, ended: ExchangeEnded, totals: RunTotals) -> None:
+    def on_end(self, ended: ExchangeEnded, totals: RunTotals, error: SegueError | None) -> None:
         self._end_line()
         if ended.outcome in ("failed", "steps"):
-            streams.print_message(_format_failure(ended, self._conversation_id))
+            streams.print_message(_format_failure(ended, error, self._conversation_id))
         elif ended.outcome == "answered" and ended.finish not in ("stop", None):
             streams.print_message(f"the answer is incomplete ({ended.finish})")
 
@@ -163,14 +163,10 @@ class TextReporter:
             streams.print_message(line if len(line) <= _MAX_LINE * 2 else f"{line[: _MAX_LINE * 2]}…")
 
 
-def _format_failure(ended: ExchangeEnded, conversation_id: str | None) -> str:
+def _format_failure(ended: ExchangeEnded, error: SegueError | None, conversation_id: str | None) -> str:
     """Return the error text, with the command line that helps next."""
     if ended.outcome != "steps":
-        return (
-            ended.text.replace(_DIAG, f"segue diag {conversation_id} ", 1)
-            if conversation_id and ended.cause == "refused"
-            else ended.text
-        )
+        return error.format(conversation_id) if isinstance(error, ProviderError) else ended.text
     stopped = f"stopped after {format_count(ended.turns, 'turn')}, the most for one question"
     return (
         f"{stopped}; to continue: segue run -s {conversation_id}"
@@ -188,7 +184,7 @@ class JsonLinesReporter:
     def on_event(self, event: Event) -> None:
         streams.write(events.encode_event(event), b"\n")
 
-    def on_end(self, ended: ExchangeEnded, totals: RunTotals) -> None:
+    def on_end(self, ended: ExchangeEnded, totals: RunTotals, error: SegueError | None) -> None:
         """Do nothing: the end was already printed as an event."""
 
 
@@ -206,13 +202,13 @@ class JsonReporter:
         if isinstance(event, events.CallEnded) and event.task is None:
             self._calls.append({"tool": event.tool, "outcome": event.outcome, "seconds": event.seconds})
 
-    def on_end(self, ended: ExchangeEnded, totals: RunTotals) -> None:
+    def on_end(self, ended: ExchangeEnded, totals: RunTotals, error: SegueError | None) -> None:
         started = self._started
         assert started is not None
         value = {
             "text": ended.text if ended.outcome == "answered" else "",
             "how": ended.outcome,
-            "error": None if ended.outcome == "answered" else _format_failure(ended, started.conversation),
+            "error": None if ended.outcome == "answered" else _format_failure(ended, error, started.conversation),
             "finish": ended.finish,
             "model": totals.model or started.model,
             "models": list(totals.models),

@@ -117,7 +117,7 @@ async def _run_exchange(prompt: str, run_options: RunOptions, reporter: Reporter
                 agent.discard_unanswered()
             if write_errors:
                 raise write_errors[0]
-            reporter.on_end(ended, totals)
+            reporter.on_end(ended, totals, agent.session.error)
             return _exit_code(ended, signalled)
 
 

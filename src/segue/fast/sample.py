@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import NamedTuple
 
 from segue.canonical.fast_history import FastEvent, FastHistory, FastPathUnsupportedError, FastUserMessage
 
-# Number of calls, has reasoning, has dropped keys, kind of the event before, own kind, type of the content, each
-# irregular result, and the variant in its own API.
-Shape: TypeAlias = tuple[int, bool, bool, object, object, type, tuple[object, ...], object]
+
+class Shape(NamedTuple):
+    """The features of an event that its rendering depends on.
+
+    A kind is `FastUserMessage`, or for a turn whether it has calls; the kind before the first event is None.
+    `irregular_results` has an entry for each result of the turn if one of them is an error, empty, or a list of texts,
+    and is empty otherwise.
+    `variant` is that of the `FastTurn`.
+    """
+
+    call_count: int
+    has_reasoning: bool
+    has_dropped_keys: bool
+    kind_before: object
+    kind: object
+    content_type: type
+    irregular_results: tuple[object, ...]
+    variant: object
 
 
 def choose_sample(
@@ -26,10 +41,10 @@ def choose_sample(
     chosen = {0, len(events) - 1, opening, min(opening + 1, len(events) - 1)}
     covered: set[object] = set()
     reported: set[int] = set()
-    for shape, index in sorted(shapes.items(), key=lambda item: (item[0][0], item[1])):
+    for shape, index in sorted(shapes.items(), key=lambda item: (item[0].call_count, item[1])):
         # The sample must have every cause of a finding, also in verified shapes.
         causes = {number for number, applies in enumerate(finding_causes(shape)) if applies}
-        traits = _shape_traits(*shape)
+        traits = _shape_traits(shape)
         if not causes <= reported or not verified.issuperset(traits - covered):
             chosen |= {max(index - 1, 0), index}
             reported |= causes
@@ -48,8 +63,8 @@ def finding_causes(shape: Shape) -> tuple[bool, ...]:
 
     Calls; a reply without calls; reasoning; dropped keys; a user message after results.
     """
-    calls, has_reasoning, has_dropped_keys, before, kind, *_ = shape
-    return calls > 0, kind is False, has_reasoning, has_dropped_keys, before is True and kind is FastUserMessage
+    is_user_after_results = shape.kind_before is True and shape.kind is FastUserMessage
+    return shape.call_count > 0, shape.kind is False, shape.has_reasoning, shape.has_dropped_keys, is_user_after_results
 
 
 def last_user_index(events: Sequence[FastEvent]) -> int:
@@ -71,7 +86,8 @@ def find_shapes(history: FastHistory) -> dict[Shape, int]:
     for index, event in enumerate(history.events):
         if isinstance(event, FastUserMessage):
             kind: object = FastUserMessage
-            shape: Shape = (0, False, event.has_dropped_keys, before, kind, type(event.content), (), None)
+            # A plain tuple, which equals the `Shape` and is faster to make: most events repeat a shape.
+            shape = (0, False, event.has_dropped_keys, before, kind, type(event.content), (), None)
         else:
             start, stop = event.start, event.stop
             kind = start < stop
@@ -95,30 +111,19 @@ def find_shapes(history: FastHistory) -> dict[Shape, int]:
                 event.variant,
             )
         if shape not in shapes:
-            shapes[shape] = index
+            shapes[Shape(*shape)] = index
         before = kind
     return shapes
 
 
-def _shape_traits(
-    calls: int,
-    has_reasoning: bool,
-    has_dropped_keys: bool,
-    before: object,
-    kind: object,
-    content: type,
-    irregular_results: tuple[object, ...],
-    variant: object,
-) -> set[object]:
-    pairs = {
-        ("before", before, kind),
-        ("content", kind, content),
-        ("several", calls > 1),
-        ("reasoning", kind, has_reasoning),
-    }
+def _shape_traits(shape: Shape) -> set[object]:
+    kind = shape.kind
     return {
-        *pairs,
-        ("variant", variant),
-        ("dropped keys", kind, has_dropped_keys),
-        *(("result", result) for result in irregular_results),
+        ("before", shape.kind_before, kind),
+        ("content", kind, shape.content_type),
+        ("several", shape.call_count > 1),
+        ("reasoning", kind, shape.has_reasoning),
+        ("variant", shape.variant),
+        ("dropped keys", kind, shape.has_dropped_keys),
+        *(("result", result) for result in shape.irregular_results),
     }

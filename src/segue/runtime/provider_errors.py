@@ -16,14 +16,13 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from segue.errors import ProviderError, ProviderErrorCause
+from segue.errors import BRIEF_TEXTS, ProviderError, ProviderErrorCause, SuggestedCommand
 from segue.redaction import redact
 from segue.runtime.http_client import TransportError
 from segue.runtime.providers import Endpoint, catalogue
 from segue.wire.base import ApiError
 from segue.wire.registry import WIRES
 
-DOCTOR_HINT = "segue doctor --online tests it"
 _MAX_TEXT = 300
 _REDIRECT_STATUS, _CLIENT_ERROR_STATUS, _SERVER_ERROR_STATUS = 300, 400, 500
 
@@ -63,9 +62,10 @@ _TRANSIENT = frozenset({409, 424, 425})
 
 class _Diagnosis(NamedTuple):
     cause: ProviderErrorCause
-    hint: str
+    hint: str | None = None
     brief: str | None = None
     retryable: bool | None = None
+    command: SuggestedCommand | None = None
 
 
 def _clean_provider_text(endpoint: Endpoint, text: str) -> str:
@@ -97,13 +97,10 @@ def connection_error(endpoint: Endpoint, error: TransportError) -> ProviderError
         return _make_error(endpoint, f"{endpoint.name} timed out: {why}", "timeout")
     if error.kind == "invalid":
         return invalid_reply_error(endpoint, why)
-    hint = "" if error.kind in ("tls", "proxy", "lost") else f"; check the base URL {endpoint.base_url}; {DOCTOR_HINT}"
-    return _make_error(
-        endpoint,
-        f"{endpoint.name} can't be reached: {why}{hint}",
-        "network",
-        retryable=error.kind not in ("tls", "proxy"),
-    )
+    message = f"{endpoint.name} can't be reached: {why}"
+    if error.kind in ("tls", "proxy", "lost"):
+        return _make_error(endpoint, message, "network", retryable=error.kind == "lost")
+    return _make_error(endpoint, f"{message}; check the base URL {endpoint.base_url}", "network", command="doctor")
 
 
 def invalid_reply_error(endpoint: Endpoint, why: str) -> ProviderError:
@@ -150,21 +147,19 @@ def api_error(
 ) -> ProviderError:
     """Return the `ProviderError` for a provider's error, with its message and a hint."""
     diagnosis = _diagnose(endpoint, error, wait)
-    retryable = diagnosis.retryable if retryable is None else retryable
+    brief = diagnosis.brief or BRIEF_TEXTS[diagnosis.cause]
     number = f" ({error.status})" if error.status else ""
-    result = _make_error(
+    message = f"{endpoint.name} {brief}{number}: {_clean_provider_text(endpoint, error.message)}"
+    return _make_error(
         endpoint,
-        "",
+        message if diagnosis.hint is None else f"{message}; {diagnosis.hint}",
         diagnosis.cause,
         status=error.status or None,
         wait=wait,
-        brief=diagnosis.brief,
-        retryable=retryable,
+        brief=brief,
+        retryable=diagnosis.retryable if retryable is None else retryable,
+        command=diagnosis.command,
     )
-    result.args = (
-        f"{endpoint.name} {result.brief}{number}: {_clean_provider_text(endpoint, error.message)}; {diagnosis.hint}",
-    )
-    return result
 
 
 def _diagnose(endpoint: Endpoint, error: ApiError, wait: float | None) -> _Diagnosis:
@@ -176,7 +171,7 @@ def _diagnose(endpoint: Endpoint, error: ApiError, wait: float | None) -> _Diagn
         return _Diagnosis("rate-limited", hint, "has no credit left", retryable=wait is not None)
     if names & _BAD_KEY or status in (401, 403):
         variables = " or ".join(endpoint.variables) or "the API key"
-        return _Diagnosis("auth", f"check {variables}; {DOCTOR_HINT}")
+        return _Diagnosis("auth", f"check {variables}", command="doctor")
     if status in _TIMED_OUT:
         return _Diagnosis("timeout", later)
     if status in (503, 529) or (names & _OVERLOADED and status not in (400, 500)):
@@ -194,7 +189,7 @@ def _diagnose(endpoint: Endpoint, error: ApiError, wait: float | None) -> _Diagn
         return _Diagnosis("refused", hint, "rejected the request as too long")
     if not status:
         return _Diagnosis("broken", later, "has an internal error")
-    return _Diagnosis("refused", "segue diag shows what was sent and why it was rejected")
+    return _Diagnosis("refused", command="diag")
 
 
 def _models_hint(endpoint: Endpoint) -> str:
@@ -212,6 +207,7 @@ def _make_error(
     wait: float | None = None,
     brief: str | None = None,
     retryable: bool | None = None,
+    command: SuggestedCommand | None = None,
 ) -> ProviderError:
     return ProviderError(
         message,
@@ -222,6 +218,7 @@ def _make_error(
         retry_after=wait,
         brief=brief,
         retryable=retryable,
+        command=command,
     )
 
 

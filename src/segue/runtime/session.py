@@ -100,6 +100,8 @@ class Session:
         self.usage = Usage()
         self.requests = 0
         self.exchanges = 0
+        self.error: SegueError | None = None
+        """The error that ended the last exchange; None if it had no error."""
         self.client = client
         self.approve = approve
         self._on_event = on_event
@@ -120,6 +122,7 @@ class Session:
             raise InputError("an exchange is running; cancel it and wait for its end first")
         started, usage_before = self._clock(), self.usage
         self._cancelled = False
+        self.error = None
         self.exchanges += 1
         turns = _ExchangeState()
         self._exchange_done = done = asyncio.get_running_loop().create_future()
@@ -135,6 +138,7 @@ class Session:
         except _ExchangeCancelledError:
             pass
         except SegueError as error:
+            self.error = error
             outcome, text, retryable = "failed", str(error), bool(getattr(error, "retryable", False))
             cause = getattr(error, "cause", None)
         finally:

@@ -127,8 +127,8 @@ def _parse(items: list[_Message], *, dialect: ChatDialect) -> FastHistory:
             # OAI-CHAT-07, OAI-CHAT-11
             elif content is None or tool_calls is not None:
                 raise FastPathUnsupportedError
-            form = (type(item.content), item.reasoning is None) if content is None else item.reasoning is None
-            events.append(FastTurn(content, start, len(calls), reasoning_count, form))
+            variant = (type(item.content), item.reasoning is None) if content is None else item.reasoning is None
+            events.append(FastTurn(content, start, len(calls), reasoning_count, variant))
         elif isinstance(item, _User):
             events.append(FastUserMessage(require_text(_content_texts(item.content))))
         else:

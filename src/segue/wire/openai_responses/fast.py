@@ -139,14 +139,14 @@ def _parse_turn(items: list[_Item], index: int, history: FastHistory, calls: lis
         raise FastPathUnsupportedError
     end = index + stop - start
     outputs += items[index:end]
-    reasoning_form = (
+    variant = (
         encrypted_count == reasoning_count,
         encrypted_count > 0,
         with_id_count == reasoning_count,
         with_id_count > 0,
         detached_count > 0,
     )
-    history.events.append(FastTurn(texts or None, start, stop, reasoning_count, reasoning_form))
+    history.events.append(FastTurn(texts or None, start, stop, reasoning_count, variant))
     return end
 
 

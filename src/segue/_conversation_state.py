@@ -1,0 +1,106 @@
+"""The data of a conversation: its request settings, its history, its token estimate, and the last request rendered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+import msgspec
+
+from segue.canonical.blocks import Message, Outcome, ToolCall
+from segue.canonical.compress import MessageChange
+from segue.canonical.history import History
+from segue.canonical.json import to_plain_json
+from segue.canonical.request import Request, Usage
+from segue.canonical.tokens import TokenEstimator, estimate_message, estimate_settings
+from segue.coerce import Content, coerce_blocks, is_blocks, is_content_parts
+from segue.errors import InputError
+from segue.models import parse_model
+from segue.render.constraints import TEXTS
+from segue.render.transcript import Transcript
+from segue.reply import SentRequest
+
+
+class ConversationState:
+    """The data of a conversation. Stores and conversation logs read and write it; programs use `Conversation`."""
+
+    def __init__(self) -> None:
+        self._request = Request(())
+        self.history = History()
+        self.token_estimator = TokenEstimator()
+        self.compression_changes: list[MessageChange] = []
+        """The changes made by compressions. Each target's next report includes the new ones."""
+        self.sent_transcript: Transcript | None = None
+        self.synthetic_calls: Sequence[str] = ()
+        """The calls that got synthetic results in the last render."""
+        self.sent_request: SentRequest | None = None
+        self._counted: tuple[int, int, float] = (0, 0, 0.0)
+
+    @property
+    def request(self) -> Request:
+        """The request without its messages: system text, tools, options."""
+        return self._request
+
+    @request.setter
+    def request(self, request: Request) -> None:
+        self._request = msgspec.structs.replace(request, messages=())
+
+    @property
+    def last_request(self) -> tuple[Transcript | None, Sequence[str], SentRequest | None]:
+        """The last render: its transcript, the calls that got synthetic results for it, and its projected names."""
+        return self.sent_transcript, self.synthetic_calls, self.sent_request
+
+    @last_request.setter
+    def last_request(self, last: tuple[Transcript | None, Sequence[str], SentRequest | None]) -> None:
+        self.sent_transcript, self.synthetic_calls, self.sent_request = last
+
+    def estimate_tokens(self) -> float:
+        """Return the estimated tokens of the next request, before calibration."""
+        edits, place, weight = self._counted
+        if edits != self.history.edit_count:
+            place, weight = 0, 0.0
+        new = self.history.slice(place)
+        # Added one by one, so that the floating-point sum does not depend on how often it was continued.
+        for message in new:
+            weight += estimate_message(message)
+        self._counted = self.history.edit_count, place + len(new), weight
+        return estimate_settings(self._request) + weight
+
+    def calibrate_tokens(self, usage: Usage | None, model: str | None) -> None:
+        """Calibrate the token estimate of the request with the usage that the provider reported."""
+        if usage is not None and usage.input:
+            self.token_estimator.calibrate(self.estimate_tokens(), usage.input, parse_model(model).family)
+
+    def build_outcome(
+        self,
+        call: ToolCall | str,
+        content: object = None,
+        *,
+        error: bool = False,
+        outcome: Outcome | None = None,
+        reason: str = "cancelled",
+    ) -> Message:
+        """Return the message with the result or other outcome of a call, without adding it."""
+        tool_call = self.find_call(call)
+        if outcome is not None:
+            text = TEXTS.cancelled if outcome == "cancelled" else TEXTS.interrupted
+            response = tool_call.respond(text, error=True, outcome=outcome, synthetic=reason)
+        elif content is None or isinstance(content, str):
+            response = tool_call.respond(content or "", error=error)
+        elif is_blocks(content) or is_content_parts(content):
+            response = tool_call.respond(coerce_blocks(cast("Content", content)), error=error)
+        else:
+            response = tool_call.respond((), structured=to_plain_json(content), error=error)
+        return Message("tool", (response,), turn_key=self.history.ledger[tool_call.id].turn_key)
+
+    def find_call(self, call: ToolCall | str) -> ToolCall:
+        """Return the call given as a `ToolCall`, a canonical id, or a raw id in the newest turn."""
+        ledger = self.history.ledger
+        key = call.id if isinstance(call, ToolCall) else call
+        if key in ledger:
+            return ledger[key].call
+        matching = [candidate for candidate in self.history.newest_calls if candidate.origin.raw_id == key]
+        pending = [candidate for candidate in matching if ledger[candidate.id].state == "pending"]
+        if not matching:
+            raise InputError(f"unknown tool call {key!r}: not in this conversation, nor a raw id in its newest turn")
+        return (pending or matching)[0]
