@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Union, get_args, get_origin
+from typing import Any, Literal, Required, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -31,12 +31,13 @@ _GEMINI_CLASSES = (
     *("ExecutableCode", "CodeExecutionResult", "ToolCall", "ToolResponse", "Tool", "FunctionDeclaration", "Schema"),
     *("Type", "ToolConfig", "FunctionCallingConfig", "FunctionCallingConfigMode"),
 )
-_GEMINI_SCALARS: Mapping[Any, Spec] = {
+_SCALARS: Mapping[Any, Spec] = {
     str: Spec(kind="string"),
     bytes: Spec(kind="bytes"),
     bool: Spec(kind="boolean"),
     int: Spec(kind="integer"),
     float: Spec(kind="number"),
+    object: Spec(),
     Any: Spec(),
 }
 
@@ -67,8 +68,8 @@ def _gemini_field(annotation: Any) -> Spec:
         return Spec(kind="list", items=_gemini_field(arguments[0]))
     if origin is dict:
         return Spec(kind="map", items=None if arguments[1] is Any else _gemini_field(arguments[1]))
-    if annotation in _GEMINI_SCALARS:
-        return _GEMINI_SCALARS[annotation]
+    if annotation in _SCALARS:
+        return _SCALARS[annotation]
     if annotation.__name__ in _GEMINI_CLASSES:
         return Spec(ref=annotation.__name__)
     return Spec() if issubclass(annotation, Enum) else Spec(kind="object")
@@ -246,12 +247,65 @@ class _ValidatorReader:
         return Spec(ref=short)
 
 
+# ---------------------------------------------------------------------------------------------------- openai-responses
+
+
+def openai_responses() -> PublishedTypes:
+    """The input items of the Responses API and of its beta from openai, by their `type`.
+
+    The types inside a member are left out, and of enumerations all but the statuses.
+    """
+    from openai.types.beta.beta_response_input_item_param import BetaResponseInputItemParam
+    from openai.types.responses.response_input_item_param import ResponseInputItemParam
+
+    types: dict[str, Spec] = {}
+    for item in (*get_args(BetaResponseInputItemParam), *get_args(ResponseInputItemParam)):
+        hints = get_type_hints(item, include_extras=True)
+        (name,) = re.findall(r"Literal\['(\w+)'\]", str(hints["type"]))
+        spec = Spec(
+            kind="object",
+            required=tuple(key for key, hint in hints.items() if get_origin(hint) is Required),
+            members={key: _responses_member(key, hint) for key, hint in get_type_hints(item).items()},
+        )
+        types[name] = _merge_objects(types[name], spec) if name in types else spec
+    return PublishedTypes(source=f"openai {version('openai')}", types=types)
+
+
+def _merge_objects(first: Spec, second: Spec) -> Spec:
+    """Return an object of either type."""
+    members = {**first.members, **second.members}
+    for key in first.members.keys() & second.members.keys():
+        if first.members[key] != second.members[key]:
+            members[key] = Spec()
+    required = tuple(key for key in first.required if key in second.required)
+    return Spec(kind="object", required=required, members=members)
+
+
+def _responses_member(key: str, hint: Any) -> Spec:
+    options = get_args(hint) if get_origin(hint) is Union else (hint,)
+    kinds = {_responses_kind(option) for option in options if option is not type(None)}
+    return Spec(
+        kind=kinds.pop() if len(kinds) == 1 else "any",
+        nullable=type(None) in options,
+        values=tuple(value for option in options for value in get_args(option)) if key == "status" else (),
+    )
+
+
+def _responses_kind(hint: Any) -> ValueKind:
+    if get_origin(hint) is Literal:
+        return "string"
+    if get_origin(hint) is not None:
+        return "list"
+    return "object" if issubclass(hint, dict) else _SCALARS[hint].kind
+
+
 # ------------------------------------------------------------------------------------------------------------- writing
 
 APIS: Mapping[str, Callable[[], PublishedTypes]] = {
     "gemini": gemini,
     "bedrock": bedrock,
     "azure-foundry": azure_foundry,
+    "openai-responses": openai_responses,
 }
 
 

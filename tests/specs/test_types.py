@@ -7,7 +7,12 @@ import pytest
 from scripts import generate_specs
 from segue.specs.types import find_mismatches, load_types, read_overrides, read_published
 
-_PACKAGES = {"gemini": "google.genai", "bedrock": "botocore", "azure-foundry": "azure.ai.agentserver.responses"}
+_PACKAGES = {
+    "gemini": "google.genai",
+    "bedrock": "botocore",
+    "azure-foundry": "azure.ai.agentserver.responses",
+    "openai-responses": "openai",
+}
 
 
 @pytest.mark.parametrize("api", generate_specs.APIS)
@@ -27,13 +32,17 @@ def test_overrides_have_reasons_and_change_something(api: str) -> None:
     published = read_published(api).types
     for override in read_overrides(api):
         assert override.reason.endswith(".")
-        assert override.types or override.members or override.optional
+        assert override.types or override.members or override.optional or override.absent
         for place, spec in override.members.items():
             name, _, member = place.partition(".")
             assert published[name].members.get(member) != spec, place
         for place in override.optional:
             name, _, member = place.partition(".")
             assert member in published[name].required, place
+        for place in override.absent:
+            name, _, member = place.partition(".")
+            assert member in published[name].members, place
+            assert member not in published[name].required, place
 
 
 def test_type_may_refer_to_itself() -> None:

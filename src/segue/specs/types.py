@@ -135,6 +135,8 @@ class Override(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Added or replaced members."""
     optional: tuple[str, ...] = ()
     """Members that are not required."""
+    absent: tuple[str, ...] = ()
+    """Members that the service does not accept."""
 
 
 def read_published(api: str) -> PublishedTypes:
@@ -166,6 +168,10 @@ def load_types(api: str) -> Mapping[str, Spec]:
             name, _, member = place.partition(".")
             required = tuple(key for key in types[name].required if key != member)
             types[name] = msgspec.structs.replace(types[name], required=required)
+        for place in override.absent:
+            name, _, member = place.partition(".")
+            members = {key: spec for key, spec in types[name].members.items() if key != member}
+            types[name] = msgspec.structs.replace(types[name], members=members)
     return _Linker(types).link_all()
 
 
