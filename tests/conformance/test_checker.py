@@ -20,7 +20,7 @@ from segue.conformance import anthropic, openai_responses
 from segue.conformance.anthropic.content import KEYS
 from segue.conformance.azure_foundry import backend
 from segue.conformance.bedrock import claude
-from segue.conformance.openai_responses.items import ITEM_SPECS
+from segue.conformance.openai_responses.items import item_specs
 from segue.errors import InputError
 from tests.conformance import (
     bodies_anthropic,
@@ -240,7 +240,7 @@ _WORDS = [
         "rs_1",
         "mcp_1",
         "completed",
-        *sorted(ITEM_SPECS),
+        *sorted(item_specs()),
     ),
 ]
 _NAMES = [
@@ -289,7 +289,7 @@ _MESSAGE = st.builds(
 )
 _ITEM = st.builds(
     lambda item, call_id, rest: {**rest, "type": item, **call_id},
-    st.sampled_from(sorted(ITEM_SPECS)),
+    st.sampled_from(sorted(item_specs())),
     st.sampled_from([{}, {"call_id": "a"}, {"call_id": "b"}, {"id": "a"}, {"id": "fc_1"}]),
     st.dictionaries(_KEYS, _ANY, max_size=4),
 )

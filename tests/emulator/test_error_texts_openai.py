@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from segue import conformance
-from segue.conformance.openai_responses.items import ITEM_SPECS
+from segue.conformance.openai_responses.items import item_specs
 from segue.conformance.rule import Violation
 from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, ErrorTexts
 from segue.emulator.errors.profiles import PROFILES
@@ -121,7 +121,9 @@ def samples(api: str, profile: str | None) -> Iterator[tuple[str, str, Body]]:
 EMPTY = "empty string. Expected a string with minimum length 1, but got an empty string instead."
 LONG = "string too long. Expected a string with maximum length {}, but got a string with length {} instead."
 TAGS = "does not match any of the expected tags"
-ITEMS = ", ".join(f"'{sort}'" for sort in sorted(ITEM_SPECS)).replace(", 'web_search_call'", ", and 'web_search_call'")
+ITEMS = ", ".join(f"'{sort}'" for sort in sorted(item_specs())).replace(
+    ", 'web_search_call'", ", and 'web_search_call'"
+)
 # Violations that the provider reports in another sentence than the rulebook's sample of the rule.
 DIFFERENT_TEXTS: dict[str, dict[str, str]] = {
     "OAI-CHAT-01": {

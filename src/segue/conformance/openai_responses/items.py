@@ -1,179 +1,105 @@
 """The members of each item type: OAI-RESP-14, and members under 03, 16, 17, 20 and 21.
 
-`ITEM_SPECS` is the vendor's request types as data. A missing or mistyped member is rejected; a missing id or status is
-only a risk, because clients are known to omit them, and so is an unknown key.
+The types are those of `segue.specs`. A missing or mistyped member is rejected. A member that clients are known to omit
+is only a risk, and so is an unknown key.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Literal
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 
 import msgspec
 
-from segue.conformance.openai_responses.request import Item, ResponsesRequest
+from segue.conformance.openai_responses.request import APPROVAL, HOSTED, PAIRS, Item, ResponsesRequest
 from segue.conformance.rule import Problem, RuleTable, Severity
 from segue.conformance.values import has_text, is_list, is_object, quote, type_name
+from segue.specs.types import ANY, Spec, find_mismatches, load_types, read_published
 
 table: RuleTable[ResponsesRequest] = RuleTable()
 
-ValueType = Literal["string", "list", "object", "boolean", "string or null", "list or null", "value"]
-
-
-class ItemSpec(msgspec.Struct, frozen=True):
-    """An item type: its rule, required members, expected members (a risk if missing), and optional ones."""
-
-    rule: str
-    required: Mapping[str, ValueType]
-    recommended: str = ""
-    optional: str = ""
-    statuses: str = ""
-
-    @property
-    def keys(self) -> frozenset[str]:
-        """All keys that the item may have."""
-        status = ["status"] if self.statuses else []
-        return frozenset(
-            {"type", "id", "agent", *self.required, *self.recommended.split(), *self.optional.split(), *status}
-        )
-
-
-_STATUS = "in_progress completed incomplete"
 _CALL, _RESULT, _HOSTED, _APPROVAL = "OAI-RESP-17", "OAI-RESP-16", "OAI-RESP-20", "OAI-RESP-21"
 _OTHER_RULE, _REASONING = "OAI-RESP-14", "OAI-RESP-03"
-
-ITEM_SPECS: Mapping[str, ItemSpec] = {
-    "message": ItemSpec(_OTHER_RULE, {}, optional="role content phase", statuses=_STATUS),
-    "agent_message": ItemSpec(_OTHER_RULE, {"author": "string", "recipient": "string", "content": "list"}),
-    "item_reference": ItemSpec(_OTHER_RULE, {"id": "string"}),
-    "additional_tools": ItemSpec(_OTHER_RULE, {"role": "string", "tools": "list"}),
-    "configuration_update": ItemSpec(_OTHER_RULE, {}, optional="reasoning text"),
-    "compaction": ItemSpec(_OTHER_RULE, {"encrypted_content": "string"}),
-    "compaction_trigger": ItemSpec(_OTHER_RULE, {}),
-    # The types have a status here, but the service returns "Unknown parameter: 'input[1].status'."
-    "reasoning": ItemSpec(_REASONING, {"summary": "list"}, optional="content encrypted_content"),
-    "function_call": ItemSpec(
-        _CALL, {"name": "string", "arguments": "string"}, optional="call_id async caller namespace", statuses=_STATUS
-    ),
-    # The status of custom calls and outputs is only in replies, and clients send it back unchanged.
-    "custom_tool_call": ItemSpec(
-        _CALL, {"name": "string", "input": "string"}, optional="call_id async caller namespace", statuses=_STATUS
-    ),
-    "computer_call": ItemSpec(
-        _CALL, {}, "id status pending_safety_checks", optional="call_id action actions", statuses=_STATUS
-    ),
-    "shell_call": ItemSpec(_CALL, {"action": "object"}, optional="call_id caller environment", statuses=_STATUS),
-    "local_shell_call": ItemSpec(_CALL, {"action": "object"}, "id status", optional="call_id", statuses=_STATUS),
-    "apply_patch_call": ItemSpec(
-        _CALL, {"operation": "object"}, "status", optional="call_id caller", statuses="in_progress completed"
-    ),
-    "tool_search_call": ItemSpec(_CALL, {"arguments": "value"}, optional="call_id execution", statuses=_STATUS),
-    "program": ItemSpec(_CALL, {"code": "string", "fingerprint": "string"}, "id", optional="call_id"),
-    "multi_agent_call": ItemSpec(_CALL, {"action": "string", "arguments": "string"}, optional="call_id"),
-    "function_call_output": ItemSpec(_RESULT, {}, optional="output call_id caller name namespace", statuses=_STATUS),
-    "custom_tool_call_output": ItemSpec(_RESULT, {}, optional="output call_id caller", statuses=_STATUS),
-    # `failed` is only in replies.
-    "computer_call_output": ItemSpec(
-        _RESULT, {}, optional="output call_id acknowledged_safety_checks", statuses=f"{_STATUS} failed"
-    ),
-    "shell_call_output": ItemSpec(_RESULT, {}, optional="output call_id caller max_output_length", statuses=_STATUS),
-    "local_shell_call_output": ItemSpec(_RESULT, {"output": "string"}, optional="call_id", statuses=_STATUS),
-    "apply_patch_call_output": ItemSpec(
-        _RESULT, {"status": "string"}, optional="call_id caller output", statuses="completed failed"
-    ),
-    "tool_search_output": ItemSpec(_RESULT, {"tools": "list"}, optional="call_id execution", statuses=_STATUS),
-    "program_output": ItemSpec(
-        _RESULT, {"result": "string"}, "id status", optional="call_id", statuses="completed incomplete"
-    ),
-    "multi_agent_call_output": ItemSpec(_RESULT, {"action": "string", "output": "list"}, optional="call_id"),
-    "web_search_call": ItemSpec(_HOSTED, {"action": "object"}, "id status", statuses=f"{_STATUS} searching failed"),
-    "file_search_call": ItemSpec(
-        _HOSTED, {"queries": "list"}, "id status", optional="results", statuses=f"{_STATUS} searching failed"
-    ),
-    "code_interpreter_call": ItemSpec(
-        _HOSTED,
-        {"code": "string or null", "container_id": "string", "outputs": "list or null"},
-        "id status",
-        statuses=f"{_STATUS} interpreting failed",
-    ),
-    "image_generation_call": ItemSpec(
-        _HOSTED,
-        {"result": "string or null"},
-        "id status",
-        optional="action background error output_format quality revised_prompt size svg_usage",
-        statuses="in_progress completed generating failed",
-    ),
-    "mcp_call": ItemSpec(
-        _HOSTED,
-        {"name": "string", "arguments": "string", "server_label": "string"},
-        "id",
-        optional="approval_request_id error output",
-        statuses=f"{_STATUS} calling failed",
-    ),
-    "mcp_list_tools": ItemSpec(_HOSTED, {"server_label": "string", "tools": "list"}, "id", optional="error"),
-    "mcp_approval_request": ItemSpec(
-        _APPROVAL, {"id": "string", "name": "string", "arguments": "string", "server_label": "string"}
-    ),
-    "mcp_approval_response": ItemSpec(
-        _APPROVAL, {"approval_request_id": "string", "approve": "boolean"}, optional="reason"
-    ),
+_RULES: Mapping[str, str] = {
+    "reasoning": _REASONING,
+    **dict.fromkeys(PAIRS, _CALL),
+    **dict.fromkeys(PAIRS.values(), _RESULT),
+    **dict.fromkeys(HOSTED, _HOSTED),
+    **dict.fromkeys(APPROVAL, _APPROVAL),
 }
-_KEYS = {item_type: spec.keys for item_type, spec in ITEM_SPECS.items()}
+# Required members with rules of their own.
+_CHECKED_ELSEWHERE = frozenset(
+    {"type", "call_id", "message.role", "message.content", "reasoning.id", "local_shell_call_output.id"}
+    | {f"{kind}_output.output" for kind in ("function_call", "custom_tool_call", "computer_call", "shell_call")}
+)
+# Reported before the other members of an item.
+_FIRST = ("id", "status", "name", "author", "recipient")
 _ROLES = ("assistant", "system", "developer", "user")
 _CHAT_KEYS = frozenset({"tool_calls", "tool_call_id", "function_call"})
 
 
-def _has_type(value: object, value_type: ValueType) -> bool:
-    match value_type:
-        case "value":
-            return True
-        case "string":
-            return isinstance(value, str)
-        case "list":
-            return is_list(value)
-        case "object":
-            return is_object(value)
-        case "boolean":
-            return isinstance(value, bool)
-        case "string or null":
-            return value is None or isinstance(value, str)
-        case "list or null":
-            return value is None or is_list(value)
+class ItemSpec(msgspec.Struct, frozen=True):
+    """An item type: its rule, required members, expected members (a risk if missing), all keys, and its statuses."""
+
+    rule: str
+    required: Mapping[str, Spec]
+    expected: tuple[str, ...]
+    keys: frozenset[str]
+    statuses: tuple[str, ...]
+
+
+@cache
+def item_specs() -> Mapping[str, ItemSpec]:
+    """Return the specs of all item types. Members that only the published types require are expected."""
+    published = read_published("openai-responses").types
+    types = load_types("openai-responses")
+    return {name: _item_spec(name, published[name].required, spec) for name, spec in types.items()}
+
+
+def _item_spec(name: str, published: Iterable[str], spec: Spec) -> ItemSpec:
+    checked = [key for key in published if _CHECKED_ELSEWHERE.isdisjoint((key, f"{name}.{key}"))]
+    checked.sort(key=lambda key: key not in _FIRST)
+    return ItemSpec(
+        rule=_RULES.get(name, _OTHER_RULE),
+        required={key: spec.members[key] for key in checked if key in spec.required},
+        expected=tuple(key for key in checked if key not in spec.required),
+        keys=frozenset(spec.members),
+        statuses=spec.members.get("status", ANY).values,
+    )
 
 
 def _check_items(request: ResponsesRequest, rule: str) -> Iterator[Problem]:
     for item in request.items:
-        spec = ITEM_SPECS.get(item.type)
+        spec = item_specs().get(item.type)
         if spec is not None and spec.rule == rule:
             yield from _check_members(item, spec)
-            yield from _check_keys(item)
+            yield from _check_keys(item, spec)
 
 
 def _check_members(item: Item, spec: ItemSpec) -> Iterator[Problem]:
-    for key, value_type in spec.required.items():
+    for key, member in spec.required.items():
         if key not in item.data:
             yield Problem(f"{item.path}.{key}", f"Missing required parameter: '{item.path}.{key}'.")
-        elif not _has_type(item.data[key], value_type):
-            article = "any" if value_type == "value" else "an" if value_type == "object" else "a"
+        elif any(mismatch.kind == "type" for mismatch in find_mismatches(member, item.data[key])):
             seen = f"{key} of this {item.type} is {type_name(item.data[key])}"
-            yield Problem(f"{item.path}.{key}", f"{seen}; {article} {value_type} is expected")
-    for key in spec.recommended.split():
+            article, null = "an" if member.kind == "object" else "a", " or null" if member.nullable else ""
+            yield Problem(f"{item.path}.{key}", f"{seen}; {article} {member.kind}{null} is expected")
+    for key in spec.expected:
         if item.data.get(key) is None:
             yield Problem(f"{item.path}.{key}", f"this {item.type} has no {key}; its type requires one", "risk")
     status = item.data.get("status")
-    if spec.statuses and status is not None and status not in spec.statuses.split():
-        seen = f"Invalid value: {quote(status)}. Supported values are: {', '.join(spec.statuses.split())}."
+    if spec.statuses and status is not None and status not in spec.statuses:
+        seen = f"Invalid value: {quote(status)}. Supported values are: {', '.join(spec.statuses)}."
         # A status that is not a string is already reported if the item requires it.
         if isinstance(status, str) or "status" not in spec.required:
             yield Problem(f"{item.path}.status", seen)
 
 
-def _check_keys(item: Item) -> Iterator[Problem]:
-    known = _KEYS[item.type]
-    if item.data.keys() <= known:
+def _check_keys(item: Item, spec: ItemSpec) -> Iterator[Problem]:
+    if item.data.keys() <= spec.keys:
         return
     for key in item.data:
-        if key not in known:
+        if key not in spec.keys:
             severity: Severity = "reject" if key in _CHAT_KEYS and item.type == "message" else "risk"
             yield Problem(f"{item.path}.{key}", f"Unknown parameter: {quote(key)} in a {item.type} item.", severity)
 
@@ -188,8 +114,8 @@ def items_known(request: ResponsesRequest) -> Iterator[Problem]:
             yield Problem(item.path, f"{type_name(entry)} in the list of items; an object is expected")
         elif entry.get("type") is None and not item.type:
             yield Problem(f"{item.path}.type", "the item has neither a type nor a role")
-        elif item.type not in ITEM_SPECS:
-            # A type that is newer than this table may be valid.
+        elif item.type not in item_specs():
+            # A type that is newer than these types may be valid.
             seen = f"Invalid value: {quote(entry.get('type'))} is not a known item type."
             yield Problem(f"{item.path}.type", seen, "risk" if has_text(entry.get("type")) else "reject")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from segue.conformance.openai_responses.items import ITEM_SPECS
+from segue.conformance.openai_responses.items import item_specs
 from segue.emulator.errors import openai_chat
 from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, ErrorTexts
 from segue.emulator.errors.openai_style import (
@@ -38,8 +38,6 @@ _TYPE_NAMES: Mapping[str, str] = {
     "list": "an array of objects",
     "object": "an object",
     "boolean": "a boolean",
-    "string or null": "a string or null",
-    "list or null": "an array of objects or null",
 }
 _PREFIXES = {"function_call": "fc", "custom_tool_call": "ctc", "reasoning": "rs", "message": "msg"}
 _ID = re.compile(r"[a-zA-Z0-9_-]*")
@@ -85,13 +83,15 @@ def _member_error(broken: BrokenRule) -> ApiError:
     """Build the error for a member of an item, by its item spec."""
     if len(broken.steps) < 3:
         return schema_error(broken, ValueSpec("an object"))
-    key, item_spec = broken.steps[2], ITEM_SPECS.get(_item_type(broken))
+    key, item_spec = broken.steps[2], item_specs().get(_item_type(broken))
     if item_spec is None or key not in item_spec.keys:
         return unknown_parameter_error(broken)
     if key == "status":
-        return schema_error(broken, ValueSpec(values=tuple(item_spec.statuses.split())))
+        return schema_error(broken, ValueSpec(values=item_spec.statuses))
     if key in item_spec.required and len(broken.steps) == 3:
-        return schema_error(broken, ValueSpec(_TYPE_NAMES.get(item_spec.required[str(key)], "a string")))
+        member_spec = item_spec.required[str(key)]
+        null = " or null" if member_spec.nullable else ""
+        return schema_error(broken, ValueSpec(_TYPE_NAMES.get(member_spec.kind, "a string") + null))
     return schema_error(broken, ValueSpec())
 
 
@@ -101,7 +101,7 @@ def _item_error(broken: BrokenRule) -> ApiError:
     if len(broken.steps) == 2 and _item_type(broken) == "compaction_trigger":
         return _input_error("'compaction_trigger' must be the last item of the input.")
     if len(broken.steps) == 3 and last in ("role", "type") and broken.value is not None:
-        values = tuple(sorted(ITEM_SPECS)) if last == "type" else _ROLES
+        values = tuple(sorted(item_specs())) if last == "type" else _ROLES
         return invalid_choice_error(
             broken.path, broken.value, ("developer",) if _item_type(broken) == "additional_tools" else values
         )

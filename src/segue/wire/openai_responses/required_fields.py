@@ -1,15 +1,17 @@
-"""Required fields and statuses of each item type, from the vendor's request types.
+"""Required fields and statuses of items, from the types in `segue.specs`.
 
-An item without them cannot be sent back as it is. Function and custom tool calls, messages and reasoning are checked
-where they are parsed and have no entry here.
+An item without them cannot be sent back as it is. The fields of function and custom tool calls, messages and reasoning
+are checked where they are parsed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from segue.canonical.ids import raw_id_or_none
+from segue.specs.types import ANY, Spec, find_mismatches, load_types
 from segue.wire.json_values import JsonObject
 
 # Hosted tools of Azure Foundry by the stem of their types, `…_call` and `…_call_output`: each with its tool name if the
@@ -30,73 +32,35 @@ _FOUNDRY_ITEM_TYPES = frozenset(
     | {f"{stem}_call{end}" for stem in FOUNDRY_TOOLS for end in ("", "_output")}
 )
 
-_TEXT, _LIST, _OBJECT, _ANY = (str,), (list,), (dict,), (object,)
-_REQUIRED_FIELDS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
-    "shell_call": {"action": _OBJECT},
-    "local_shell_call": {"action": _OBJECT},
-    "apply_patch_call": {"operation": _OBJECT},
-    "tool_search_call": {"arguments": _ANY},
-    "program": {"code": _TEXT, "fingerprint": _TEXT},
-    "multi_agent_call": {"action": _TEXT, "arguments": _TEXT},
-    "computer_call_output": {"output": _OBJECT},
-    "shell_call_output": {"output": _LIST},
-    "local_shell_call_output": {"output": _TEXT},
-    "apply_patch_call_output": {"status": _TEXT},
-    "tool_search_output": {"tools": _LIST},
-    "program_output": {"result": _TEXT},
-    "multi_agent_call_output": {"action": _TEXT, "output": _LIST},
-    "web_search_call": {"action": _OBJECT},
-    "file_search_call": {"queries": _LIST},
-    "code_interpreter_call": {"code": (str, type(None)), "container_id": _TEXT, "outputs": (list, type(None))},
-    "image_generation_call": {"result": (str, type(None))},
-    "mcp_call": {"name": _TEXT, "arguments": _TEXT, "server_label": _TEXT},
-    "mcp_list_tools": {"server_label": _TEXT, "tools": _LIST},
-    "mcp_approval_request": {"id": _TEXT, "name": _TEXT, "arguments": _TEXT, "server_label": _TEXT},
-    "mcp_approval_response": {"approval_request_id": _TEXT, "approve": (bool,)},
-    "compaction": {"encrypted_content": _TEXT},
-    "item_reference": {"id": _TEXT},
-    "agent_message": {"author": _TEXT, "recipient": _TEXT, "content": _LIST},
-}
-_STATUSES = ("in_progress", "completed", "incomplete")
-_STATUSES_BY_TYPE: Mapping[str, tuple[str, ...]] = {
-    "apply_patch_call": ("in_progress", "completed"),
-    "computer_call_output": (*_STATUSES, "failed"),
-    "apply_patch_call_output": ("completed", "failed"),
-    "program_output": ("completed", "incomplete"),
-    "web_search_call": (*_STATUSES, "searching", "failed"),
-    "file_search_call": (*_STATUSES, "searching", "failed"),
-    "code_interpreter_call": (*_STATUSES, "interpreting", "failed"),
-    "image_generation_call": ("in_progress", "completed", "generating", "failed"),
-    "mcp_call": (*_STATUSES, "calling", "failed"),
-}
-_PARSED_TYPES = frozenset(
-    {"message", "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output", "computer_call"}
-)
-# Types whose status is not checked by the API.
-_TYPES_WITHOUT_STATUS = frozenset(
-    {"reasoning", "program", "multi_agent_call", "multi_agent_call_output", "mcp_list_tools", "mcp_approval_request"}
-    | {"mcp_approval_response", "compaction", "item_reference", "agent_message"}
-)
+_API = "openai-responses"
+# Required fields that are checked where items are parsed, or not at all.
+_CHECKED_ELSEWHERE = frozenset({"type", "call_id", "additional_tools.role", "additional_tools.tools"})
+
+
+@cache
+def _required_fields() -> Mapping[str, Mapping[str, Spec]]:
+    return {
+        kind: {key: spec.members[key] for key in spec.required if _CHECKED_ELSEWHERE.isdisjoint((key, f"{kind}.{key}"))}
+        for kind, spec in load_types(_API).items()
+    }
 
 
 def has_required_fields(kind: str, item: JsonObject) -> bool:
     """Return whether an item has the required fields of its type. Unknown types have none."""
-    required = _REQUIRED_FIELDS.get(kind, {})
-    if not all(key in item and isinstance(item[key], types) for key, types in required.items()):
-        return False
+    for key, spec in _required_fields().get(kind, {}).items():
+        if key not in item or any(find_mismatches(spec, item[key])):
+            return False
     return _has_valid_output(kind, item.get("output")) and has_valid_status(kind, item)
 
 
 def is_openai_item(kind: str, _item: JsonObject) -> bool:
-    """Return whether this may be an OpenAI type; an unknown one may be newer than this table."""
+    """Return whether this may be an OpenAI type; an unknown one may be newer than this list."""
     return kind not in _FOUNDRY_ITEM_TYPES
 
 
 def has_valid_status(kind: str, item: JsonObject) -> bool:
-    status = item.get("status")
-    if status is None or kind in _TYPES_WITHOUT_STATUS or not (kind in _REQUIRED_FIELDS or kind in _PARSED_TYPES):
-        return True
-    return status in _STATUSES_BY_TYPE.get(kind, _STATUSES)
+    spec = load_types(_API).get(kind, ANY).members.get("status")
+    return spec is None or item.get("status") is None or item["status"] in spec.values
 
 
 def has_valid_call_id(item: JsonObject) -> bool:
