@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from tests.bodies import Body
+from tests.bodies.anthropic import assistant as anthropic_assistant
+from tests.bodies.anthropic import text
+from tests.bodies.anthropic import user as anthropic_user
+from tests.bodies.chat import assistant, user
 from tests.conversations.build import (
     PNG,
-    Body,
     Case,
     anthropic,
-    anthropic_assistant,
     anthropic_tool,
-    anthropic_user,
-    assistant,
     call,
     calls,
     chat,
@@ -18,10 +19,8 @@ from tests.conversations.build import (
     kimi,
     responses,
     result,
-    text,
     tool,
     use,
-    user,
 )
 
 CALLED_BY_CODE = {"type": "code_execution_20260120", "tool_id": "srvtoolu_01"}

@@ -215,7 +215,7 @@ def test_valid_body_is_detected_by_shape():
         ([{"role": 3, "parts": []}], "contents[0].role"),
         ([{"role": "assistant", "parts": []}], "contents[0].role"),
         ([{"role": "user", "parts": "hi"}], "contents[0].parts"),
-        ([user("hi")], "contents[0].parts[0]"),
+        ([{"role": "user", "parts": ["hi"]}], "contents[0].parts[0]"),
         ([user({"text": 3})], "contents[0].parts[0].text"),
         ([user({"function_response": []})], "contents[0].parts[0].function_response"),
         ([user({"functionResponse": {"name": "f", "parts": [3]}})], "contents[0].parts[0].parts[0]"),
