@@ -16,6 +16,7 @@ from tests.conversations.build import (
     calls,
     chat,
     flat_function,
+    function_call,
     kimi,
     responses,
     result,
@@ -73,13 +74,8 @@ def run(kind: str, item_id: str, **members: object) -> Body:
 
 
 def nested_call(call_id: str, path: str) -> Body:
-    return {
-        "type": "function_call",
-        "call_id": call_id,
-        "name": "read_file",
-        "arguments": f'{{"path":"{path}"}}',
-        "caller": {"type": "program", "caller_id": "call_prg"},
-    }
+    caller = {"type": "program", "caller_id": "call_prg"}
+    return function_call(call_id, arguments=f'{{"path":"{path}"}}', caller=caller)
 
 
 CASES = (
