@@ -10,35 +10,28 @@ from typing import Any
 import pytest
 
 import segue
+from tests.bodies.chat import assistant_calls, call, result, user
 
 
-def call(call_id: str) -> dict[str, Any]:
-    return {"id": call_id, "type": "function", "function": {"name": "f", "arguments": "{}"}}
-
-
-def assistant_calls(*ids: str) -> dict[str, Any]:
-    return {"role": "assistant", "content": None, "tool_calls": [call(call_id) for call_id in ids]}
-
-
-def found(call_id: str, text: str = "r") -> dict[str, Any]:
-    return {"role": "tool", "tool_call_id": call_id, "content": text}
+def calls(*ids: str) -> dict[str, Any]:
+    return assistant_calls(*map(call, ids))
 
 
 HISTORIES: dict[str, Callable[[int], list[dict[str, Any]]]] = {
-    "turns": lambda n: [m for i in range(n) for m in (assistant_calls(f"c{i}"), found(f"c{i}"))],
-    "orphans": lambda n: [found(f"x{i}") for i in range(n)],
-    "one reply with many calls": lambda n: [assistant_calls(*(f"c{i}" for i in range(n)))],
-    "one id for all": lambda n: [assistant_calls(*["c"] * n), *(found("c", str(i)) for i in range(n))],
-    "no ids": lambda n: [assistant_calls(*[""] * n), *(found("", str(i)) for i in range(n))],
+    "turns": lambda n: [m for i in range(n) for m in (calls(f"c{i}"), result(f"c{i}"))],
+    "orphans": lambda n: [result(f"x{i}") for i in range(n)],
+    "one reply with many calls": lambda n: [calls(*(f"c{i}" for i in range(n)))],
+    "one id for all": lambda n: [calls(*["c"] * n), *(result("c", str(i)) for i in range(n))],
+    "no ids": lambda n: [calls(*[""] * n), *(result("", str(i)) for i in range(n))],
     "results before calls": lambda n: [
-        *(found(f"c{i}") for i in range(n)),
-        *(assistant_calls(f"c{i}") for i in range(n)),
+        *(result(f"c{i}") for i in range(n)),
+        *(calls(f"c{i}") for i in range(n)),
     ],
-    "late results": lambda n: [*(assistant_calls(f"c{i}") for i in range(n)), *(found(f"c{i}") for i in range(n))],
-    "duplicates": lambda n: [assistant_calls("c"), *(found("c", str(i)) for i in range(n))],
-    "users": lambda n: [{"role": "user", "content": "x"}] * n,
+    "late results": lambda n: [*(calls(f"c{i}") for i in range(n)), *(result(f"c{i}") for i in range(n))],
+    "duplicates": lambda n: [calls("c"), *(result("c", str(i)) for i in range(n))],
+    "users": lambda n: [user("x")] * n,
     "own ids of Kimi": lambda n: [
-        m for i in range(n) for m in (assistant_calls(f"functions.f:{i + n}"), found(f"functions.f:{i + n}"))
+        m for i in range(n) for m in (calls(f"functions.f:{i + n}"), result(f"functions.f:{i + n}"))
     ],
 }
 

@@ -8,14 +8,14 @@ import pytest
 
 import segue
 from segue.canonical.blocks import Media, Text
+from tests.bodies.anthropic import tool
+from tests.bodies.chat import call
 
-TOOLS = [{"name": "look", "input_schema": {"type": "object"}}]
+TOOLS = [tool("look")]
 
 
 def reply(*calls: tuple[str, str], text: str | None = None) -> dict[str, Any]:
-    made = [
-        {"id": i, "type": "function", "function": {"name": "look", "arguments": f'{{"q":"{w}"}}'}} for i, w in calls
-    ]
+    made = [call(call_id, "look", f'{{"q":"{query}"}}') for call_id, query in calls]
     message = {"role": "assistant", "content": text, **({"tool_calls": made} if made else {})}
     return {"object": "chat.completion", "model": "gpt-4.1", "choices": [{"index": 0, "message": message}]}
 

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 import segue
+from tests.bodies import chat
 from tests.cli.process import run
 
-USER = {"role": "user", "content": "a"}
+USER = chat.user("a")
 
 
 def _messages(converted: segue.Converted) -> list[str]:
@@ -24,9 +25,7 @@ def _refused(body: Any, **wishes: Any) -> str:
 
 
 def _calling(arguments: str) -> dict[str, Any]:
-    call = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": arguments}}
-    result = {"role": "tool", "tool_call_id": "call_1", "content": "r"}
-    return {"messages": [USER, {"role": "assistant", "content": None, "tool_calls": [call]}, result]}
+    return chat.body(USER, chat.assistant_calls(chat.call(arguments=arguments)), chat.result())
 
 
 def test_a_tool_that_is_left_out_is_named() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,33 +14,21 @@ from inline_snapshot import snapshot
 
 import segue
 from segue._repair import _diff_values
+from tests.bodies import anthropic, chat
+from tests.bodies.anthropic import assistant, result, user
 from tests.budget import examples
 from tests.properties import checks
 from tests.properties.chaos import CHAOS, JSON_VALUES
 
-Body = dict[str, Any]
-
-
-def call(call_id: str, name: str = "look") -> Body:
-    return {"type": "tool_use", "id": call_id, "name": name, "input": {}}
-
-
-def result(call_id: str, text: str = "found") -> Body:
-    return {"type": "tool_result", "tool_use_id": call_id, "content": text}
-
-
-def messages_body(*messages: tuple[str, Any]) -> Body:
-    message_list = [{"role": role, "content": content} for role, content in messages]
-    tools = [{"name": "look", "input_schema": {"type": "object"}}]
-    return {"model": "claude-sonnet-4-5", "max_tokens": 100, "tools": tools, "messages": message_list}
-
-
-VALID_BODIES = messages_body(("user", "go"), ("assistant", [call("toolu_1")]), ("user", [result("toolu_1")]))
+GO = chat.user("go")
+call = partial(anthropic.call, name="look")
+body_with_tool = partial(anthropic.body, tools=[anthropic.tool("look")])
+VALID_BODY = body_with_tool(GO, assistant(call()), user(result()))
 
 
 @pytest.mark.parametrize("indent", [None, 2])
 def test_valid_body_is_unchanged_byte_for_byte(indent: int | None) -> None:
-    data = json.dumps(VALID_BODIES, indent=indent).encode() + b"\n"
+    data = json.dumps(VALID_BODY, indent=indent).encode() + b"\n"
     repaired = segue.repair(data, "anthropic")
     assert repaired.data == data
     assert repaired.changes == ()
@@ -47,12 +36,10 @@ def test_valid_body_is_unchanged_byte_for_byte(indent: int | None) -> None:
 
 
 def test_the_diff_names_each_place_and_each_reason() -> None:
-    body = messages_body(
-        ("user", "go"),
-        ("assistant", [call("bad id"), call("toolu_2")]),
-        ("user", [result("bad id"), result("nobody", "lost")]),
+    broken = body_with_tool(
+        GO, assistant(call("bad id"), call("toolu_2")), user(result("bad id"), result("nobody", "lost"))
     )
-    repaired = segue.repair(body, "anthropic")
+    repaired = segue.repair(broken, "anthropic")
     assert segue.check(repaired.body, "anthropic")
     assert str(repaired) == snapshot("""\
 ~ messages[1].content[0].id: "bad id" → "toolu_tZnfvcQHcVTpY2qh3CMTC3gF"
@@ -67,10 +54,10 @@ def test_the_diff_names_each_place_and_each_reason() -> None:
 
 
 def test_one_fault_is_one_change() -> None:
-    body = messages_body(("user", "go"), ("assistant", [call("toolu_1")]), ("user", [result("toolu_1"), result("x")]))
-    body["messages"].append({"role": "assistant", "content": "done"})
-    body["messages"].append({"role": "user", "content": "thanks"})
-    touched = {change.path.partition("]")[0] for change in segue.repair(body, "anthropic").changes}
+    broken = body_with_tool(
+        GO, assistant(call()), user(result(), result("x")), chat.assistant("done"), chat.user("thanks")
+    )
+    touched = {change.path.partition("]")[0] for change in segue.repair(broken, "anthropic").changes}
     assert touched == {"messages[2"}
 
 
@@ -83,19 +70,19 @@ def test_move_is_one_change() -> None:
 
 
 def test_the_model_named_for_its_rules_is_not_written_into_the_body() -> None:
-    body = messages_body(("user", "go"), ("assistant", "I think"))
-    kept = segue.repair(body, "anthropic", model="claude-opus-4-8")
+    begun = body_with_tool(GO, chat.assistant("I think"))
+    kept = segue.repair(begun, "anthropic", model="claude-opus-4-8")
     assert kept.body["model"] == "claude-sonnet-4-5"
     assert segue.check(kept.body, "anthropic", model="claude-opus-4-8")
-    del body["model"]
-    assert "model" not in segue.repair(body, "anthropic", model="claude-opus-4-8").body
+    del begun["model"]
+    assert "model" not in segue.repair(begun, "anthropic", model="claude-opus-4-8").body
 
 
 def test_unreadable_body_is_rejected() -> None:
     with pytest.raises(segue.InputError, match="messages"):
         segue.repair({"messages": 3}, "openai-chat")
     with pytest.raises(segue.InputError, match="api"):
-        segue.repair(VALID_BODIES, "openia")
+        segue.repair(VALID_BODY, "openia")
 
 
 PDF = {"document": {"format": "pdf", "name": "a", "source": {"bytes": "JVBERi0xLjQK"}}}

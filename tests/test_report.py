@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from inline_snapshot import snapshot
 
 import segue
 from segue.render.report import Report
+from tests.bodies.chat import assistant_calls, body, call, result, user
 
-
-def call(call_id: str, name: str) -> dict[str, Any]:
-    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": "{}"}}
-
-
-BROKEN: dict[str, Any] = {
-    "model": "gpt-4.1",
-    "seed": 7,
-    "logprobs": True,
-    "messages": [
-        {"role": "user", "content": "Go."},
-        {"role": "assistant", "content": None, "tool_calls": [call("call_0", "ns.look"), call("call_0", "glob")]},
-        {"role": "user", "content": "Never mind."},
-        {"role": "tool", "tool_call_id": "call_0", "content": "late"},
-        {"role": "tool", "tool_call_id": "call_9", "content": "whose?"},
-    ],
-}
+BROKEN = body(
+    user("Go."),
+    assistant_calls(call("call_0", "ns.look"), call("call_0", "glob")),
+    user("Never mind."),
+    result("call_0", "late"),
+    result("call_9", "whose?"),
+    model="gpt-4.1",
+    seed=7,
+    logprobs=True,
+)
 
 
 def test_the_whole_report():

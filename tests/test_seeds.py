@@ -20,20 +20,10 @@ from segue.canonical.ids import (
     normalize_to_openai_tool_id,
 )
 from segue.models import parse_model
-from tests.conversations.build import (
-    anthropic,
-    anthropic_assistant,
-    anthropic_user,
-    call,
-    calls,
-    chat,
-    function,
-    kimi,
-    result,
-    tool,
-    use,
-    user,
-)
+from tests.bodies.anthropic import assistant as anthropic_assistant
+from tests.bodies.anthropic import user as anthropic_user
+from tests.bodies.chat import user
+from tests.conversations.build import anthropic, call, calls, chat, function, kimi, result, tool, use
 from tests.conversations.replies import anthropic_reply, chat_reply
 from tests.conversations.table import BY_NAME
 from tests.properties.checks import INTERRUPTED, TARGETS

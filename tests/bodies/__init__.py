@@ -1,4 +1,4 @@
-"""Builders for the bodies of each API, one module for each, shared by `tests/wire` and `tests/conformance`.
+"""Builders for the bodies of each API, one module for each, shared by all tests.
 
 They build plain JSON and import nothing of the package.
 """

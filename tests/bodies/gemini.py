@@ -7,12 +7,18 @@ from typing import Any
 from tests.bodies import Body
 
 
+def _parts(content: tuple[Any, ...]) -> list[Any]:
+    return [{"text": one} if isinstance(one, str) else one for one in content]
+
+
 def user(*parts: Any, **more: Any) -> Body:
-    return {"role": "user", "parts": list(parts), **more}
+    """A user content; strings are text parts."""
+    return {"role": "user", "parts": _parts(parts), **more}
 
 
 def model(*parts: Any, **more: Any) -> Body:
-    return {"role": "model", "parts": list(parts), **more}
+    """A model content; strings are text parts."""
+    return {"role": "model", "parts": _parts(parts), **more}
 
 
 def call(*, signature: Any = None, **fields: Any) -> Body:

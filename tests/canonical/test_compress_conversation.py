@@ -11,8 +11,9 @@ import pytest
 import segue
 from segue.canonical.blocks import Message, Text, ToolCall, ToolResponse
 from segue.canonical.compress import STRATEGIES, compress
+from tests.bodies.anthropic import call, tool
 
-TOOLS = [{"name": "read", "input_schema": {"type": "object"}}]
+TOOLS = [tool("read")]
 LONG = "word " * 3000
 
 
@@ -22,7 +23,7 @@ def claude(*content: dict[str, Any], tokens: int = 0, model: str = "claude-sonne
 
 
 def use(number: int) -> dict[str, Any]:
-    return {"type": "tool_use", "id": f"toolu_{number}", "name": "read", "input": {"path": f"{number}.txt"}}
+    return call(f"toolu_{number}", name="read", input={"path": f"{number}.txt"})
 
 
 def agent(turns: int) -> segue.Conversation:

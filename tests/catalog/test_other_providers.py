@@ -105,12 +105,6 @@ def test_every_type_has_a_shape_a_sample_and_an_expectation() -> None:
     for provider, expected in EXPECTED.items():
         assert {f"{each.wire_type}/{each.case}" for each in SAMPLES if each.provider == provider} == expected.keys()
         assert {each.wire_type for each in SAMPLES if each.provider == provider} == SHAPES[provider].keys()
-    assert {provider: len(shapes) for provider, shapes in SHAPES.items() if provider in EXPECTED} == {
-        "anthropic": 25,
-        "gemini": 29,
-        "azure-foundry": 44,
-        "bedrock": 2,
-    }
 
 
 @every_sample

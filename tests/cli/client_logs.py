@@ -5,14 +5,15 @@ from __future__ import annotations
 from itertools import count
 from typing import Any
 
-Json = dict[str, Any]
+from tests.bodies import Body
+from tests.bodies.anthropic import call
 
 
 class ClaudeCode:
     """Entries of Claude Code, each a child of the previous one unless `below` is given."""
 
     def __init__(self) -> None:
-        self.lines: list[Json] = []
+        self.lines: list[Body] = []
         self._numbers = count(1)
         self.last: str | None = None
 
@@ -39,7 +40,7 @@ class ClaudeCode:
     def user(self, content: Any, below: str | None = "last", **fields: Any) -> str:
         return self.entry("user", below, message={"role": "user", "content": content}, **fields)
 
-    def reply(self, id: str, *blocks: Json, below: str | None = "last", **fields: Any) -> str:
+    def reply(self, id: str, *blocks: Body, below: str | None = "last", **fields: Any) -> str:
         message = {"model": "claude-opus-4-6", "id": id, "type": "message", "role": "assistant", "content": [*blocks]}
         return self.entry("assistant", below, requestId="req_1", message=message, **fields)
 
@@ -51,19 +52,15 @@ class ClaudeCode:
         self.lines.append(fields)
 
 
-def text(content_text: str) -> Json:
-    return {"type": "text", "text": content_text}
-
-
-def use(id: str, **arguments: Any) -> Json:
-    return {"type": "tool_use", "id": id, "name": "Read", "input": arguments}
+def use(id: str, **arguments: Any) -> Body:
+    return call(id, name="Read", input=arguments)
 
 
 class Codex:
     """Lines of a rollout."""
 
     def __init__(self, **meta: Any) -> None:
-        self.lines: list[Json] = []
+        self.lines: list[Body] = []
         self.line("session_meta", id="s", cwd="/work", cli_version="0.159.0", source="cli", **meta)
 
     def line(self, kind: str, /, **payload: Any) -> None:

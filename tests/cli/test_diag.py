@@ -15,8 +15,9 @@ from segue.cli.diagnosis import LAYERS
 from segue.store.conversation import StoredConversation
 from segue.store.events import MessageAdded, ReplyBroken
 from segue.wire.registry import WIRES
+from tests.bodies.anthropic import text
 from tests.cli.bodies import OPEN
-from tests.cli.client_logs import ClaudeCode, Codex, text
+from tests.cli.client_logs import ClaudeCode, Codex
 from tests.cli.process import run
 from tests.cli.store_cli import StoreCli, json_lines
 from tests.store.reply_bodies import reply_body

@@ -15,8 +15,9 @@ from segue.store.events import Renamed
 from segue.store.replay import replay_events
 from segue.view.format import format_result
 from segue.wire.registry import WIRES
+from tests.bodies.anthropic import text
 from tests.cli.bodies import CALL_MESSAGE, GOOD, OPEN, QUESTION, RESULT
-from tests.cli.client_logs import ClaudeCode, Codex, text, use
+from tests.cli.client_logs import ClaudeCode, Codex, use
 from tests.cli.process import SEGUE, environment, is_one_line_error, run
 from tests.cli.store_cli import StoreCli, json_lines
 

@@ -17,7 +17,6 @@ def test_the_list_has_one_line_for_each_rule():
     listed = [line.split()[0] for line in done.lines if line.startswith("  ")]
     assert done.code == 0
     assert listed == NUMBERS
-    assert len(NUMBERS) == 221
 
 
 def test_every_rule_is_shown_in_full():

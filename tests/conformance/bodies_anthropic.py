@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.bodies import Body
+from tests.bodies.anthropic import assistant, call, result, text, tool, user
 from tests.conformance.case import Case
 
-TOOL: Body = {"name": "f", "input_schema": {"type": "object"}}
-TEXT: Body = {"type": "text", "text": "t"}
+TOOL = tool()
+TEXT = text()
 IMAGE: Body = {"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}}
 SIGNED: Body = {"type": "thinking", "thinking": "x", "signature": "EqQBCgIYAhIM"}
 Q: Body = {"role": "user", "content": "q"}
 A: Body = {"role": "assistant", "content": "a"}
-
-
-def user(*blocks: Body) -> Body:
-    return {"role": "user", "content": list(blocks)}
-
-
-def assistant(*blocks: Body) -> Body:
-    return {"role": "assistant", "content": list(blocks)}
-
-
-def use(call_id: object = "toolu_1", **more: object) -> Body:
-    return {"type": "tool_use", "id": call_id, "name": "f", "input": {}, **more}
-
-
-def result(call_id: object = "toolu_1", **more: object) -> Body:
-    return {"type": "tool_result", "tool_use_id": call_id, "content": "r", **more}
 
 
 def server(call_id: object = "srvtoolu_1") -> Body:
@@ -45,8 +32,8 @@ def body(*messages: Body, **more: object) -> Body:
     return {"messages": [Q, *messages], "tools": [TOOL], **more}
 
 
-def declares(**tool: object) -> Body:
-    return {"messages": [Q], "tools": [{**TOOL, **tool}]}
+def declares(**fields: Any) -> Body:
+    return {"messages": [Q], "tools": [tool(**fields)]}
 
 
 HIT: Body = {"type": "web_search_result", "title": "t", "url": "u", "encrypted_content": "Eo8C"}
@@ -55,28 +42,28 @@ MCP_FOUND: Body = {"type": "mcp_tool_result", "tool_use_id": "mcptoolu_1", "cont
 ON: Body = {"type": "enabled", "budget_tokens": 1024}
 OLD = "claude-sonnet-4-5-20250929"
 NEW = "claude-opus-4-6"
-OK = body(assistant(use()), user(result()))
+OK = body(assistant(call()), user(result()))
 
 CASES = (
     Case(
         "ANT-01",
         "Kimi id",
-        body(assistant(use("functions.f:0")), user(result("functions.f:0"))),
-        body(assistant(use("call_any-1")), user(result("call_any-1"))),
+        body(assistant(call("functions.f:0")), user(result("functions.f:0"))),
+        body(assistant(call("call_any-1")), user(result("call_any-1"))),
         ("messages[1].content[0].id", "messages[2].content[0].tool_use_id"),
     ),
-    Case("ANT-01", "a number", body(assistant(use(1))), OK, ("messages[1].content[0].id",)),
+    Case("ANT-01", "a number", body(assistant(call(1))), OK, ("messages[1].content[0].id",)),
     Case(
         "ANT-01",
         "line break",
-        body(assistant(use("a\n")), user(result("a\n"))),
+        body(assistant(call("a\n")), user(result("a\n"))),
         OK,
         ("messages[1].content[0].id", "messages[2].content[0].tool_use_id"),
     ),
     Case(
         "ANT-01",
         "no tool_use_id",
-        body(assistant(use()), user(result(), {"type": "tool_result", "content": "r"})),
+        body(assistant(call()), user(result(), {"type": "tool_result", "content": "r"})),
         OK,
         ("messages[2].content[1].tool_use_id",),
     ),
@@ -90,53 +77,53 @@ CASES = (
     Case(
         "ANT-03",
         "in a later turn",
-        body(assistant(use()), user(result()), assistant(use()), user(result())),
-        body(assistant(use()), user(result()), assistant(use("toolu_2")), user(result("toolu_2"))),
+        body(assistant(call()), user(result()), assistant(call()), user(result())),
+        body(assistant(call()), user(result()), assistant(call("toolu_2")), user(result("toolu_2"))),
         ("messages[3].content[0].id",),
     ),
-    Case("ANT-04", "user text", body(assistant(use()), Q), OK, ("messages[1].content[0]",)),
-    Case("ANT-04", "at the end", body(assistant(use())), OK, ("messages[1].content[0]",)),
+    Case("ANT-04", "user text", body(assistant(call()), Q), OK, ("messages[1].content[0]",)),
+    Case("ANT-04", "at the end", body(assistant(call())), OK, ("messages[1].content[0]",)),
     Case(
         "ANT-04",
         "one of two",
-        body(assistant(use("a"), use("b")), user(result("b"))),
-        body(assistant(use("a"), use("b")), user(result("b")), user(result("a"), TEXT)),
+        body(assistant(call("a"), call("b")), user(result("b"))),
+        body(assistant(call("a"), call("b")), user(result("b")), user(result("a"), TEXT)),
         ("messages[1].content[0]",),
     ),
     Case(
         "ANT-04",
         "text behind it (ANT-40)",
-        body(assistant(use(), TEXT), Q),
-        body(assistant(use(), TEXT), user(result())),
+        body(assistant(call(), TEXT), Q),
+        body(assistant(call(), TEXT), user(result())),
         ("messages[1].content[0]",),
     ),
     Case(
         "ANT-04",
         "in a user message",
-        body(user(use())),
+        body(user(call())),
         OK,
         ("messages[1].content[0]",),
     ),
     Case(
         "ANT-05",
         "text first",
-        body(assistant(use()), user(TEXT, result())),
-        body(assistant(use()), user(result(), TEXT)),
+        body(assistant(call()), user(TEXT, result())),
+        body(assistant(call()), user(result(), TEXT)),
         ("messages[2].content[1]",),
     ),
     Case(
         "ANT-05",
         "text in the message before (ANT-21)",
-        body(assistant(use("a"), use("b")), user(result("a"), TEXT), user(result("b"))),
-        body(assistant(use("a"), use("b")), user(result("a")), user(result("b"), TEXT), Q),
+        body(assistant(call("a"), call("b")), user(result("a"), TEXT), user(result("b"))),
+        body(assistant(call("a"), call("b")), user(result("a")), user(result("b"), TEXT), Q),
         ("messages[3].content[0]",),
     ),
     Case("ANT-07", "first message", {"messages": [user(result())], "tools": [TOOL]}, OK, ("messages[0].content[0]",)),
     Case(
         "ANT-07",
         "of an older turn",
-        body(assistant(use()), user(result()), A, user(result())),
-        body(assistant(use()), user(result()), A, Q),
+        body(assistant(call()), user(result()), A, user(result())),
+        body(assistant(call()), user(result()), A, Q),
         ("messages[4].content[0]",),
     ),
     Case(
@@ -146,7 +133,7 @@ CASES = (
         OK,
         ("messages[1].content[0]",),
     ),
-    Case("ANT-08", "twice", body(assistant(use()), user(result(), result())), OK, ("messages[2].content[1]",)),
+    Case("ANT-08", "twice", body(assistant(call()), user(result(), result())), OK, ("messages[2].content[1]",)),
     Case(
         "ANT-09",
         "no call",
@@ -165,7 +152,7 @@ CASES = (
         "ANT-09",
         "of an older exchange",
         body(assistant(server(), TEXT), Q, assistant(found(HIT), TEXT), Q),
-        body(assistant(server(), use()), user(result()), assistant(found(HIT), TEXT), Q),
+        body(assistant(server(), call()), user(result()), assistant(found(HIT), TEXT), Q),
         ("messages[3].content[0]",),
     ),
     Case("ANT-09", "the user's", body(assistant(server(), TEXT), user(found(HIT))), OK, ("messages[2].content[0]",)),
@@ -181,22 +168,22 @@ CASES = (
     Case(
         "ANT-11",
         "a string",
-        body(assistant(use(input="{}")), user(result())),
+        body(assistant(call(input="{}")), user(result())),
         OK,
         ("messages[1].content[0].input",),
     ),
     Case(
         "ANT-12",
         "tool_use",
-        body(assistant(use(text="x")), user(result())),
-        body(assistant(use(caller={"type": "direct"})), user(result())),
+        body(assistant(call(text="x")), user(result())),
+        body(assistant(call(caller={"type": "direct"})), user(result())),
         ("messages[1].content[0].text",),
     ),
     Case(
         "ANT-12",
         "inside a result",
-        body(assistant(use()), user(result(content=[{**TEXT, "annotations": []}]))),
-        body(assistant(use()), user(result(content=[{**TEXT, "citations": []}]))),
+        body(assistant(call()), user(result(content=[{**TEXT, "annotations": []}]))),
+        body(assistant(call()), user(result(content=[{**TEXT, "citations": []}]))),
         ("messages[2].content[0].content[0].annotations",),
     ),
     Case(
@@ -211,15 +198,15 @@ CASES = (
     Case(
         "ANT-13",
         "beside a call",
-        body(assistant({"type": "text", "text": ""}, use()), user(result())),
-        body(assistant({"type": "text", "text": " "}, use()), user(result())),
+        body(assistant({"type": "text", "text": ""}, call()), user(result())),
+        body(assistant({"type": "text", "text": " "}, call()), user(result())),
         ("messages[1].content[0].text",),
     ),
     Case(
         "ANT-13",
         "inside a result",
-        body(assistant(use()), user(result(content=[{"type": "text", "text": ""}]))),
-        body(assistant(use()), user(result(content=""))),
+        body(assistant(call()), user(result(content=[{"type": "text", "text": ""}]))),
+        body(assistant(call()), user(result(content=""))),
         ("messages[2].content[0].content[0].text",),
     ),
     Case(
@@ -244,29 +231,29 @@ CASES = (
     Case(
         "ANT-18",
         "a call inside",
-        body(assistant(use()), user(result(content=[use("x")]))),
-        body(assistant(use()), user(result(content=[IMAGE]))),
+        body(assistant(call()), user(result(content=[call("x")]))),
+        body(assistant(call()), user(result(content=[IMAGE]))),
         ("messages[2].content[0].content[0]",),
     ),
     Case(
         "ANT-18",
         "an error with an image",
-        body(assistant(use()), user(result(content=[TEXT, IMAGE], is_error=True))),
-        body(assistant(use()), user(result(content=[TEXT], is_error=True))),
+        body(assistant(call()), user(result(content=[TEXT, IMAGE], is_error=True))),
+        body(assistant(call()), user(result(content=[TEXT], is_error=True))),
         ("messages[2].content[0].content[1]",),
         "risk",
     ),
     Case(
         "ANT-18",
         "an object",
-        body(assistant(use()), user(result(content={"a": 1}))),
-        body(assistant(use()), user({"type": "tool_result", "tool_use_id": "toolu_1"})),
+        body(assistant(call()), user(result(content={"a": 1}))),
+        body(assistant(call()), user({"type": "tool_result", "tool_use_id": "toolu_1"})),
         ("messages[2].content[0].content",),
     ),
     Case(
         "ANT-18",
         "is_error a string",
-        body(assistant(use()), user(result(is_error="true"))),
+        body(assistant(call()), user(result(is_error="true"))),
         OK,
         ("messages[2].content[0].is_error",),
     ),
@@ -291,22 +278,22 @@ CASES = (
     Case(
         "ANT-24",
         "current loop",
-        body(assistant(use()), user(result()), thinking=ON),
-        body(assistant(SIGNED, use()), user(result()), assistant(use("b")), user(result("b")), thinking=ON),
+        body(assistant(call()), user(result()), thinking=ON),
+        body(assistant(SIGNED, call()), user(result()), assistant(call("b")), user(result("b")), thinking=ON),
         ("messages[1].content[0]",),
     ),
     Case(
         "ANT-24",
         "second loop",
-        body(assistant(SIGNED, use()), user(result()), A, Q, assistant(use("b")), user(result("b")), thinking=ON),
-        body(assistant(use()), user(result()), A, Q, thinking=ON),
+        body(assistant(SIGNED, call()), user(result()), A, Q, assistant(call("b")), user(result("b")), thinking=ON),
+        body(assistant(call()), user(result()), A, Q, thinking=ON),
         ("messages[5].content[0]",),
     ),
     Case(
         "ANT-24",
         "text before the call",
-        body(assistant(TEXT, use()), user(result()), thinking=ON),
-        body(assistant(TEXT, use()), user(result()), thinking={"type": "adaptive"}),
+        body(assistant(TEXT, call()), user(result()), thinking=ON),
+        body(assistant(TEXT, call()), user(result()), thinking={"type": "adaptive"}),
         ("messages[1].content[0]",),
     ),
     Case(
@@ -400,8 +387,8 @@ CASES = (
     Case(
         "ANT-34",
         "replayed",
-        body(assistant(use(name="a.b")), user(result())),
-        body(assistant(use(name="not_declared")), user(result())),
+        body(assistant(call(name="a.b")), user(result())),
+        body(assistant(call(name="not_declared")), user(result())),
         ("messages[1].content[0].name",),
     ),
     Case(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.bodies import Body
+from tests.bodies.bedrock import assistant, call, result, tool, user
 from tests.conformance.case import Case
 
 CLAUDE = "us.anthropic.claude-sonnet-4-5-20250929-v1:0"
@@ -16,28 +19,11 @@ PROMPT = "arn:aws:bedrock:us-east-1:123456789012:prompt/ABCDEFGHIJ:1"
 TEXT: Body = {"text": "t"}
 IMAGE: Body = {"image": {"format": "png", "source": {"bytes": "AA=="}}}
 DOCUMENT: Body = {"document": {"name": "d", "source": {"text": "t"}}}
-SPEC: Body = {"name": "f", "inputSchema": {"json": {"type": "object"}}}
-TOOLS: Body = {"tools": [{"toolSpec": SPEC}]}
+TOOLS: Body = {"tools": [tool()]}
 LONG = "c" * 65
 ON: Body = {"additionalModelRequestFields": {"thinking": {"type": "enabled", "budget_tokens": 1024}}}
 ADAPTIVE: Body = {"additionalModelRequestFields": {"thinking": {"type": "adaptive"}}}
 OFF: Body = {"additionalModelRequestFields": {"thinking": {"type": "disabled"}}}
-
-
-def user(*blocks: object) -> Body:
-    return {"role": "user", "content": list(blocks)}
-
-
-def assistant(*blocks: object) -> Body:
-    return {"role": "assistant", "content": list(blocks)}
-
-
-def use(call_id: object = "abcdefgh1", **more: object) -> Body:
-    return {"toolUse": {"toolUseId": call_id, "name": "f", "input": {}, **more}}
-
-
-def result(call_id: object = "abcdefgh1", **more: object) -> Body:
-    return {"toolResult": {"toolUseId": call_id, "content": [TEXT], **more}}
 
 
 def thinks(**said: object) -> Body:
@@ -57,8 +43,8 @@ def chooses(**choice: object) -> Body:
     return body(toolConfig={**TOOLS, "toolChoice": choice})
 
 
-def declares(**spec: object) -> Body:
-    return body(toolConfig={"tools": [{"toolSpec": {**SPEC, **spec}}]})
+def declares(**spec: Any) -> Body:
+    return body(toolConfig={"tools": [tool(**spec)]})
 
 
 def without(block: Body, *keys: str) -> Body:
@@ -69,18 +55,16 @@ def without(block: Body, *keys: str) -> Body:
 
 Q = user(TEXT)
 A = assistant(TEXT)
-OK = body(assistant(use()), user(result()))
+OK = body(assistant(call()), user(result()))
 SIGNED = thinks(signature="EqQBCgIYAhIM")
 SEALED: Body = {"reasoningContent": {"redactedContent": "AA=="}}
-SERVED: Body = {
-    "toolUse": {"toolUseId": "s1", "name": "nova_grounding", "input": {}, "type": "server_tool_use"},
-}
-GROUND: Body = {"toolResult": {"toolUseId": "s1", "content": [TEXT], "type": "nova_grounding_result"}}
+SERVED = call("s1", name="nova_grounding", type="server_tool_use")
+GROUND = result("s1", type="nova_grounding_result")
 BARE: Body = {key: value for key, value in OK.items() if key != "toolConfig"}
 
 
 def ids(call_id: object) -> Body:
-    return body(assistant(use(call_id)), user(result(call_id)))
+    return body(assistant(call(call_id)), user(result(call_id)))
 
 
 BOTH = ("messages[1].content[0].toolUse.toolUseId", "messages[2].content[0].toolResult.toolUseId")
@@ -97,7 +81,7 @@ CASES = (
     Case(
         "BED-01",
         "missing",
-        body(assistant(use(), without(use(), "toolUseId")), user(result())),
+        body(assistant(call(), without(call(), "toolUseId")), user(result())),
         OK,
         ("messages[1].content[1].toolUse.toolUseId",),
     ),
@@ -106,16 +90,16 @@ CASES = (
     Case(
         "ANT-03",
         "an id of an earlier turn",
-        body(assistant(use()), user(result()), assistant(use()), user(result())),
-        body(assistant(use()), user(result()), assistant(use("b")), user(result("b"))),
+        body(assistant(call()), user(result()), assistant(call()), user(result())),
+        body(assistant(call()), user(result()), assistant(call("b")), user(result("b"))),
         ("messages[3].content[0].toolUse.toolUseId",),
         model=CLAUDE,
     ),
     Case(
         "BED-02", "a dot, declared", declares(name="a.b"), declares(name="a-b"), ("toolConfig.tools[0].toolSpec.name",)
     ),
-    Case("BED-02", "too long, replayed", asks(use(name=LONG)), asks(use(name=LONG[1:])), (f"{CALL}.name",)),
-    Case("BED-02", "missing, replayed", asks(without(use(), "name")), OK, (f"{CALL}.name",)),
+    Case("BED-02", "too long, replayed", asks(call(name=LONG)), asks(call(name=LONG[1:])), (f"{CALL}.name",)),
+    Case("BED-02", "missing, replayed", asks(without(call(), "name")), OK, (f"{CALL}.name",)),
     Case(
         "BED-02",
         "chosen",
@@ -131,35 +115,35 @@ CASES = (
         ("toolConfig.tools[0].systemTool.name",),
     ),
     Case("BED-03", "calls without tools", BARE, OK, ("toolConfig",)),
-    Case("BED-04", "no result", body(assistant(use()), user(TEXT)), OK, (CALL,)),
-    Case("BED-04", "at the end", body(assistant(use())), OK, (CALL,)),
+    Case("BED-04", "no result", body(assistant(call()), user(TEXT)), OK, (CALL,)),
+    Case("BED-04", "at the end", body(assistant(call())), OK, (CALL,)),
     Case(
         "BED-04",
         "one of two",
-        body(assistant(use(), use("b")), user(result())),
-        body(assistant(use(), use("b")), user(result("b"), result())),
+        body(assistant(call(), call("b")), user(result())),
+        body(assistant(call(), call("b")), user(result("b"), result())),
         ("messages[1].content[1].toolUse",),
     ),
-    Case("BED-04", "in a user message", body(A, user(use())), OK, ("messages[2].content[0].toolUse",)),
+    Case("BED-04", "in a user message", body(A, user(call())), OK, ("messages[2].content[0].toolUse",)),
     Case("BED-05", "nothing asked", body(A, user(result())), OK, (RESULT,)),
     Case(
         "BED-05",
         "twice",
-        body(assistant(use()), user(result(), result())),
+        body(assistant(call()), user(result(), result())),
         OK,
         ("messages[2].content[1].toolResult",),
     ),
     Case(
         "BED-05",
         "an older turn's",
-        body(assistant(use()), user(result()), A, user(result())),
-        body(assistant(use()), user(result()), A, user(TEXT)),
+        body(assistant(call()), user(result()), A, user(result())),
+        body(assistant(call()), user(result()), A, user(TEXT)),
         ("messages[4].content[0].toolResult",),
     ),
     Case(
         "BED-05",
         "in an assistant message",
-        body(assistant(use()), user(result()), assistant(result())),
+        body(assistant(call()), user(result()), assistant(result())),
         body(assistant(SERVED, GROUND, TEXT), user(TEXT)),
         ("messages[3].content[0].toolResult",),
     ),
@@ -171,7 +155,7 @@ CASES = (
     Case(
         "BED-07",
         "text, Llama",
-        body(assistant(use()), user(result(), TEXT)),
+        body(assistant(call()), user(result(), TEXT)),
         OK,
         ("messages[2].content[1].text",),
         model=LLAMA,
@@ -179,7 +163,7 @@ CASES = (
     Case(
         "BED-07",
         "an image, Mistral",
-        body(assistant(use()), user(IMAGE, result())),
+        body(assistant(call()), user(IMAGE, result())),
         OK,
         ("messages[2].content[0].image",),
         model=MISTRAL,
@@ -187,8 +171,8 @@ CASES = (
     Case(
         "BED-07",
         "a document, Claude",
-        body(assistant(use()), user(result(), DOCUMENT)),
-        body(assistant(use()), user(result(content=[DOCUMENT]), TEXT)),
+        body(assistant(call()), user(result(), DOCUMENT)),
+        body(assistant(call()), user(result(content=[DOCUMENT]), TEXT)),
         ("messages[2].content[1].document",),
         model=CLAUDE,
     ),
@@ -197,7 +181,7 @@ CASES = (
     Case(
         "BED-08",
         "empty text in a result",
-        body(assistant(use()), user(result(content=[{"text": ""}]))),
+        body(assistant(call()), user(result(content=[{"text": ""}]))),
         OK,
         (f"{RESULT}.content[0].text",),
     ),
@@ -225,39 +209,39 @@ CASES = (
     Case(
         "BED-08",
         "a result of nothing",
-        body(assistant(use()), user(result(content=[]))),
+        body(assistant(call()), user(result(content=[]))),
         OK,
         (f"{RESULT}.content",),
         "risk",
     ),
-    Case("BED-09", "input is a string", asks(use(input="{}")), asks(use(input={"a": "{}"})), (f"{CALL}.input",)),
-    Case("BED-09", "input is null", asks(use(input=None)), OK, (f"{CALL}.input",)),
-    Case("BED-09", "no input", asks(without(use(), "input")), OK, (f"{CALL}.input",)),
+    Case("BED-09", "input is a string", asks(call(input="{}")), asks(call(input={"a": "{}"})), (f"{CALL}.input",)),
+    Case("BED-09", "input is null", asks(call(input=None)), OK, (f"{CALL}.input",)),
+    Case("BED-09", "no input", asks(without(call(), "input")), OK, (f"{CALL}.input",)),
     Case(
         "BED-09",
         "the result's content is a string",
-        body(assistant(use()), user(result(content="x"))),
+        body(assistant(call()), user(result(content="x"))),
         OK,
         (f"{RESULT}.content",),
     ),
     Case(
         "BED-09",
         "what a result can't hold",
-        body(assistant(use()), user(result(content=[{"audio": {}}]))),
-        body(assistant(use()), user(result(content=[{"json": [1]}, IMAGE, DOCUMENT]))),
+        body(assistant(call()), user(result(content=[{"audio": {}}]))),
+        body(assistant(call()), user(result(content=[{"json": [1]}, IMAGE, DOCUMENT]))),
         (f"{RESULT}.content[0].audio",),
     ),
     Case(
         "BED-09",
         "status",
-        body(assistant(use()), user(result(status="failed"))),
-        body(assistant(use()), user(result(status="error"))),
+        body(assistant(call()), user(result(status="failed"))),
+        body(assistant(call()), user(result(status="error"))),
         (f"{RESULT}.status",),
     ),
     Case(
         "BED-09",
         "status, Palmyra",
-        body(assistant(use()), user(result(status="error"))),
+        body(assistant(call()), user(result(status="error"))),
         OK,
         (f"{RESULT}.status",),
         model=PALMYRA,
@@ -275,7 +259,7 @@ CASES = (
     Case("BED-09", "content is a string", body(A, {"role": "user", "content": "q"}), OK, ("messages[2].content",)),
     Case("BED-09", "two things in one block", body(A, user({**TEXT, **IMAGE})), OK, ("messages[2].content[0]",)),
     Case("BED-09", "an empty block", body(A, user(TEXT, {})), OK, ("messages[2].content[1]",)),
-    Case("BED-09", "no object", body(A, user(TEXT, "q")), OK, ("messages[2].content[1]",)),
+    Case("BED-09", "no object", body(A, {"role": "user", "content": [TEXT, "q"]}), OK, ("messages[2].content[1]",)),
     Case("BED-09", "a foreign key", body(temperature=1), body(inferenceConfig={"temperature": 1}), ("temperature",)),
     Case("BED-09", "too hot", body(inferenceConfig={"temperature": 2}), body(), ("inferenceConfig.temperature",)),
     Case("BED-09", "messages", {"messages": {}}, body(), ("messages",)),
@@ -344,8 +328,8 @@ CASES = (
     Case(
         "ANT-24",
         "a loop without thinking",
-        body(assistant(use()), user(result()), **ON),
-        body(assistant(SIGNED, use()), user(result()), **ON),
+        body(assistant(call()), user(result()), **ON),
+        body(assistant(SIGNED, call()), user(result()), **ON),
         (CALL,),
         model=CLAUDE,
     ),
@@ -353,11 +337,11 @@ CASES = (
         "ANT-24",
         "by its older name",
         body(
-            assistant(TEXT, use()),
+            assistant(TEXT, call()),
             user(result()),
             additionalModelRequestFields={"reasoning_config": {"type": "enabled", "budget_tokens": 1024}},
         ),
-        body(assistant(SEALED, use()), user(result()), **ON),
+        body(assistant(SEALED, call()), user(result()), **ON),
         ("messages[1].content[0].text",),
         model="anthropic.claude-3-7-sonnet-20250219-v1:0",
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.bodies import Body
 from tests.bodies.chat import assistant, assistant_calls, call, result, tool
+from tests.bodies.chat import body as only
 from tests.conformance.bodies_chat import IMAGE, SYSTEM, TEXT, USER, body
 from tests.conformance.case import Case
 
@@ -22,10 +23,6 @@ V3, V7, V11, V13, V15 = (
 
 def declares(parameters: object) -> Body:
     return body(tools=[tool(parameters=parameters)])
-
-
-def only(*messages: Body, **more: object) -> Body:
-    return {"messages": list(messages), **more}
 
 
 CASES = (

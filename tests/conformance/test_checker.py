@@ -179,7 +179,9 @@ def test_unknown_model_is_named_as_such() -> None:
 
 def test_verdict_reads_well() -> None:
     a = bodies_anthropic
-    verdict = conformance.check_body(a.body(a.assistant(a.use()), a.user(a.TEXT)), "anthropic", model="claude-opus-4-6")
+    verdict = conformance.check_body(
+        a.body(a.assistant(a.call()), a.user(a.TEXT)), "anthropic", model="claude-opus-4-6"
+    )
     assert not verdict
     assert len(verdict) == 1
     assert list(verdict) == list(verdict.violations)
@@ -211,7 +213,7 @@ def test_risk_alone_is_accepted() -> None:
 
 def test_violations_stand_in_the_order_of_the_body() -> None:
     a = bodies_anthropic
-    body = a.body(a.user(), a.assistant(a.use("x y"), a.TEXT), a.user(a.result("z")), system=" ")
+    body = a.body(a.user(), a.assistant(a.call("x y"), a.TEXT), a.user(a.result("z")), system=" ")
     places = [violation.path.split(".")[0] for violation in conformance.check_body(body, "anthropic")]
     assert list(dict.fromkeys(places)) == ["system", "messages[1]", "messages[2]", "messages[3]"]
 
@@ -345,9 +347,9 @@ def _long(api: str, messages: int, *, broken: bool) -> dict[str, object]:
     for number in range(messages // 2):
         called, answered = f"call_{number}", f"call_{number + 1 if broken else number}"
         if api == "anthropic":
-            history += [a.assistant(a.TEXT, a.use(called)), a.user(a.result(answered), a.TEXT)]
+            history += [a.assistant(a.TEXT, a.call(called)), a.user(a.result(answered), a.TEXT)]
         elif api == "bedrock":
-            history += [b.assistant(b.TEXT, b.use(called)), b.user(b.result(answered), b.TEXT)]
+            history += [b.assistant(b.TEXT, b.call(called)), b.user(b.result(answered), b.TEXT)]
         elif api in ("openai-responses", "azure-foundry"):
             thought = {**r.THINKS, "id": "rs_1" if broken else f"rs_{number}"}
             history += [r.USER, thought, r.call(called, id=f"fc_{answered}"), r.result(answered)]

@@ -181,7 +181,7 @@ def _anthropic_body(rule: str, example: Any) -> dict[str, object]:
         return {**example, "messages": [a.Q, *example["messages"][1:]]}
     if "role" not in example:
         return {"messages": [a.Q], **example}
-    asks = [a.assistant(a.use())] if rule in ("ANT-05", "ANT-08") else []
+    asks = [a.assistant(a.call())] if rule in ("ANT-05", "ANT-08") else []
     goes_on = [a.Q] if rule == "ANT-16" else []
     return a.body(*asks, example, *goes_on)
 

@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from tests.conversations.build import (
-    PDF,
-    PNG,
-    Body,
-    Case,
-    anthropic,
-    anthropic_user,
-    bedrock,
-    converse_assistant,
-    converse_user,
-    thought,
-    tool_result,
-    tool_spec,
-    tool_use,
-)
+from tests.bodies import Body
+from tests.bodies.anthropic import user as anthropic_user
+from tests.bodies.bedrock import assistant as converse_assistant
+from tests.bodies.bedrock import user as converse_user
+from tests.conversations.build import PDF, PNG, Case, anthropic, bedrock, thought, tool_result, tool_spec, tool_use
 
 CLAUDE = "us.anthropic.claude-sonnet-4-5-20250929-v1:0"
 NOVA = "amazon.nova-pro-v1:0"

@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-Body = dict[str, Any]
+from tests.bodies import Body
+from tests.bodies.bedrock import blocks
 
 GONE: Any = object()  # leave this key out
 
@@ -31,18 +32,6 @@ def without_tools(body: Body) -> Body:
 
 
 # ------------------------------------------------------------------------------------------------ Chat Completions
-
-
-def system(text: str) -> Body:
-    return {"role": "system", "content": text}
-
-
-def user(content: Any) -> Body:
-    return {"role": "user", "content": content}
-
-
-def assistant(content: Any, **more: Any) -> Body:
-    return {"role": "assistant", "content": content, **more}
 
 
 def call(call_id: Any, name: str = "read_file", arguments: Any = None) -> Body:
@@ -80,10 +69,6 @@ def kimi(*messages: Body, model: str | None = "kimi-k2-0905-preview", tools: Any
 # ---------------------------------------------------------------------------------------------- Anthropic Messages
 
 
-def text(message_text: str, **more: Any) -> Body:
-    return {"type": "text", "text": message_text, **more}
-
-
 def use(call_id: Any, name: str = "read_file", value: Any = None, **more: Any) -> Body:
     return {**kept(type="tool_use", id=call_id, name=name), "input": {} if value is None else value, **more}
 
@@ -94,14 +79,6 @@ def result(call_id: Any, content: Any = GONE, **more: Any) -> Body:
 
 def thinking(thought: str, signature: Any = "RXFRQkNnSVlBaElN") -> Body:
     return kept(type="thinking", thinking=thought, signature=signature)
-
-
-def anthropic_user(*blocks: Body) -> Body:
-    return {"role": "user", "content": list(blocks)}
-
-
-def anthropic_assistant(*blocks: Body) -> Body:
-    return {"role": "assistant", "content": list(blocks)}
 
 
 def anthropic_tool(name: str = "read_file", **more: Any) -> Body:
@@ -184,15 +161,6 @@ def part_text(content: str, **more: Any) -> Body:
     return {"text": content, **more}
 
 
-def gemini_user(*parts: Any) -> Body:
-    """A user content; strings are text parts."""
-    return {"role": "user", "parts": [part_text(one) if isinstance(one, str) else one for one in parts]}
-
-
-def gemini_model(*parts: Any) -> Body:
-    return {"role": "model", "parts": [part_text(one) if isinstance(one, str) else one for one in parts]}
-
-
 def gemini_tools(*names: str) -> list[Body]:
     schema = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
     return [
@@ -217,24 +185,11 @@ def tool_use(call_id: Any, name: str = "read_file", value: Any = None, **more: A
 
 def tool_result(call_id: Any, *content: Any, **more: Any) -> Body:
     """Strings are text blocks."""
-    return {"toolResult": kept(toolUseId=call_id, content=_converse(content), **more)}
+    return {"toolResult": kept(toolUseId=call_id, content=blocks(*content), **more)}
 
 
 def thought(message_text: str, signature: Any = "RXFRQkNnSVlBaElN") -> Body:
     return {"reasoningContent": {"reasoningText": kept(text=message_text, signature=signature)}}
-
-
-def _converse(content: Any) -> list[Any]:
-    return [{"text": one} if isinstance(one, str) else one for one in content]
-
-
-def converse_user(*content: Any) -> Body:
-    """A user message; strings are text blocks."""
-    return {"role": "user", "content": _converse(content)}
-
-
-def converse_assistant(*content: Any) -> Body:
-    return {"role": "assistant", "content": _converse(content)}
 
 
 def tool_spec(name: str = "read_file", **more: Any) -> Body:

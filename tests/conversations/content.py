@@ -2,26 +2,11 @@
 
 from __future__ import annotations
 
-from tests.conversations.build import (
-    GONE,
-    PDF,
-    PNG,
-    Case,
-    anthropic,
-    anthropic_assistant,
-    anthropic_user,
-    assistant,
-    call,
-    calls,
-    chat,
-    kimi,
-    result,
-    system,
-    text,
-    tool,
-    use,
-    user,
-)
+from tests.bodies.anthropic import assistant as anthropic_assistant
+from tests.bodies.anthropic import text
+from tests.bodies.anthropic import user as anthropic_user
+from tests.bodies.chat import assistant, system, user
+from tests.conversations.build import GONE, PDF, PNG, Case, anthropic, call, calls, chat, kimi, result, tool, use
 
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
 IMAGE_URL = {"type": "image", "source": {"type": "url", "url": "https://pictures.example/cat.png"}}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.conversations.build import Case, assistant, call, calls, deepseek, function, tool, user, without_tools
+from tests.bodies.chat import assistant, user
+from tests.conversations.build import Case, call, calls, deepseek, function, tool, without_tools
 
 REASONER = "deepseek-reasoner"
 ENABLED = {"type": "enabled"}

@@ -4,23 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.conversations.build import (
-    Body,
-    Case,
-    anthropic,
-    anthropic_assistant,
-    anthropic_user,
-    assistant,
-    call,
-    calls,
-    chat,
-    function,
-    result,
-    system,
-    tool,
-    use,
-    user,
-)
+from tests.bodies import Body
+from tests.bodies.anthropic import assistant as anthropic_assistant
+from tests.bodies.anthropic import user as anthropic_user
+from tests.bodies.chat import assistant, system, user
+from tests.conversations.build import Case, anthropic, call, calls, chat, function, result, tool, use
 
 
 def mistral(*messages: Body, model: str | None = "mistral-medium-latest", **more: Any) -> Body:

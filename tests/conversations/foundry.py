@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.bodies import Body
 from tests.conversations.build import (
     GONE,
-    Body,
     Case,
     custom_call,
     flat_function,

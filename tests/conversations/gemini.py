@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from tests.bodies import Body
+from tests.bodies.gemini import model as gemini_model
+from tests.bodies.gemini import user as gemini_user
 from tests.conversations.build import (
     PDF,
     PNG,
-    Body,
     Case,
     gemini,
-    gemini_model,
     gemini_tools,
-    gemini_user,
     part_call,
     part_result,
     part_text,

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
+from tests.bodies import Body
+from tests.bodies.anthropic import assistant as anthropic_assistant
+from tests.bodies.anthropic import text
+from tests.bodies.anthropic import user as anthropic_user
+from tests.bodies.chat import assistant, user
 from tests.conversations.build import (
     PNG,
-    Body,
     Case,
     anthropic,
-    anthropic_assistant,
     anthropic_tool,
-    anthropic_user,
-    assistant,
     call,
     calls,
     chat,
     flat_function,
+    function_call,
     kimi,
     responses,
     result,
-    text,
     tool,
     use,
-    user,
 )
 
 CALLED_BY_CODE = {"type": "code_execution_20260120", "tool_id": "srvtoolu_01"}
@@ -74,13 +74,8 @@ def run(kind: str, item_id: str, **members: object) -> Body:
 
 
 def nested_call(call_id: str, path: str) -> Body:
-    return {
-        "type": "function_call",
-        "call_id": call_id,
-        "name": "read_file",
-        "arguments": f'{{"path":"{path}"}}',
-        "caller": {"type": "program", "caller_id": "call_prg"},
-    }
+    caller = {"type": "program", "caller_id": "call_prg"}
+    return function_call(call_id, arguments=f'{{"path":"{path}"}}', caller=caller)
 
 
 CASES = (

@@ -2,23 +2,11 @@
 
 from __future__ import annotations
 
-from tests.conversations.build import (
-    GONE,
-    Case,
-    anthropic,
-    anthropic_assistant,
-    anthropic_user,
-    assistant,
-    call,
-    calls,
-    chat,
-    kimi,
-    result,
-    text,
-    tool,
-    use,
-    user,
-)
+from tests.bodies.anthropic import assistant as anthropic_assistant
+from tests.bodies.anthropic import text
+from tests.bodies.anthropic import user as anthropic_user
+from tests.bodies.chat import assistant, user
+from tests.conversations.build import GONE, Case, anthropic, call, calls, chat, kimi, result, tool, use
 
 LONG = "toolcall-0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef01234"
 

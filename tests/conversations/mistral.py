@@ -2,20 +2,9 @@
 
 from __future__ import annotations
 
-from tests.conversations.build import (
-    PNG,
-    Body,
-    Case,
-    assistant,
-    call,
-    calls,
-    function,
-    mistral,
-    named_tool_result,
-    system,
-    tool,
-    user,
-)
+from tests.bodies import Body
+from tests.bodies.chat import assistant, system, user
+from tests.conversations.build import PNG, Case, call, calls, function, mistral, named_tool_result, tool
 
 
 def thinks(*thoughts: str, words: str | None = None) -> list[Body]:

@@ -2,23 +2,11 @@
 
 from __future__ import annotations
 
-from tests.conversations.build import (
-    Case,
-    anthropic,
-    anthropic_assistant,
-    anthropic_user,
-    assistant,
-    call,
-    calls,
-    chat,
-    kimi,
-    result,
-    system,
-    text,
-    tool,
-    use,
-    user,
-)
+from tests.bodies.anthropic import assistant as anthropic_assistant
+from tests.bodies.anthropic import text
+from tests.bodies.anthropic import user as anthropic_user
+from tests.bodies.chat import assistant, system, user
+from tests.conversations.build import Case, anthropic, call, calls, chat, kimi, result, tool, use
 
 CASES = (
     Case(

@@ -2,19 +2,8 @@
 
 from __future__ import annotations
 
-from tests.conversations.build import (
-    PNG,
-    Case,
-    assistant,
-    call,
-    calls,
-    function,
-    qwen,
-    system,
-    tool,
-    user,
-    without_tools,
-)
+from tests.bodies.chat import assistant, system, user
+from tests.conversations.build import PNG, Case, call, calls, function, qwen, tool, without_tools
 
 THINKER = "qwen3-max"
 

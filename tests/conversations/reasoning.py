@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+from tests.bodies.anthropic import assistant as anthropic_assistant
+from tests.bodies.anthropic import text
+from tests.bodies.anthropic import user as anthropic_user
+from tests.bodies.chat import assistant, user
 from tests.conversations.build import (
     ENABLED,
     GONE,
     Case,
     anthropic,
-    anthropic_assistant,
-    anthropic_user,
-    assistant,
     call,
     calls,
     chat,
     kimi,
     result,
-    text,
     thinking,
     tool,
     use,
-    user,
 )
 
 REDACTED = {"type": "redacted_thinking", "data": "RW1jUkVEQUNURUQ="}

@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import json
 
+from tests.bodies.anthropic import assistant as anthropic_assistant
+from tests.bodies.anthropic import text
+from tests.bodies.anthropic import user as anthropic_user
+from tests.bodies.chat import assistant, system, user
 from tests.conversations.build import (
     ENABLED,
     Case,
     anthropic,
-    anthropic_assistant,
     anthropic_tool,
-    anthropic_user,
-    assistant,
     call,
     calls,
     chat,
     function,
     kimi,
     result,
-    system,
-    text,
     thinking,
     tool,
     use,
-    user,
 )
 
 CACHE = {"type": "ephemeral"}

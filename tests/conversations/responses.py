@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from tests.bodies import Body
+from tests.bodies.anthropic import text
+from tests.bodies.chat import user
 from tests.conversations.build import (
     GONE,
     PDF,
     PNG,
-    Body,
     Case,
     chat,
     custom_call,
@@ -17,8 +19,6 @@ from tests.conversations.build import (
     output_text,
     reasoning,
     responses,
-    text,
-    user,
     without_tools,
 )
 

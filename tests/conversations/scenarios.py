@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+from tests.bodies import Body, anthropic, bedrock, chat, gemini
 from tests.conversations import build
-from tests.conversations.build import Body
 
 Call = tuple[str, str, Body]  # id, tool, arguments
 
@@ -49,9 +49,9 @@ def _chat_messages(scenario: Scenario, result: Callable[[str, str, str], Body]) 
     for event in scenario:
         match event:
             case User(text):
-                messages.append(build.user(text))
+                messages.append(chat.user(text))
             case Model(text, ()):
-                messages.append(build.assistant(text))
+                messages.append(chat.assistant(text))
             case Model(text, calls):
                 messages.append(build.calls(*(build.call(*one) for one in calls), content=text))
             case Result(call_id, text, tool):
@@ -73,16 +73,16 @@ def _anthropic_body(scenario: Scenario) -> Body:
     for event in scenario:
         match event:
             case User(text):
-                messages.append(build.user(text))
+                messages.append(chat.user(text))
             case Model(text, calls):
-                content = [build.text(text)] if text else []
-                messages.append(build.anthropic_assistant(*content, *(build.use(*one) for one in calls)))
+                content = [anthropic.text(text)] if text else []
+                messages.append(anthropic.assistant(*content, *(build.use(*one) for one in calls)))
             case Result(call_id, text):
                 block = build.result(call_id, text)
                 if messages and messages[-1]["role"] == "user" and isinstance(messages[-1]["content"], list):
                     messages[-1]["content"].append(block)
                 else:
-                    messages.append(build.anthropic_user(block))
+                    messages.append(anthropic.user(block))
     return build.anthropic(*messages, tools=[build.anthropic_tool(name) for name in _names(scenario)])
 
 
@@ -105,16 +105,16 @@ def _gemini_body(scenario: Scenario) -> Body:
     for event in scenario:
         match event:
             case User(text):
-                contents.append(build.gemini_user(text))
+                contents.append(gemini.user(text))
             case Model(text, calls):
                 made = (build.part_call(name, arguments, call_id) for call_id, name, arguments in calls)
-                contents.append(build.gemini_model(*([text] if text else []), *made))
+                contents.append(gemini.model(*([text] if text else []), *made))
             case Result(call_id, text, tool):
                 part = build.part_result(tool, text, call_id)
                 if contents and "functionResponse" in contents[-1]["parts"][-1]:
                     contents[-1]["parts"].append(part)
                 else:
-                    contents.append(build.gemini_user(part))
+                    contents.append(gemini.user(part))
     return build.gemini(*contents, tools=build.gemini_tools(*_names(scenario)))
 
 
@@ -123,16 +123,16 @@ def _bedrock_body(scenario: Scenario) -> Body:
     for event in scenario:
         match event:
             case User(text):
-                messages.append(build.converse_user(text))
+                messages.append(bedrock.user(text))
             case Model(text, calls):
                 content = [text] if text else []
-                messages.append(build.converse_assistant(*content, *(build.tool_use(*one) for one in calls)))
+                messages.append(bedrock.assistant(*content, *(build.tool_use(*one) for one in calls)))
             case Result(call_id, text):
                 block = build.tool_result(call_id, text)
                 if messages and "toolResult" in messages[-1]["content"][-1]:
                     messages[-1]["content"].append(block)
                 else:
-                    messages.append(build.converse_user(block))
+                    messages.append(bedrock.user(block))
     return build.bedrock(*messages, tools={"tools": [build.tool_spec(name) for name in _names(scenario)]})
 
 

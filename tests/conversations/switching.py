@@ -2,24 +2,11 @@
 
 from __future__ import annotations
 
-from tests.conversations.build import (
-    Case,
-    anthropic,
-    anthropic_assistant,
-    anthropic_user,
-    assistant,
-    call,
-    calls,
-    chat,
-    kimi,
-    result,
-    system,
-    text,
-    thinking,
-    tool,
-    use,
-    user,
-)
+from tests.bodies.anthropic import assistant as anthropic_assistant
+from tests.bodies.anthropic import text
+from tests.bodies.anthropic import user as anthropic_user
+from tests.bodies.chat import assistant, system, user
+from tests.conversations.build import Case, anthropic, call, calls, chat, kimi, result, thinking, tool, use
 
 OPUS = {"anthropic": "claude-opus-4-6"}
 K2 = {"kimi": "kimi-k2-0711-preview"}

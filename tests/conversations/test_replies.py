@@ -8,21 +8,11 @@ from typing import Any
 import pytest
 
 import segue
-from tests.conversations.build import (
-    anthropic,
-    anthropic_assistant,
-    anthropic_tool,
-    anthropic_user,
-    call,
-    calls,
-    chat,
-    function,
-    result,
-    text,
-    tool,
-    use,
-    user,
-)
+from tests.bodies.anthropic import assistant as anthropic_assistant
+from tests.bodies.anthropic import text
+from tests.bodies.anthropic import user as anthropic_user
+from tests.bodies.chat import user
+from tests.conversations.build import anthropic, anthropic_tool, call, calls, chat, function, result, tool, use
 from tests.conversations.replies import anthropic_reply, chat_reply
 
 PATCH = "*** Begin Patch\n*** End Patch"

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 import segue
-from tests.conversations.build import anthropic, call, chat, text, use, user
+from tests.bodies.anthropic import text
+from tests.bodies.chat import user
+from tests.conversations.build import anthropic, call, chat, use
 from tests.conversations.replies import anthropic_reply, chat_reply, gemini_reply, responses_reply
 
 FROM_CHAT = chat(user("Go."))

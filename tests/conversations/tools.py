@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from tests.bodies.anthropic import assistant as anthropic_assistant
+from tests.bodies.anthropic import user as anthropic_user
+from tests.bodies.chat import assistant, user
 from tests.conversations.build import (
     ENABLED,
     GONE,
     Case,
     anthropic,
-    anthropic_assistant,
     anthropic_tool,
-    anthropic_user,
-    assistant,
     call,
     calls,
     chat,
@@ -19,7 +19,6 @@ from tests.conversations.build import (
     result,
     tool,
     use,
-    user,
 )
 
 LONG_NAME = "mcp__a_server_with_a_long_name__a_tool_with_a_name_that_is_longer_than_all_limits"

@@ -179,17 +179,17 @@ def at(index: int, *messages: Any, **more: Any) -> Any:
 
 TEXTS = [A.TEXT] * 20
 SAMPLES = [
-    ("anthropic", "ANT-01", at(1, A.assistant(A.TEXT, A.use("functions.f:0"))), None),
+    ("anthropic", "ANT-01", at(1, A.assistant(A.TEXT, A.call("functions.f:0"))), None),
     ("anthropic", "ANT-02", at(1, A.assistant(A.TEXT, A.TEXT, A.server("toolu_1")), A.Q), None),
-    ("anthropic", "ANT-03", at(1, A.assistant(A.use(), A.use()), A.user(A.result())), None),
-    ("anthropic", "ANT-04", at(6, A.assistant(A.use()), A.Q), None),
-    ("anthropic", "ANT-05", at(6, A.assistant(A.use()), A.user(A.TEXT, A.result())), None),
+    ("anthropic", "ANT-03", at(1, A.assistant(A.call(), A.call()), A.user(A.result())), None),
+    ("anthropic", "ANT-04", at(6, A.assistant(A.call()), A.Q), None),
+    ("anthropic", "ANT-05", at(6, A.assistant(A.call()), A.user(A.TEXT, A.result())), None),
     ("anthropic", "ANT-07", at(0, A.user(A.result())), None),
-    ("anthropic", "ANT-11", at(1, A.assistant(A.use(input="{}")), A.user(A.result())), None),
-    ("anthropic", "ANT-12", at(65, A.assistant(A.TEXT, A.use(text="x")), A.user(A.result())), None),
+    ("anthropic", "ANT-11", at(1, A.assistant(A.call(input="{}")), A.user(A.result())), None),
+    ("anthropic", "ANT-12", at(65, A.assistant(A.TEXT, A.call(text="x")), A.user(A.result())), None),
     ("anthropic", "ANT-15", at(0, A.user()), None),
     ("anthropic", "ANT-16", at(0, A.assistant(), A.Q), None),
-    ("anthropic", "ANT-24", at(1, A.assistant(A.use()), A.user(A.result()), thinking=A.ON), None),
+    ("anthropic", "ANT-24", at(1, A.assistant(A.call()), A.user(A.result()), thinking=A.ON), None),
     ("anthropic", "ANT-27", at(1, A.assistant(A.SIGNED, A.TEXT)), A.OLD),
     ("gemini", "GEM-09", {"contents": [G.Q, G.model(), G.Q]}, None),
     ("gemini", "GEM-10", {"contents": [G.Q, G.A, G.user({})]}, None),
@@ -203,9 +203,9 @@ SAMPLES = [
     ("gemini", "GEM-14", G.body(G.model(G.call(args="{}")), G.user(G.response())), None),
     ("gemini", "GEM-15", G.body(G.model(G.unsigned()), G.user(G.response())), G.NEW),
     ("gemini", "GEM-23", G.declares(*({"name": f"f{n}"} for n in range(18)), {"name": "9bad name"}), None),
-    ("bedrock", "BED-04", B.body(B.assistant(B.use("tooluse_1")), B.Q), None),
+    ("bedrock", "BED-04", B.body(B.assistant(B.call("tooluse_1")), B.Q), None),
     ("bedrock", "BED-05", B.body(B.A, B.user(B.result())), None),
-    ("bedrock", "BED-07", B.body(B.assistant(B.use()), B.user(B.result(), B.TEXT)), B.LLAMA),
+    ("bedrock", "BED-07", B.body(B.assistant(B.call()), B.user(B.result(), B.TEXT)), B.LLAMA),
 ]
 
 
@@ -373,13 +373,13 @@ def test_exactly(api: str, case: Case, message: str) -> None:
 
 
 def test_all_unanswered_calls_of_a_message_are_named() -> None:
-    calls = A.assistant(A.use("a"), A.use("b"), A.use("c"))
+    calls = A.assistant(A.call("a"), A.call("b"), A.call("c"))
     message_text = build_error(
-        "anthropic", "ANT-04", at(2, calls, A.user(A.result("b")), A.assistant(A.use("d")), A.Q)
+        "anthropic", "ANT-04", at(2, calls, A.user(A.result("b")), A.assistant(A.call("d")), A.Q)
     ).message
     assert message_text.startswith("messages.2: ")
     assert " immediately after: a, c. " in message_text
-    body = B.body(B.assistant(B.use("a"), B.use("b")), B.Q, B.assistant(B.use("c")), B.Q)
+    body = B.body(B.assistant(B.call("a"), B.call("b")), B.Q, B.assistant(B.call("c")), B.Q)
     message_text = build_error("bedrock", "BED-04", body).message
     assert message_text == "Expected toolResult blocks at messages.2.content for the following Ids: a, b"
 

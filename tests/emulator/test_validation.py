@@ -14,11 +14,13 @@ from segue.emulator.client import post
 from segue.emulator.http_messages import HttpRequest
 from segue.emulator.validation import anthropic, openai_chat, openai_responses
 from segue.wire.registry import WIRES
+from tests.bodies import anthropic as bodies
+from tests.bodies import chat
 from tests.conversations import snapshot
 from tests.emulator.envelopes import ENVELOPES
 from tests.emulator.sdk_values import members_of, values_of
 
-USER = {"role": "user", "content": "q"}
+USER = chat.user()
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 FUNCTION = {"type": "function", "function": {"name": "f", "parameters": SCHEMA}}
 TOOL = {"name": "f", "input_schema": SCHEMA}
@@ -27,8 +29,8 @@ APIS = (*CHAT, "openai-responses", "anthropic", "gemini")
 MODELS = {api: WIRES[api].default_model for api in APIS} | {"anthropic": "claude-sonnet-4-5"}
 CLAUDE_HISTORY = [
     USER,
-    {"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}}]},
-    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "42"}]},
+    bodies.assistant(bodies.call()),
+    bodies.user(bodies.result(content="42")),
 ]
 OPTIONS = HttpRequest("POST", "/", {}, {}, b"{}")
 
@@ -51,7 +53,7 @@ def running() -> Iterator[dict[str, Emulator]]:
 
 
 def function(**more: Any) -> dict[str, Any]:
-    return {"tools": [{"type": "function", "function": {"name": "f", **more}}]}
+    return {"tools": [chat.tool(**more)]}
 
 
 def schema(value: Any) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from segue.render.constraints import Policy
 from segue.render.reasoning_prefix import record_prefixes
 from segue.render.report import Report
 from segue.wire.registry import WIRES
+from tests.bodies import chat
 from tests.budget import examples
 from tests.properties import checks
 from tests.properties.test_properties import EVERY_PAIR, PAIRS, scenarios_with_body, target_model
@@ -127,7 +128,7 @@ REPLIES.update(dict.fromkeys(("kimi", "mistral", "deepseek", "qwen"), REPLIES["o
 
 
 def _chat_call(call_id: str, name: str, marker: str) -> dict[str, Any]:
-    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": f'{{"q":"{marker}"}}'}}
+    return chat.call(call_id, name, f'{{"q":"{marker}"}}')
 
 
 @examples(3)

@@ -11,6 +11,7 @@ import pytest
 
 import segue
 from segue.conformance import check_body
+from tests.bodies import anthropic, chat
 from tests.conversations.build import Case
 from tests.conversations.table import CASES
 
@@ -61,13 +62,11 @@ def _search(**changes: Any) -> Any:
     for key, value in changes.items():
         (result if key in result else found)[key] = value
     use = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "q"}}
-    messages = [{"role": "user", "content": "q"}, {"role": "assistant", "content": [use, result]}]
-    return {"model": "claude-sonnet-4-5", "max_tokens": 9, "messages": [*messages, {"role": "user", "content": "on"}]}
+    return anthropic.body(chat.user("q"), anthropic.assistant(use, result), chat.user("on"))
 
 
 def _tooled(**changes: Any) -> Any:
-    messages = [{"role": "user", "content": "a"}]
-    return {"model": "claude-sonnet-4-5", "max_tokens": 9, "messages": messages, "tools": [{**changes}]}
+    return anthropic.body(chat.user("a"), tools=[changes])
 
 
 def _declared(**changes: Any) -> Any:

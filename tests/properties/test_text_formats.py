@@ -14,6 +14,7 @@ import segue
 from segue._stream import render_reply_body
 from segue.canonical.blocks import Text, ToolCall
 from segue.wire.text.registry import FORMATS
+from tests.bodies import chat
 from tests.budget import examples
 from tests.properties import checks
 from tests.properties.bodies import build_body
@@ -58,24 +59,11 @@ def _find_marker(result: Any) -> str | None:
 
 
 def body_with_tools(api: str) -> dict[str, Any]:
-    chat = {
-        "model": "m",
-        "messages": [{"role": "user", "content": "go"}],
-        "tools": [
-            {
-                "type": "function",
-                "function": {
-                    "name": name,
-                    "parameters": {
-                        "type": "object",
-                        "properties": {"text": {"type": "string"}, "n": {"type": "integer"}, "list": {"type": "array"}},
-                    },
-                },
-            }
-            for name in ("read_file", "search")
-        ],
-    }
-    return segue.convert(chat, source="openai-chat", target=api).body
+    properties = {"text": {"type": "string"}, "n": {"type": "integer"}, "list": {"type": "array"}}
+    tools = [
+        chat.tool(name, parameters={"type": "object", "properties": properties}) for name in ("read_file", "search")
+    ]
+    return segue.convert(chat.body(chat.user("go"), model="m", tools=tools), source="openai-chat", target=api).body
 
 
 ARGUMENTS = st.fixed_dictionaries(

@@ -8,27 +8,25 @@ from typing import Any
 import pytest
 
 import segue
+from tests.bodies import chat
 from tests.runtime import bodies
 from tests.runtime.harness import APIS
 
-TOOLS = [{"type": "function", "function": {"name": name, "parameters": {"type": "object"}}} for name in ("a", "b")]
+TOOLS = [chat.tool(name, parameters={"type": "object"}) for name in ("a", "b")]
 
 
 def _body(api: str) -> dict[str, Any]:
-    calls = [{"id": f"call_{name}", "type": "function", "function": {"name": name, "arguments": "{}"}} for name in "ab"]
-    chat = {
-        "model": "gpt-4.1",
-        "tools": TOOLS,
-        "messages": [
-            {"role": "user", "content": "Go."},
-            {"role": "assistant", "content": "I do.", "tool_calls": calls},
-            {"role": "tool", "tool_call_id": "call_a", "content": "one"},
-            {"role": "tool", "tool_call_id": "call_b", "content": "two"},
-            {"role": "assistant", "content": "Done."},
-            {"role": "user", "content": "On."},
-        ],
-    }
-    return copy.deepcopy(segue.convert(chat, source="openai-chat", target=api).body)
+    given = chat.body(
+        chat.user("Go."),
+        chat.assistant_calls(chat.call("call_a", "a"), chat.call("call_b", "b"), content="I do."),
+        chat.result("call_a", "one"),
+        chat.result("call_b", "two"),
+        chat.assistant("Done."),
+        chat.user("On."),
+        model="gpt-4.1",
+        tools=TOOLS,
+    )
+    return copy.deepcopy(segue.convert(given, source="openai-chat", target=api).body)
 
 
 def _result_containers(api: str, body: dict[str, Any]) -> list[Any]:

@@ -25,7 +25,8 @@ from segue.wire.stream.events import (
     UsageUpdate,
     WholeBlock,
 )
-from tests.conversations.build import text, thinking, use
+from tests.bodies.anthropic import text
+from tests.conversations.build import thinking, use
 from tests.conversations.replies import anthropic_reply
 from tests.each import for_each
 from tests.streams.anthropic_events import (

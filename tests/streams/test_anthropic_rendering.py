@@ -24,7 +24,8 @@ from segue.wire.base import ApiError, RenderContext
 from segue.wire.ids import IdMap
 from segue.wire.names import NameMap
 from segue.wire.stream.events import BlockEnd, BlockStart, Failed, Finished, InputDelta, ReplyStart, reply_events
-from tests.conversations.build import text, thinking, use
+from tests.bodies.anthropic import text
+from tests.conversations.build import thinking, use
 from tests.conversations.replies import anthropic_reply
 from tests.streams.anthropic_events import (
     CITATION,

@@ -17,6 +17,7 @@ from segue.canonical.request import Reply, Usage
 from segue.errors import RemoteProtocolError
 from segue.wire.registry import WIRES
 from segue.wire.stream.framing import FrameDecoder, encode_sse
+from tests.bodies import chat
 from tests.budget import examples
 from tests.streams.parsing import check_event_rules
 from tests.streams.rendering import render_stream, stream_reply
@@ -29,17 +30,14 @@ TOOLS = ("read_file", "search")
 
 def request_body(api: str) -> dict[str, Any]:
     """A request with a call in its history, and two tools."""
-    call = {"id": "call_1", "type": "function", "function": {"name": "search", "arguments": "{}"}}
-    chat = {
-        "model": "m",
-        "messages": [
-            {"role": "user", "content": "go"},
-            {"role": "assistant", "content": None, "tool_calls": [call]},
-            {"role": "tool", "tool_call_id": "call_1", "content": "found"},
-        ],
-        "tools": [{"type": "function", "function": {"name": name, "parameters": {"type": "object"}}} for name in TOOLS],
-    }
-    body = segue.convert(chat, source="openai-chat", target=api).body
+    given = chat.body(
+        chat.user("go"),
+        chat.assistant_calls(chat.call(name="search")),
+        chat.result(content="found"),
+        model="m",
+        tools=[chat.tool(name, parameters={"type": "object"}) for name in TOOLS],
+    )
+    body = segue.convert(given, source="openai-chat", target=api).body
     return {**body, "stream": True, "stream_options": {"include_usage": True}} if api in ASK_FOR_USAGE else body
 
 

@@ -28,6 +28,7 @@ from segue.wire.stream.events import (
     WholeBlock,
     reply_events,
 )
+from tests.bodies import gemini
 from tests.catalog.vendor_catalog import samples
 from tests.conversations.replies import gemini_reply
 from tests.streams.corruption import read_garbled, reject_random_bytes
@@ -56,8 +57,7 @@ def chunk(*parts: Body, finish: str | None = None, **around: Any) -> Body:
 
 
 def call(name: str, arguments: Body, signature: str | None = None, **more: Any) -> Body:
-    signed = {"thoughtSignature": signature} if signature else {}
-    return {"functionCall": {"name": name, "args": arguments, **more}, **signed}
+    return gemini.call(name=name, args=arguments, signature=signature, **more)
 
 
 CHUNKS = [

@@ -9,10 +9,11 @@ import pytest
 
 import segue
 from segue.wire.registry import WIRES
+from tests.bodies.anthropic import call
 from tests.streams.test_api_pairs import request_body
 
 START = {"id": "m", "role": "assistant", "model": "c", "content": [], "usage": {"input_tokens": 1, "output_tokens": 1}}
-CALL = {"type": "tool_use", "id": "toolu_2", "name": "search", "input": {}}
+CALL = call("toolu_2", name="search")
 EVENTS: list[dict[str, Any]] = [
     {"type": "message_start", "message": START},
     {"type": "content_block_start", "index": 0, "content_block": CALL},

@@ -11,7 +11,9 @@ import pytest
 
 import segue
 from tests import converse
-from tests.conversations.build import PNG, bedrock, converse_assistant, converse_user, thought, tool_result, tool_use
+from tests.bodies.bedrock import assistant as converse_assistant
+from tests.bodies.bedrock import user as converse_user
+from tests.conversations.build import PNG, bedrock, thought, tool_result, tool_use
 from tests.conversations.conversions import convert
 from tests.conversations.replies import bedrock_reply
 from tests.conversations.table import BY_NAME

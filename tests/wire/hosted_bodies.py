@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from tests.bodies import Body, anthropic, chat, gemini, responses
 from tests.conversations.build import PDF, PNG
 
-Body = dict[str, Any]
+_GO_ON, _AND_NOW = chat.user("Go on."), chat.user("And now?")
 
 
 class HostedCase(NamedTuple):
@@ -26,13 +27,7 @@ class HostedCase(NamedTuple):
 
 
 def claude(*blocks: Body, after: tuple[Body, ...] = (), **more: Any) -> Body:
-    messages = [{"role": "user", "content": "Go on."}, {"role": "assistant", "content": list(blocks)}, *after]
-    return {
-        "model": "claude-sonnet-4-5",
-        "max_tokens": 99,
-        "messages": [*messages, {"role": "user", "content": "And now?"}],
-        **more,
-    }
+    return anthropic.body(_GO_ON, anthropic.assistant(*blocks), *after, _AND_NOW, max_tokens=99, **more)
 
 
 def server_tool_body(tool: str, given: Body, kind: str, content: Any, **more: Any) -> Body:
@@ -326,8 +321,7 @@ ANTHROPIC: tuple[HostedCase, ...] = (
 
 
 def items(*made: Body, **more: Any) -> Body:
-    messages = [{"role": "user", "content": "Go on."}]
-    return {"model": "gpt-5.4", "input": [*messages, *made, {"role": "user", "content": "And now?"}], **more}
+    return responses.body(_GO_ON, *made, _AND_NOW, model="gpt-5.4", **more)
 
 
 def one(kind: str, item_id: str, **members: Any) -> Body:
@@ -482,8 +476,8 @@ RESPONSES: tuple[HostedCase, ...] = (
 
 
 def parts(*made: Body, **more: Any) -> Body:
-    contents = [{"role": "user", "parts": [{"text": "Go on."}]}, {"role": "model", "parts": [*made, {"text": "Done."}]}]
-    return {"contents": [*contents, {"role": "user", "parts": [{"text": "And now?"}]}], **more}
+    contents = [gemini.user("Go on."), gemini.model(*made, "Done."), gemini.user("And now?")]
+    return {"contents": contents, **more}
 
 
 GEMINI: tuple[HostedCase, ...] = (

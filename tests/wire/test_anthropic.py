@@ -44,6 +44,7 @@ from segue.wire.anthropic import ANTHROPIC, constraints
 from segue.wire.base import ApiError, RenderContext
 from segue.wire.ids import IdMap
 from segue.wire.names import NameMap
+from tests.bodies import anthropic
 
 ADAPTER = TypeAdapter(Params)
 BETA_ADAPTER = TypeAdapter(BetaParams)
@@ -105,7 +106,7 @@ def render_options(
 
 
 def request_with_content(*blocks: Any) -> dict[str, Any]:
-    return {"model": "claude-sonnet-4-5", "max_tokens": 10, "messages": [{"role": "user", "content": list(blocks)}]}
+    return anthropic.body(anthropic.user(*blocks), max_tokens=10)
 
 
 def parsed(*blocks: Any) -> tuple[Any, ...]:
@@ -114,8 +115,8 @@ def parsed(*blocks: Any) -> tuple[Any, ...]:
 
 # ---------------------------------------------------------------------------------------------------------------- home
 
-USE = {"type": "tool_use", "id": "toolu_1", "name": "read", "input": {"path": "a"}}
-RESULT = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "done"}
+USE = anthropic.call(name="read", input={"path": "a"})
+RESULT = anthropic.result(content="done")
 
 CLAUDE_CODE = {
     "model": "claude-sonnet-4-5-20250929",

@@ -13,27 +13,27 @@ from segue.models import parse_model
 from segue.wire.base import ApiError
 from segue.wire.registry import WIRES
 from tests import converse
+from tests.bodies.anthropic import assistant as anthropic_assistant
+from tests.bodies.anthropic import text
+from tests.bodies.anthropic import user as anthropic_user
+from tests.bodies.bedrock import assistant as converse_assistant
+from tests.bodies.bedrock import user as converse_user
+from tests.bodies.chat import user
 from tests.conversations.build import (
     PDF,
     PNG,
     anthropic,
-    anthropic_assistant,
-    anthropic_user,
     bedrock,
     calls,
     chat,
-    converse_assistant,
-    converse_user,
     function,
     result,
-    text,
     thought,
     tool,
     tool_result,
     tool_spec,
     tool_use,
     use,
-    user,
 )
 from tests.conversations.build import call as chat_call
 from tests.conversations.replies import bedrock_reply, chat_reply

@@ -10,7 +10,8 @@ import pytest
 import segue
 from segue.specs.types import load_types
 from segue.wire.bedrock import shapes
-from tests.conversations.build import PDF, PNG, bedrock, converse_user, tool_spec
+from tests.bodies.bedrock import user as converse_user
+from tests.conversations.build import PDF, PNG, bedrock, tool_spec
 
 
 @pytest.mark.parametrize(

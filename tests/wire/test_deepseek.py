@@ -11,7 +11,6 @@ import pytest
 import segue
 from segue.canonical.blocks import Thinking
 from segue.canonical.request import Options, Reasoning
-from segue.models import parse_model
 from segue.wire.anthropic import ANTHROPIC
 from segue.wire.dialects.deepseek import WIRE as DEEPSEEK
 from segue.wire.dialects.kimi import WIRE as KIMI
@@ -268,15 +267,6 @@ def test_only_function_tools_and_no_empty_list() -> None:
 def test_developer_message_becomes_system() -> None:
     body = body_of({"role": "developer", "content": "s", "x": 1}, user())
     assert convert_body(body, DEEPSEEK, DEEPSEEK)[0]["messages"][0] == {"role": "system", "content": "s", "x": 1}
-
-
-def test_constraints_by_model() -> None:
-    chat, reasoner, r1, v4 = (
-        DEEPSEEK.constraints(parse_model(name)) for name in ("deepseek-chat", "deepseek-reasoner", "deepseek-r1", V4)
-    )
-    assert [row.reasoning_replay for row in (chat, reasoner, r1, v4)] == ["plain", "plain", "refused", "plain"]
-    assert [row.alternation for row in (chat, reasoner, r1, v4)] == ["free", "merged", "strict", "free"]
-    assert [row.can_disable_reasoning for row in (chat, reasoner, r1, v4)] == [True, False, False, True]
 
 
 def test_a_reply() -> None:

@@ -18,7 +18,7 @@ from segue.canonical.blocks import Media, Opaque, Text, Thinking, ToolCall, Tool
 from segue.errors import InputError
 from segue.models import parse_model
 from segue.wire.gemini import GEMINI, constraints
-from tests.bodies import chat, gemini
+from tests.bodies import anthropic, chat, gemini
 from tests.bodies.chat import result as found
 from tests.bodies.gemini import model, user
 from tests.budget import examples
@@ -215,7 +215,7 @@ def test_valid_body_is_detected_by_shape():
         ([{"role": 3, "parts": []}], "contents[0].role"),
         ([{"role": "assistant", "parts": []}], "contents[0].role"),
         ([{"role": "user", "parts": "hi"}], "contents[0].parts"),
-        ([user("hi")], "contents[0].parts[0]"),
+        ([{"role": "user", "parts": ["hi"]}], "contents[0].parts[0]"),
         ([user({"text": 3})], "contents[0].parts[0].text"),
         ([user({"function_response": []})], "contents[0].parts[0].function_response"),
         ([user({"functionResponse": {"name": "f", "parts": [3]}})], "contents[0].parts[0].parts[0]"),
@@ -571,7 +571,7 @@ def test_media_are_read(part: Any, expected: Any):
 
 
 def picture(url: str) -> dict[str, Any]:
-    return {"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]}
+    return chat.user([{"type": "image_url", "image_url": {"url": url}}])
 
 
 @pytest.mark.parametrize(
@@ -607,8 +607,8 @@ def with_picture(source: dict[str, Any]) -> list[dict[str, Any]]:
     content = [{"type": "text", "text": "seen"}, {"type": "image", "source": source}]
     return [
         HI,
-        {"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_1", "name": "look", "input": {}}]},
-        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": content}]},
+        anthropic.assistant(anthropic.call(name="look")),
+        anthropic.user(anthropic.result(content=content)),
     ]
 
 

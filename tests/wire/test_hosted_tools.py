@@ -11,6 +11,7 @@ import segue
 from segue.canonical.blocks import ToolCall
 from segue.conformance import apis
 from segue.wire.registry import WIRES
+from tests.bodies import anthropic
 from tests.conversations.build import PNG
 from tests.conversations.sdk import complaints
 from tests.each import for_each
@@ -102,14 +103,11 @@ RAN = {"type": "code_execution_result", "stdout": "sum 3", "stderr": "", "return
 
 
 def nested(number: int) -> Any:
-    return {"type": "tool_use", "id": f"toolu_{number}", "name": "get", "input": {"n": number}, "caller": CALLER}
+    return anthropic.call(f"toolu_{number}", name="get", input={"n": number}, caller=CALLER)
 
 
 def tool_result(number: int) -> Any:
-    return {
-        "role": "user",
-        "content": [{"type": "tool_result", "tool_use_id": f"toolu_{number}", "content": f"#{number}"}],
-    }
+    return anthropic.user(anthropic.result(f"toolu_{number}", f"#{number}"))
 
 
 OPEN = [

@@ -11,7 +11,6 @@ import pytest
 import segue
 from segue.canonical.blocks import Thinking, responses_of
 from segue.canonical.request import Options, Reasoning, Reply, ToolChoice
-from segue.models import parse_model
 from segue.wire.dialects.kimi import WIRE as KIMI
 from segue.wire.openai_chat import OPENAI_CHAT
 from tests.bodies import chat
@@ -155,19 +154,6 @@ def test_k3_pairs_by_order() -> None:
     assert [responses_of(message)[0].name for message in request.messages[2:]] == ["f", "list"]
     made, _ = convert_body(body, KIMI, KIMI)
     assert [message["tool_call_id"] for message in made["messages"][2:]] == ["a", "b"]
-
-
-def test_constraints_by_model() -> None:
-    k2, thinking, k3 = (parse_model(name) for name in ("kimi-k2-0905-preview", "kimi-k2-thinking", "kimi-k3"))
-    assert [KIMI.id_scheme(model).name for model in (k2, thinking, k3)] == ["kimi", "kimi", "kimi-k3"]
-    assert [KIMI.constraints(model).pairs_by_position for model in (k2, thinking, k3)] == [False, False, True]
-    assert [KIMI.constraints(model).reasoning_required_on_calls for model in (k2, thinking, k3)] == [
-        "requested",
-        "default",
-        "default",
-    ]
-    assert KIMI.id_scheme(k3).accepts("any thing")
-    assert not KIMI.id_scheme(k2).accepts("call_1")
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import segue
+from tests.bodies import chat
 from tests.bodies.responses import assistant, reasoning, result, user
 from tests.conversations.sdk import complaints
 from tests.wire.bodies_responses import BODIES, body, call, function
@@ -580,10 +581,10 @@ def test_a_summary_is_always_there():
 
 
 def chat_turn(number: int) -> list[dict[str, Any]]:
-    call_item = {"id": f"call_{number}", "type": "function", "function": {"name": "read", "arguments": '{"n": 1}'}}
+    call_id = f"call_{number}"
     return [
-        {"role": "assistant", "content": "I look.", "tool_calls": [call_item]},
-        {"role": "tool", "tool_call_id": f"call_{number}", "content": f"r{number}"},
+        chat.assistant_calls(chat.call(call_id, "read", '{"n": 1}'), content="I look."),
+        chat.result(call_id, f"r{number}"),
     ]
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 import segue
-from segue.conformance import profile_names
 from segue.wire.registry import SERVERS
 from tests.bodies.chat import assistant, call, result, user
 from tests.bodies.chat import compatible_calls as assistant_calls
@@ -88,10 +87,6 @@ def test_cross_api(profile: str, source: str) -> None:
     ]
     assert segue.check(out.body, "openai-chat", profile=profile)
     assert "max_completion_tokens" not in out.body
-
-
-def test_profile_names_equal_those_of_the_checker() -> None:
-    assert sorted(SERVERS) == list(profile_names())
 
 
 @pytest.mark.parametrize(("profile", "named"), [("groq", {}), ("cerebras", {"name": "bob"})])
