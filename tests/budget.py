@@ -1,7 +1,7 @@
-"""How many examples each property gets: a share of one total, so that soak is 100,000 in all and not per property.
+"""How many examples each property gets: a percentage of `TOTAL`.
 
-`TOTAL` is sized for a minute on two cores. A property that runs once for each of `items` parameters divides its
-percent among them, so a new wire costs no more time. `make test` takes the same examples each time, soak new ones.
+`make test` shows that every property holds on some histories, the same ones each time; `make soak` looks for new ones.
+A property that runs once for each of `items` parameters divides its percentage among them, so a new wire costs little.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ import os
 from hypothesis import settings
 
 SOAK = bool(os.environ.get("SEGUE_SOAK"))
-TOTAL = 100_000 if SOAK else int(os.environ.get("SEGUE_EXAMPLES", "8000"))
+TOTAL = 100_000 if SOAK else int(os.environ.get("SEGUE_EXAMPLES", "2000"))
+_FEWEST, _FEWEST_FOR_ITEM = 25, 5
 
 
 def examples(percent: float, *, items: int = 1) -> settings:
-    """The settings of a property that may use this percent of all examples."""
-    return settings(max_examples=max(10, round(TOTAL * percent / 100 / items)), derandomize=not SOAK)
+    """Return the settings of a property that gets this percentage of `TOTAL`, divided among `items` parameters."""
+    count = max(round(TOTAL * percent / 100 / items), _FEWEST // items, _FEWEST_FOR_ITEM)
+    return settings(max_examples=count, derandomize=not SOAK)

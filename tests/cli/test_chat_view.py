@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from segue.canonical.request import Usage
@@ -175,13 +175,11 @@ FRAGMENTS = [
 
 
 @given(st.lists(st.sampled_from([*FRAGMENTS, "word " * 30, "x" * 50]), max_size=40).map("".join), st.integers(10, 60))
-@settings(deadline=None)
 def test_rows_do_not_depend_on_deltas(text: str, width: int):
     assert format_text([text], width) == format_text(text, width) == format_text([text[:7], text[7:]], width)
 
 
 @given(st.text("ab* `\n#-日", max_size=120), st.integers(10, 40))
-@settings(deadline=None)
 def test_no_letter_is_lost(text: str, width: int):
     shown = rows_to_text(format_text(text, width))
     for letter in "ab日":

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from segue import conformance
 from segue.conformance.azure_foundry.rules import PREFIXES
 from segue.specs.types import find_mismatches, load_types
+from tests.budget import examples
 from tests.conformance.bodies_foundry import CASES, ENTROPY, TOOL, body, make_id
 from tests.conformance.case import Case
 from tests.conformance.spec_values import damaged_values
@@ -23,6 +24,7 @@ vendor = pytest.importorskip("tests.conformance.vendor_foundry", reason="the ser
 
 BODY = load_types("azure-foundry")["CreateResponse"]
 ITEMS = load_types("azure-foundry")["Item"].variants
+TOOLS = sorted(BODY.members["tools"].items.variants if BODY.members["tools"].items else ())
 
 # Items of the service's own tools, workflows and consents: only in replies.
 _SERVER_TOOLS = (
@@ -64,22 +66,22 @@ def _compare(given: dict[str, Any]) -> None:
         )
 
 
-@settings(max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(examples(20), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(given=damaged_values(BODY, vendor.NAMES))
 def test_library_rejections_are_checker_rejections(given: dict[str, Any]) -> None:
     _compare(given)
 
 
 @pytest.mark.parametrize("item", sorted(ITEMS))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(examples(30, items=len(ITEMS)), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(data=st.data())
 def test_items_of_every_type(item: str, data: st.DataObject) -> None:
     entry = data.draw(damaged_values(ITEMS[item], vendor.NAMES))
     _compare({"input": [{"type": item, **entry}]})
 
 
-@pytest.mark.parametrize("tool", sorted(BODY.members["tools"].items.variants if BODY.members["tools"].items else ()))
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@pytest.mark.parametrize("tool", TOOLS)
+@settings(examples(15, items=len(TOOLS)), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(data=st.data())
 def test_tools_of_every_type(tool: str, data: st.DataObject) -> None:
     each = BODY.members["tools"].items
@@ -98,7 +100,7 @@ def test_reply_only_content_is_rejected_by_both(item: str) -> None:
 _TAILS = st.sampled_from(["", "1", ENTROPY, ENTROPY[2:], ENTROPY[1:], "_" * 50, "é" * 48, "a\n" * 24])
 
 
-@settings(max_examples=300)
+@examples(5)
 @given(prefix=st.sampled_from([*sorted(PREFIXES), "resp", "", "_", "conv"]), tail=_TAILS, joined=st.booleans())
 @example(prefix="caresp", tail=ENTROPY, joined=True)
 def test_ids_are_those_of_the_library(prefix: str, tail: str, joined: bool) -> None:

@@ -15,6 +15,7 @@ from segue import conformance
 from segue.conformance.bedrock.request import parse_request
 from segue.models import parse_model
 from segue.specs.types import Mismatch, Spec, find_mismatches, load_types
+from tests.budget import examples
 from tests.conformance.bodies_bedrock import CASES
 from tests.conformance.case import Case
 from tests.conformance.spec_values import damaged_values
@@ -42,7 +43,7 @@ def _is_a_boolean_for_a_number(fault: Mismatch) -> bool:
     return fault.kind == "type" and isinstance(fault.value, bool) and fault.spec.kind in ("integer", "number")
 
 
-@settings(max_examples=1500, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(examples(20), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(body=damaged_values(REQUEST, NAMES))
 def test_botocore_and_checker_reject_the_same(body: dict[str, Any]) -> None:
     refused = vendor.refusal(body)

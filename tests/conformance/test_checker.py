@@ -12,7 +12,7 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from segue import conformance
@@ -22,6 +22,7 @@ from segue.conformance.azure_foundry import backend
 from segue.conformance.bedrock import claude
 from segue.conformance.openai_responses.items import item_specs
 from segue.errors import InputError
+from tests.budget import examples
 from tests.conformance import (
     bodies_anthropic,
     bodies_bedrock,
@@ -314,7 +315,7 @@ _BODY = st.builds(
 RULE_SETS = [(api, None) for api in APIS] + [("openai-chat", profile) for profile in conformance.profile_names()]
 
 
-@settings(max_examples=500, deadline=None)
+@examples(5)
 @given(value=st.one_of(_ANY, _BODY), book=st.sampled_from(RULE_SETS))
 def test_any_value_gives_a_verdict_or_an_input_error(value: Any, book: tuple[str, str | None]) -> None:
     api, profile = book
@@ -327,13 +328,13 @@ def test_any_value_gives_a_verdict_or_an_input_error(value: Any, book: tuple[str
     assert repr(value) == repr(before)
 
 
-@settings(max_examples=400, deadline=None)
+@examples(5)
 @given(body=st.dictionaries(st.one_of(_KEYS, _TOP), _ANY, max_size=6))
 def test_any_object_gets_a_responses_verdict(body: dict[str, object]) -> None:
     assert not conformance.check_body(body, "openai-responses") or {"input", "previous_response_id"} & body.keys()
 
 
-@settings(max_examples=500, deadline=None)
+@examples(5)
 @given(body=_BODY, book=st.sampled_from(RULE_SETS))
 def test_well_formed_messages_always_get_a_verdict(body: dict[str, object], book: tuple[str, str | None]) -> None:
     api, profile = book

@@ -18,11 +18,13 @@ from hypothesis import strategies as st
 
 from segue import conformance
 from segue.conformance.json_schema import find_draft7_error, find_pattern_error
+from tests.budget import examples
 from tests.conformance.bodies_mistral import CASES, V3, V7, V11, V13
 
 vendor = pytest.importorskip("tests.conformance.vendor_mistral", reason="mistral-common is not installed")
 
 MODELS = {"v3": V3, "v7": V7, "v11": V11, "v13": V13}
+SLOW_WITH_FIXTURE = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 OLDER = Path(__file__).parents[2] / ".venv-mistral" / "bin" / "python"
 
 # Rule → versions whose validator takes what it forbids, and why the judge forbids it all the same.
@@ -148,7 +150,7 @@ def _compare(
 
 
 @pytest.mark.parametrize("version", MODELS)
-@settings(max_examples=250, suppress_health_check=[HealthCheck.too_slow])
+@settings(examples(15, items=len(MODELS)), suppress_health_check=[HealthCheck.too_slow])
 @given(body=_bodies())
 def test_newest_validators_agree(version: str, body: dict[str, Any]) -> None:
     _compare(body, version, vendor.refusal, STRICTER)
@@ -176,7 +178,9 @@ def older() -> Iterator[Callable[[dict[str, Any], str], str | None]]:
 
 
 @pytest.mark.parametrize("version", MODELS)
-@settings(max_examples=250, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+@settings(
+    examples(15, items=len(MODELS)), suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+)
 @given(body=_bodies())
 def test_older_validators_agree(
     version: str, body: dict[str, Any], older: Callable[[dict[str, Any], str], str | None]
@@ -223,7 +227,7 @@ _SCHEMAS = st.recursive(
 )
 
 
-@settings(max_examples=500)
+@examples(10)
 @example(schema={"type": []})
 @example(schema={"items": [], "required": ["a", 1]})
 @given(schema=_SCHEMAS)

@@ -14,9 +14,9 @@ from tests.budget import SOAK
 from tests.store.conftest import Engine
 
 ROOT = Path(__file__).parents[2]
-KILLS = {"sqlite": 200, "postgres": 30} if not SOAK else {"sqlite": 5_000, "postgres": 500}
-AGENTS = {"sqlite": 80, "postgres": 20} if not SOAK else {"sqlite": 2_000, "postgres": 200}
-ROUNDS = 25 if not SOAK else 1_000
+KILLS = {"sqlite": 60, "postgres": 15} if not SOAK else {"sqlite": 5_000, "postgres": 500}
+AGENTS = {"sqlite": 30, "postgres": 10} if not SOAK else {"sqlite": 2_000, "postgres": 200}
+ROUNDS = 10 if not SOAK else 1_000
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [*sys.path, str(ROOT)]))}
 
 

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from segue.canonical.blocks import Native, Opaque, Text, Thinking, ToolCall, ToolResponse
@@ -26,6 +26,7 @@ from segue.wire.stream.events import (
     WholeBlock,
 )
 from tests.bodies.anthropic import text
+from tests.budget import examples
 from tests.conversations.build import thinking, use
 from tests.conversations.replies import anthropic_reply
 from tests.each import for_each
@@ -543,7 +544,7 @@ def test_mutated_streams_give_a_value_or_a_remote_error(seed: int) -> None:
 
 
 @given(st.binary(max_size=200))
-@settings(max_examples=200, deadline=None)
+@examples(5)
 def test_random_bytes_give_a_value_or_a_remote_error(data: bytes) -> None:
     read_or_reject(ANTHROPIC, data)
     read_or_reject(ANTHROPIC, encode_events(START, call_start(0)) + data)

@@ -12,7 +12,7 @@ from typing import Any
 import anthropic
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from segue.canonical.blocks import Origin, Text, Thinking, ToolCall
@@ -25,6 +25,7 @@ from segue.wire.ids import IdMap
 from segue.wire.names import NameMap
 from segue.wire.stream.events import BlockEnd, BlockStart, Failed, Finished, InputDelta, ReplyStart, reply_events
 from tests.bodies.anthropic import text
+from tests.budget import examples
 from tests.conversations.build import thinking, use
 from tests.conversations.replies import anthropic_reply
 from tests.streams.anthropic_events import (
@@ -377,7 +378,7 @@ def in_pieces(body: dict[str, Any], chance: random.Random) -> list[Any]:
 
 
 @given(st.lists(blocks, max_size=4), st.randoms(use_true_random=False))
-@settings(max_examples=60, deadline=None)
+@examples(2)
 def test_any_reply_in_any_pieces(content: Sequence[Any], chance: random.Random) -> None:
     body = anthropic_reply(*content)
     check_same_reply(ANTHROPIC, encode_events(*in_pieces(body, chance)), body)

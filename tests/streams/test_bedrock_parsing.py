@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from segue.canonical.blocks import Media, Native, Opaque, Text, Thinking, ToolCall, ToolResponse
@@ -28,6 +28,7 @@ from segue.wire.stream.events import (
     WholeBlock,
 )
 from segue.wire.stream.framing import encode_aws_message
+from tests.budget import examples
 from tests.conversations.build import PNG, thought, tool_use
 from tests.conversations.replies import bedrock_reply
 from tests.each import for_each
@@ -422,7 +423,7 @@ def test_mutated_streams_give_a_value_or_a_remote_error(seed: int) -> None:
 
 
 @given(st.binary(max_size=200))
-@settings(max_examples=200, deadline=None)
+@examples(5)
 def test_random_bytes_give_a_value_or_a_remote_error(data: bytes) -> None:
     read_or_reject(BEDROCK, data)
     read_or_reject(BEDROCK, encode_events(START, call_start(0)) + data)

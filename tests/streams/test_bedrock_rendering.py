@@ -15,7 +15,7 @@ import msgspec
 import pytest
 from botocore.config import Config
 from botocore.exceptions import EventStreamError
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from segue.canonical.blocks import Origin, Text, Thinking, ToolCall
@@ -25,6 +25,7 @@ from segue.wire.anthropic import ANTHROPIC
 from segue.wire.base import ApiError
 from segue.wire.bedrock import BEDROCK
 from segue.wire.stream.events import BlockEnd, BlockStart, Failed, Finished, ReplyStart, TextDelta
+from tests.budget import examples
 from tests.conversations.build import PNG, thought, tool_result, tool_use
 from tests.conversations.replies import bedrock_reply
 from tests.streams.anthropic_events import RECORDED as THEIRS
@@ -352,7 +353,7 @@ def in_pieces(body: dict[str, Any], chance: random.Random) -> list[Any]:
 
 
 @given(st.lists(blocks, max_size=4), st.randoms(use_true_random=False))
-@settings(max_examples=60, deadline=None)
+@examples(2)
 def test_any_reply_in_any_pieces(content: Sequence[Any], chance: random.Random) -> None:
     body = bedrock_reply(*content)
     check_same_reply(BEDROCK, encode_events(*in_pieces(body, chance)), body)
