@@ -29,10 +29,6 @@ QUICK := tests/canonical tests/render tests/view tests/conformance/test_rules.py
 # What `make soak` runs whole: properties, state machines, killed writers. Of the other folders it runs the properties.
 SOAK := tests/properties tests/store tests/runtime/test_scheduler_machine.py
 
-LINT    := $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/lint-imports --no-logo
-TYPES   := $(BIN)/basedpyright
-CHECKED := $(VENV)/tmp/checked.txt
-
 export TMPDIR := $(CURDIR)/$(VENV)/tmp
 
 # Bytecode is written into __pycache__: without it each process that a test starts compiles what it imports.
@@ -54,12 +50,8 @@ demo: $(READY) ## one agent's task through every API, without segue and with it,
 recording: $(READY) ## write the pictures of the README: docs/refused-accepted.svg and docs/demo.svg
 	@$(BIN)/segue demo --svg docs/demo.svg --picture docs/refused-accepted.svg > /dev/null
 
-# The linters run beside the tests, in the time that these wait; what a failing one found is printed after them.
-test: setup templates ## everything that must pass: style, types, import contracts, tests
-	@{ $(LINT) && $(TYPES); } > $(CHECKED) 2>&1 & checks=$$!; \
-	  trap 'kill $$checks 2> /dev/null' EXIT; \
-	  $(BIN)/pytest -n 2 --dist worksteal --inline-snapshot=disable $(ARGS); tests=$$?; \
-	  wait $$checks || { echo "make lint types:" >&2; cat $(CHECKED) >&2; exit 1; }; exit $$tests
+test: setup templates lint types ## everything that must pass: style, types, import contracts, tests
+	@$(BIN)/pytest -n 2 --inline-snapshot=disable $(ARGS)
 
 quick: setup ## the core in 90 seconds: ruff, tables, conversations, rules, some properties; make test is complete
 	@$(BIN)/ruff check .
@@ -67,10 +59,12 @@ quick: setup ## the core in 90 seconds: ruff, tables, conversations, rules, some
 	@SEGUE_EXAMPLES=400 $(BIN)/pytest -q -n 2 --inline-snapshot=disable $(QUICK) $(ARGS)
 
 lint: setup ## ruff (rules and format) and the import contracts
-	@$(LINT)
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/lint-imports --no-logo
 
 types: setup ## basedpyright: src strict, tests standard
-	@$(TYPES)
+	@$(BIN)/basedpyright
 
 fmt: setup ## format, and fix what ruff can fix by itself
 	@$(BIN)/ruff check --fix-only --quiet .
@@ -89,7 +83,7 @@ specs: setup ## write the vendors' request types of src/segue/specs/ from their 
 templates: setup ## unpack the models' own chat templates into .cache (once; tests say why they skip if that can't be)
 	@$(BIN)/python -m tests.templates.unpack
 
-soak: setup ## the properties at length: 50 times the examples, thousands of killed writers, no time limit
+soak: setup ## the properties at length: 25 times the examples, thousands of killed writers, no time limit
 	@SEGUE_SOAK=1 $(BIN)/pytest -n 2 --timeout=0 --inline-snapshot=disable $(SOAK) $(ARGS)
 	@SEGUE_SOAK=1 $(BIN)/pytest -n 2 --timeout=0 --inline-snapshot=disable -m hypothesis $(SOAK:%=--ignore=%) $(ARGS)
 

@@ -11,7 +11,7 @@ import os
 from hypothesis import settings
 
 SOAK = bool(os.environ.get("SEGUE_SOAK"))
-TOTAL = 100_000 if SOAK else int(os.environ.get("SEGUE_EXAMPLES", "2000"))
+TOTAL = 100_000 if SOAK else int(os.environ.get("SEGUE_EXAMPLES", "4000"))
 _FEWEST, _FEWEST_FOR_ITEM = 25, 5
 
 
