@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from segue.canonical.blocks import Code
+
+_BACKTICKS = re.compile("`{3,}")
 
 
 def fence_code(code: Code) -> str:
-    """Return the code in a Markdown fence: four backticks if the code itself has a fence of three."""
-    fence = "````" if "```" in code.code else "```"
+    """Return the code in a Markdown fence, which is longer than any run of backticks in the code."""
+    longest = max(map(len, _BACKTICKS.findall(code.code)), default=2)
+    fence = "`" * (longest + 1)
     return f"{fence}{code.language}\n{code.code}\n{fence}"

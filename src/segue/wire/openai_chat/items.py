@@ -27,6 +27,7 @@ from segue.canonical.ids import raw_id_or_none
 from segue.canonical.json import encode_json_text, parse_argument_text
 from segue.errors import InputError, ProjectionError
 from segue.render.constraints import TEXTS
+from segue.wire.code import fence_code
 from segue.wire.json_values import JsonObject, json_type_name, object_or_none, require_object, string_or_none
 from segue.wire.media import add_extension, detect_audio_type, report_dropped_name
 from segue.wire.merge import replace_modelled_fields
@@ -192,7 +193,7 @@ def _render_part(block: Block, context: ChatContext, media_kinds: frozenset[str]
             )
             report_dropped_name(block, part, context.report)
         case Code():
-            part = {"type": "text", "text": f"```{block.language}\n{block.code}\n```"}
+            part = {"type": "text", "text": fence_code(block)}
         case Opaque():
             part = _render_unsupported(block.kind, block.text, context)
         case Thinking() if context.dialect.reasoning_parts:

@@ -14,6 +14,7 @@ import msgspec
 from segue.canonical.blocks import Block, Code, Media, Native, Opaque, Text, Thinking, ToolCall, ToolResponse
 from segue.errors import InputError, ProjectionError
 from segue.render.constraints import TEXTS
+from segue.wire.code import fence_code
 from segue.wire.json_values import (
     JsonObject,
     json_type_name,
@@ -171,7 +172,7 @@ def _render_new_part(block: Text | Media | Code | Opaque | Thinking, context: Re
             report_dropped_name(block, part, context.report)
             return part
         case Code():
-            return _text_part(f"```{block.language}\n{block.code}\n```")
+            return _text_part(fence_code(block))
         case Opaque():
             return _render_unsupported(block.kind, block.text, context)
         case Thinking():
