@@ -37,6 +37,7 @@ def declares(**fields: Any) -> Body:
 
 
 HIT: Body = {"type": "web_search_result", "title": "t", "url": "u", "encrypted_content": "Eo8C"}
+TOOL_REFERENCE: Body = {"type": "tool_reference", "tool_name": "f"}
 NO_SEAL = {key: value for key, value in HIT.items() if key != "encrypted_content"}
 MCP_FOUND: Body = {"type": "mcp_tool_result", "tool_use_id": "mcptoolu_1", "content": "r"}
 ON: Body = {"type": "enabled", "budget_tokens": 1024}
@@ -70,8 +71,8 @@ CASES = (
     Case(
         "ANT-02",
         "client id",
-        body(assistant(server("toolu_1"), TEXT), Q),
-        body(assistant(server(), TEXT), Q),
+        body(assistant(server("toolu_1"), found(HIT, call_id="toolu_1"), TEXT), Q),
+        body(assistant(server(), found(HIT), TEXT), Q),
         ("messages[1].content[0].id",),
     ),
     Case(
@@ -241,7 +242,58 @@ CASES = (
         body(assistant(call()), user(result(content=[TEXT, IMAGE], is_error=True))),
         body(assistant(call()), user(result(content=[TEXT], is_error=True))),
         ("messages[2].content[0].content[1]",),
-        "risk",
+    ),
+    Case(
+        "ANT-18",
+        "an error with a tool_reference",
+        body(assistant(call()), user(result(content=[TOOL_REFERENCE], is_error=True))),
+        body(assistant(call()), user(result(content=[TOOL_REFERENCE], is_error=False))),
+        ("messages[2].content[0].content[0]",),
+    ),
+    Case(
+        "ANT-18",
+        "an error without content",
+        body(assistant(call()), user(result(content="", is_error=True))),
+        body(assistant(call()), user(result(content="", is_error=False))),
+        ("messages[2].content[0].content",),
+    ),
+    Case(
+        "ANT-18",
+        "an error with an empty list",
+        body(assistant(call()), user(result(content=[], is_error=True))),
+        body(assistant(call()), user(result(content="e", is_error=True))),
+        ("messages[2].content[0].content",),
+    ),
+    Case(
+        "ANT-09",
+        "a server tool without a result",
+        body(assistant(server(), TEXT), Q, A, Q),
+        body(assistant(server(), found(HIT), TEXT), Q, A, Q),
+        ("messages[1].content[0]",),
+    ),
+    Case(
+        "ANT-09",
+        "text beside the results while a server tool is open",
+        body(assistant(server(), call()), user(result(), TEXT)),
+        body(assistant(server(), call()), user(result())),
+        ("messages[1].content[0]",),
+    ),
+    Case(
+        "ANT-09",
+        "the second of two",
+        body(assistant(server(), server("srvtoolu_2"), found(HIT), TEXT), Q),
+        body(assistant(server(), server("srvtoolu_2"), found(HIT), found(HIT, call_id="srvtoolu_2"), TEXT), Q),
+        ("messages[1].content[1]",),
+    ),
+    *(
+        Case(
+            "ANT-41",
+            f"the parameter {name[:20]!r}",
+            declares(input_schema={"type": "object", "properties": {"a": {}, name: {"type": "string"}}}),
+            declares(input_schema={"type": "object", "properties": {"a": {"properties": {name: {}}}, "a.b-c_1": {}}}),
+            ("tools[0].input_schema.properties",),
+        )
+        for name in ("$top", "filter[name]", "Account Number", "x" * 65, "", "a\n", "größe")
     ),
     Case(
         "ANT-18",

@@ -59,7 +59,9 @@ CASES = (
         "OAI-CHAT-04",
         "after the answer",
         body(assistant_calls(), result(), {"role": "assistant", "content": "a"}, result()),
-        body(assistant_calls(), result(), {"role": "assistant", "content": "a"}, assistant_calls(), result()),
+        body(
+            assistant_calls(), result(), {"role": "assistant", "content": "a"}, assistant_calls(call("b")), result("b")
+        ),
         ("messages[4]",),
     ),
     Case("OAI-CHAT-05", "twice", body(assistant_calls(), result(), result()), OK, ("messages[3].tool_call_id",)),
@@ -67,8 +69,26 @@ CASES = (
         "OAI-CHAT-06",
         "two calls, one id",
         body(assistant_calls(call("a"), call("a")), result("a")),
-        body(assistant_calls(call("a")), result("a"), assistant_calls(call("a")), result("a")),
+        body(assistant_calls(call("a"), call("b")), result("a"), result("b")),
         ("messages[1].tool_calls[1].id",),
+    ),
+    Case(
+        "OAI-CHAT-06",
+        "one id in two turns",
+        body(assistant_calls(call("a")), result("a"), assistant_calls(call("a")), result("a")),
+        body(assistant_calls(call("a")), result("a"), assistant_calls(call("b")), result("b")),
+        ("messages[3].tool_calls[0].id",),
+        "risk",
+    ),
+    *(
+        Case(
+            "COMP-09",
+            f"MiniMax by its name, {arguments!r}",
+            body(assistant_calls(call(arguments=arguments)), result(), model="MiniMax-M2.5"),
+            body(assistant_calls(call(arguments=arguments)), result(), model="gpt-4.1"),
+            ("messages[1].tool_calls[0].function.arguments",),
+        )
+        for arguments in ("{path:", "", "None")
     ),
     Case(
         "OAI-CHAT-07",

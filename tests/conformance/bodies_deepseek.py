@@ -123,6 +123,15 @@ CASES = (
     Case("OAI-CHAT-05", "shared", body(*HISTORY, result()), OK, ("messages[3].tool_call_id",), "risk", CHAT),
     Case(
         "OAI-CHAT-06",
+        "one id in two turns",
+        body(*HISTORY, *HISTORY),
+        OK,
+        ("messages[3].tool_calls[0].id",),
+        "risk",
+        CHAT,
+    ),
+    Case(
+        "OAI-CHAT-06",
         "shared",
         body(assistant_calls(call("a"), call("a")), result("a")),
         OK,

@@ -186,7 +186,7 @@ CASES = (
     ),
     Case("OAI-RESP-04", "no output", body(call()), OK, ("input[1]",)),
     Case("OAI-RESP-05", "no call", body(result()), OK, ("input[1]",)),
-    Case("OAI-RESP-05", "an output before its call", body(result(), call()), OK, ("input[1]",), "risk"),
+    Case("OAI-RESP-05", "an output before its call", body(result(), call()), OK, ("input[1]",)),
     Case("OAI-RESP-07", "reasoning alone", body(thinks()), body(*REPLY), ("input[1]",)),
     Case("OAI-RESP-08", "a call's id", body(call(id=make_id("fc")), result()), OK, ("input[1].id",), "risk"),
     Case("OAI-RESP-09", "a message's id", body({**SAYS, "id": make_id("msg")}), body(SAYS), ("input[1].id",), "risk"),

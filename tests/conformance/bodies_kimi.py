@@ -141,9 +141,17 @@ CASES = (
     Case("OAI-CHAT-05", "shared", body(*HISTORY, result(F0)), OK, ("messages[3].tool_call_id",)),
     Case(
         "OAI-CHAT-06",
+        "one id in two turns",
+        body(*HISTORY, *HISTORY),
+        OK,
+        ("messages[3].tool_calls[0].id",),
+        "risk",
+    ),
+    Case(
+        "OAI-CHAT-06",
         "shared",
         body(assistant_calls(call(F0), call(F0)), result(F0)),
-        body(*HISTORY, *HISTORY),
+        OK,
         ("messages[1].tool_calls[1].id",),
     ),
     Case(

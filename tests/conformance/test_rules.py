@@ -22,6 +22,7 @@ from tests.conformance import (
     bodies_profiles,
     bodies_qwen,
     bodies_responses,
+    bodies_types,
 )
 from tests.conformance.case import Case
 from tests.each import for_each
@@ -39,7 +40,7 @@ PREFIX = {
     "openai-responses": "OAI-RESP-",
     "qwen": "QWEN-",
 }
-CASES = {
+_CASES_BY_API = {
     "anthropic": bodies_anthropic.CASES,
     "azure-foundry": bodies_foundry.CASES,
     "bedrock": bodies_bedrock.CASES,
@@ -51,6 +52,7 @@ CASES = {
     "openai-responses": bodies_responses.CASES,
     "qwen": bodies_qwen.CASES,
 }
+CASES = {api: (*cases, *bodies_types.CASES.get(api, ())) for api, cases in _CASES_BY_API.items()}
 ROWS = [(api, case) for api, cases in CASES.items() for case in cases]
 every_case = for_each("api, case", ROWS, ids=lambda row: f"{row[0]} {row[1].name}")
 

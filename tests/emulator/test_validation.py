@@ -9,6 +9,7 @@ from typing import Any, get_args
 import pytest
 
 from segue import conformance, emulator
+from segue.conformance.anthropic import types as anthropic_types
 from segue.emulator import Emulator, validation
 from segue.emulator.client import post
 from segue.emulator.http_messages import HttpRequest
@@ -156,26 +157,26 @@ OPENAI_CHAT: list[tuple[dict[str, Any], str, str | None, str | None]] = [
     ),
     (
         function(parameters=5),
-        "Invalid schema for function 'f': 5 is not of type 'object', 'boolean'.",
-        NO_SCHEMA,
+        "Invalid type for 'tools[0].function.parameters': expected an object, but got an integer instead.",
+        "invalid_type",
         PARAMETERS,
     ),
     (
         function(parameters="str"),
-        "Invalid schema for function 'f': 'str' is not of type 'object', 'boolean'.",
-        NO_SCHEMA,
+        "Invalid type for 'tools[0].function.parameters': expected an object, but got a string instead.",
+        "invalid_type",
         PARAMETERS,
     ),
     (
         function(parameters=[]),
-        "Invalid schema for function 'f': [] is not of type 'object', 'boolean'.",
-        NO_SCHEMA,
+        "Invalid type for 'tools[0].function.parameters': expected an object, but got an array instead.",
+        "invalid_type",
         PARAMETERS,
     ),
     (
         function(parameters=False),
-        "Invalid schema for function 'f': schema must be a JSON Schema of 'type: \"object\"', got 'type: \"None\"'.",
-        NO_SCHEMA,
+        "Invalid type for 'tools[0].function.parameters': expected an object, but got a boolean instead.",
+        "invalid_type",
         PARAMETERS,
     ),
     (
@@ -286,8 +287,8 @@ OPENAI_RESPONSES: list[tuple[dict[str, Any], str, str | None, str | None]] = [
     ({"tools": [FUNCTION]}, "Missing required parameter: 'tools[0].name'.", "missing_required_parameter", None),
     (
         {"tools": [{"type": "function", "name": "f", "parameters": 5}]},
-        "Invalid schema for function 'f': 5 is not of type 'object', 'boolean'.",
-        NO_SCHEMA,
+        "Invalid type for 'tools[0].parameters': expected an object, but got an integer instead.",
+        "invalid_type",
         "tools[0].parameters",
     ),
     (
@@ -309,8 +310,8 @@ OPENAI_RESPONSES: list[tuple[dict[str, Any], str, str | None, str | None]] = [
         None,
     ),
 ]
-TAGS = ", ".join(f"'{name}'" for name in sorted(anthropic.BLOCKS))
-TOOL_TAGS = ", ".join(f"'{name}'" for name in sorted(anthropic.TOOLS))
+TAGS = ", ".join(f"'{name}'" for name in sorted(anthropic_types.BLOCKS))
+TOOL_TAGS = ", ".join(f"'{name}'" for name in sorted(anthropic_types.TOOLS))
 NO_2020_12 = (
     "tools.0.custom.input_schema: JSON schema is invalid. It must match JSON Schema draft 2020-12 "
     "(https://json-schema.org/draft/2020-12). Learn more about tool use at https://docs.claude.com/en/docs/tool-use."
@@ -384,7 +385,7 @@ OTHERS: dict[str, list[tuple[dict[str, Any], str]]] = {
             {"messages": [{"role": "bot", "content": "q"}]},
             (
                 "Failed to deserialize the JSON body into the target type: messages[0].role: unknown variant `bot`, "
-                "expected one of `system`, `user`, `assistant`, `tool` at line 1 column "
+                "expected one of `system`, `user`, `assistant`, `tool`, `latest_reminder` at line 1 column "
             ),
         ),
         (
@@ -588,7 +589,7 @@ def chat_fits(body: Mapping[str, Any]) -> bool:
 
 def test_sdk_chat_bodies_are_accepted() -> None:
     params = module("openai.types.chat.completion_create_params").CompletionCreateParamsStreaming
-    assert members_of(params).keys() == openai_chat.MEMBERS.keys()
+    assert members_of(params).keys() == openai_chat.SPEC.members.keys()
     bodies = [*each_member(params, least("openai-chat"), {"model"})]
     assert len(bodies) > 150
     for body in filter(chat_fits, bodies):
@@ -617,7 +618,7 @@ def test_sdk_responses_bodies_are_accepted() -> None:
 @pytest.mark.parametrize("package", ["anthropic.types", "anthropic.types.beta"])
 def test_sdk_messages_bodies_are_accepted(package: str) -> None:
     params = module(f"{package}.message_create_params").MessageCreateParamsStreaming
-    assert members_of(params).keys() - {"betas"} <= anthropic.MEMBERS.keys()
+    assert members_of(params).keys() - {"betas"} <= anthropic_types.MEMBERS.keys()
     bodies = [*each_member(params, least("anthropic") | {"model": "claude-opus-5"}, {"model", "betas", "max_tokens"})]
     assert len(bodies) > 300
     for body in bodies:
@@ -645,8 +646,8 @@ def test_blocks_and_tools_are_those_of_the_sdk() -> None:
         name = beta.lower() + "_" if beta else ""
         blocks |= tags(getattr(module(f"{package}.{name}content_block_param"), f"{beta}ContentBlockParam"))
         tools |= tags(getattr(module(f"{package}.{name}tool_union_param"), f"{beta}ToolUnionParam"))
-    assert blocks == set(anthropic.BLOCKS)
-    assert tools | {"custom"} == set(anthropic.TOOLS)
+    assert blocks == set(anthropic_types.BLOCKS)
+    assert tools | {"custom"} == set(anthropic_types.TOOLS)
 
 
 # ------------------------------------------------------------------------------------------- what segue itself renders

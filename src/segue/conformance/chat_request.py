@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from segue.conformance.values import has_text, is_list, is_object, type_name
+from segue.conformance.values import has_text, is_list, is_object, text_or_empty
 from segue.errors import InputError
 from segue.models import Model
 
@@ -18,7 +18,7 @@ _SYSTEM_ROLES = frozenset({"system", "developer"})
 
 
 class Message(msgspec.Struct, frozen=True, gc=False):
-    """A message whose role is a string and whose content is null, a string or a list of objects."""
+    """A message; the role is `""` and `data` is empty if it is malformed."""
 
     index: int
     role: str
@@ -124,29 +124,16 @@ class ChatRequest(msgspec.Struct, frozen=True):
 
 
 def iter_messages(body: Mapping[str, object]) -> Iterator[tuple[int, str, Mapping[str, object]]]:
-    """Yield index, role and value of each message; raises `InputError` for malformed messages."""
-    messages = body.get("messages")
-    if not is_list(messages):
-        raise InputError(f"a list of messages is expected, got {type_name(messages)}", path="messages")
-    for index, message in enumerate(messages):
-        path = f"messages[{index}]"
-        if not is_object(message):
-            raise InputError(f"a message object is expected, got {type_name(message)}", path=path)
-        role = message.get("role")
-        if not isinstance(role, str):
-            raise InputError(f"a role string is expected, got {type_name(role)}", path=f"{path}.role")
-        _check_content(message.get("content"), f"{path}.content")
-        yield index, role, message
+    """Yield index, role and value of each message; a malformed one has no role and no members.
 
-
-def _check_content(content: object, path: str) -> None:
-    if content is None or isinstance(content, str):
-        return
-    if not is_list(content):
-        raise InputError(f"content must be a string or a list, got {type_name(content)}", path=path)
-    for position, part in enumerate(content):
-        if not is_object(part):
-            raise InputError(f"an object is expected, got {type_name(part)}", path=f"{path}[{position}]")
+    The rules about types report malformed messages. Raises `InputError` if the body has no messages at all.
+    """
+    if "messages" not in body:
+        raise InputError("a list of messages is expected; the body has none", path="messages")
+    messages = body["messages"]
+    for index, message in enumerate(messages if is_list(messages) else ()):
+        role = message.get("role") if is_object(message) else None
+        yield index, text_or_empty(role), message if is_object(message) else {}
 
 
 def _parse_calls(message: Message) -> list[Call]:
@@ -193,7 +180,7 @@ def _group_turns(messages: Sequence[Message], calls: Mapping[int, list[Call]]) -
 
 
 def parse_request(body: Mapping[str, object], model: Model) -> ChatRequest:
-    """Parse a body; raises `InputError` if it is not a Chat Completions request."""
+    """Parse a body; raises `InputError` if it has no messages."""
     messages = [Message(*message) for message in iter_messages(body)]
     calls = {message.index: parsed for message in messages if (parsed := _parse_calls(message))}
     turns, orphans = _group_turns(messages, calls)

@@ -13,10 +13,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from segue.conformance import openai_chat
+from segue.conformance.body_types import find_type_problems
 from segue.conformance.chat_request import ChatRequest, Message, find_non_functions, parse_request
+from segue.conformance.chat_types import OBJECT, TEXT, TOOL_CHOICE_WORDS, body_spec, tools_spec
 from segue.conformance.rule import ModelFilter, Problem, RuleSet, RuleTable, Severity
 from segue.conformance.values import has_text, is_list, is_object, quote, type_name
 from segue.models import Model
+from segue.specs.types import any_of
 
 NOT_CHECKABLE: Mapping[str, str] = {
     "DS-03": "about the Anthropic-compatible endpoint, whose bodies are of another API",
@@ -28,6 +31,7 @@ NOT_CHECKABLE: Mapping[str, str] = {
 SHARED_CHECKS: Mapping[str, Severity] = {
     "one_result_per_call": "risk",  # OAI-CHAT-05
     "ids_unique_in_turn": "risk",  # OAI-CHAT-06
+    "ids_unique_in_conversation": "risk",  # OAI-CHAT-06
     "calls_not_empty": "reject",  # OAI-CHAT-07
     "replayed_name_present": "reject",  # OAI-CHAT-09
     "arguments_are_strings": "reject",  # OAI-CHAT-10
@@ -41,6 +45,13 @@ _NAME = re.compile(r"[a-zA-Z0-9_-]+")
 _LONGEST_NAME = 64
 _MOST_TOOLS = 128
 _NOT_THINKING = re.compile(r"\b(?:chat|coder)\b")
+
+_PARTS = {"text": TEXT}
+SPEC = body_spec(
+    {"system": _PARTS, "user": _PARTS, "assistant": _PARTS, "tool": None, "latest_reminder": None},
+    tools_spec(),
+    any_of(TOOL_CHOICE_WORDS, OBJECT),
+)
 
 _table: RuleTable[ChatRequest] = RuleTable()
 
@@ -232,6 +243,13 @@ def functions_only(request: ChatRequest) -> Iterator[Problem]:
     for path, found_type in find_non_functions(request):
         seen = f"{quote(found_type)} is not supported here; a call of type 'function' in tool_calls is expected"
         yield Problem(path, seen, "risk" if found_type is None else None)
+
+
+# DS-12
+@_table.rule("DS-12", is_general=True)
+def types_valid(request: ChatRequest) -> Iterator[Problem]:
+    """Members and options have the types of the API, and the role of a message is known."""
+    return find_type_problems(SPEC, request.body)
 
 
 RULE_SET: RuleSet[ChatRequest] = RuleSet(

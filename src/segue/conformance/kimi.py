@@ -10,10 +10,13 @@ import re
 from collections.abc import Iterator, Mapping
 
 from segue.conformance import openai_chat
+from segue.conformance.body_types import find_type_problems
 from segue.conformance.chat_request import Call, ChatRequest, Result, Turn, parse_request
+from segue.conformance.chat_types import OBJECT, body_spec, tools_spec
 from segue.conformance.rule import ModelFilter, Problem, RuleSet, RuleTable, Severity
 from segue.conformance.values import has_text, is_list, is_object, quote, text_or_empty, type_name
 from segue.models import Model
+from segue.specs.types import ANY, STRING, object_of
 
 NOT_CHECKABLE: Mapping[str, str] = {
     "KIM-07": "about reply streams and the ids in them; a request may repeat an id in a later turn",
@@ -24,6 +27,7 @@ NOT_CHECKABLE: Mapping[str, str] = {
 SHARED_CHECKS: Mapping[str, Severity] = {
     "one_result_per_call": "reject",  # OAI-CHAT-05
     "ids_unique_in_turn": "reject",  # OAI-CHAT-06
+    "ids_unique_in_conversation": "risk",  # OAI-CHAT-06
     "calls_not_empty": "reject",  # OAI-CHAT-07
     "names_valid": "reject",  # OAI-CHAT-08
     "replayed_name_present": "reject",  # OAI-CHAT-09
@@ -32,6 +36,15 @@ SHARED_CHECKS: Mapping[str, Severity] = {
     "results_are_text": "reject",  # OAI-CHAT-12
     "no_error_flag": "risk",  # OAI-CHAT-13
 }
+
+# A text part without text has a rule of its own, KIM-06.
+_PARTS = {"text": object_of(text=STRING), "image_url": OBJECT, "video_url": OBJECT, "file": OBJECT}
+_BUILTIN = object_of({"function": object_of({"name": STRING})})
+SPEC = body_spec(
+    {"system": _PARTS, "user": _PARTS, "assistant": _PARTS, "tool": None, "function": None},
+    tools_spec(builtin_function=_BUILTIN),
+    ANY,
+)
 
 _table: RuleTable[ChatRequest] = RuleTable()
 _NATIVE_ID = re.compile(r"(?:functions\.)?(.+):\d+")
@@ -214,6 +227,13 @@ def _has_tool_name(result: Result) -> bool:
 
 def _is_unresolvable(turn: Turn, position: int, result: Result) -> bool:
     return position >= len(turn.calls) and not _has_tool_name(result)
+
+
+# KIM-09
+@_table.rule("KIM-09", is_general=True)
+def types_valid(request: ChatRequest) -> Iterator[Problem]:
+    """Members and options have the types of the API, and the role of a message is known."""
+    return find_type_problems(SPEC, request.body)
 
 
 RULE_SET: RuleSet[ChatRequest] = RuleSet(

@@ -8,8 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from segue.conformance.arguments import check_json_arguments
+from segue.conformance.body_types import find_type_problems
 from segue.conformance.chat_request import Call, ChatRequest, Message, parse_request
-from segue.conformance.rule import Problem, Rule, RuleSet, RuleTable, Severity
+from segue.conformance.chat_types import SPEC
+from segue.conformance.rule import ModelFilter, Problem, Rule, RuleSet, RuleTable, Severity
 from segue.conformance.values import has_text, is_list, is_object, quote, text_or_empty, type_name
 from segue.models import Model
 
@@ -38,6 +41,8 @@ _KEYS = {
     "tool": _COMMON_KEYS | {"tool_call_id"},
 }
 _CONTENT_ALTERNATIVES = ("tool_calls", "function_call", "audio", "refusal")
+
+MINIMAX = ModelFilter("MiniMax", lambda model: model.family == "minimax")
 
 _table: RuleTable[ChatRequest] = RuleTable()
 
@@ -147,6 +152,17 @@ def ids_unique_in_turn(request: ChatRequest) -> Iterator[Problem]:
                 seen.add(call.id)
 
 
+# OAI-CHAT-06
+@_table.rule("OAI-CHAT-06", severity="risk")
+def ids_unique_in_conversation(request: ChatRequest) -> Iterator[Problem]:
+    """No call has the id of a call in an earlier message; OpenAI accepts it, other servers pair the results wrongly."""
+    first: dict[str, int] = {}
+    for call in request.calls:
+        if has_text(call.id) and first.setdefault(call.id, call.message) != call.message:
+            seen = f"{quote(call.id)} is already the id of a call in messages[{first[call.id]}]"
+            yield Problem(f"{call.path}.id", seen)
+
+
 # OAI-CHAT-07
 @_table.rule("OAI-CHAT-07")
 def calls_not_empty(request: ChatRequest) -> Iterator[Problem]:
@@ -220,6 +236,13 @@ def arguments_are_strings(request: ChatRequest) -> Iterator[Problem]:
             yield Problem(f"{call.path}.function.arguments", f"arguments is {seen}; a JSON string is expected")
 
 
+# COMP-09
+@_table.rule("COMP-09", applies_to=MINIMAX)
+def minimax_arguments(request: ChatRequest) -> Iterator[Problem]:
+    """For MiniMax, function.arguments is valid JSON."""
+    yield from check_json_arguments(request, "invalid function arguments json string (2013)", allow_empty=False)
+
+
 # OAI-CHAT-11
 @_table.rule("OAI-CHAT-11")
 def assistant_has_content(request: ChatRequest) -> Iterator[Problem]:
@@ -237,7 +260,7 @@ def assistant_has_content(request: ChatRequest) -> Iterator[Problem]:
 def others_have_content(request: ChatRequest) -> Iterator[Problem]:
     """Tool, user and system messages have content; a content list has at least one part."""
     for message in request.messages:
-        if message.role in ("assistant", "function"):
+        if message.role not in ("system", "developer", "user", "tool"):
             continue
         if message.content is None:
             yield Problem(f"{message.path}.content", f"content is null; a {message.role} message needs content")
@@ -348,6 +371,16 @@ def no_unknown_keys(request: ChatRequest) -> Iterator[Problem]:
                 yield Problem(
                     f"{message.path}.{key}", f"{quote(key)} is not a key of {message.role} messages in this API"
                 )
+
+
+# OAI-CHAT-23
+@_table.rule("OAI-CHAT-23", is_general=True)
+def types_valid(request: ChatRequest) -> Iterator[Problem]:
+    """Members and options have the types of the API, and the role of a message is known."""
+    for problem in find_type_problems(SPEC, request.body):
+        # MiniMax has documented parameters as a string with the schema.
+        may_be_text = request.model.family == "minimax" and problem.path.endswith(".function.parameters")
+        yield Problem(problem.path, problem.message, "risk") if may_be_text else problem
 
 
 RULE_SET: RuleSet[ChatRequest] = RuleSet("openai-chat", parse_request, tuple(_table), NOT_CHECKABLE)

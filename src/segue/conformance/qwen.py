@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from segue.conformance import openai_chat
+from segue.conformance.body_types import Parser, find_type_problems
 from segue.conformance.chat_request import ChatRequest, find_non_functions, parse_request
+from segue.conformance.chat_types import OBJECT, TEXT, TOOL_CHOICE_WORDS, body_spec, tools_spec
 from segue.conformance.rule import Problem, RuleSet, RuleTable, Severity
 from segue.conformance.values import json_type_name, quote, type_name
+from segue.specs.types import any_of
 
 NOT_CHECKABLE: Mapping[str, str] = {
     "QWEN-05": "about reply streams; a request body holds no deltas",
@@ -22,6 +25,7 @@ NOT_CHECKABLE: Mapping[str, str] = {
 SHARED_CHECKS: Mapping[str, Severity] = {
     "one_result_per_call": "risk",  # OAI-CHAT-05
     "ids_unique_in_turn": "risk",  # OAI-CHAT-06
+    "ids_unique_in_conversation": "risk",  # OAI-CHAT-06
     "calls_not_empty": "risk",  # OAI-CHAT-07
     "names_valid": "risk",  # OAI-CHAT-08
     "replayed_name_present": "reject",  # OAI-CHAT-09
@@ -30,6 +34,15 @@ SHARED_CHECKS: Mapping[str, Severity] = {
     "results_are_text": "risk",  # OAI-CHAT-12
     "no_error_flag": "risk",  # OAI-CHAT-13
 }
+
+_PARTS = {"text": TEXT, **dict.fromkeys(("image_url", "video_url", "video", "input_audio", "file"), OBJECT)}
+SPEC = body_spec(
+    {"system": _PARTS, "assistant": _PARTS, "user": _PARTS, "tool": None, "function": None},
+    tools_spec(),
+    any_of(TOOL_CHOICE_WORDS, OBJECT),
+)
+# Its schema errors are those of a JSON Schema validator, for which 8192.0 is an integer.
+_PARSER = Parser(integral_floats=None)
 
 _table: RuleTable[ChatRequest] = RuleTable()
 
@@ -88,6 +101,13 @@ def functions_only(request: ChatRequest) -> Iterator[Problem]:
     for path, found_type in find_non_functions(request):
         seen = f"{quote(found_type)} is not supported here; a call of type 'function' in tool_calls is expected"
         yield Problem(path, seen, "risk" if found_type is None else None)
+
+
+# QWEN-06
+@_table.rule("QWEN-06", is_general=True)
+def types_valid(request: ChatRequest) -> Iterator[Problem]:
+    """Members and options have the types of the API, and the role of a message is known."""
+    return find_type_problems(SPEC, request.body, parser=_PARSER)
 
 
 RULE_SET: RuleSet[ChatRequest] = RuleSet(

@@ -56,7 +56,11 @@ EVERY_MODEL = ModelFilter("every model", _matches_every_model)
 
 
 class Rule(msgspec.Struct, Generic[R], frozen=True):
-    """A check with its rulebook number. A number may have several checks; `name` is unique."""
+    """A check with its rulebook number. A number may have several checks; `name` is unique.
+
+    `is_general`: the rule covers what no other rule does, so it is not reported where another rule rejects the value
+    or a part of it.
+    """
 
     number: str
     name: str
@@ -64,6 +68,7 @@ class Rule(msgspec.Struct, Generic[R], frozen=True):
     severity: Severity
     applies_to: ModelFilter
     check: Callable[[R], Iterator[Problem]]
+    is_general: bool = False
 
     def with_severity(self, severity: Severity) -> Rule[R]:
         """Return the same rule with another severity, for an API that shares it."""
@@ -75,7 +80,9 @@ class Rule(msgspec.Struct, Generic[R], frozen=True):
             for problem in check(request):
                 yield Problem(problem.path, problem.message)
 
-        return Rule(self.number, self.name, self.description, severity, self.applies_to, without_severity)
+        return Rule(
+            self.number, self.name, self.description, severity, self.applies_to, without_severity, self.is_general
+        )
 
     def find_violations(self, request: R) -> Iterator[Violation]:
         """Yield a violation for each path where the request breaks this rule."""
@@ -90,13 +97,18 @@ class RuleTable(Generic[R]):
         self._rules: list[Rule[R]] = []
 
     def rule(
-        self, number: str, *, severity: Severity = "reject", applies_to: ModelFilter = EVERY_MODEL
+        self,
+        number: str,
+        *,
+        severity: Severity = "reject",
+        applies_to: ModelFilter = EVERY_MODEL,
+        is_general: bool = False,
     ) -> Callable[[Callable[[R], Iterator[Problem]]], Callable[[R], Iterator[Problem]]]:
         """Register the decorated generator as a check of this rule; its docstring becomes the rule's description."""
 
         def register(check: Callable[[R], Iterator[Problem]]) -> Callable[[R], Iterator[Problem]]:
             description = " ".join((check.__doc__ or "").split())
-            self._rules.append(Rule(number, check.__name__, description, severity, applies_to, check))
+            self._rules.append(Rule(number, check.__name__, description, severity, applies_to, check, is_general))
             return check
 
         return register
@@ -141,12 +153,18 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 _INDEX = re.compile(r"\[(\d+)\]")
+_STEP = re.compile(r"[.\[]")
 
 
 def _sort_key(violation: Violation) -> tuple[bool, list[int]]:
     """Sort violations outside `messages`, `input` and `contents` first, the others by their indexes."""
     path = violation.path
     return path.startswith(("messages", "input", "contents")), [int(index) for index in _INDEX.findall(path)]
+
+
+def _parent_paths(path: str) -> Iterator[str]:
+    """Yield the paths of the values that contain the value at this path."""
+    return (path[: match.start()] for match in _STEP.finditer(path) if match.start())
 
 
 class RuleSet(msgspec.Struct, Generic[R], frozen=True):
@@ -164,7 +182,10 @@ class RuleSet(msgspec.Struct, Generic[R], frozen=True):
         name = model or (body_model if isinstance(body_model, str) and body_model else None)
         parsed = parse_model(name)
         request = self.parse(body, parsed)
-        violations = [
-            v for rule in self.rules if rule.applies_to.matches(parsed) for v in rule.find_violations(request)
-        ]
+        rules = [rule for rule in self.rules if rule.applies_to.matches(parsed)]
+        violations = [v for rule in rules if not rule.is_general for v in rule.find_violations(request)]
+        rejected = {v.path for v in violations if v.severity == "reject"}
+        rejected |= {parent for path in rejected for parent in _parent_paths(path)}
+        general = (v for rule in rules if rule.is_general for v in rule.find_violations(request))
+        violations += [v for v in general if v.path not in rejected]
         return Verdict(self.api, name, tuple(sorted(violations, key=_sort_key)))

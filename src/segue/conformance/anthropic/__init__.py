@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from segue.conformance.anthropic import content, pairing, thinking, tools
+from segue.conformance.anthropic import content, pairing, thinking, tools, types
 from segue.conformance.anthropic.request import AnthropicRequest, parse_request
 from segue.conformance.rule import RuleSet
 
@@ -24,5 +24,8 @@ NOT_CHECKABLE: Mapping[str, str] = {
 }
 
 RULE_SET: RuleSet[AnthropicRequest] = RuleSet(
-    "anthropic", parse_request, (*pairing.table, *content.table, *thinking.table, *tools.table), NOT_CHECKABLE
+    "anthropic",
+    parse_request,
+    (*pairing.table, *content.table, *thinking.table, *tools.table, *types.table),
+    NOT_CHECKABLE,
 )

@@ -147,7 +147,7 @@ def assistant_has_content(request: AnthropicRequest) -> Iterator[Problem]:
 def result_content_valid(request: AnthropicRequest) -> Iterator[Problem]:
     """A tool_result holds a string or text, image, document, search_result and tool_reference blocks.
 
-    is_error is a boolean, and an error result holds text only.
+    is_error is a boolean, and an error result is not empty and holds text only.
     """
     for block in request.blocks_of("tool_result"):
         error = block.data.get("is_error", False)
@@ -156,6 +156,8 @@ def result_content_valid(request: AnthropicRequest) -> Iterator[Problem]:
         content = block.data.get("content", "")
         if not isinstance(content, str) and not is_list(content):
             yield Problem(f"{block.path}.content", f"content is {type_name(content)}; a string or a list is expected")
+        elif error is True and not content:
+            yield Problem(f"{block.path}.content", "content cannot be empty if is_error is true")
         yield from _check_result_entries(block, error=error is True)
 
 
@@ -168,8 +170,7 @@ def _check_result_entries(block: Block, *, error: bool) -> Iterator[Problem]:
         if entry_type in KEYS and entry_type not in _IN_RESULTS:
             yield Problem(path, f"a {entry_type} block is not allowed in a tool_result")
         elif error and entry_type in _IN_RESULTS and entry_type != "text":
-            # Inferred from the documentation, not tested.
-            yield Problem(path, f"a {entry_type} block in a result with is_error; error results hold text only", "risk")
+            yield Problem(path, f"a {entry_type} block in a result with is_error; error results hold text only")
 
 
 # ANT-19

@@ -147,6 +147,28 @@ def server_results_follow_calls(request: AnthropicRequest) -> Iterator[Problem]:
         yield Problem(block.path, seen)
 
 
+# ANT-09
+@table.rule("ANT-09")
+def server_calls_have_results(request: AnthropicRequest) -> Iterator[Problem]:
+    """A server_tool_use has its result before the user writes again.
+
+    It may be open at the end (the turn was paused), and while client tools run that the server tool called.
+    """
+    answered = {block.tool_use_id for block in request.blocks_of(*SERVER_RESULTS) if has_text(block.tool_use_id)}
+    open_calls: list[Block] = []
+    for message in request.merged_messages:
+        if message.has_user_content():
+            for block in open_calls:
+                yield Problem(block.path, f"the server_tool_use {quote(block.id)} has no result in this exchange")
+            open_calls.clear()
+        elif message.role == "assistant":
+            open_calls += [
+                block
+                for block in message.blocks
+                if block.type == "server_tool_use" and has_text(block.id) and block.id not in answered
+            ]
+
+
 # ANT-10
 @table.rule("ANT-10")
 def mcp_blocks_in_assistant(request: AnthropicRequest) -> Iterator[Problem]:

@@ -46,7 +46,7 @@ class Block(msgspec.Struct, frozen=True, gc=False):
 
 
 class Message(msgspec.Struct, frozen=True, gc=False):
-    """A message whose content is null, a string or a list of blocks."""
+    """A message; the role is `""` and `data` is empty if it is malformed."""
 
     index: int
     role: str
@@ -138,7 +138,7 @@ def _merge_messages(messages: Sequence[Message]) -> list[MergedMessage]:
 
 
 def parse_request(body: Mapping[str, object], model: Model) -> AnthropicRequest:
-    """Parse a body; raises `InputError` if it is not a Messages request."""
+    """Parse a body; raises `InputError` if it has no messages."""
     messages = [
         Message(index, role, data, _parse_blocks(f"messages[{index}]", role, data.get("content")))
         for index, role, data in iter_messages(body)

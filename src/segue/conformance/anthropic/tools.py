@@ -1,4 +1,4 @@
-"""Tool declarations of Anthropic bodies: ANT-34 to ANT-36.
+"""Tool declarations of Anthropic bodies: ANT-34 to ANT-36, and ANT-41.
 
 Tools of a type other than `custom` are defined by the provider; only the uniqueness of their names is checked.
 """
@@ -6,15 +6,16 @@ Tools of a type other than `custom` are defined by the provider; only the unique
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from segue.conformance.anthropic.request import AnthropicRequest
 from segue.conformance.rule import Problem, RuleTable
-from segue.conformance.values import has_text, is_list, is_object, quote, type_name
+from segue.conformance.values import format_list, has_text, is_list, is_object, quote, type_name
 
 table: RuleTable[AnthropicRequest] = RuleTable()
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]+")
+_PROPERTY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 _LONG_NAME = 64
 _LONGEST_NAME = 128
 
@@ -79,3 +80,21 @@ def tools_declared(request: AnthropicRequest) -> Iterator[Problem]:
     """If messages contain calls or results, at least one tool is declared; gateways enforce it."""
     if not request.tools and any(block_type in request.blocks_by_type for block_type in ("tool_use", "tool_result")):
         yield Problem("tools", "the history has tool calls or results but no tools are declared; gateways reject it")
+
+
+def find_invalid_properties(schema: object) -> str | None:
+    """Return the message for top-level properties with invalid names, `None` if all are valid."""
+    properties = schema.get("properties") if is_object(schema) else None
+    names: Mapping[str, object] = properties if is_object(properties) else {}
+    invalid = [name for name in names if not _PROPERTY.fullmatch(name)]
+    return f"Property keys should match pattern '^{_PROPERTY.pattern}$': {format_list(invalid)}" if invalid else None
+
+
+# ANT-41
+@table.rule("ANT-41")
+def properties_valid(request: AnthropicRequest) -> Iterator[Problem]:
+    """The top-level properties of an input_schema are named with 1 to 64 letters, digits, `_`, `.` and `-`."""
+    for tool in request.tools:
+        message = find_invalid_properties(tool.data.get("input_schema")) if tool.is_custom else None
+        if message is not None:
+            yield Problem(f"{tool.path}.input_schema.properties", message)

@@ -1,4 +1,4 @@
-"""Ids, names, calls and results of Converse bodies: BED-01 to BED-05, MIS-01, and ANT-01 and ANT-03 for Claude.
+"""Ids, names, calls and results of Converse bodies: BED-01 to BED-05, MIS-01, and ANT-01, ANT-03 and ANT-41 for Claude.
 
 Consecutive messages of one role count as one. A result pairs with a call in the assistant message directly before it.
 The results of hosted tools (`type` is `server_tool_use`) are in the assistant message itself.
@@ -10,10 +10,11 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from segue.conformance.bedrock.models import CLAUDE, MISTRAL
+from segue.conformance.anthropic.tools import find_invalid_properties
+from segue.conformance.bedrock.models import CLAUDE, MISTRAL, NOT_CLAUDE
 from segue.conformance.bedrock.request import BedrockRequest, MergedMessage
 from segue.conformance.rule import Problem, RuleTable
-from segue.conformance.values import quote
+from segue.conformance.values import is_list, is_object, quote
 from segue.specs.types import find_mismatches, load_types
 
 table: RuleTable[BedrockRequest] = RuleTable()
@@ -67,6 +68,21 @@ def claude_ids_unique(request: BedrockRequest) -> Iterator[Problem]:
         if block.id and first.setdefault(block.id, block.path) != block.path:
             seen = f"`tool_use` ids must be unique; {quote(block.id)} is already the id of {first[block.id]}"
             yield Problem(f"{block.path}.toolUseId", f"{_MODEL_ERROR_PREFIX} {seen}")
+
+
+# ANT-41
+@table.rule("ANT-41", applies_to=CLAUDE)
+def claude_properties_valid(request: BedrockRequest) -> Iterator[Problem]:
+    """The top-level properties of a tool for Claude are named with 1 to 64 letters, digits, `_`, `.` and `-`."""
+    config = request.body.get("toolConfig")
+    tools = config.get("tools") if is_object(config) else None
+    for index, tool in enumerate(tools if is_list(tools) else ()):
+        spec = tool.get("toolSpec") if is_object(tool) else None
+        schema = spec.get("inputSchema") if is_object(spec) else None
+        message = find_invalid_properties(schema.get("json") if is_object(schema) else None)
+        if message is not None:
+            path = f"toolConfig.tools[{index}].toolSpec.inputSchema.json.properties"
+            yield Problem(path, f"{_MODEL_ERROR_PREFIX} {message}")
 
 
 # BED-02
@@ -123,3 +139,14 @@ def results_match_calls(request: BedrockRequest) -> Iterator[Problem]:
                     yield Problem(block.path, f"{reason} of previous turn: no open call has the id {quote(block.id)}.")
                 waiting.discard(block.id)
         before = merged
+
+
+# BED-05
+@table.rule("BED-05", severity="risk", applies_to=NOT_CLAUDE)
+def ids_unique(request: BedrockRequest) -> Iterator[Problem]:
+    """No two calls have the same id: their results can be exchanged. Claude rejects it (ANT-03)."""
+    first: dict[str, str] = {}
+    for _, block in request.blocks_of("toolUse"):
+        if block.id and first.setdefault(block.id, block.path) != block.path:
+            seen = f"{quote(block.id)} is already the id of {first[block.id]}; results may be paired wrongly"
+            yield Problem(f"{block.path}.toolUseId", seen)

@@ -1,4 +1,4 @@
-"""Claude behind Converse: its own rules about thinking and prefill (BED-11), reported under their own numbers.
+"""Claude behind Converse: its own rules about thinking, prefill (BED-11) and error results, under their own numbers.
 
 The body is converted to the Messages body that the service sends to Claude and checked by the rules of `anthropic`. A
 body does not show the prefix, model and account of a thinking block (ANT-28, ANT-29).
@@ -16,14 +16,14 @@ from segue.conformance.anthropic.request import Message as AnthropicMessage
 from segue.conformance.bedrock.models import is_claude
 from segue.conformance.bedrock.request import BedrockRequest, Block
 from segue.conformance.rule import ModelFilter, Problem, Rule
-from segue.conformance.values import is_object
+from segue.conformance.values import is_list, is_object
 from segue.models import Model
 
 # The checks of Messages that apply here too, by name. Instead of ANT-25 the service has its own rule, BED-11.
 SHARED_CHECKS = frozenset(
     {
         *("no_prefill", "prefill_without_trailing_space", "loop_starts_with_thinking", "signature_plausible"),
-        *("no_thinking_at_end", "no_forced_tool", "redacted_has_data"),
+        *("no_thinking_at_end", "no_forced_tool", "redacted_has_data", "result_content_valid"),
     }
 )
 _MODEL_ERROR_PREFIX = "The model returned the following errors:"
@@ -43,7 +43,12 @@ def _to_messages_block(block: Block, role: str) -> AnthropicBlock:
             call_type = "tool_use" if block.is_call else "server_tool_use"
             return AnthropicBlock(path, role, call_type, {"id": block.id})
         case "toolResult":
-            return AnthropicBlock(path, role, "tool_result", {"tool_use_id": block.id})
+            content = data.get("content")
+            entries = [_to_result_entry(entry) for entry in content] if is_list(content) else []
+            is_error = data.get("status") == "error"
+            return AnthropicBlock(
+                path, role, "tool_result", {"tool_use_id": block.id, "content": entries, "is_error": is_error}
+            )
         case "reasoningContent" if is_object(data.get("reasoningText")):
             reasoning = data["reasoningText"]
             signed = {"signature": reasoning["signature"]} if is_object(reasoning) and "signature" in reasoning else {}
@@ -57,6 +62,12 @@ def _to_messages_block(block: Block, role: str) -> AnthropicBlock:
             return AnthropicBlock(f"{path}.redactedContent", role, "redacted_thinking", {"data": data_text})
         case _:
             return AnthropicBlock(path, role, block.type or "block", {})
+
+
+def _to_result_entry(entry: object) -> object:
+    """Convert an entry of a result: JSON is sent as text."""
+    kind = next(iter(entry), "") if is_object(entry) else ""
+    return {"type": {"json": "text", "searchResult": "search_result"}.get(kind, kind)}
 
 
 def _to_messages_request(request: BedrockRequest) -> AnthropicRequest:

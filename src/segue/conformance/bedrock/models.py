@@ -27,6 +27,7 @@ def _needs_separate_results(model: Model) -> bool:
 
 
 CLAUDE = ModelFilter("Claude", is_claude)
+NOT_CLAUDE = ModelFilter("all but Claude", lambda model: not is_claude(model))
 MISTRAL = ModelFilter("Mistral", _is_mistral)
 WRITER = ModelFilter("Writer Palmyra", _is_writer)
 USER_FIRST = ModelFilter("all but Claude and Qwen", _needs_user_first)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
+from segue.conformance.body_types import is_integral_float
 from segue.conformance.rule import Problem
 from segue.conformance.values import format_list, has_text, is_list, is_object, quote, text_or_empty, type_name
 from segue.models import Model
@@ -185,7 +186,9 @@ def parse_request(body: Mapping[str, object], model: Model) -> BedrockRequest:
     messages = list(_parse_messages(body.get("messages")))
     problems: dict[str, list[Problem]] = {"BED-09": list(_check_open_objects(body, messages))}
     for mismatch in find_mismatches(load_types("bedrock")["ConverseRequest"], body):
-        problems.setdefault(_rule_number(mismatch), []).append(Problem(mismatch.path, _format_message(mismatch)))
+        # Parsers of JSON differ in whether 8192.0 is an integer.
+        problem = Problem(mismatch.path, _format_message(mismatch), "risk" if is_integral_float(mismatch) else None)
+        problems.setdefault(_rule_number(mismatch), []).append(problem)
     return BedrockRequest(body, model, messages, _merge_messages(messages), problems)
 
 

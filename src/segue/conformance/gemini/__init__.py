@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from segue.conformance.gemini import order, parts, thinking, tools
+from segue.conformance.gemini import generation, order, parts, thinking, tools
 from segue.conformance.gemini.request import GeminiRequest, parse_request
 from segue.conformance.rule import RuleSet
 
@@ -24,5 +24,8 @@ NOT_CHECKABLE: Mapping[str, str] = {
 }
 
 RULE_SET: RuleSet[GeminiRequest] = RuleSet(
-    "gemini", parse_request, (*order.table, *parts.table, *thinking.table, *tools.table), NOT_CHECKABLE
+    "gemini",
+    parse_request,
+    (*order.table, *parts.table, *thinking.table, *tools.table, *generation.table),
+    NOT_CHECKABLE,
 )

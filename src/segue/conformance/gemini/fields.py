@@ -147,6 +147,8 @@ def _check_scalar(value: object, spec: Spec, path: str) -> Iterator[Problem]:
             valid, expected = is_object(value), "a message"
         case "boolean":
             valid, expected = isinstance(value, bool) or value in ("true", "false"), "TYPE_BOOL"
+        case "integer" | "number":
+            valid, expected = is_number(value, spec), number_type(spec)
         case "string" if spec.values:
             known = isinstance(value, str) and value.upper() in spec.values
             valid = known or (isinstance(value, int) and not isinstance(value, bool))
@@ -155,6 +157,23 @@ def _check_scalar(value: object, spec: Spec, path: str) -> Iterator[Problem]:
             valid, expected = isinstance(value, str), "TYPE_STRING" if spec.kind == "string" else "TYPE_BYTES"
     if not valid:
         yield _invalid_value(path, expected, value)
+
+
+def is_number(value: object, spec: Spec) -> bool:
+    """Return whether the parser accepts this as a number: also a string with one, and 8192.0 for an integer."""
+    if isinstance(value, str):
+        try:
+            value = float(value)
+        except ValueError:
+            return False
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return spec.kind == "number" or isinstance(value, int) or value.is_integer()
+
+
+def number_type(spec: Spec) -> str:
+    """Return the parser's name of a number's type."""
+    return "TYPE_INT32" if spec.kind == "integer" else "TYPE_FLOAT"
 
 
 def _invalid_value(path: str, expected: str, value: object, why: str = "") -> Problem:

@@ -43,14 +43,20 @@ def responses_counted(request: GeminiRequest) -> Iterator[Problem]:
 def calls_follow_user(request: GeminiRequest) -> Iterator[Problem]:
     """A content with functionCall parts comes directly after a user content or one with functionResponse parts."""
     before: Content | None = None
+    called: Content | None = None
     for content in request.contents:
+        if not content.is_model or content.responses:
+            called = None
         if content.calls and content.is_model:
             reason = "function call turn must come immediately after a user turn or after a function response turn"
             if before is None and not request.has_cached_content:
                 yield Problem(content.path, f"{reason}; it is the first content")
+            elif called is not None:
+                yield Problem(content.path, f"{reason}; the calls of this reply begin in {called.path}")
             elif before is not None and before.is_model and not before.calls and not before.responses:
                 # The vendor's own client sends streamed replies like this; other endpoints reject it (GEM-08).
                 yield Problem(content.path, f"{reason}; a model content is before it", "risk")
+        called = called or (content if content.calls and content.is_model else None)
         before = content
 
 
@@ -193,6 +199,18 @@ def ids_equal(request: GeminiRequest) -> Iterator[Problem]:
                 ids = f"functionResponse.id {quote(response_id)} does not match functionCall.id {quote(call_id)}"
                 seen = f"{ids} at {call.path}"
                 yield Problem(response.path_of("id"), seen)
+
+
+# GEM-12
+@table.rule("GEM-12", severity="risk")
+def ids_unique(request: GeminiRequest) -> Iterator[Problem]:
+    """No two calls have the same id; gateways that compare ids pair the responses wrongly."""
+    first: dict[str, str] = {}
+    for content in request.contents:
+        for call in content.calls:
+            name = call.text("id")
+            if name and first.setdefault(name, call.path) != call.path:
+                yield Problem(call.path_of("id"), f"functionCall.id {quote(name)} is already that of {first[name]}")
 
 
 # GEM-13

@@ -1,4 +1,4 @@
-"""Function declarations, their names and schemas, and the tool choice: GEM-23."""
+"""Function declarations, their names and schemas, and the tool choice: GEM-23 and GEM-31."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from segue.conformance.gemini.fields import check_fields, iter_entries, message
 from segue.conformance.gemini.request import GeminiRequest, Node, make_node
 from segue.conformance.rule import Problem, RuleTable
-from segue.conformance.values import has_text, is_object, quote, type_name
+from segue.conformance.values import format_list, has_text, is_object, quote, type_name
 
 table: RuleTable[GeminiRequest] = RuleTable()
 
 _NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]*")
+_PARAMETER = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]{0,63}")
 _LONG_NAME = 64
 _LONGEST_NAME = 128
 _MAX_DEPTH = 64
@@ -167,3 +168,16 @@ def allowed_names_declared(request: GeminiRequest) -> Iterator[Problem]:
     for where, name in iter_entries(allowed, config.path_of("allowed_function_names")):
         if has_text(name) and name not in declared:
             yield Problem(where, f"no declared function has the name {quote(name)}")
+
+
+# GEM-31
+@table.rule("GEM-31", severity="risk")
+def parameter_names_documented(request: GeminiRequest) -> Iterator[Problem]:
+    """The name of a parameter is documented as a letter or `_`, then letters, digits and `_`, at most 64 characters."""
+    for declared in request.declarations:
+        parameters = declared.child("parameters")
+        properties = parameters.get("properties")
+        invalid = [name for name in properties if not _PARAMETER.fullmatch(name)] if is_object(properties) else []
+        if invalid:
+            seen = f"{format_list(invalid)} should be letters, digits and '_'; dots, dashes and '$' are not documented"
+            yield Problem(parameters.path_of("properties"), seen)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from segue.conformance.chat_request import ChatRequest, parse_request
-from segue.conformance.mistral import calls, content, keys, order
+from segue.conformance.mistral import calls, content, keys, order, types
 from segue.conformance.rule import RuleSet
 
 NOT_CHECKABLE: Mapping[str, str] = {
@@ -18,5 +18,5 @@ NOT_CHECKABLE: Mapping[str, str] = {
 }
 
 RULE_SET: RuleSet[ChatRequest] = RuleSet(
-    "mistral", parse_request, (*calls.table, *order.table, *content.table, *keys.table), NOT_CHECKABLE
+    "mistral", parse_request, (*calls.table, *order.table, *content.table, *keys.table, *types.table), NOT_CHECKABLE
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from segue.conformance.openai_responses import content, ids, items, pairing, reasoning, tools
+from segue.conformance.openai_responses import content, ids, items, pairing, reasoning, tools, types
 from segue.conformance.openai_responses.request import ResponsesRequest, parse_request
 from segue.conformance.rule import RuleSet
 
@@ -22,6 +22,6 @@ NOT_CHECKABLE: Mapping[str, str] = {
 RULE_SET: RuleSet[ResponsesRequest] = RuleSet(
     "openai-responses",
     parse_request,
-    (*items.table, *ids.table, *pairing.table, *reasoning.table, *content.table, *tools.table),
+    (*items.table, *ids.table, *pairing.table, *reasoning.table, *content.table, *tools.table, *types.table),
     NOT_CHECKABLE,
 )

@@ -42,8 +42,9 @@ def call_ids_short(request: ResponsesRequest) -> Iterator[Problem]:
     for item in request.items_of(*_PAIRED):
         path, value = f"{item.path}.call_id", item.data.get("call_id")
         if value is None:
-            # The newest types accept outputs without a call.
-            severity: Severity = "risk" if item.type == "function_call_output" else "reject"
+            # The newest types accept outputs without a call, but not null.
+            omitted = item.type == "function_call_output" and "call_id" not in item.data
+            severity: Severity = "risk" if omitted else "reject"
             if item.type not in _CALL_ID_OPTIONAL:
                 yield Problem(path, f"Missing required parameter: '{path}'.", severity)
         elif not has_text(value):

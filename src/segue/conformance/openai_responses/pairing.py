@@ -116,7 +116,7 @@ def outputs_have_calls(request: ResponsesRequest) -> Iterator[Problem]:
 
 
 # OAI-RESP-05
-@table.rule("OAI-RESP-05", severity="risk")
+@table.rule("OAI-RESP-05")
 def outputs_follow_calls(request: ResponsesRequest) -> Iterator[Problem]:
     """An output comes after its call."""
     if request.is_continuation:
@@ -133,17 +133,20 @@ def outputs_follow_calls(request: ResponsesRequest) -> Iterator[Problem]:
 # OAI-RESP-06
 @table.rule("OAI-RESP-06", severity="risk", applies_to=NOT_OPENAI)
 def pairs_not_interrupted(request: ResponsesRequest) -> Iterator[Problem]:
-    """No message is between a call and its output; some compatible servers reject it."""
+    """Nothing but calls and outputs is between a call and its output; DeepSeek rejects it, others a message."""
+    is_deepseek = request.model.family == "deepseek"
+    severity: Severity = "reject" if is_deepseek else "risk"
     opened: dict[str, int] = {}
     last = -1
     for item in request.items:
-        if item.type == "message":
-            last = item.index
-        elif item.type in PAIRS and has_text(item.call_id):
+        is_call, is_output = item.type in PAIRS, item.type in _OUTPUTS
+        if is_call and has_text(item.call_id):
             opened[item.call_id] = item.index
-        elif item.type in _OUTPUTS and has_text(item.call_id) and opened.get(item.call_id, last) < last:
+        elif is_output and has_text(item.call_id) and opened.get(item.call_id, last) < last:
             seen = f"input[{last}] is between the call {quote(item.call_id)} and its output"
-            yield Problem(item.path, f"{seen}; some servers require outputs directly after their calls")
+            yield Problem(item.path, f"{seen}; some servers require outputs directly after their calls", severity)
+        elif item.type == "message" or (is_deepseek and not is_call and not is_output):
+            last = item.index
 
 
 # OAI-RESP-20

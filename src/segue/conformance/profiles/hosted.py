@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 
 from segue.conformance import openai_chat
 from segue.conformance.chat_request import ChatRequest, Message
-from segue.conformance.profiles.arguments import check_json_arguments
 from segue.conformance.profiles.profile import KEY_CHECKS, OPENAI_LIMITS, OPENAI_ONLY, PAIRING_CHECKS, Profile
 from segue.conformance.rule import ModelFilter, Problem, RuleTable, Severity
 from segue.conformance.values import has_text, is_list, is_object, quote, text_or_empty, type_name
@@ -163,7 +162,7 @@ def _check_duplicates(request: ChatRequest, reason: str) -> Iterator[Problem]:
 @_MINIMAX.rule("COMP-09")
 def minimax_arguments(request: ChatRequest) -> Iterator[Problem]:
     """function.arguments is valid JSON."""
-    yield from check_json_arguments(request, "invalid function arguments json string (2013)", allow_empty=False)
+    yield from openai_chat.minimax_arguments(request)
 
 
 # COMP-10
@@ -205,6 +204,10 @@ def zai_messages(request: ChatRequest) -> Iterator[Problem]:
         if has_text(call.id) and used.setdefault(call.id, call.message) != call.message:
             seen = f"{quote(call.id)} is the id of a call in messages[{used[call.id]}]"
             yield Problem(f"{call.path}.id", f"{reason}: {seen}")
+
+
+# COMP-11 covers these.
+_ZAI_CHECKS = frozenset({"calls_have_results", "ids_unique_in_conversation"})
 
 
 # ----------------------------------------------------------------------------------------------------------- openrouter
@@ -292,8 +295,8 @@ PROFILES = (
     Profile("cerebras", "Cerebras Inference", _CEREBRAS, OPENAI_ONLY | KEY_CHECKS, OPENAI_LIMITS),
     Profile("fireworks", "Fireworks AI", _FIREWORKS, OPENAI_ONLY | KEY_CHECKS, OPENAI_LIMITS),
     Profile("groq", "GroqCloud", _GROQ, OPENAI_ONLY | KEY_CHECKS, OPENAI_LIMITS),
-    Profile("minimax", "MiniMax", _MINIMAX, OPENAI_ONLY | PAIRING_CHECKS, OPENAI_LIMITS),
+    Profile("minimax", "MiniMax", _MINIMAX, OPENAI_ONLY | PAIRING_CHECKS | {"minimax_arguments"}, OPENAI_LIMITS),
     Profile("openrouter", "OpenRouter", _OPENROUTER, OPENAI_ONLY | {"no_unknown_keys"}, OPENAI_LIMITS),
     Profile("xai", "xAI", _XAI, OPENAI_ONLY | {"assistant_has_content", "others_have_content"}, OPENAI_LIMITS),
-    Profile("z.ai", "Z.ai", _ZAI, OPENAI_ONLY | PAIRING_CHECKS | {"calls_have_results"}, OPENAI_LIMITS),
+    Profile("z.ai", "Z.ai", _ZAI, OPENAI_ONLY | PAIRING_CHECKS | _ZAI_CHECKS, OPENAI_LIMITS),
 )

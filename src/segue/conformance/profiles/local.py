@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from segue.conformance.arguments import check_json_arguments, function_calls
 from segue.conformance.chat_request import ChatRequest
-from segue.conformance.profiles.arguments import check_json_arguments, function_calls
 from segue.conformance.profiles.profile import SELF_HOSTED, TEMPLATE_SERVER_CHECKS, Profile
 from segue.conformance.rule import ModelFilter, Problem, RuleTable, Severity
 from segue.conformance.values import has_text, is_object, json_type_name, quote, type_name

@@ -131,6 +131,9 @@ def _result_content_error(broken: BrokenRule) -> ApiError:
     match broken.steps:
         case (*_, "is_error"):
             return invalid_request(f"{schema_path(broken)}: Input should be a valid boolean")
+        case (*above, "content") if broken.value_at(*above, "is_error") is True and not broken.value:
+            place = schema_path(broken).removesuffix(".content")
+            return invalid_request(f"{place}: content cannot be empty if `is_error` is true")
         case (*_, "content"):
             return invalid_request(f"{schema_path(broken)}: {_LIST}")
         case _ if not is_object(broken.value):
@@ -171,6 +174,18 @@ def _schema_error(broken: BrokenRule) -> ApiError:
             return _field_error("", "Input should be 'object'")(broken)
         case _:
             return _field_error(_OBJECT, _OBJECT)(broken)
+
+
+def _property_error(broken: BrokenRule) -> ApiError:
+    """ANT-41. Claude on Bedrock has the path of its own API."""
+    index = next((step for step in broken.steps if isinstance(step, int)), 0)
+    message = "Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'"
+    return invalid_request(f"tools.{index}.custom.input_schema.properties: {message}")
+
+
+def _type_error(broken: BrokenRule) -> ApiError:
+    """ANT-42: what the validation of the body does not report, in a block."""
+    return _field_error(_BLOCK, _BLOCK)(broken)
 
 
 def _encrypted_content_error(broken: BrokenRule) -> ApiError:
@@ -233,6 +248,8 @@ RULES: Mapping[str, ErrorBuilder] = {
     "ANT-34": _field_error(_TEXT, _name_message),
     "ANT-35": _fixed_error("tools: Tool names must be unique."),
     "ANT-36": _schema_error,
+    "ANT-41": _property_error,
+    "ANT-42": _type_error,
     **BLOCK_ERRORS,
 }
 
@@ -263,8 +280,8 @@ ERROR_TEXTS = ErrorTexts(
     ),
     rule_order=(
         # the schema, then single messages, then conflicting settings
-        *("ANT-20", "ANT-12", "ANT-01", "ANT-02", "ANT-11", "ANT-18", "ANT-33", "ANT-34", "ANT-36", "ANT-16"),
-        *("ANT-15", "ANT-13", "ANT-14", "ANT-19", "ANT-35", "ANT-30", "ANT-22", "ANT-23"),
+        *("ANT-20", "ANT-12", "ANT-01", "ANT-02", "ANT-11", "ANT-42", "ANT-18", "ANT-33", "ANT-34", "ANT-36", "ANT-41"),
+        *("ANT-16", "ANT-15", "ANT-13", "ANT-14", "ANT-19", "ANT-35", "ANT-30", "ANT-22", "ANT-23"),
         # the conversation
         *("ANT-03", "ANT-10", "ANT-09", "ANT-07", "ANT-08", "ANT-04", "ANT-05"),
         # signatures

@@ -166,6 +166,14 @@ def _duplicate_result_error(broken: BrokenRule) -> ApiError:
     return invalid_request(f"{place}: each tool_use must have a single result. {problem}")
 
 
+def _unanswered_server_tool_error(broken: BrokenRule) -> ApiError:
+    """ANT-09: the name of the tool gives the type of the missing result."""
+    place, block = find_block(broken)
+    name = text_or_empty(_member(block, "name"))
+    tool = f"`{name}` tool use with id `{text_or_empty(_member(block, 'id'))}`"
+    return invalid_request(f"{place}: {tool} was found without a corresponding `{name}_tool_result` block")
+
+
 def _server_tool_error(call: str) -> ErrorBuilder:
     """ANT-09, ANT-10"""
 
@@ -173,6 +181,8 @@ def _server_tool_error(call: str) -> ErrorBuilder:
         kind = _member(find_block(broken)[1], "type")
         if kind == "tool_result":
             return _result_error(broken)
+        if kind == call and _message_role(broken) == "assistant":
+            return _unanswered_server_tool_error(broken)
         if kind == call or _message_role(broken) != "assistant":
             return _wrong_role_error(broken, "assistant")
         return _orphan_result_error(broken, call, "before it")

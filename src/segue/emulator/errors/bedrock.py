@@ -149,7 +149,11 @@ def _to_messages_block(block: object) -> dict[str, object]:
     if not is_object(value):
         return {"type": name, name: value}
     known = _MEMBERS.get(name, {})
-    return {"type": _TYPES.get(name, name), **{known.get(key, key): entry for key, entry in value.items()}}
+    converted = {"type": _TYPES.get(name, name), **{known.get(key, key): entry for key, entry in value.items()}}
+    if name == "toolResult":
+        converted["content"] = [_to_messages_block(entry) for entry in list_or_empty(value.get("content"))]
+        converted["is_error"] = value.get("status") == "error"
+    return converted
 
 
 def _to_messages_path(violation: Violation) -> Violation:
@@ -158,6 +162,9 @@ def _to_messages_path(violation: Violation) -> Violation:
     at, end, inner = rest.partition("]")
     if not dot:
         return violation
+    if inner.startswith(".toolResult.content"):
+        path = f"{block}{dot}{at}{end}{inner.removeprefix('.toolResult')}"
+        return msgspec.structs.replace(violation, path=path)
     steps = inner.strip(".").split(".")
     key = steps[-1] if len(steps) > 1 else ""
     names = _MEMBERS.get(steps[-2] if key else "", {})

@@ -109,7 +109,8 @@ def _type_value_error(broken: BrokenRule) -> ApiError:
     if broken.steps[-1:] == ("role",):
         return _deserialize_error(
             broken,
-            f"unknown variant `{text_or_empty(broken.value)}`, expected one of `system`, `user`, `assistant`, `tool`",
+            f"unknown variant `{text_or_empty(broken.value)}`, expected one of `system`, `user`, `assistant`, `tool`, "
+            "`latest_reminder`",
         )
     if not isinstance(broken.value, str):
         return (
@@ -134,6 +135,7 @@ _RULES: dict[str, ErrorBuilder] = {
     "DS-07": _built_error(lambda f: _NEIGHBOURS.format(message_index(f) - 1, message_index(f))),
     "DS-08": _fixed_error(_LAST),
     "DS-09": _fixed_error("Thinking mode does not support this tool_choice"),
+    "DS-12": _type_error,
     "DS-10": _bounds_error(ValueSpec(minimum=1, maximum=64, pattern=NAME_PATTERN)),
     "OAI-CHAT-07": _bounds_error(ValueSpec("an array", minimum=1), "a sequence"),
     "OAI-CHAT-09": _bounds_error(ValueSpec(minimum=1)),

@@ -6,10 +6,12 @@ The JSON parser runs first and lists all its errors. Then the fields are checked
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 
 from segue.conformance.gemini.fields import DATA_FIELDS, to_snake
+from segue.conformance.gemini.generation import find_type_name
 from segue.conformance.values import is_list, is_object
 from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, ErrorTexts, StandardErrors
 from segue.emulator.errors.gemini_payload import (
@@ -101,6 +103,16 @@ def _response_line(_: BrokenRule, at: Location) -> str:
     if at.key == "name" and not at.value:
         return _check_line(at, "Name cannot be empty.")
     return _INVALID
+
+
+def _generation_config_error(broken: BrokenRule) -> ApiError:
+    """GEM-30"""
+    lines: list[str] = []
+    for violation in broken.violations:
+        single = BrokenRule(broken.body, (violation,))
+        path = re.sub("(?<=[a-z])(?=[A-Z])", "_", single.path).lower()
+        lines.append(f"Invalid value at '{path}' ({find_type_name(path)}), {json.dumps(single.value, default=str):.80}")
+    return invalid_argument("\n".join(lines), broken.path)
 
 
 def _generation_error(broken: BrokenRule) -> ApiError:
@@ -269,6 +281,8 @@ RULES: Mapping[str, ErrorBuilder] = {
     "GEM-23": _located_error(_declaration_line),
     "GEM-24": _generation_error,
     "GEM-27": _media_error,
+    "GEM-30": _generation_config_error,
+    "GEM-31": _fixed_error(_INVALID),
     "GEM-28": _fixed_error(_ROLES),
 }
 
@@ -319,7 +333,7 @@ ERROR_TEXTS = ErrorTexts(
     ),
     rule_order=(
         # the parser, then the checks of fields
-        *("GEM-14", "GEM-13", "GEM-23", "GEM-09", "GEM-10", "GEM-07", "GEM-28"),
+        *("GEM-14", "GEM-30", "GEM-13", "GEM-23", "GEM-09", "GEM-10", "GEM-07", "GEM-28"),
         # the order of contents, then signatures
         *("GEM-06", "GEM-05", "GEM-02", "GEM-03", "GEM-01", "GEM-27", "GEM-04", "GEM-24", "GEM-15", "GEM-18"),
     ),

@@ -70,6 +70,7 @@ _RULES: dict[str, ErrorBuilder] = {
     "KIM-05": _formatted_error(_EMPTY),
     "KIM-06": error_with_text("Invalid request: text content is empty"),
     "KIM-08": error_with_text(_K3_NAME),
+    "KIM-09": error_with_values(lambda f: f"Invalid request: {f.path} has an invalid type"),
     "OAI-CHAT-05": _formatted_error("Invalid request: duplicate tool_call_id {value}"),
     "OAI-CHAT-06": _formatted_error("Invalid request: duplicate tool_call_id {value}"),
     "OAI-CHAT-07": _formatted_error("Invalid request: tool_calls must not be empty in the message at position {index}"),

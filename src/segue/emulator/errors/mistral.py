@@ -10,9 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 from segue.conformance.mistral.content import CHUNKS
+from segue.conformance.mistral.types import SPEC
 from segue.conformance.rule import Violation
 from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, ErrorTexts, StandardErrors
 from segue.emulator.errors.openai_style import find_message, is_missing, member, message_index, text_or_empty, type_name
+from segue.specs.types import STRING, find_mismatches
 from segue.wire.base import ApiError
 
 _ORDER = ("invalid_request_message_order", "3230")
@@ -68,6 +70,27 @@ def _tag_entry(broken: BrokenRule, discriminator: str, known: str) -> dict[str, 
     tag = text_or_empty(broken.value)
     message = f"Input tag '{tag}' found using '{discriminator}' does not match any of the expected tags: {known}"
     return _pydantic_entry(broken, "union_tag_invalid", message, broken.steps[:-1])
+
+
+_TYPE_ERRORS = {
+    "integer": "int_parsing",
+    "number": "float_parsing",
+    "boolean": "bool_parsing",
+    "object": "model_attributes_type",
+    "map": "dict_type",
+}
+_EXPECTED = {"boolean": "boolean", "object": "dictionary or object to extract fields from", "map": "dictionary"}
+
+
+def _option_entry(broken: BrokenRule) -> dict[str, Any]:
+    """MIS-17"""
+    mismatch = next((each for each in find_mismatches(SPEC, broken.body) if each.path == broken.path), None)
+    spec = mismatch.spec if mismatch is not None else STRING
+    kind = next((option.kind for option in spec.any_of), spec.kind)
+    if is_missing(broken) or kind in ("string", "list"):
+        return _type_entry(broken, "list" if kind == "list" else "string")
+    expected = _EXPECTED.get(kind, kind)
+    return _entry_at(broken, _TYPE_ERRORS.get(kind, "model_attributes_type"), f"Input should be a valid {expected}")
 
 
 def _extra_key_entry(broken: BrokenRule) -> dict[str, Any]:
@@ -175,6 +198,7 @@ _RULES: dict[str, ErrorBuilder] = {
     "MIS-13": _keys_error,
     "MIS-14": _chunk_error,
     "MIS-15": _built_error(_first_message, _ORDER),
+    "MIS-17": _all_entries_error(_option_entry),
     "OAI-CHAT-07": _all_entries_error(lambda f: _type_entry(f, "list")),
     "OAI-CHAT-10": _all_entries_error(lambda f: _type_entry(f, "string")),
     "OAI-CHAT-11": _all_entries_error(lambda f: _type_entry(f, "string")),
@@ -207,7 +231,7 @@ ERROR_TEXTS = ErrorTexts(
         ),
     ),
     rule_order=(
-        *("OAI-CHAT-21", "MIS-13", "OAI-CHAT-07", "OAI-CHAT-10", "OAI-CHAT-11"),
+        *("MIS-17", "OAI-CHAT-21", "MIS-13", "OAI-CHAT-07", "OAI-CHAT-10", "OAI-CHAT-11"),
         *("MIS-15", "MIS-07", "MIS-08", "MIS-09", "MIS-10", "MIS-03", "MIS-04", "MIS-05", "MIS-06"),
     ),
 )

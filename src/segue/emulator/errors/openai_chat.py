@@ -6,6 +6,7 @@ Errors come from two layers with different path formats: the schema, which is ch
 
 from __future__ import annotations
 
+from segue.conformance.chat_types import SPEC
 from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, ErrorTexts, StandardErrors
 from segue.emulator.errors.openai_style import (
     NAME_PATTERN,
@@ -15,6 +16,7 @@ from segue.emulator.errors.openai_style import (
     find_message,
     invalid_choice_error,
     is_missing,
+    kind_name,
     member,
     message_index,
     schema_error,
@@ -23,6 +25,7 @@ from segue.emulator.errors.openai_style import (
     unanswered_call_ids,
     unknown_parameter_error,
 )
+from segue.specs.types import find_mismatches
 from segue.wire.base import ApiError
 
 _UNANSWERED = (
@@ -112,6 +115,16 @@ def _type_value_error(broken: BrokenRule) -> ApiError:
     return schema_error(broken, ValueSpec(values=known))
 
 
+def _type_error(broken: BrokenRule) -> ApiError:
+    """OAI-CHAT-23"""
+    mismatch = next((each for each in find_mismatches(SPEC, broken.body) if each.path == broken.path), None)
+    if mismatch is None or mismatch.kind == "missing":
+        return schema_error(broken, ValueSpec())
+    if mismatch.kind == "choice":
+        return invalid_choice_error(broken.path, broken.value, tuple(mismatch.spec.variants))
+    return schema_error(broken, ValueSpec(kind_name(mismatch.spec)))
+
+
 def _calls_error(broken: BrokenRule) -> ApiError:
     return schema_error(broken, ValueSpec("an array of objects", minimum=1))
 
@@ -121,6 +134,10 @@ def _name_error(broken: BrokenRule) -> ApiError:
     return schema_error(
         broken, ValueSpec(minimum=1) if is_missing(broken) or not text_or_empty(broken.value) else _NAMED
     )
+
+
+def _call_id(broken: BrokenRule) -> str:
+    return text_or_empty(member(broken.value_at(*broken.steps[:4]), "id"))
 
 
 _RULES: dict[str, ErrorBuilder] = {
@@ -143,6 +160,10 @@ _RULES: dict[str, ErrorBuilder] = {
     ),
     "OAI-CHAT-21": _type_value_error,
     "OAI-CHAT-22": unknown_parameter_error,
+    "OAI-CHAT-23": _type_error,
+    "COMP-09": error_with_values(
+        lambda f: f"invalid params, invalid function arguments json string, tool_call_id: {_call_id(f)} (2013)"
+    ),
 }
 
 _HELP = "contact us through our help center at help.openai.com"
@@ -210,7 +231,7 @@ ERROR_TEXTS = ErrorTexts(
     _RULES,
     STANDARD_ERRORS,
     rule_order=(
-        *("OAI-CHAT-01", "OAI-CHAT-07", "OAI-CHAT-21", "OAI-CHAT-09", "OAI-CHAT-08", "OAI-CHAT-10"),
+        *("OAI-CHAT-23", "OAI-CHAT-01", "OAI-CHAT-07", "OAI-CHAT-21", "OAI-CHAT-09", "OAI-CHAT-08", "OAI-CHAT-10"),
         *("OAI-CHAT-16", "OAI-CHAT-12", "OAI-CHAT-17"),
     ),
 )

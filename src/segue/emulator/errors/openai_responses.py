@@ -311,6 +311,8 @@ _RULES: dict[str, ErrorBuilder] = {
     "OAI-RESP-21": _approval_error,
     "OAI-RESP-24": _body_error,
     "OAI-RESP-25": _duplicate_call_error,
+    "OAI-RESP-06": lambda broken: _input_error(f"No tool output found for tool call {_call_id(broken)}"),
+    "OAI-RESP-26": spec_error(),
     PREVIOUS_NOT_FOUND: _previous_response_error,
 }
 

@@ -15,10 +15,20 @@ from msgspec.structs import replace
 from segue.conformance.rule import Violation
 from segue.conformance.values import is_list, is_object
 from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder
+from segue.specs.types import Spec
 from segue.wire.base import ApiError
 
 NAME_PATTERN = "^[a-zA-Z0-9_-]+$"
 _LONGEST_SHOWN = 64
+_KINDS = {
+    "string": "a string",
+    "integer": "an integer",
+    "number": "a decimal",
+    "boolean": "a boolean",
+    "object": "an object",
+    "map": "an object",
+    "any": "an object",
+}
 
 
 class ValueSpec(Struct, frozen=True):
@@ -51,6 +61,17 @@ def type_name(value: object) -> str:
             return "an array"
         case _:
             return "an object"
+
+
+def kind_name(spec: Spec) -> str:
+    """Return the service's name of the type of a spec."""
+    if spec.any_of:
+        first, *others = [kind_name(option) for option in spec.any_of]
+        bare = [other.removeprefix("an ").removeprefix("a ") for other in others]
+        return f"one of {', '.join([first, *bare[:-1]])} or {bare[-1]}"
+    if spec.kind == "list":
+        return f"an array of {'objects' if spec.items is None or spec.items.kind != 'string' else 'strings'}"
+    return _KINDS.get(spec.kind, "an object")
 
 
 def join_and(values: Sequence[str]) -> str:

@@ -53,6 +53,7 @@ _RULES: dict[str, ErrorBuilder] = {
     "QWEN-02": _fixed_error(_ORPHAN_RESULT),
     "QWEN-03": _fixed_error('The "function.arguments" parameter of the code model must be in JSON format.'),
     "QWEN-04": _fixed_error("The input messages do not contain elements with the role of user"),
+    "QWEN-06": _built_error(lambda f: f"{f.value!r:.80} has an invalid type - '{f.dotted_path}'"),
     "OAI-CHAT-07": _built_error(lambda f: f"[] is too short - '{f.dotted_path}'"),
     "OAI-CHAT-09": _built_error(_name_message),
     "OAI-CHAT-11": _fixed_error("The content field is a required field."),

@@ -9,135 +9,19 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from segue.conformance.anthropic.types import BLOCKS, MEMBERS, SPEC
+from segue.conformance.body_types import is_integral_float
 from segue.conformance.values import is_list, is_object
 from segue.emulator.errors.broken_rule import BrokenRule
 from segue.emulator.errors.openai_style import parse_path
 from segue.emulator.http_messages import HttpRequest
 from segue.emulator.json_values import objects_in
-from segue.emulator.validation.chat_specs import OBJECT
 from segue.emulator.validation.json_schema import find_schema_error
 from segue.models import parse_model
-from segue.specs.types import (
-    ANY,
-    BOOLEAN,
-    INTEGER,
-    NUMBER,
-    STRING,
-    Mismatch,
-    Spec,
-    any_of,
-    bounded,
-    enum_of,
-    find_mismatches,
-    list_of,
-    nullable,
-    object_of,
-    tagged,
-)
+from segue.specs.types import BOOLEAN, INTEGER, NUMBER, STRING, Mismatch, Spec, find_mismatches
 from segue.wire.base import ApiError
 
 _INTERLEAVED = "interleaved-thinking-2025-05-14"
-_MIN_BUDGET = 1024
-
-_SOURCES = {
-    "base64": object_of({"data": STRING, "media_type": STRING}),
-    "content": object_of({"content": ANY}),
-    "file": object_of({"file_id": STRING}),
-    "text": object_of({"data": STRING, "media_type": STRING}),
-    "url": object_of({"url": STRING}),
-}
-_IMAGES = {name: _SOURCES[name] for name in ("base64", "file", "url")}
-# Blocks that are open here are checked by the conformance rules.
-BLOCKS: Mapping[str, Spec] = {
-    "advisor_tool_result": OBJECT,
-    "bash_code_execution_tool_result": OBJECT,
-    "code_execution_tool_result": OBJECT,
-    "compaction": OBJECT,
-    "container_upload": OBJECT,
-    "document": object_of({"source": tagged("type", _SOURCES)}),
-    "fallback": OBJECT,
-    "image": object_of({"source": tagged("type", _IMAGES)}),
-    "mcp_tool_listing": OBJECT,
-    "mcp_tool_result": OBJECT,
-    "mcp_tool_use": OBJECT,
-    "redacted_thinking": OBJECT,
-    "search_result": OBJECT,
-    "server_tool_use": OBJECT,
-    "text": OBJECT,
-    "text_editor_code_execution_tool_result": OBJECT,
-    "thinking": OBJECT,
-    "tool_addition": OBJECT,
-    "tool_removal": OBJECT,
-    "tool_result": OBJECT,
-    "tool_search_tool_result": OBJECT,
-    "tool_use": OBJECT,
-    "web_fetch_tool_result": OBJECT,
-    "web_search_tool_result": OBJECT,
-}
-TOOLS: Mapping[str, Spec] = {
-    "custom": object_of(description=STRING),
-    **dict.fromkeys(
-        (
-            *("advisor_20260301", "bash_20241022", "bash_20250124", "browser_toolset_20260801"),
-            *("code_execution_20250522", "code_execution_20250825", "code_execution_20260120"),
-            *("code_execution_20260521", "computer_20241022", "computer_20250124", "computer_20251124"),
-            *("computer_toolset_20260801", "mcp_toolset", "memory_20250818", "text_editor_20241022"),
-            *("text_editor_20250124", "text_editor_20250429", "text_editor_20250728", "tool_search_tool_bm25"),
-            *("tool_search_tool_bm25_20251119", "tool_search_tool_regex", "tool_search_tool_regex_20251119"),
-            *("web_fetch_20250910", "web_fetch_20260209", "web_fetch_20260309", "web_fetch_20260318"),
-            *("web_search_20250305", "web_search_20260209", "web_search_20260318"),
-        ),
-        OBJECT,
-    ),
-}
-_THINKING = {
-    "adaptive": OBJECT,
-    "between_tools": OBJECT,
-    "disabled": OBJECT,
-    "enabled": object_of({"budget_tokens": bounded("integer", _MIN_BUDGET)}),
-}
-_TOOL_CHOICE = {
-    "any": object_of(disable_parallel_tool_use=BOOLEAN),
-    "auto": object_of(disable_parallel_tool_use=BOOLEAN),
-    "none": OBJECT,
-    "tool": object_of({"name": STRING}, disable_parallel_tool_use=BOOLEAN),
-}
-# Blocks without a type are left to ANT-12; only those with one are checked.
-_CONTENT = nullable(any_of(STRING, list_of(OBJECT)))
-_MESSAGE = object_of({"role": STRING}, content=_CONTENT)
-MEMBERS: Mapping[str, Spec] = {
-    "model": STRING,
-    "messages": list_of(_MESSAGE),
-    # 0 fills the cache and generates no reply.
-    "max_tokens": bounded("integer", 0),
-    "cache_control": nullable(OBJECT),
-    "compaction": nullable(OBJECT),
-    "container": nullable(any_of(STRING, OBJECT)),
-    "context_management": nullable(OBJECT),
-    "diagnostics": nullable(OBJECT),
-    "fallback_credit_token": nullable(any_of(STRING, OBJECT)),
-    "fallbacks": nullable(any_of(STRING, list_of(OBJECT))),
-    "inference_geo": nullable(STRING),
-    "mcp_servers": list_of(OBJECT),
-    "metadata": OBJECT,
-    "output_config": OBJECT,
-    "output_format": nullable(OBJECT),
-    "service_tier": enum_of("auto", "standard_only"),
-    "speed": nullable(enum_of("fast", "standard")),
-    "stop_sequences": list_of(STRING),
-    "stream": BOOLEAN,
-    "system": ANY,
-    "temperature": bounded("number", 0, 1),
-    "thinking": tagged("type", _THINKING),
-    "thread": nullable(OBJECT),
-    "tool_choice": tagged("type", _TOOL_CHOICE),
-    "tools": nullable(list_of(tagged("type", TOOLS, default="custom"))),
-    "top_k": bounded("integer", 0),
-    "top_p": bounded("number", 0, 1),
-    "user_profile_id": STRING,
-    "workspace_id": STRING,
-}
-_SPEC = object_of(None, **MEMBERS)
 _KINDS = {
     STRING.kind: "Input should be a valid string",
     INTEGER.kind: "Input should be a valid integer",
@@ -283,7 +167,9 @@ def validate(body: Mapping[str, Any], http_request: HttpRequest) -> ApiError | N
     betas = http_request.headers.get("anthropic-beta", "")
     if is_list(body.get("tools")):
         body = {**body, "tools": [_drop_null_type(tool) for tool in body["tools"]]}
-    for mismatch in find_mismatches(_SPEC, body):
+    for mismatch in find_mismatches(SPEC, body):
+        if is_integral_float(mismatch):
+            continue
         return _mismatch_error(mismatch, body)
     unknown_key = next((name for name in body if name not in MEMBERS), None)
     if unknown_key is not None:

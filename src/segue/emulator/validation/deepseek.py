@@ -7,32 +7,14 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from segue.conformance.deepseek import SPEC
 from segue.emulator.http_messages import HttpRequest
-from segue.emulator.validation.chat_specs import OBJECT, messages_spec, option_specs, tools_spec, undeclared_choice
 from segue.emulator.validation.openai_errors import find_functions, validate_parameters
-from segue.specs.types import (
-    STRING,
-    Mismatch,
-    Spec,
-    any_of,
-    bounded,
-    enum_of,
-    find_mismatches,
-    nullable,
-    object_of,
-)
+from segue.emulator.validation.tool_choice import undeclared_choice
+from segue.specs.types import Mismatch, Spec, find_mismatches
 from segue.wire.base import ApiError
 
 _CODE = "invalid_request_error"
-_TEXT = {"text": object_of({"text": STRING})}
-_MEMBERS = {
-    **option_specs(),
-    "messages": messages_spec({"system": _TEXT, "user": _TEXT, "assistant": _TEXT, "tool": None}),
-    "tools": tools_spec(),
-    "tool_choice": nullable(any_of(enum_of("none", "auto", "required"), OBJECT)),
-    "max_tokens": nullable(bounded("integer", 1)),
-}
-_SPEC = object_of(None, **_MEMBERS)
 _RANGES = {
     "temperature": "[0, 2.0]",
     "top_p": "(0, 1.0]",
@@ -101,7 +83,7 @@ def _describe_mismatch(mismatch: Mismatch) -> str:
 def validate(body: Mapping[str, Any], http_request: HttpRequest) -> ApiError | None:
     """Return the error for the first mismatch with its line and column, `None` if the body is valid."""
     data = http_request.body
-    for mismatch in find_mismatches(_SPEC, body):
+    for mismatch in find_mismatches(SPEC, body):
         if mismatch.kind in ("short", "long"):
             known = _RANGES.get(mismatch.path)
             rest = f", the valid range of {mismatch.path} is {known}" if known else ""

@@ -6,21 +6,13 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from segue.conformance.kimi import SPEC
 from segue.emulator.http_messages import HttpRequest
-from segue.emulator.validation.chat_specs import OBJECT, messages_spec, option_specs, tools_spec, undeclared_choice
 from segue.emulator.validation.openai_errors import find_functions, validate_parameters
-from segue.specs.types import ANY, STRING, Mismatch, find_mismatches, nullable, object_of
+from segue.emulator.validation.tool_choice import undeclared_choice
+from segue.specs.types import Mismatch, find_mismatches
 from segue.wire.base import ApiError
 
-_PARTS = {"text": object_of(text=STRING), "image_url": OBJECT, "video_url": OBJECT, "file": OBJECT}
-_BUILTIN = object_of({"function": object_of({"name": STRING})})
-_MEMBERS = {
-    **option_specs(),
-    "messages": messages_spec({"system": _PARTS, "user": _PARTS, "assistant": _PARTS, "tool": None, "function": None}),
-    "tools": tools_spec(builtin_function=_BUILTIN),
-    "tool_choice": nullable(ANY),
-}
-_SPEC = object_of(None, **_MEMBERS)
 _KINDS = {"string": "a string", "integer": "an integer", "number": "a number", "boolean": "a boolean", "list": "a list"}
 _MESSAGE = re.compile(r"messages\[(\d+)\]")
 
@@ -52,7 +44,7 @@ def _mismatch_error(mismatch: Mismatch, body: Mapping[str, Any]) -> ApiError:
 
 def validate(body: Mapping[str, Any], _http_request: HttpRequest) -> ApiError | None:
     """Return the error for the first mismatch of a body with the spec, `None` if it is valid."""
-    for mismatch in find_mismatches(_SPEC, body):
+    for mismatch in find_mismatches(SPEC, body):
         return _mismatch_error(mismatch, body)
     if body.get("messages") == []:
         return _error("messages must not be empty")

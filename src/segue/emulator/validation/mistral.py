@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from segue.conformance.chat_types import OBJECT
 from segue.emulator.errors.openai_style import parse_path
 from segue.emulator.http_messages import HttpRequest
-from segue.emulator.validation.chat_specs import OBJECT
 from segue.specs.types import STRING, Mismatch, any_of, find_mismatches, list_of, nullable, object_of
 from segue.wire.base import ApiError
 

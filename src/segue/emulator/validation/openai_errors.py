@@ -6,31 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from segue.conformance.values import is_list, is_object
-from segue.emulator.errors.openai_style import invalid_choice_error, type_name
+from segue.emulator.errors.openai_style import invalid_choice_error, kind_name, type_name
 from segue.emulator.json_values import object_or_none, objects_in
 from segue.emulator.validation.json_schema import find_schema_error, format_value
-from segue.specs.types import Mismatch, Spec
+from segue.specs.types import Mismatch
 from segue.wire.base import ApiError
-
-_KINDS = {
-    "string": "a string",
-    "integer": "an integer",
-    "number": "a decimal",
-    "boolean": "a boolean",
-    "object": "an object",
-    "map": "an object",
-    "any": "an object",
-}
-
-
-def _describe_spec(spec: Spec) -> str:
-    if spec.any_of:
-        first, *others = [_describe_spec(option) for option in spec.any_of]
-        bare = [other.removeprefix("an ").removeprefix("a ") for other in others]
-        return f"one of {', '.join([first, *bare[:-1]])} or {bare[-1]}"
-    if spec.kind == "list":
-        return f"an array of {'objects' if spec.items is None or spec.items.kind != 'string' else 'strings'}"
-    return _KINDS.get(spec.kind, "an object")
 
 
 def missing_error(path: str) -> ApiError:
@@ -74,7 +54,7 @@ def mismatch_error(mismatch: Mismatch) -> ApiError:
         case "missing":
             return missing_error(mismatch.path)
         case "type":
-            return type_error(mismatch.path, _describe_spec(mismatch.spec), mismatch.value)
+            return type_error(mismatch.path, kind_name(mismatch.spec), mismatch.value)
         case "value":
             return invalid_choice_error(mismatch.path, mismatch.value, mismatch.spec.values)
         case "choice":

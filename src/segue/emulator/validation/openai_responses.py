@@ -5,69 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from segue.conformance.openai_responses.tools import TOOL_TYPES
+from segue.conformance.openai_responses.types import MEMBERS, SPEC
 from segue.conformance.values import is_list, is_object
 from segue.emulator.http_messages import HttpRequest
-from segue.emulator.validation.chat_specs import OBJECT
 from segue.emulator.validation.openai_errors import mismatch_error, validate_parameters
-from segue.specs.types import (
-    ANY,
-    BOOLEAN,
-    STRING,
-    any_of,
-    bounded,
-    enum_of,
-    find_mismatches,
-    list_of,
-    nullable,
-    object_of,
-    tagged,
-)
+from segue.specs.types import find_mismatches
 from segue.wire.base import ApiError
 
-_FUNCTION = object_of({"name": STRING}, parameters=ANY, strict=nullable(BOOLEAN), description=nullable(STRING))
-_TOOLS = {**dict.fromkeys(sorted(TOOL_TYPES), OBJECT), "function": _FUNCTION, "custom": object_of({"name": STRING})}
-MEMBERS = {
-    name: nullable(spec)
-    for name, spec in {
-        "access_programs": OBJECT,
-        "background": BOOLEAN,
-        # Not in the SDK, but Codex sends it.
-        "client_metadata": OBJECT,
-        "context_management": list_of(OBJECT),
-        "conversation": any_of(STRING, OBJECT),
-        "image": OBJECT,
-        "include": list_of(STRING),
-        "input": ANY,
-        "instructions": ANY,
-        "max_output_tokens": bounded("integer", 1),
-        "max_tool_calls": bounded("integer", 1),
-        "metadata": OBJECT,
-        "model": STRING,
-        "moderation": OBJECT,
-        "parallel_tool_calls": BOOLEAN,
-        "previous_response_id": STRING,
-        "prompt": OBJECT,
-        "prompt_cache_key": STRING,
-        "prompt_cache_options": OBJECT,
-        "prompt_cache_retention": STRING,
-        "reasoning": object_of(effort=nullable(STRING), summary=nullable(STRING)),
-        "safety_identifier": STRING,
-        "service_tier": STRING,
-        "store": BOOLEAN,
-        "stream": BOOLEAN,
-        "stream_options": OBJECT,
-        "temperature": bounded("number", 0, 2),
-        "text": OBJECT,
-        "tool_choice": any_of(enum_of("none", "auto", "required"), object_of({"type": STRING})),
-        "tools": list_of(tagged("type", _TOOLS)),
-        "top_logprobs": bounded("integer", 0, 20),
-        "top_p": bounded("number", 0, 1),
-        "truncation": enum_of("auto", "disabled"),
-        "user": STRING,
-    }.items()
-}
-SPEC = object_of(None, **MEMBERS)
 # Options of Chat Completions: the error text names the new place.
 _MOVED = {"messages": "input", "max_tokens": "max_output_tokens", "max_completion_tokens": "max_output_tokens"}
 _MOVED_IN = {"response_format": "text.format", "reasoning_effort": "reasoning.effort", "verbosity": "text.verbosity"}

@@ -5,25 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from segue.conformance.body_types import is_integral_float
+from segue.conformance.qwen import SPEC
 from segue.emulator.http_messages import HttpRequest
-from segue.emulator.validation.chat_specs import OBJECT, messages_spec, option_specs, tools_spec, undeclared_choice
 from segue.emulator.validation.json_schema import format_value
 from segue.emulator.validation.openai_errors import find_functions, validate_parameters
-from segue.specs.types import STRING, Mismatch, any_of, enum_of, find_mismatches, nullable, object_of
+from segue.emulator.validation.tool_choice import undeclared_choice
+from segue.specs.types import Mismatch, find_mismatches
 from segue.wire.base import ApiError
 
 _CODE = "invalid_parameter_error"
 _PREFIX = "<400> InternalError.Algo.InvalidParameter: "
 _LISTED_PARTS = ("text", "image_url", "video_url", "video")
-_PARTS = {"text": object_of({"text": STRING}), **dict.fromkeys((*_LISTED_PARTS[1:], "input_audio", "file"), OBJECT)}
-_ROLES = ("system", "assistant", "user", "tool", "function", "developer")
-_MEMBERS = {
-    **option_specs(),
-    "messages": messages_spec({role: None if role in ("tool", "function") else _PARTS for role in _ROLES}),
-    "tools": tools_spec(),
-    "tool_choice": nullable(any_of(enum_of("none", "auto", "required"), OBJECT)),
-}
-_SPEC = object_of(None, **_MEMBERS)
 _KINDS = {"list": "array", "map": "object", "any": "object"}
 
 
@@ -45,7 +38,6 @@ def _mismatch_error(mismatch: Mismatch) -> ApiError:
             return _error(f"Invalid value: {mismatch.value}. Supported values are: {','.join(most)} and {last}.")
         case "choice" | "value":
             known = list(spec.variants or spec.values)
-            known = [name for name in known if name != "developer"]
             return _error(f"{value} is not one of {known} - '{place}'")
         case "short" | "long":
             bounds = (
@@ -60,7 +52,9 @@ def _mismatch_error(mismatch: Mismatch) -> ApiError:
 
 def validate(body: Mapping[str, Any], _http_request: HttpRequest) -> ApiError | None:
     """Return the error for the first mismatch of a body with the spec, `None` if it is valid."""
-    for mismatch in find_mismatches(_SPEC, body):
+    for mismatch in find_mismatches(SPEC, body):
+        if is_integral_float(mismatch):
+            continue
         return _mismatch_error(mismatch)
     for _, function in find_functions(body):
         if function.get("parameters") is not None:

@@ -1,4 +1,4 @@
-"""A check that several server profiles share: the arguments of replayed calls are valid JSON."""
+"""A check that several servers share: the arguments of replayed calls are valid JSON."""
 
 from __future__ import annotations
 
