@@ -90,6 +90,12 @@ def test_tools_of_every_type(tool: str, data: st.DataObject) -> None:
     _compare({"input": "q", "tools": [{"type": tool, **entry}]})
 
 
+@pytest.mark.parametrize("entry", [5, "x", None, [], {}, {"type": "eq", "key": "a", "value": 1}])
+def test_nested_filters_are_any_value(entry: Any) -> None:
+    search = {"type": "file_search", "vector_store_ids": ["a"], "filters": {"type": "and", "filters": [entry]}}
+    _compare({"input": "q", "tools": [search]})
+
+
 @pytest.mark.parametrize("item", sorted(OUTPUT_ONLY))
 def test_reply_only_content_is_rejected_by_both(item: str) -> None:
     given: dict[str, Any] = body({"type": item, "id": make_id("fc"), "call_id": "c", "arguments": "{}"})

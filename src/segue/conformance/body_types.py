@@ -26,6 +26,7 @@ _KINDS: Mapping[str, str] = {
     "map": "an object",
 }
 _TOOL_TYPE = re.compile(r"tools\[\d+\]\.type")
+_INTEGER = re.compile(r"[+-]?\d+")
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 
 
@@ -73,7 +74,7 @@ def _find_severity(mismatch: Mismatch, parser: Parser) -> Severity | None:
             return "reject" if mismatch.path.startswith("messages") else parser.nulls
         case "type" if is_integral_float(mismatch):
             return parser.integral_floats
-        case "type" if mismatch.spec.kind in ("integer", "number") and _is_numeric(mismatch.value):
+        case "type" if _is_numeric(mismatch):
             return parser.numeric_strings
         case "type":
             return "reject"
@@ -81,8 +82,10 @@ def _find_severity(mismatch: Mismatch, parser: Parser) -> Severity | None:
             return None
 
 
-def _is_numeric(value: object) -> bool:
-    return isinstance(value, str) and _NUMBER.fullmatch(value) is not None
+def _is_numeric(mismatch: Mismatch) -> bool:
+    """Return whether the value is a string with a number of the expected kind."""
+    pattern = {"integer": _INTEGER, "number": _NUMBER}.get(mismatch.spec.kind)
+    return pattern is not None and isinstance(mismatch.value, str) and pattern.fullmatch(mismatch.value) is not None
 
 
 def describe_kind(spec: Spec) -> str:

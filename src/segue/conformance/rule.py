@@ -177,7 +177,7 @@ class RuleSet(msgspec.Struct, Generic[R], frozen=True):
     model_key: str = "model"
 
     def check(self, body: Mapping[str, object], model: str | None) -> Verdict:
-        """Check a body. Raises `InputError` if it is not a request of this API."""
+        """Check a body. Raises `InputError` if it has no messages."""
         body_model = body.get(self.model_key)
         name = model or (body_model if isinstance(body_model, str) and body_model else None)
         parsed = parse_model(name)

@@ -170,7 +170,7 @@ def _check_result_entries(block: Block, *, error: bool) -> Iterator[Problem]:
         if entry_type in KEYS and entry_type not in _IN_RESULTS:
             yield Problem(path, f"a {entry_type} block is not allowed in a tool_result")
         elif error and entry_type in _IN_RESULTS and entry_type != "text":
-            yield Problem(path, f"a {entry_type} block in a result with is_error; error results hold text only")
+            yield Problem(path, f"this {entry_type} block is in a result with is_error; error results hold text only")
 
 
 # ANT-19
