@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from segue.canonical.blocks import Native
+from segue.canonical.blocks import UNKNOWN_PROVIDER, Native
 from segue.canonical.request import Options, Reasoning
 from segue.models import Model
 from segue.render.constraints import Constraints
@@ -140,6 +140,11 @@ class ChatDialect(Struct, frozen=True):
     """Renders an error body."""
     adjust_options: Callable[[Options, Model, Report], Options] = _keep_options
     """Removes what the vendor's models reject from cross-API options."""
+
+    @property
+    def reasoning_provider(self) -> str:
+        """The provider of reasoning in messages. OpenAI sends none, and the models of a server are of any provider."""
+        return self.provider if self.kind == "dialect" else UNKNOWN_PROVIDER
 
     def accepts_key(self, key: str) -> bool:
         """Return whether an assistant message may have this key."""

@@ -197,7 +197,7 @@ def _render_part(block: Block, context: ChatContext, media_kinds: frozenset[str]
             part = _render_unsupported(block.kind, block.text, context)
         case Thinking() if context.dialect.reasoning_parts:
             part = {"type": "thinking", "thinking": [{"type": "text", "text": block.text}]}
-            if block.signature is not None:
+            if block.signature is not None and block.origin.provider == context.dialect.provider:
                 part["signature"] = block.signature
         case Thinking():
             context.report.add("reasoning", "reasoning outside an assistant message rendered as text")
