@@ -121,7 +121,7 @@ def _are_intact(blocks: Sequence[Block]) -> bool:
     return all(isinstance(block, ToolCall) or block.native is None or block.native.intact for block in blocks)
 
 
-def _is_valid_assistant(message: JsonObject, dialect: ChatDialect) -> bool:
+def _is_valid_assistant(message: Mapping[str, Any], dialect: ChatDialect) -> bool:
     """Return whether the message can be sent unchanged."""
     # KIM-04: the vendor ignores reasoning under any other key than its own.
     key = dialect.reasoning_key
@@ -233,7 +233,8 @@ def _with_name(
 
 def _render_assistant_message(message: Message, context: ChatContext) -> JsonObject:
     native = context.own_native(message.native)
-    if native is not None and native.intact:
+    # The message may have been parsed by the rules of another server of this API.
+    if native is not None and native.intact and _is_valid_assistant(native.fragment, context.dialect):
         return render_assistant_same_api(message.blocks, native.fragment, context)
     rendered = render_assistant(message.blocks, context, context.dialect.reasoning_key)
     if rendered["content"] is None and native is not None and native.fragment.get("content") == "":

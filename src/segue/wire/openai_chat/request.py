@@ -131,7 +131,8 @@ def _tool_name(entry: JsonObject, detail: JsonObject) -> str:
 
 
 def render_request(transcript: Transcript, render_context: RenderContext, *, dialect: ChatDialect) -> JsonObject:
-    context = ChatContext(dialect, render_context)
+    model = parse_model(transcript.rules_model or dialect.default_model)
+    context = ChatContext(dialect, render_context, model)
     messages = render_messages(transcript.messages, transcript.system, context)
     tools = _supported_tools(transcript, context)
     if transcript.is_same_api and transcript.request.native is not None:
@@ -143,7 +144,6 @@ def render_request(transcript: Transcript, render_context: RenderContext, *, dia
             options.response_format, dialect.schema_rules, context.report, strict=dialect.strict_schema_rules
         )
         options = replace(options, response_format=form)
-    model = parse_model(transcript.rules_model or dialect.default_model)
     options = fit_options(options, dialect, model, declared, context.report)
     rendered = render_options(options, dialect, context.project_name, _custom_names(tools), {})
     if options.stream and not dialect.usage_at_end:
