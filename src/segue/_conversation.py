@@ -34,7 +34,7 @@ from segue.canonical.tokens import TokenCounter, TokenEstimator
 from segue.canonical.type_warmup import warm_type
 from segue.coerce import Body, Content, coerce_blocks, detect_reply_api, wrap_messages
 from segue.errors import InputError, require_string, unknown_name_error
-from segue.models import parse_model
+from segue.models import is_alias, parse_model, resolve_alias
 from segue.pipeline import IdState, RenderedBody, render_for
 from segue.render.constraints import (
     HostedPolicy,
@@ -107,6 +107,7 @@ class _Target(msgspec.Struct, frozen=True):
 
     wire: Wire
     model: str | None
+    resolved_model: str | None
     tool_format: str
     policy: Policy
     fetch: Fetch | None
@@ -115,11 +116,16 @@ class _Target(msgspec.Struct, frozen=True):
         return hash((self.wire.name, self.model, self.tool_format, self.policy))
 
     @property
+    def rules_model(self) -> str:
+        """The model whose rules apply."""
+        return self.resolved_model or self.model or self.wire.default_model
+
+    @property
     def can_cache(self) -> bool:
         """Whether the rendered prefix can be cached: not for text tool formats or reasoning bound to its prefix."""
         if self.tool_format in TEXT_FORMATS:
             return False
-        return self.wire.constraints(parse_model(self.model or self.wire.default_model)).reasoning_binding != "prefix"
+        return self.wire.constraints(parse_model(self.rules_model)).reasoning_binding != "prefix"
 
     def sent_request(self, request: Request, names: NameMap) -> SentRequest:
         return SentRequest(self.wire, request, names, self.model or self.wire.default_model, self.tool_format)
@@ -133,6 +139,7 @@ class _Target(msgspec.Struct, frozen=True):
             report,
             self.policy,
             model=self.model,
+            resolved_model=self.resolved_model,
             tool_format=self.tool_format,
             fetch=self.fetch,
             id_state=id_state,
@@ -236,12 +243,22 @@ class Conversation:
         self.mark_sent()
         self.state.calibrate_tokens(reply.usage, reply.model)
         blocks = tuple(_clear_id(block) for block in reply.blocks)
-        if self.state.sent_transcript is not None and any(isinstance(block, Thinking) for block in blocks):
-            blocks = _attribute_reasoning(blocks, self.state.sent_transcript)
-            if self.state.sent_transcript.constraints.reasoning_binding == "prefix":
-                blocks = bind_reasoning(blocks, digest_transcript(self.state.sent_transcript))
+        if any(isinstance(block, Thinking) for block in blocks):
+            blocks = self._record_reasoning(blocks, reply.model)
         added = self.state.history.add(Message("ai", blocks, turn_key=self.state.history.open_turn()))
         return msgspec.structs.replace(reply, blocks=added[0].blocks if added else ())
+
+    def _record_reasoning(self, blocks: tuple[Block, ...], model: str | None) -> tuple[Block, ...]:
+        """Record the model of a reply's reasoning, and its prefix where the model binds reasoning to it."""
+        transcript, _, sent = self.state.last_request
+        if transcript is None or sent is None:
+            return blocks
+        recorded = model or transcript.model
+        blocks = _attribute_reasoning(blocks, transcript.constraints.provider, recorded)
+        name = resolve_alias(transcript.rules_model, recorded) or recorded or sent.wire.default_model
+        if sent.wire.constraints(parse_model(name)).reasoning_binding == "prefix":
+            blocks = bind_reasoning(blocks, digest_transcript(transcript))
+        return blocks
 
     @property
     def tokens(self) -> int:
@@ -360,7 +377,7 @@ class Conversation:
         source = WIRES.get(request.native.api) if request.native is not None else None
         if model is None and source is not None and source.provider == wire.provider:
             model = request.model
-        destination = _Target(wire, model, tool_format, policy, fetch)
+        destination = _Target(wire, model, self._resolve_model(model, wire), tool_format, policy, fetch)
         cache = self._find_render_cache(destination)
         cached = cache.render(request, self.state.history) if cache is not None else None
         if cached is not None:
@@ -375,6 +392,16 @@ class Conversation:
         report = ChainedReport((self._history_report(destination, restored_ids), report))
         rendered = Rendered(report, destination.sent_request(request, full.names), body=full.body)
         return self._record_sent(rendered, transcript, report)
+
+    def _resolve_model(self, model: str | None, wire: Wire) -> str | None:
+        """Return the model of the newest reply of this provider that `model` may be an alias of; None if it is none."""
+        if model is None or not is_alias(model):
+            return None
+        blocks = (block for message in reversed(self.messages) for block in reversed(message.blocks))
+        origins = (block.origin for block in blocks if isinstance(block, Thinking | ToolCall))
+        recorded = (origin.model for origin in origins if origin.provider == wire.provider and origin.model)
+        resolved = (name for name in recorded if resolve_alias(model, name) == name)
+        return next(resolved, None)
 
     def _history_report(self, target: _Target, restored_ids: Iterable[str] = ()) -> Report:
         """Report restored calls and results, conflicting results, and compressions not yet reported for this target."""
@@ -408,7 +435,7 @@ class Conversation:
 
     def _record_sent(self, rendered: Rendered, transcript: Transcript, report: Report) -> Rendered:
         """Record the rendered request: the next reply is parsed as the reply to it."""
-        self.state.sent_transcript = transcript if parse_model(transcript.model).family else None
+        self.state.sent_transcript = transcript
         self.state.synthetic_calls = [
             call_id for finding in report.findings_of("synthetic") for call_id in finding.call_ids
         ]
@@ -453,15 +480,13 @@ def _clear_id(block: Block) -> Block:
     return msgspec.structs.replace(block, id="") if isinstance(block, ToolCall) and block.id else block
 
 
-def _attribute_reasoning(blocks: tuple[Block, ...], sent: Transcript) -> tuple[Block, ...]:
-    """Attribute reasoning without a model name to the model of the request."""
+def _attribute_reasoning(blocks: tuple[Block, ...], provider: str, model: str | None) -> tuple[Block, ...]:
+    """Attribute reasoning of this provider without a model name to the model of the reply."""
 
     def attribute(block: Block) -> Block:
-        if not isinstance(block, Thinking) or block.origin.model is not None:
+        if not isinstance(block, Thinking) or block.origin.model is not None or block.origin.provider != provider:
             return block
-        if block.origin.provider != sent.constraints.provider:
-            return block
-        return msgspec.structs.replace(block, origin=msgspec.structs.replace(block.origin, model=sent.model))
+        return msgspec.structs.replace(block, origin=msgspec.structs.replace(block.origin, model=model))
 
     return tuple(map(attribute, blocks))
 

@@ -216,6 +216,34 @@ def _parse_model(name: str) -> Model:
     return Model(name, family, line, version, _reasons_by_default(tokens, family, line, version), tokenizer)
 
 
+def is_other_model(one: str, other: str) -> bool:
+    """Return whether two names are known to be different models.
+
+    An alias (a route, a deployment, an inference profile) may be any model: only parts that both names have count.
+    """
+    left, right = parse_model(one), parse_model(other)
+    if not left.family or not right.family:
+        return False
+    parts = [(left.family, right.family), (left.line, right.line), (left.version, right.version)]
+    return any(a and b and a != b and _NEWEST not in (a, b) for a, b in parts)
+
+
+def resolve_alias(name: str | None, recorded: str | None) -> str | None:
+    """Return the recorded model if `name` may be an alias of it, else `name`."""
+    if not name or not recorded or not is_alias(name) or is_alias(recorded) or is_other_model(name, recorded):
+        return name
+    return recorded
+
+
+def is_alias(name: str) -> bool:
+    """Return whether this may be an alias: a name without a version.
+
+    Its family is unknown, or one whose models always have a version.
+    """
+    model = parse_model(name)
+    return not model.version and model.family in ("", *_CLOSED_FAMILIES)
+
+
 def is_same_model(one: str | None, other: str | None) -> bool:
     """Return whether two names are the same model: equal, or with the same family, line and version."""
     if not one or not other:

@@ -122,12 +122,16 @@ def render_for(
     policy: Policy,
     *,
     model: str | None = None,
+    resolved_model: str | None = None,
     tool_format: str = "auto",
     fetch: Fetch | None = None,
     id_state: IdState | None = None,
 ) -> tuple[Transcript, RenderedBody]:
-    """Render a canonical request for a wire. Calls and tools in `id_state` keep their ids and names."""
-    target_model = parse_model(model or wire.default_model)
+    """Render a canonical request for a wire. Calls and tools in `id_state` keep their ids and names.
+
+    If `model` is an alias, `resolved_model` is the recorded name of the same model, whose rules apply.
+    """
+    target_model = parse_model(resolved_model or model or wire.default_model)
     scheme = id_scheme_for(wire, target_model, tool_format, WIRES[wire.on] if wire.on else wire)
     report.target, report.id_scheme, report.model = wire.name, scheme.name, model
     report.tool_format = wire.tool_format if tool_format == "auto" else tool_format
@@ -135,13 +139,21 @@ def render_for(
     declared = convert_vendor_tools(request, constraints.api, target_model, report)
     request = declared.request
     names = (
-        _build_name_map(request, constraints.api, wire.name_rule(parse_model(model)))
+        _build_name_map(request, constraints.api, wire.name_rule(parse_model(resolved_model or model)))
         if id_state is None
         else id_state.names
     )
     text_format = select_render_format(tool_format, target_model)
     paired = constraints if text_format is None else text_constraints(constraints)
-    transcript = render(request, paired, policy, report, model=model, project_name=_name_in_text(request, names))
+    transcript = render(
+        request,
+        paired,
+        policy,
+        report,
+        model=model,
+        resolved_model=resolved_model,
+        project_name=_name_in_text(request, names),
+    )
     _report_dropped(request, wire, report, declared.converted_keys)
     project_name: Callable[[str], str] = names.render
     if id_state is None:
@@ -152,7 +164,12 @@ def render_for(
     rendered_transcript = transcript
     if text_format is not None:
         rendered_transcript = render(
-            render_as_text(transcript, text_format, ids, names, report), constraints, policy, report, model=model
+            render_as_text(transcript, text_format, ids, names, report),
+            constraints,
+            policy,
+            report,
+            model=model,
+            resolved_model=resolved_model,
         )
     body = merge_body_fields(
         wire.render_request(rendered_transcript, RenderContext(ids, names, report, fetch)), declared.body_fields

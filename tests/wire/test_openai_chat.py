@@ -398,7 +398,7 @@ def test_roles_and_blocks() -> None:
     assert request.messages[2].name == "ann"
     thinking, text, refusal, first, second = request.messages[3].blocks
     assert isinstance(thinking, Thinking)
-    assert (thinking.text, thinking.origin.provider, thinking.origin.model) == ("because", "openai", "gpt-4.1")
+    assert (thinking.text, thinking.origin.provider, thinking.origin.model) == ("because", "unknown", None)
     assert text == Text("hm")
     assert refusal == Text("no", refusal=True)
     assert isinstance(first, ToolCall)

@@ -220,7 +220,7 @@ def test_reasoning_is_thinking():
     )
     thought, _ = blocks(item, assistant("x"))
     assert (thought.text, thought.encrypted, thought.signature) == ("a\n\nb\n\nc", "gAAA1", "rs_1")
-    assert thought.origin == Origin("openai", "gpt-5.6-terra", None, "rs_1", "natural")
+    assert thought.origin == Origin("openai", None, None, "rs_1", "natural")
 
 
 def test_pictures_files_and_sound():
@@ -1001,8 +1001,11 @@ def test_conversation_continues_on_this_api():
         chat.add_result(asked_call, "done")
     made = chat.render(API, "gpt-5.6-terra").body
     assert [item.get("id") for item in made["input"]] == [None, "rs_1", "msg_1", "fc_1", "fc_2", None, None]
-    # Another model: neither the reasoning nor what it is known by.
+    # OAI-RESP-11: reasoning is bound to the organisation, not to the model.
     other = chat.render(API, "gpt-5").body
+    assert other["input"] == made["input"]
+    # A model that can't reason: neither the reasoning nor the ids of items generated with it.
+    other = chat.render(API, "gpt-4.1").body
     assert [item.get("id") for item in other["input"]] == [None] * 6
     assert segue.check(chat.render("anthropic").body, "anthropic")
     assert segue.Conversation.load(chat.dump()).render(API, "gpt-5.6-terra").body == made

@@ -43,6 +43,7 @@ class Origin(Struct, frozen=True, gc=False):
 
     `raw_id` is the id that calls and results are paired by, as it was on the wire; `item_id` is the item's own id where
     that is a separate field (`id` next to `call_id`), or a string in the id field that means no id (`"null"`).
+    `model` is recorded from replies only: the model name in a body may be an alias, or differ from its replies'.
     `parent` is the raw id of the call that made this one.
     """
 
@@ -63,6 +64,8 @@ class Origin(Struct, frozen=True, gc=False):
         return self.family is not None and self.family.endswith("approval")
 
 
+UNKNOWN_PROVIDER = "unknown"
+"""The provider of reasoning in an API whose own provider has none."""
 NO_ORIGIN = Origin("local", identity="absent")
 
 

@@ -80,14 +80,15 @@ class Constraints(Struct, frozen=True):
     allows_system_after_reply: bool = True
     """Whether system text may follow an assistant message or a result, same-API."""
 
-    reasoning_replay: Literal["none", "refused", "signed", "plain"] = "none"
+    reasoning_replay: Literal["none", "refused", "signed", "either", "plain"] = "none"
     """Which of its own reasoning the target accepts in the history: `none`: only in unchanged same-API messages;
-    `refused`: not even there; `signed` reasoning; or `plain` text."""
+    `refused`: not even there; `signed` reasoning; `either` of the first and the third, for an unknown model; or `plain`
+    text."""
     can_reason: bool = True
     """Whether the model can reason."""
     reasoning_binding: Literal["provider", "model", "prefix"] = "provider"
-    reasoning_all_or_none: bool = True
-    """All reasoning of a message is kept or none of it; if False, each block is decided separately."""
+    accepts_unknown_reasoning: bool = False
+    """With `plain`: whether reasoning text of an unknown provider is accepted too."""
     signature_pattern: str = r"[\s\S]*"
     """The pattern of signatures that the target accepts."""
     allows_reasoning_alone: bool = True

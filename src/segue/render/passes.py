@@ -130,11 +130,12 @@ def render(
     report: Report,
     *,
     model: str | None = None,
+    resolved_model: str | None = None,
     project_name: Callable[[str], str] = str,
 ) -> Transcript:
     """Render a request for the target described by `constraints`. Decisions are added to the report.
 
-    `project_name` maps a tool name to the target's.
+    `project_name` maps a tool name to the target's. `resolved_model` is the recorded model that `model` is an alias of.
     """
     draft = Draft(
         request=request,
@@ -161,4 +162,5 @@ def render(
         tools=draft.tools,
         options=draft.options,
         model=model,
+        resolved_model=resolved_model,
     )

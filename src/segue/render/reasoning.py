@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from segue.canonical.blocks import Block, Message, Opaque, Text, Thinking, ToolCall, ToolResponse
-from segue.models import is_same_model
+from segue.canonical.blocks import UNKNOWN_PROVIDER, Block, Message, Opaque, Text, Thinking, ToolCall, ToolResponse
+from segue.models import is_other_model
 from segue.render.constraints import TEXTS
 from segue.render.draft import Draft, are_identical, has_reasoning
 
@@ -102,12 +102,15 @@ def _find_keepable(draft: Draft, message: Message) -> list[Thinking]:
         return []
     if draft.constraints.reasoning_replay == "refused":
         return []
-    if draft.constraints.reasoning_replay == "none":
-        is_kept = draft.is_native(message) and draft.policy.reasoning == "native"
-        return thoughts if is_kept and all(_is_from_model(draft, block) for block in thoughts) else []
+    if draft.constraints.reasoning_replay in ("none", "either"):
+        is_own = draft.is_native(message) and draft.policy.reasoning == "native"
+        if is_own and all(_is_from_model(draft, block, draft.request.model) for block in thoughts):
+            return thoughts
+        if draft.constraints.reasoning_replay == "none":
+            return []
     own = [block for block in thoughts if _is_from_target(draft, block)]
-    # ANT-25: all of it or none
-    return [] if draft.constraints.reasoning_all_or_none and len(own) < len(thoughts) else own
+    # ANT-25: all signed reasoning of a message or none
+    return [] if draft.constraints.reasoning_replay != "plain" and len(own) < len(thoughts) else own
 
 
 def _has_content(block: Block) -> bool:
@@ -135,6 +138,8 @@ def _has_invalid_signature(draft: Draft, block: Thinking) -> bool:
 
 
 def _is_from_target(draft: Draft, block: Thinking) -> bool:
+    if block.origin.provider == UNKNOWN_PROVIDER and draft.constraints.accepts_unknown_reasoning:
+        return bool(block.text)
     if block.origin.provider != draft.constraints.provider or _has_invalid_signature(draft, block):
         return False
     if draft.constraints.reasoning_replay == "plain":
@@ -145,11 +150,15 @@ def _is_from_target(draft: Draft, block: Thinking) -> bool:
     return _is_from_model(draft, block)
 
 
-def _is_from_model(draft: Draft, block: Thinking) -> bool:
-    """Return whether the target's model accepts the block, where reasoning is bound to the model (ANT-29)."""
-    if draft.constraints.reasoning_binding == "provider" or block.origin.model is None or draft.model is None:
+def _is_from_model(draft: Draft, block: Thinking, default: str | None = None) -> bool:
+    """Return whether the target's model accepts the block, where reasoning is bound to the model (ANT-29).
+
+    The model that generated the block is recorded with replies only. Without a record it is `default`, or any model.
+    """
+    recorded = block.origin.model or default
+    if draft.constraints.reasoning_binding == "provider" or recorded is None or draft.model is None:
         return True
-    return is_same_model(block.origin.model, draft.model)
+    return not is_other_model(recorded, draft.model)
 
 
 def replace_reasoning(draft: Draft, block: Block, why: str) -> list[Block]:
@@ -160,6 +169,7 @@ def replace_reasoning(draft: Draft, block: Block, why: str) -> list[Block]:
         draft.report.add("reasoning", "reasoning rendered as text", subject=block.origin.provider)
         return [Text(TEXTS.reasoning.format(content=block.text))]
     origin = block.origin.model or block.origin.provider
+    origin = "an unknown model" if origin == UNKNOWN_PROVIDER else origin
     draft.report.add("reasoning", why.format(origin=origin, api=draft.constraints.api), subject=origin)
     return []
 

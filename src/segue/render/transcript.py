@@ -12,7 +12,8 @@ from segue.render.constraints import Constraints, Policy
 class Transcript(Struct, frozen=True):
     """The input of a wire, which encodes it message by message and never drops or reorders interactions.
 
-    `request` is the source: in a same-API render its `native` is the body that all changes are merged into.
+    `request` is the source: in a same-API render its `native` is the body that all changes are merged into. `model` is
+    the name that is sent; if that is an alias, `resolved_model` is the recorded name of the same model.
     """
 
     request: Request
@@ -23,6 +24,12 @@ class Transcript(Struct, frozen=True):
     tools: tuple[Tool, ...]
     options: Options
     model: str | None
+    resolved_model: str | None = None
+
+    @property
+    def rules_model(self) -> str | None:
+        """The model whose rules apply."""
+        return self.resolved_model or self.model
 
     @property
     def is_same_api(self) -> bool:

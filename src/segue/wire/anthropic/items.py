@@ -45,7 +45,7 @@ _SERVER_ID_PATTERN = re.compile("srvtoolu_[a-zA-Z0-9_]+")
 # ------------------------------------------------------------------------------------------------------------------ in
 
 
-def parse_content(content: list[Any], model: str | None) -> tuple[Block, ...]:
+def parse_content(content: list[Any], model: str | None = None) -> tuple[Block, ...]:
     blocks: list[Block] = []
     for index, item in enumerate(content):
         try:

@@ -41,7 +41,7 @@ def parse_request(body: Mapping[str, Any]) -> Request:
     messages: list[Message] = []
     for index, item in enumerate(require_list(body["messages"], "messages")):
         try:
-            messages.append(_parse_message(item, model))
+            messages.append(_parse_message(item))
         except InputError as error:
             raise error.with_prefix(f"messages[{index}]") from None
     return Request(
@@ -60,7 +60,7 @@ def _parse_thread(value: Any) -> str | None:
     return "a thread" if isinstance(value, dict) and cast("JsonObject", value).get("type") == "continue" else None
 
 
-def _parse_message(value: object, model: str | None) -> Message:
+def _parse_message(value: object) -> Message:
     message = require_object(value, "")
     role = message.get("role")
     if not isinstance(role, str):
@@ -68,7 +68,7 @@ def _parse_message(value: object, model: str | None) -> Message:
     speaker = _SPEAKERS.get(role)
     if speaker is None:
         raise InputError(f"unknown role {role!r}; user, assistant or system was expected", path="role")
-    blocks = _parse_message_content(message.get("content"), speaker, model)
+    blocks = _parse_message_content(message.get("content"), speaker)
     if speaker == "human" and any(isinstance(block, ToolResponse) and not block.hosted for block in blocks):
         speaker = "tool"
     # ANT-16: null is rejected.
@@ -77,11 +77,11 @@ def _parse_message(value: object, model: str | None) -> Message:
     return Message(speaker, blocks, native=Native(API, message, intact))
 
 
-def _parse_message_content(content: Any, speaker: Speaker, model: str | None) -> tuple[Block, ...]:
+def _parse_message_content(content: Any, speaker: Speaker) -> tuple[Block, ...]:
     if isinstance(content, str):
         return (Text(content),) if content else ()
     if isinstance(content, list):
-        return parse_content(cast("list[Any]", content), model)
+        return parse_content(cast("list[Any]", content))
     if content is None and speaker == "ai":
         return ()
     raise InputError(f"a string or a list of blocks was expected, not {json_type_name(content)}", path="content")
@@ -118,7 +118,7 @@ def render_request(transcript: Transcript, context: RenderContext) -> JsonObject
     if transcript.is_same_api:
         return _render_same_api(transcript, context, messages, tools)
     body: JsonObject = {"model": transcript.model} if transcript.model else {}
-    model = parse_model(transcript.model or DEFAULT_MODEL)
+    model = parse_model(transcript.rules_model or DEFAULT_MODEL)
     tool_names = [
         tool.name for tool in transcript.tools if tool.kind != "hosted" or intact_fragment(tool.native, API) is not None
     ]

@@ -37,7 +37,7 @@ class Capabilities(Struct, frozen=True):
     error_flag: bool = True
     ending: Literal["prefill", "human"] = "human"
     assistant_first: bool = False
-    reasoning_replay: Literal["none", "refused"] = "none"
+    reasoning_replay: Literal["none", "either", "refused"] = "none"
     top_k_path: str | None = None
     """Path of `top_k` in `additionalModelRequestFields`; None if the model has no such field."""
     reasoning_form: Literal["", "nova", "gpt"] = ""
@@ -88,7 +88,8 @@ def capabilities_of(model: Model) -> Capabilities:
             # BED-09
             return Capabilities(_NO_MEDIA, error_flag=False)
         case "":
-            return Capabilities(hosted_tools=True)
+            # An inference profile: its model may be Claude.
+            return Capabilities(hosted_tools=True, reasoning_replay="either")
         case "gemma":
             return Capabilities()
         case _:

@@ -56,7 +56,7 @@ def parse_request(body: Mapping[str, Any]) -> Request:
     messages: list[Message] = []
     for index, item in enumerate(require_list(body["messages"], "messages")):
         try:
-            messages.append(_parse_message(item, model))
+            messages.append(_parse_message(item))
         except InputError as error:
             raise error.with_prefix(f"messages[{index}]") from None
     return Request(
@@ -77,7 +77,7 @@ def _parse_tool_config(body: Mapping[str, Any]) -> tuple[Tool, ...]:
     return parse_tools(require_object(config, "toolConfig").get("tools"), "toolConfig.tools")
 
 
-def _parse_message(value: object, model: str | None) -> Message:
+def _parse_message(value: object) -> Message:
     message = require_object(value)
     role = message.get("role")
     speaker = _SPEAKERS.get(role) if isinstance(role, str) else None
@@ -90,7 +90,7 @@ def _parse_message(value: object, model: str | None) -> Message:
         blocks: tuple[Block, ...] = (Text(content),) if content else ()
         intact = False
     else:
-        blocks, intact = parse_content(require_list(content, "content"), model)
+        blocks, intact = parse_content(require_list(content, "content"), None)
     if speaker == "human" and any(isinstance(block, ToolResponse) and not block.hosted for block in blocks):
         speaker = "tool"
     return Message(speaker, blocks, native=Native(API, message, intact))
@@ -123,7 +123,7 @@ def _parse_system(value: Any) -> tuple[Text, ...]:
 
 
 def render_request(transcript: Transcript, context: RenderContext) -> JsonObject:
-    model = parse_model(transcript.model or DEFAULT_MODEL)
+    model = parse_model(transcript.rules_model or DEFAULT_MODEL)
     messages = [_render_message(message, context) for message in transcript.messages]
     messages = rename_documents(messages, context.report)
     if not capabilities_of(model).error_flag:

@@ -32,6 +32,7 @@ def _constraints(model: Model) -> Constraints:
         later_system="text",
         # DS-04
         reasoning_replay="refused" if r1 else "plain",
+        accepts_unknown_reasoning=True,
         # DS-01, DS-02
         reasoning_required_on_calls="never" if r1 else "default" if model.reasons_by_default else "requested",
         # DS-02: from V4 on (also the names without version), on messages without calls too.

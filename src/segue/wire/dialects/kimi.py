@@ -43,6 +43,7 @@ def _constraints(model: Model) -> Constraints:
         id_pattern=_ids(model).pattern,
         later_system="text",
         reasoning_replay="plain",
+        accepts_unknown_reasoning=True,
         # KIM-04
         reasoning_required_on_calls="default" if model.reasons_by_default else "requested",
         # KIM-06

@@ -73,6 +73,7 @@ def _constraints(model: Model) -> Constraints:
         later_system="text",  # MIS-09
         allows_system_after_reply=False,
         reasoning_replay="plain" if _supports_reasoning(model) else "refused",
+        accepts_unknown_reasoning=True,
         # MIS-11
         empty_message_speakers=frozenset({"human", "system"}),
         media_in_user=frozenset({"document", *media}),

@@ -58,6 +58,7 @@ def _constraints(model: Model) -> Constraints:
         ending="prefill",
         later_system="text",
         reasoning_replay="plain",
+        accepts_unknown_reasoning=True,
         # «'messages' must contain the word 'json'»: also from models that treat a schema as plain JSON mode.
         json_word="anywhere",
         json_word_for_schemas=True,

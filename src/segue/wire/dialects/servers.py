@@ -59,7 +59,7 @@ def _gemini_signatures(model: Model) -> Row:
     """COMP-21: every message with calls needs a signature; GEM-17 has a placeholder for it."""
     if model.family != "gemini" or not model.at_least(3):
         return {}
-    row = {"reasoning_replay": "plain", "reasoning_required_on_calls": "always"}
+    row = {"reasoning_replay": "plain", "accepts_unknown_reasoning": True, "reasoning_required_on_calls": "always"}
     return {**row, "placeholder_signature": "skip_thought_signature_validator"}
 
 

@@ -56,7 +56,6 @@ def constraints(model: Model) -> Constraints:
         # GEM-18 to GEM-22: thoughts made by Gemini may be sent back, signed or not, each with its part
         reasoning_replay="plain",
         can_reason=bool(capabilities.thinking_levels) or capabilities.thinking_budget is not None,
-        reasoning_all_or_none=False,
         signature_pattern=BASE64_PATTERN,
         # GEM-15, GEM-17
         reasoning_required_on_calls="always" if capabilities.signed_calls else "never",

@@ -60,7 +60,7 @@ def parse_request(body: Mapping[str, Any]) -> Request:
     contents: list[Message] = []
     for index, item in enumerate(as_list(body["contents"], "contents")):
         try:
-            contents.append(_parse_content(item, model))
+            contents.append(_parse_content(item))
         except InputError as error:
             raise error.with_prefix(f"contents[{index}]") from None
     return Request(
@@ -75,14 +75,14 @@ def parse_request(body: Mapping[str, Any]) -> Request:
     )
 
 
-def _parse_content(value: object, model: str | None) -> Message:
+def _parse_content(value: object) -> Message:
     content = require_object(value)
     role = content.get("role")
     speaker = _SPEAKERS.get(role.lower() or "user") if isinstance(role, str) else "human" if role is None else None
     if speaker is None:
         shown_role = repr(role) if isinstance(role, str) else json_type_name(role)
         raise InputError(f"the role user or model was expected, not {shown_role}", path="role")
-    blocks, intact = parse_parts(as_list(content.get("parts"), "parts"), model, from_model=speaker == "ai")
+    blocks, intact = parse_parts(as_list(content.get("parts"), "parts"), None, from_model=speaker == "ai")
     if speaker == "human" and any(isinstance(block, ToolResponse) and not block.hosted for block in blocks):
         speaker = "tool"
     return Message(speaker, blocks, native=Native(API, content, intact))
@@ -168,7 +168,7 @@ def _parse_system(value: Any, path: str) -> tuple[Text, ...]:
 
 
 def render_request(transcript: Transcript, render_context: RenderContext) -> JsonObject:
-    model = parse_model(transcript.model or DEFAULT_MODEL)
+    model = parse_model(transcript.rules_model or DEFAULT_MODEL)
     context = GeminiContext(render_context, model, new_ids=transcript.policy.ids == "canonical")
     contents = [_render_message(message, context) for message in transcript.messages]
     if transcript.is_same_api and transcript.request.native is not None:

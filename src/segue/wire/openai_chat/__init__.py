@@ -134,6 +134,8 @@ OPENAI_DIALECT = ChatDialect(
     refusals=True,
     # OAI-CHAT-10: not documented for other servers.
     invalid_json_arguments=True,
+    # COMP-09
+    json_argument_families=frozenset({"minimax"}),
     media=_MEDIA_KINDS,
     max_tokens_key="max_completion_tokens",
     description_limit=1024,

@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from segue.canonical.blocks import Native
+from segue.canonical.blocks import UNKNOWN_PROVIDER, Native
 from segue.canonical.request import Options, Reasoning
 from segue.models import Model
 from segue.render.constraints import Constraints
@@ -23,6 +23,8 @@ from segue.wire.names import NameRule
 from segue.wire.openai_shared import render_error
 from segue.wire.options import drop_options
 from segue.wire.schema.rules import UNRESTRICTED, SchemaRules
+
+ArgumentsForm = Literal["text", "json", "object"]
 
 
 def _default_names(_model: Model) -> NameRule:
@@ -86,8 +88,10 @@ class ChatDialect(Struct, frozen=True):
     """Whether a refusal has a key of its own."""
     named_results: bool = False
     """Whether tool messages carry the tool's name."""
-    arguments: Literal["text", "json", "object"] = "text"
+    arguments: ArgumentsForm = "text"
     """What the arguments string must be: any text, JSON, or a JSON object."""
+    json_argument_families: frozenset[str] = frozenset()
+    """Model families that need JSON where the vendor accepts any text."""
     invalid_json_arguments: bool = False
     """Whether arguments that are not valid JSON are known to be accepted, also in cross-API calls."""
     object_arguments: bool = False
@@ -141,6 +145,15 @@ class ChatDialect(Struct, frozen=True):
     adjust_options: Callable[[Options, Model, Report], Options] = _keep_options
     """Removes what the vendor's models reject from cross-API options."""
 
+    @property
+    def reasoning_provider(self) -> str:
+        """The provider of reasoning in messages. OpenAI sends none, and the models of a server are of any provider."""
+        return self.provider if self.kind == "dialect" else UNKNOWN_PROVIDER
+
+    def arguments_form(self, model: Model) -> ArgumentsForm:
+        """Return what the arguments string must be for a model."""
+        return "json" if self.arguments == "text" and model.family in self.json_argument_families else self.arguments
+
     def accepts_key(self, key: str) -> bool:
         """Return whether an assistant message may have this key."""
         allowed = self.allowed_keys.get("assistant")
@@ -148,12 +161,16 @@ class ChatDialect(Struct, frozen=True):
 
 
 class ChatContext:
-    """The render context: the dialect, projected ids and names, calls sent in the legacy form, and dropped keys."""
+    """The render context: the dialect, projected ids and names, calls sent in the legacy form, and dropped keys.
 
-    __slots__ = ("dialect", "dropped_keys", "fetch", "ids", "legacy_calls", "project_name", "report")
+    `arguments` is the form that the target's model needs.
+    """
 
-    def __init__(self, dialect: ChatDialect, render_context: RenderContext) -> None:
+    __slots__ = ("arguments", "dialect", "dropped_keys", "fetch", "ids", "legacy_calls", "project_name", "report")
+
+    def __init__(self, dialect: ChatDialect, render_context: RenderContext, model: Model | None = None) -> None:
         self.dialect = dialect
+        self.arguments = dialect.arguments if model is None else dialect.arguments_form(model)
         self.ids = render_context.ids
         self.project_name = render_context.names.render
         self.report = render_context.report

@@ -7,7 +7,7 @@ accepts are rendered.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, assert_never, cast
 
 from segue.canonical.blocks import (
@@ -198,7 +198,7 @@ def _render_part(block: Block, context: ChatContext, media_kinds: frozenset[str]
             part = _render_unsupported(block.kind, block.text, context)
         case Thinking() if context.dialect.reasoning_parts:
             part = {"type": "thinking", "thinking": [{"type": "text", "text": block.text}]}
-            if block.signature is not None:
+            if block.signature is not None and block.origin.provider == context.dialect.provider:
                 part["signature"] = block.signature
         case Thinking():
             context.report.add("reasoning", "reasoning outside an assistant message rendered as text")
@@ -318,17 +318,10 @@ def parse_legacy_call(entry: JsonObject, dialect: ChatDialect, model: str | None
 
 
 def _parse_arguments(value: object, dialect: ChatDialect) -> tuple[Any, str | None, bool]:
-    """Return the value, the exact text if it is not valid JSON, and whether it is valid for the API."""
+    """Return the value, the exact text if it is not valid JSON, and whether the API accepts its type."""
     if not isinstance(value, str):
         return {} if value is None else value, None, dialect.object_arguments and isinstance(value, dict)
-    arguments, text = parse_argument_text(value)
-    match dialect.arguments:
-        case "text":
-            return arguments, text, True
-        case "json":
-            return arguments, text, text is None
-        case "object":
-            return arguments, text, text is None and isinstance(arguments, dict)
+    return *parse_argument_text(value), True
 
 
 def _parse_name(detail: JsonObject, path: str) -> str:
@@ -350,7 +343,7 @@ def render_legacy_call(call: ToolCall, context: ChatContext) -> JsonObject:
     context.legacy_calls.add(call.id)
     name = context.project_name(call.name)
     entry = cast("JsonObject", call.native.fragment if call.native is not None else {})
-    if call.native is None or not call.native.intact:
+    if call.native is None or not call.native.intact or not _accepts_arguments(call, entry.get("arguments"), context):
         entry = {**entry, "arguments": _render_arguments(call, context)}
     return entry if entry.get("name") == name else {**entry, "name": name}
 
@@ -358,7 +351,7 @@ def render_legacy_call(call: ToolCall, context: ChatContext) -> JsonObject:
 def render_call(call: ToolCall, context: ChatContext) -> JsonObject:
     wire_id = context.ids.render(call.id)
     own_native = context.own_native(call.native)
-    if own_native is not None and own_native.intact and (call.kind != "custom" or context.dialect.custom_tools):
+    if own_native is not None and own_native.intact and _can_keep_call(call, own_native.fragment, context):
         entry = drop_unknown_keys(cast("JsonObject", own_native.fragment), "call", context)
         kind = entry.get("type") or "function"
         if kind in _CALL_KINDS:
@@ -382,8 +375,23 @@ def render_call(call: ToolCall, context: ChatContext) -> JsonObject:
     return rendered if own_native is None else replace_modelled_fields(own_native.fragment, rendered, CALL_KEYS)
 
 
+def _can_keep_call(call: ToolCall, entry: Mapping[str, Any], context: ChatContext) -> bool:
+    """Return whether the target accepts the original call. It may have been parsed by the rules of another server."""
+    if call.kind == "custom":
+        return context.dialect.custom_tools
+    function = object_or_none(entry.get("function"))
+    return function is None or _accepts_arguments(call, function.get("arguments"), context)
+
+
+def _accepts_arguments(call: ToolCall, text: object, context: ChatContext) -> bool:
+    """Return whether the target accepts the original arguments of a call."""
+    if context.arguments == "text" or not isinstance(text, str):
+        return True
+    return call.arguments_text is None and (context.arguments == "json" or isinstance(call.arguments, dict))
+
+
 def _render_arguments(call: ToolCall, context: ChatContext) -> str:
-    form = context.dialect.arguments
+    form = context.arguments
     broken = call.arguments is None and call.arguments_text is not None
     # OAI-CHAT-10, QWEN-03, COMP-09, COMP-14, COMP-17
     refused = form == "json" or not context.dialect.invalid_json_arguments

@@ -39,6 +39,7 @@ from segue.wire.openai_chat.items import (
     render_content,
     render_legacy_call,
 )
+from segue.wire.openai_chat.reasoning import DETAILS_KEY, REASONING_KEYS, find_encrypted_reasoning, parse_reasoning
 
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 MESSAGE_KEYS = frozenset(
@@ -63,15 +64,15 @@ _NO_KEYS = frozenset[str]()
 # ------------------------------------------------------------------------------------------------------------- parsing
 
 
-def parse_message(message: JsonObject, dialect: ChatDialect, model: str | None) -> Message:
+def parse_message(message: JsonObject, dialect: ChatDialect) -> Message:
     role = message.get("role")
     if not isinstance(role, str):
         raise InputError(f"a role was expected: one of {', '.join(_ROLES)}", path="role")
     match role:
         case "tool" | "function":
-            return _parse_result(message, role, dialect, model)
+            return _parse_result(message, role, dialect)
         case "assistant":
-            blocks = parse_assistant(message, dialect, model)
+            blocks = parse_assistant(message, dialect)
             native = Native(dialect.name, message, _is_valid_assistant(message, dialect) and _are_intact(blocks))
             prefill = dialect.prefill_key is not None and message.get(dialect.prefill_key) is True
             name = string_or_none(message.get("name"))
@@ -87,16 +88,11 @@ def parse_message(message: JsonObject, dialect: ChatDialect, model: str | None) 
             raise InputError(f"unknown role {role!r}; expected one of {', '.join(_ROLES)}", path="role")
 
 
-def parse_assistant(message: JsonObject, dialect: ChatDialect, model: str | None) -> list[Block]:
-    """Parse the blocks of an assistant message: reasoning, text, then calls."""
+def parse_assistant(message: JsonObject, dialect: ChatDialect, model: str | None = None) -> list[Block]:
+    """Parse the blocks of an assistant message: reasoning, text, then calls. `model` is the model of a reply."""
     blocks: list[Block] = []
-    origin = Origin(dialect.provider, model, identity="absent")
-    reasoning = message.get("reasoning_content")
-    if not isinstance(reasoning, str):
-        reasoning = message.get("reasoning")
-    # KIM-04: an empty text counts as reasoning where the key itself is required.
-    if isinstance(reasoning, str) and (reasoning or dialect.reasoning_key is not None):
-        blocks.append(Thinking(reasoning, origin=origin))
+    origin = Origin(dialect.reasoning_provider, model, identity="absent")
+    blocks += parse_reasoning(message, dialect, origin)
     blocks += parse_content(message.get("content"), dialect, "assistant", origin if dialect.reasoning_parts else None)
     if isinstance(refusal := message.get("refusal"), str) and refusal:
         blocks.append(Text(refusal, refusal=True))
@@ -106,9 +102,9 @@ def parse_assistant(message: JsonObject, dialect: ChatDialect, model: str | None
     # COMP-21
     if (
         dialect.encrypted_reasoning
-        and (encrypted := _find_encrypted_reasoning(message.get("reasoning_details"))) is not None
+        and (encrypted := find_encrypted_reasoning(message.get("reasoning_details"))) is not None
     ):
-        blocks.append(Thinking(signature=encrypted, origin=origin))
+        blocks.append(Thinking(signature=encrypted, origin=Origin(dialect.provider, model, identity="absent")))
     if (entries := message.get("tool_calls")) is not None:
         for index, entry in enumerate(require_list(entries, "tool_calls")):
             try:
@@ -120,30 +116,21 @@ def parse_assistant(message: JsonObject, dialect: ChatDialect, model: str | None
     return blocks
 
 
-def _find_encrypted_reasoning(details: object) -> str | None:
-    """Return the first encrypted entry of `reasoning_details`."""
-    entries = [
-        object_or_none(item) or {} for item in cast("list[object]", details if isinstance(details, list) else [])
-    ]
-    encrypted = (entry.get("data") for entry in entries if entry.get("type") == "reasoning.encrypted")
-    return next((data for data in encrypted if isinstance(data, str)), None)
-
-
 def _are_intact(blocks: Sequence[Block]) -> bool:
     """Return whether every part can be sent unchanged."""
     return all(isinstance(block, ToolCall) or block.native is None or block.native.intact for block in blocks)
 
 
-def _is_valid_assistant(message: JsonObject, dialect: ChatDialect) -> bool:
+def _is_valid_assistant(message: Mapping[str, Any], dialect: ChatDialect) -> bool:
     """Return whether the message can be sent unchanged."""
     # KIM-04: the vendor ignores reasoning under any other key than its own.
     key = dialect.reasoning_key
     has_other_place = dialect.reasoning_parts or (key is not None and key not in message)
-    if has_other_place and ("reasoning" in message or "reasoning_content" in message):
+    if has_other_place and not message.keys().isdisjoint((*REASONING_KEYS, DETAILS_KEY)):
         return False
     if message.get("function_call") and not dialect.legacy_calls:
         return False
-    if any(not isinstance(message.get(key), str | None) for key in ("reasoning", "reasoning_content")):
+    if any(not isinstance(message.get(key), str | None) for key in REASONING_KEYS):
         return False
     if any(message.get(key) and not dialect.accepts_key(key) for key in ("refusal", "audio")):
         return False
@@ -158,7 +145,7 @@ def _is_valid_assistant(message: JsonObject, dialect: ChatDialect) -> bool:
     return has_output and content is None
 
 
-def _parse_result(message: JsonObject, role: str, dialect: ChatDialect, model: str | None) -> Message:
+def _parse_result(message: JsonObject, role: str, dialect: ChatDialect) -> Message:
     content = message.get("content")
     blocks = (Text(content),) if isinstance(content, str) else tuple(parse_content(content, dialect, role))
     # OAI-CHAT-11: a tool message must have content; only the legacy `function` message may have null.
@@ -173,7 +160,7 @@ def _parse_result(message: JsonObject, role: str, dialect: ChatDialect, model: s
         name=string_or_none(message.get("name")) or None,
         content=blocks,
         is_complete=True,
-        origin=Origin(dialect.provider, model, raw_id, identity=identity),
+        origin=Origin(dialect.provider, None, raw_id, identity=identity),
         native=native,
     )
     return Message("tool", (response,), native=native)
@@ -246,7 +233,8 @@ def _with_name(
 
 def _render_assistant_message(message: Message, context: ChatContext) -> JsonObject:
     native = context.own_native(message.native)
-    if native is not None and native.intact:
+    # The message may have been parsed by the rules of another server of this API.
+    if native is not None and native.intact and _is_valid_assistant(native.fragment, context.dialect):
         return render_assistant_same_api(message.blocks, native.fragment, context)
     rendered = render_assistant(message.blocks, context, context.dialect.reasoning_key)
     if rendered["content"] is None and native is not None and native.fragment.get("content") == "":

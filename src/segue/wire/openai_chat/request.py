@@ -28,13 +28,14 @@ from segue.wire.openai_chat.options import (
     render_chat_vendor_options,
     render_options,
 )
+from segue.wire.openai_chat.reasoning import DETAILS_KEY
 from segue.wire.openai_shared import is_openai_native
 from segue.wire.schema import render_format_schema, render_schema, render_tool_schema
 from segue.wire.schema.rules import MISTRAL, OPENAI_STRICT
 from segue.wire.tools import render_object_schema, to_function_tool, to_object_schema, undeclarable_message
 
 # `arguments` belongs to the legacy calls; the last three are added by SDKs when they parse a reply.
-_ITEM_KEYS = MESSAGE_KEYS | CALL_KEYS | PART_KEYS | {"arguments", "index", "parsed", "parsed_arguments"}
+_ITEM_KEYS = MESSAGE_KEYS | CALL_KEYS | PART_KEYS | {"arguments", "index", "parsed", "parsed_arguments", DETAILS_KEY}
 
 
 def item_keys(dialect: ChatDialect) -> frozenset[str]:
@@ -57,7 +58,7 @@ def parse_request(body: Mapping[str, Any], *, dialect: ChatDialect) -> Request:
     messages: list[Message] = []
     for index, item in enumerate(require_list(body["messages"], "messages")):
         try:
-            messages.append(parse_message(require_object(item), dialect, model))
+            messages.append(parse_message(require_object(item), dialect))
         except InputError as error:
             raise error.with_prefix(f"messages[{index}]") from None
     # KIM-08: the API ignores ids and pairs by order.
@@ -130,7 +131,8 @@ def _tool_name(entry: JsonObject, detail: JsonObject) -> str:
 
 
 def render_request(transcript: Transcript, render_context: RenderContext, *, dialect: ChatDialect) -> JsonObject:
-    context = ChatContext(dialect, render_context)
+    model = parse_model(transcript.rules_model or dialect.default_model)
+    context = ChatContext(dialect, render_context, model)
     messages = render_messages(transcript.messages, transcript.system, context)
     tools = _supported_tools(transcript, context)
     if transcript.is_same_api and transcript.request.native is not None:
@@ -142,7 +144,6 @@ def render_request(transcript: Transcript, render_context: RenderContext, *, dia
             options.response_format, dialect.schema_rules, context.report, strict=dialect.strict_schema_rules
         )
         options = replace(options, response_format=form)
-    model = parse_model(transcript.model or dialect.default_model)
     options = fit_options(options, dialect, model, declared, context.report)
     rendered = render_options(options, dialect, context.project_name, _custom_names(tools), {})
     if options.stream and not dialect.usage_at_end:

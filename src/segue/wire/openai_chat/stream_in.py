@@ -14,6 +14,7 @@ from segue.wire.base import ApiError
 from segue.wire.json_values import JsonObject, integer_or_none, object_or_none, string_or_none
 from segue.wire.openai_chat.assembler import CallAssembler
 from segue.wire.openai_chat.dialect import ChatDialect
+from segue.wire.openai_chat.reasoning import DETAILS_KEY, REASONING_KEYS, parse_details_text
 from segue.wire.openai_chat.reply import parse_reply
 from segue.wire.openai_shared import parse_error
 from segue.wire.stream.events import ReplyStart
@@ -25,7 +26,6 @@ MODELLED_DELTA_FIELDS = frozenset(
 )
 _AUDIO_TEXT_FIELDS = ("data", "transcript")
 _ERROR_FINISH = "error"
-_REASONING_KEYS = ("reasoning_content", "reasoning")
 
 
 class ChatReader(PayloadReader):
@@ -113,12 +113,7 @@ class ChatReader(PayloadReader):
         # KIM-07
         if choice.get("usage") is not None:
             self._usage = choice["usage"]
-        for key in _REASONING_KEYS:
-            text = delta.get(key)
-            if isinstance(text, str) and (text or self._dialect.reasoning_key == key):
-                self._append_text("thinking", text)
-                self._message[key] = None
-                break
+        self._read_reasoning(delta)
         content = delta.get("content")
         if isinstance(content, str) and content:
             self._read_text(content, choice.get("logprobs"), alone=len(delta) == 1)
@@ -134,6 +129,16 @@ class ChatReader(PayloadReader):
             self._call_assembler.add_legacy_delta(legacy_delta)
         if not MODELLED_DELTA_FIELDS.issuperset(delta):
             self._keep_unknown_fields(delta)
+
+    def _read_reasoning(self, delta: JsonObject) -> None:
+        for key in REASONING_KEYS:
+            text = delta.get(key)
+            if isinstance(text, str) and (text or self._dialect.reasoning_key == key):
+                self._append_text("thinking", text)
+                self._message[key] = None
+                return
+        for text in parse_details_text(delta.get(DETAILS_KEY)):
+            self._append_text("thinking", text)
 
     def _read_text(self, text: str, logprobs: object, *, alone: bool) -> None:
         self._append_text("text", text, self._collect_logprobs(logprobs) if logprobs else None)
@@ -178,15 +183,17 @@ class ChatReader(PayloadReader):
         run = self._text_run
         if run is None or run[0] != kind:
             self._end_text_run()
-            block = Thinking(origin=self._origin()) if kind == "thinking" else Text("", refusal=kind == "refusal")
+            block = (
+                Thinking(origin=self._reasoning_origin()) if kind == "thinking" else Text("", refusal=kind == "refusal")
+            )
             run = self._text_run = (kind, self.emit_block_start(block))
         if kind == "thinking":
             self.add_thinking(run[1], text)
         else:
             self.add_text(run[1], text, extras)
 
-    def _origin(self) -> Origin:
-        return Origin(self.provider, string_or_none(self._envelope.get("model")), identity="absent")
+    def _reasoning_origin(self) -> Origin:
+        return Origin(self._dialect.reasoning_provider, string_or_none(self._envelope.get("model")), identity="absent")
 
     def _end_text_run(self) -> None:
         if self._text_run is None:
@@ -195,7 +202,10 @@ class ChatReader(PayloadReader):
         self._text_run = None
         text = self.finish_text(index)
         self._content.append((kind, text))
-        block = Thinking(text, origin=self._origin()) if kind == "thinking" else Text(text, refusal=kind == "refusal")
+        is_thinking = kind == "thinking"
+        block = (
+            Thinking(text, origin=self._reasoning_origin()) if is_thinking else Text(text, refusal=kind == "refusal")
+        )
         self.emit_block_end(index, block)
 
     def finish(self) -> Reply:
@@ -218,7 +228,7 @@ class ChatReader(PayloadReader):
         texts: dict[str, str] = {}
         for kind in {kind for kind, _ in self._content}:
             texts[kind] = "".join(text for run_kind, text in self._content if run_kind == kind)
-        for key in _REASONING_KEYS:
+        for key in REASONING_KEYS:
             if key in message:
                 message[key] = texts.get("thinking", "")
         if self._has_parts:

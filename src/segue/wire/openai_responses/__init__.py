@@ -41,9 +41,8 @@ def constraints(model: Model) -> Constraints:
         # OAI-RESP-24
         system_position="top",
         later_system="developer",
-        # OAI-RESP-11, OAI-RESP-12: other models of the same provider have been observed to reject it.
+        # OAI-RESP-11, OAI-RESP-12: bound to the organisation, not to the model.
         reasoning_replay="signed",
-        reasoning_binding="model",
         can_reason=is_reasoning_model(model) or model.family != "gpt" or not model.version,
         # OAI-RESP-07 to OAI-RESP-09
         reasoning_precedes_item=True,

@@ -57,7 +57,7 @@ def parse_request(body: Mapping[str, Any], dialect: ResponsesDialect) -> Request
     repeated = repeated_positions(items)
     unique_items = [item for position, item in enumerate(items) if position not in repeated] if repeated else items
     context = create_parse_context(
-        unique_items, model, dialect, names=namespaced_names_by_bare_name(declared), stored=stored
+        unique_items, None, dialect, names=namespaced_names_by_bare_name(declared), stored=stored
     )
     context.continues = context.has_references or _previous_state(body, dialect) is not None
     return Request(
@@ -190,7 +190,7 @@ def render_request(transcript: Transcript, render_context: RenderContext, dialec
     if not is_openai_native(transcript.request.native):
         form = render_format_schema(options.response_format, rules.OPENAI, context.report, strict=rules.OPENAI_STRICT)
         options = msgspec.structs.replace(options, response_format=form)
-    options = fit_options(options, parse_model(transcript.model), declared, context)
+    options = fit_options(options, parse_model(transcript.rules_model), declared, context)
     rendered = render_options(options, context.project_name, _custom_names(transcript.tools), {})
     body: JsonObject = {} if transcript.model is None else {"model": transcript.model}
     instructions = _render_instructions(transcript.system)

@@ -1,0 +1,58 @@
+"""Reasoning of assistant messages: `reasoning_content`, `reasoning`, or the entries of `reasoning_details`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+from segue.canonical.blocks import Origin, Thinking
+from segue.wire.json_values import JsonObject, object_or_none, string_or_none
+from segue.wire.openai_chat.dialect import ChatDialect
+
+# The first of these keys with a string holds the text.
+REASONING_KEYS = ("reasoning_content", "reasoning")
+DETAILS_KEY = "reasoning_details"
+_TEXT_KEYS = {"reasoning.text": "text", "reasoning.summary": "summary"}
+
+
+def parse_reasoning(message: Mapping[str, Any], dialect: ChatDialect, origin: Origin) -> list[Thinking]:
+    """Parse the reasoning of a message, except the encrypted entry that belongs to its first call."""
+    text = next((value for key in REASONING_KEYS if isinstance(value := message.get(key), str)), None)
+    entries = _parse_entries(message.get(DETAILS_KEY))
+    blocks: list[Thinking] = []
+    # KIM-04: an empty text counts as reasoning where the key itself is required.
+    if text is not None and (text or dialect.reasoning_key is not None):
+        blocks.append(Thinking(text, origin=origin))
+    if not text:
+        blocks += [
+            Thinking(content, string_or_none(entry.get("signature")) or None, origin=origin)
+            for entry in entries
+            if (content := _entry_text(entry))
+        ]
+    if not dialect.encrypted_reasoning:
+        blocks += [Thinking(encrypted=data, origin=origin) for data in _find_encrypted(entries)]
+    return blocks
+
+
+def find_encrypted_reasoning(details: object) -> str | None:
+    """Return the first encrypted entry of `reasoning_details` (COMP-21)."""
+    return next(_find_encrypted(_parse_entries(details)), None)
+
+
+def parse_details_text(details: object) -> Iterator[str]:
+    """Yield the texts and summaries of `reasoning_details`."""
+    return (text for entry in _parse_entries(details) if (text := _entry_text(entry)))
+
+
+def _parse_entries(details: object) -> list[JsonObject]:
+    return [object_or_none(item) or {} for item in cast("list[object]", details)] if isinstance(details, list) else []
+
+
+def _entry_text(entry: JsonObject) -> str | None:
+    key = _TEXT_KEYS.get(str(entry.get("type")))
+    return None if key is None else string_or_none(entry.get(key)) or None
+
+
+def _find_encrypted(entries: list[JsonObject]) -> Iterator[str]:
+    encrypted = (entry.get("data") for entry in entries if entry.get("type") == "reasoning.encrypted")
+    return (data for data in encrypted if isinstance(data, str) and data)
