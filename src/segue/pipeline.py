@@ -181,8 +181,7 @@ def render_for(
             if call.kind != "hosted":
                 report.emitted_calls.append((call.id, ids.render(call.id)))
                 _report_duplicate_key(call, wire, report)
-                if policy.ids == "auto" and call.native is not None and call.native.api == wire.name:
-                    _report_new_id(call, ids.render(call.id), report)
+                _report_new_id(call, ids, wire, policy, report)
         for response in responses_of(message):
             if response.call_id in ids and not response.hosted:
                 report.emitted_results.append((response.call_id, ids.render(response.call_id)))
@@ -190,6 +189,8 @@ def render_for(
         if transcript.is_same_api and name in hosted:
             continue
         report.add("name", f"tool {name!r} renamed to {projected!r}", subject=name)
+    for tool, name, projected in names.parameters.changed:
+        report.add("name", f"parameter {name!r} of {tool} renamed to {projected!r}", subject=name)
     return transcript, RenderedBody(body, ids, names, report)
 
 
@@ -201,12 +202,18 @@ def _report_duplicate_key(call: ToolCall, wire: Wire, report: Report) -> None:
         report.add("argument", why, call_id=call.id, subject=call.name)
 
 
-def _report_new_id(call: ToolCall, sent: str, report: Report) -> None:
-    """Report a same-API id that could not be kept: it is invalid, or another call has it."""
-    raw_id = call.origin.raw_id
-    if raw_id is not None and sent and sent != raw_id:
-        shown = raw_id if len(raw_id) <= _MAX_ID_SHOWN else f"{raw_id[:_MAX_ID_SHOWN]}…"
+def _report_new_id(call: ToolCall, ids: IdMap, wire: Wire, policy: Policy, report: Report) -> None:
+    """Report a same-API id that could not be kept, and one that several calls share, also cross-API."""
+    raw_id, sent = call.origin.raw_id, ids.render(call.id)
+    if raw_id is None or not sent:
+        return
+    shown = raw_id if len(raw_id) <= _MAX_ID_SHOWN else f"{raw_id[:_MAX_ID_SHOWN]}…"
+    same_api = policy.ids == "auto" and call.native is not None and call.native.api == wire.name
+    if same_api and sent != raw_id:
         why = f"call id {shown!r} replaced by {sent!r}: it is invalid or used by another call"
+        report.add("id", why, call_id=call.id, subject=call.name)
+    elif ids.is_repeated(call.id):
+        why = f"call id {shown!r} used by an earlier call too: results paired with their calls by order"
         report.add("id", why, call_id=call.id, subject=call.name)
 
 

@@ -28,7 +28,7 @@ from segue.wire.stream.events import Event, ReplyStart, UsageUpdate
 from segue.wire.stream.parse import DEFAULT_TURN_KEY
 from segue.wire.text.extractor import TextExtractor, choose_extractor, extract_from_reply
 from segue.wire.text.registry import TEXT_FORMATS
-from segue.wire.tools import drop_call_nulls, unwrap_free_text
+from segue.wire.tools import drop_call_nulls, project_tool, restore_parameter_names, unwrap_free_text
 from segue.wire.vendor_tools.convert import restore_client_call
 
 
@@ -53,7 +53,7 @@ class SentRequest(msgspec.Struct, frozen=True):
             self.model,
             self.tool_format,
             turn_key=turn_key,
-            tools=[msgspec.structs.replace(tool, name=self.names.render(tool.name)) for tool in self.request.tools],
+            tools=[project_tool(tool, self.names) for tool in self.request.tools],
             report=report,
             think=self.is_cross_api or self.tool_format in TEXT_FORMATS,
         )
@@ -194,11 +194,14 @@ class CallMapper:
     def needs_whole_call(self, call: ToolCall) -> bool:
         """Return whether the call must be complete before it is mapped, because its arguments may change too."""
         name = self.map_name(call.name)
-        return self._has_hosted or name in self._strict or (name in self._custom and call.kind != "custom")
+        if self._has_hosted or name in self._strict or self._names.parameters.has_changed(name):
+            return True
+        return name in self._custom and call.kind != "custom"
 
     def map_call(self, call: ToolCall) -> ToolCall:
         name = self.map_name(call.name)
         call = call if name == call.name else msgspec.structs.replace(call, name=name)
+        call = restore_parameter_names(call, self._names)
         return drop_call_nulls(unwrap_free_text(call, self._custom), self._strict)
 
     def map_complete_call(self, call: ToolCall) -> ToolCall:

@@ -39,7 +39,7 @@ def render_client_reply(reply: Reply, target: Wire) -> tuple[dict[str, Any], Rep
     (message,) = pair([Message("ai", reply.blocks)])
     report = Report(target=target.name)
     names = NameMap(target.name_rule(parse_model(None)))
-    ids = IdMap(target.id_scheme(parse_model(target.default_model)), provider=target.provider, unique_per_turn=True)
+    ids = IdMap(target.id_scheme(parse_model(target.default_model)), provider=target.provider)
     ids.add_messages([message], names.render)
     paired = Reply(
         message.blocks, reply.finish, reply.usage, reply.id, reply.model, reply.stop_sequence, native=reply.native

@@ -1213,12 +1213,7 @@ def test_constraints_by_model(model, first, ending, bound, adapts):
         bound,
         adapts,
     )
-    assert (row.api, row.provider, row.result_grouping, row.unique_ids) == (
-        "anthropic",
-        "anthropic",
-        "joint",
-        "conversation",
-    )
+    assert (row.api, row.provider, row.result_grouping) == ("anthropic", "anthropic", "joint")
 
 
 def test_unknown_block_key_is_dropped_and_reported():

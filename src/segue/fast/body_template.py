@@ -72,7 +72,7 @@ def build_body_template(history: FastHistory, body: SplitBody, job: ConvertJob) 
             history, shapes, body, job, template.verified if template is not None else set()
         )
     names = set(history.names)
-    if any(template.names.render(name) != name for name in names) or (
+    if any(template.names.render(name) != name or template.names.parameters.has_changed(name) for name in names) or (
         template.tool_count > _MAX_TOOLS and len(names) > 1
     ):
         raise FastPathUnsupportedError

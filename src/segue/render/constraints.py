@@ -37,7 +37,6 @@ class Constraints(Struct, frozen=True):
     """The target pairs results with calls by position; an id that matches no call is ignored."""
     unpaired_without_id: bool = False
     """The target does not pair calls and results of types that have no id: same-API they are left unchanged."""
-    unique_ids: Literal["never", "turn", "conversation"] = "turn"
     id_pattern: str = r".+"
     """The pattern of ids that the target accepts unchanged."""
     name_pattern: str = r"[\s\S]+"
@@ -70,6 +69,8 @@ class Constraints(Struct, frozen=True):
     """Whether a prefill may end in whitespace."""
     allows_pause: bool = True
     """Whether a hosted tool call or result may be last."""
+    hosted_needs_result: bool = False
+    """A hosted tool call must have its result before the next user message; at the end it may be open."""
     hosted_pattern: str = r"[\s\S]*"
     """The pattern of hosted tool names that the target accepts back unchanged."""
 
@@ -148,7 +149,8 @@ class Constraints(Struct, frozen=True):
     file_id_kinds: frozenset[str] = frozenset()
     """Kinds of media that may be given by a file id of one of the APIs in `file_id_apis`."""
     file_id_apis: frozenset[str] = frozenset()
-    allows_media_in_errors: bool = True
+    errors_need_text: bool = False
+    """Error results must have text, and hold nothing else."""
     allows_urls_in_results: bool = True
     """Whether media in results may be URLs."""
     keeps_own_result_media: bool = False

@@ -79,23 +79,29 @@ def mark_errors(draft: Draft) -> Draft:
     """Mark error results in their text where the API has no error flag; the text of synthetic results already does.
 
     Failed, cancelled and interrupted results without text get a fixed text: some targets reject a flag without text.
+    Same-API content that is valid only in results without the flag stays, and the flag becomes text.
     """
     draft = _add_failure_texts(draft)
-    if draft.constraints.has_error_flag or not any(
-        isinstance(block, ToolResponse) and block.error for message in draft.messages for block in message.blocks
-    ):
+    has_flag = draft.constraints.has_error_flag
+
+    def is_marked(block: Block) -> TypeGuard[ToolResponse]:
+        if not isinstance(block, ToolResponse) or not block.error:
+            return False
+        return (
+            _rejects_flag(draft, block)
+            if has_flag
+            else not (draft.constraints.keeps_own_errors and draft.is_intact(block))
+        )
+
+    if not any(is_marked(block) for message in draft.messages for block in message.blocks):
         return draft
 
     def mark(_message: Message, block: Block) -> list[Block]:
-        if not isinstance(block, ToolResponse) or not block.error:
+        if not is_marked(block):
             return [block]
-        if (
-            draft.constraints.keeps_own_errors
-            and block.native is not None
-            and block.native.intact
-            and draft.is_native(block)
-        ):
-            return [block]
+        if has_flag:
+            why = "error flag of a tool result rendered as text: an error result may hold only text"
+            draft.report.add("text", why, call_id=block.call_id, subject=block.name)
         if block.synthetic is not None:
             return [msgspec.structs.replace(block, error=False)]
         first, *rest = _structured_to_text(block) or [Text("")]
@@ -105,6 +111,13 @@ def mark_errors(draft: Draft) -> Draft:
         return [edit_block(block, content=(marked, *others), structured=msgspec.UNSET, error=False)]
 
     return draft.map_blocks(mark)
+
+
+def _rejects_flag(draft: Draft, response: ToolResponse) -> bool:
+    """Return whether the result holds same-API content that is neither text nor media, so it can't be moved."""
+    if not draft.constraints.errors_need_text or response.hosted:
+        return False
+    return any(isinstance(block, Opaque) and draft.is_native(block) for block in response.content or ())
 
 
 def _add_failure_texts(draft: Draft) -> Draft:
@@ -118,8 +131,10 @@ def _add_failure_texts(draft: Draft) -> Draft:
         return draft
 
     def add_text(_message: Message, block: Block) -> list[Block]:
-        is_kept = draft.is_intact(block) and _drop_empty_parts(draft, block) is block
-        if not is_empty_failure(block) or is_kept:
+        if not is_empty_failure(block):
+            return [block]
+        needs_text = draft.constraints.errors_need_text and not block.hosted
+        if not needs_text and draft.is_intact(block) and _drop_empty_parts(draft, block) is block:
             return [block]
         outcomes = {"cancelled": TEXTS.cancelled, "interrupted": TEXTS.interrupted}
         text = outcomes[block.outcome] if block.outcome is not None else TEXTS.failed
@@ -224,7 +239,7 @@ def _convert_result_media(draft: Draft, response: ToolResponse) -> tuple[ToolRes
     if not any(isinstance(block, Media | Opaque) for block in response.content or ()):
         return response, []
     allowed = draft.constraints.media_in_results
-    if response.error and not draft.constraints.allows_media_in_errors and not draft.is_native(response):
+    if response.error and draft.constraints.errors_need_text and not response.hosted:
         allowed = frozenset[str]()
     kept: list[Block] = []
     moved: list[Block] = []

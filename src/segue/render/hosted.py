@@ -80,8 +80,13 @@ def _find_converted(draft: Draft) -> frozenset[str]:
     converted: set[str] = set()
     open_ids: set[str] = set()
     seen: set[tuple[type[Block], str]] = set()
+    answered = {
+        block.call_id for message in draft.messages for block in message.blocks if isinstance(block, ToolResponse)
+    }
     for message in draft.messages:
         if message.speaker != "ai" and not all(isinstance(block, ToolResponse) for block in message.blocks):
+            # ANT-09: only at the end may a call be open.
+            converted |= open_ids - answered - {""} if draft.constraints.hosted_needs_result else set()
             open_ids.clear()
         keeps_item_id = not _loses_item_id(draft, message)
         for block in message.blocks:

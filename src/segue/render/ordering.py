@@ -156,10 +156,13 @@ def _is_valid_order(draft: Draft, start: int, stop: int, expected: list[str], po
     result_ids, end = _leading_results(draft, stop)
     if result_ids == expected:
         return True
-    # OAI-RESP-06
+    # OAI-RESP-05, OAI-RESP-06
     if positions and draft.is_native(draft.messages[start]):
         result_positions = [positions[call_id] for call_id in expected]
-        return all(stop <= position < end or draft.is_native(draft.messages[position]) for position in result_positions)
+        return all(
+            position >= stop and (position < end or draft.is_native(draft.messages[position]))
+            for position in result_positions
+        )
     # TPL-16
     same_api = not draft.constraints.results_in_call_order and all(map(draft.is_native, draft.messages[start:end]))
     return same_api and len(result_ids) == len(expected) and set(result_ids) == set(expected)

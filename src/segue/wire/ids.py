@@ -116,16 +116,16 @@ class IdMap:
         *,
         provider: str,
         policy: str = "auto",
-        unique_per_turn: bool = False,
         allow_duplicates: bool = False,
     ) -> None:
         self._scheme = scheme
         self._provider = provider
         self._policy = policy
-        self._unique_per_turn = unique_per_turn
         self._allow_duplicates = allow_duplicates
         self._projected: dict[str, str] = {}
         self._taken: set[str] = set()
+        self._raw_ids: set[tuple[str, str]] = set()
+        self._repeated: set[str] = set()
         self._indexes: set[int] = set()
         self._ordinal = 0
         self._first_free = 0
@@ -137,39 +137,40 @@ class IdMap:
             scheme,
             provider=transcript.constraints.provider,
             policy=transcript.policy.ids,
-            unique_per_turn=transcript.constraints.unique_ids == "turn",
-            allow_duplicates=transcript.constraints.unique_ids == "never",
         )
         id_map.add_messages(transcript.messages, project_name)
         return id_map
 
     def add_messages(self, messages: Iterable[Message], project_name: Callable[[str], str]) -> None:
         for message in messages:
-            calls = calls_of(message)
-            if not calls:
-                continue
-            in_turn: set[str] = set()
-            for call in calls:
-                name = project_name(call.name) if call.kind != "hosted" else call.name
-                in_turn.add(self.assign(call, name, in_turn))
+            for call in calls_of(message):
+                self.assign(call, project_name(call.name) if call.kind != "hosted" else call.name)
 
-    def assign(self, call: ToolCall, tool_name: str, in_turn: set[str] | None = None) -> str:
+    def assign(self, call: ToolCall, tool_name: str) -> str:
         """Return the id of a call, assigned the first time and kept."""
         assigned = self._projected.get(call.id)
         if assigned is not None:
             return assigned
         ordinal, self._ordinal = self._ordinal, self._ordinal + 1
-        projected = self._raw_id(call, tool_name, in_turn or set()) or self._make_id(call, tool_name, ordinal)
+        projected = self._raw_id(call, tool_name) or self._make_id(call, tool_name, ordinal)
         self._projected[call.id] = projected
         if _is_conflated(call) and call.kind == "hosted":
             # A hosted item has no separate result that refers to it, so its id does not count as taken.
             return projected
         self._taken.add(projected)
+        self._record_raw_id(call)
         if self._scheme.indexed:
             self._indexes.add(_index_of(projected))
         return projected
 
-    def _raw_id(self, call: ToolCall, tool_name: str, in_turn: set[str]) -> str | None:
+    def _record_raw_id(self, call: ToolCall) -> None:
+        if call.origin.raw_id is not None:
+            key = call.origin.provider, call.origin.raw_id
+            if key in self._raw_ids:
+                self._repeated.add(call.id)
+            self._raw_ids.add(key)
+
+    def _raw_id(self, call: ToolCall, tool_name: str) -> str | None:
         """Return the raw id where policy, target and uniqueness allow it."""
         same_provider = call.origin.provider == self._provider
         if self._policy == "canonical" or not (same_provider or self._policy == "native"):
@@ -184,7 +185,7 @@ class IdMap:
             return None
         if self._allow_duplicates and same_provider:
             return raw_id
-        return None if raw_id in (in_turn if self._unique_per_turn and same_provider else self._taken) else raw_id
+        return None if raw_id in self._taken else raw_id
 
     def _accepts(self, raw_id: str, tool_name: str) -> bool:
         """Return whether the target accepts this raw id for a tool of this name."""
@@ -229,7 +230,6 @@ class IdMap:
             self._scheme,
             provider=self._provider,
             policy=self._policy,
-            unique_per_turn=self._unique_per_turn,
             allow_duplicates=self._allow_duplicates,
         )
 
@@ -239,6 +239,10 @@ class IdMap:
             return self._projected[call_id]
         except KeyError:
             raise ProjectionError(f"{call_id} is not a call of this transcript") from None
+
+    def is_repeated(self, call_id: str) -> bool:
+        """Return whether an earlier call has the same raw id."""
+        return call_id in self._repeated
 
     def __contains__(self, call_id: str) -> bool:
         return call_id in self._projected

@@ -1,4 +1,4 @@
-"""Projects tool names to names the target accepts, one to one, and maps them back in replies.
+"""Projects tool names and parameter names to names the target accepts, one to one, and maps them back in replies.
 
 A valid name stays. In any other, invalid characters are replaced and a hash of the whole name is appended, so the
 projection of a name never depends on the other names.
@@ -7,13 +7,15 @@ projection of a name never depends on the other names.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
+from typing import Any
 
 from msgspec import Struct
 
 from segue.canonical.ids import short_hash
 from segue.errors import ProjectionError
+from segue.wire.schema.property_names import find_root_properties, rename_root_properties
 
 _HASH_LENGTH = 8
 
@@ -77,15 +79,83 @@ def _valid_pattern(first: str, allowed: str, limit: int) -> re.Pattern[str]:
 
 ANY_NAME = NameRule(allowed=r"\s\S", limit=1_000_000)
 """Accepts every name as it is."""
+# ANT-41
+CLAUDE_PARAMETERS = NameRule(allowed="a-zA-Z0-9_.-", limit=64)
+"""The names that Claude accepts for the top-level properties of a tool's schema."""
+
+
+class ParameterNames:
+    """The projected parameter names of each tool, in both directions: only those at the top level of its schema.
+
+    Schemas are rendered before calls. Names of a tool whose declared names are all valid are never changed.
+    """
+
+    def __init__(self) -> None:
+        self._rules: dict[str, NameRule] = {}
+        self._projected: dict[str, dict[str, str]] = {}
+        self._originals: dict[str, dict[str, str]] = {}
+
+    def render_schema(self, tool: str, schema: dict[str, Any], rule: NameRule) -> dict[str, Any]:
+        """Return the schema of a tool with names that the rule accepts; the same object if they are valid."""
+        names = find_root_properties(schema)
+        invalid = [name for name in names if rule.project(name) != name]
+        if not invalid:
+            return schema
+        self._rules[tool] = rule
+        for name in invalid:
+            self._project(tool, name, frozenset(names))
+        return self.rename_schema(tool, schema)
+
+    def rename_schema(self, tool: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the schema of a rendered tool with the projected names."""
+        return rename_root_properties(schema, self._projected[tool])
+
+    def render_arguments(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the arguments of a call with the projected names."""
+        if tool not in self._projected:
+            return arguments
+        for name in arguments.keys() & self._originals[tool].keys():
+            # An undeclared parameter that has the projected name of another one.
+            self._project(tool, name, frozenset(arguments))
+        projected = self._projected[tool]
+        return {projected.get(name, name): value for name, value in arguments.items()}
+
+    def parse_arguments(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the arguments of a reply's call with the original names; a projected name has priority."""
+        originals = self._originals.get(tool, {})
+        parsed = {name: value for name, value in arguments.items() if name not in originals}
+        parsed |= {originals[name]: value for name, value in arguments.items() if name in originals}
+        return {key: parsed[key] for key in dict.fromkeys(originals.get(name, name) for name in arguments)}
+
+    def has_changed(self, tool: str) -> bool:
+        """Return whether any parameter of the tool has another name at the target."""
+        return tool in self._projected
+
+    def _project(self, tool: str, name: str, others: frozenset[str]) -> None:
+        projected = self._projected.setdefault(tool, {})
+        originals = self._originals.setdefault(tool, {})
+        if name in projected:
+            return
+        new, salt = self._rules[tool].project(name), 0
+        while new in originals or new in others:
+            salt += 1
+            new = self._rules[tool].project(f"{name}${salt}")
+        projected[name], originals[new] = new, name
+
+    @property
+    def changed(self) -> list[tuple[str, str, str]]:
+        """Tool, parameter and projected parameter of each changed name."""
+        return [(tool, name, new) for tool, names in self._projected.items() for name, new in names.items()]
 
 
 class NameMap:
-    """The tool names of one request, in both directions."""
+    """The tool names of one request, and the parameter names of each tool, in both directions."""
 
     def __init__(self, rule: NameRule, names: Iterable[str] = ()) -> None:
         self._rule = rule
         self._projected: dict[str, str] = {}
         self._originals: dict[str, str] = {}
+        self.parameters = ParameterNames()
         for name in names:
             self.render(name)
 

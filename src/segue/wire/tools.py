@@ -15,6 +15,7 @@ from segue.canonical.blocks import ToolCall
 from segue.canonical.json import encode_json_text, find_duplicate_key
 from segue.canonical.request import Options, Tool
 from segue.render.report import Report
+from segue.wire.names import NameMap
 from segue.wire.schema import SchemaRules, drop_forced_nulls, render_schema
 
 FREE_TEXT_KEY = "input"
@@ -46,6 +47,11 @@ def render_arguments_object(call: ToolCall, report: Report) -> dict[str, Any]:
         subject=call.name,
     )
     return {key: call.arguments}
+
+
+def render_named_arguments(call: ToolCall, report: Report, names: NameMap) -> dict[str, Any]:
+    """Return the arguments as a JSON object with the projected parameter names."""
+    return dict(names.parameters.render_arguments(call.name, render_arguments_object(call, report)))
 
 
 def render_arguments_text(call: ToolCall, report: Report) -> str:
@@ -80,6 +86,23 @@ def drop_call_nulls(call: ToolCall, strict: Mapping[str, Tool]) -> ToolCall:
     original = cast("dict[str, Any]", call.arguments)
     arguments = drop_forced_nulls(original, tool.parameters)
     return call if arguments == original else msgspec.structs.replace(call, arguments=arguments, native=None)
+
+
+def restore_parameter_names(call: ToolCall, names: NameMap) -> ToolCall:
+    """Return a reply's call with the caller's parameter names."""
+    if not names.parameters.has_changed(call.name) or not isinstance(call.arguments, dict):
+        return call
+    original = cast("dict[str, Any]", call.arguments)
+    arguments = dict(names.parameters.parse_arguments(call.name, original))
+    return call if arguments == original else msgspec.structs.replace(call, arguments=arguments, native=None)
+
+
+def project_tool(tool: Tool, names: NameMap) -> Tool:
+    """Return a tool with the names that the target gets."""
+    parameters = tool.parameters
+    if parameters is not None and names.parameters.has_changed(tool.name):
+        parameters = names.parameters.rename_schema(tool.name, parameters)
+    return msgspec.structs.replace(tool, name=names.render(tool.name), parameters=parameters)
 
 
 def undeclarable_message(tool: Tool) -> str:

@@ -33,7 +33,6 @@ def constraints(model: Model) -> Constraints:
         # ANT-04, ANT-05: all results in the next message, at its head
         result_grouping="joint",
         # ANT-03
-        unique_ids="conversation",
         id_pattern=_VALID_ID,
         name_pattern=r"[a-zA-Z0-9_-]{1,128}",
         # ANT-21
@@ -63,7 +62,9 @@ def constraints(model: Model) -> Constraints:
         media_in_user=_MEDIA_KINDS,
         # ANT-18
         media_in_results=_MEDIA_KINDS,
-        allows_media_in_errors=False,
+        errors_need_text=True,
+        # ANT-09
+        hosted_needs_result=True,
         # ANT-36
         tools_required="cross-api",
     )

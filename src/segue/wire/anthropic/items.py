@@ -37,7 +37,7 @@ from segue.wire.base import RenderContext
 from segue.wire.code import fence_code
 from segue.wire.json_values import JsonObject, json_type_name, object_or_none, require_object, string_or_none
 from segue.wire.merge import intact_fragment, unmodelled_fields
-from segue.wire.tools import render_arguments_object
+from segue.wire.tools import render_named_arguments
 
 _SERVER_ID_PATTERN = re.compile("srvtoolu_[a-zA-Z0-9_]+")
 
@@ -348,7 +348,16 @@ def _render_call(call: ToolCall, original: JsonObject | None, context: RenderCon
     call_id = _project_id(call.id, call.origin, original, context)
     if original is None:
         rendered = {"type": "tool_use", "id": call_id, "name": name}
-        return with_unmodelled({**rendered, "input": render_arguments_object(call, context.report)}, call.native)
+        return with_unmodelled(
+            {**rendered, "input": render_named_arguments(call, context.report, context.names)}, call.native
+        )
+    if context.names.parameters.has_changed(call.name):
+        return {
+            **original,
+            "id": call_id,
+            "name": name,
+            "input": render_named_arguments(call, context.report, context.names),
+        }
     if original.get("id") == call_id and original.get("name") == name:
         return original
     return {**original, "id": call_id, "name": name}

@@ -113,8 +113,9 @@ def _parse_system(value: Any) -> tuple[Text, ...]:
 
 
 def render_request(transcript: Transcript, context: RenderContext) -> JsonObject:
-    messages = [_render_message(message, context) for message in transcript.messages]
+    # Before the messages: calls have the parameter names of the declarations.
     tools = render_tools(transcript.tools, context)
+    messages = [_render_message(message, context) for message in transcript.messages]
     if transcript.is_same_api:
         return _render_same_api(transcript, context, messages, tools)
     body: JsonObject = {"model": transcript.model} if transcript.model else {}

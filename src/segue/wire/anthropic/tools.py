@@ -19,6 +19,7 @@ from segue.wire.json_values import (
     string_or_none,
 )
 from segue.wire.merge import intact_fragment, unmodelled_fields
+from segue.wire.names import CLAUDE_PARAMETERS
 from segue.wire.schema import render_tool_schema, rules
 from segue.wire.tools import render_object_schema, to_function_tool, undeclarable_message
 
@@ -82,17 +83,21 @@ def _render_tool(tool: Tool, context: RenderContext) -> JsonObject | None:
         return original
     name = context.names.render(tool.name)
     # ANT-36: input_schema.type is `object`
-    valid = tool.parameters is not None and tool.parameters.get("type") == "object"
+    schema = tool.parameters
+    valid = schema is not None and schema.get("type") == "object"
     if original is not None:
-        if valid and name == original.get("name"):
+        if schema is None or not valid:
+            schema = render_object_schema(tool, rules.ANTHROPIC, context.report)
+        projected = context.names.parameters.render_schema(tool.name, schema, CLAUDE_PARAMETERS)
+        if valid and projected is schema and name == original.get("name"):
             return original
-        schema = tool.parameters if valid else render_object_schema(tool, rules.ANTHROPIC, context.report)
-        return {**original, "name": name, "input_schema": schema}
+        return {**original, "name": name, "input_schema": projected}
     rendered: JsonObject = {"name": name}
     if tool.description is not None:
         rendered["description"] = tool.description
     # Strict tools of a request share a low limit of unions and optional keys, so no tool is made strict.
-    rendered["input_schema"], _ = render_tool_schema(tool, rules.ANTHROPIC, context.report)
+    schema, _ = render_tool_schema(tool, rules.ANTHROPIC, context.report)
+    rendered["input_schema"] = context.names.parameters.render_schema(tool.name, schema, CLAUDE_PARAMETERS)
     if tool.native is not None and tool.native.api == API:
         rendered |= unmodelled_fields(tool.native.fragment, TOOL_KEYS)
     elif tool.extra and "defer_loading" in tool.extra:

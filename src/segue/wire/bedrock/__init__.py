@@ -47,7 +47,6 @@ def constraints(model: Model) -> Constraints:
             result_grouping="joint" if capabilities.text_with_results else "alone",
             filler_after_results=not capabilities.text_with_results,
             # BED-04, BED-05
-            unique_ids="turn",
             ending=capabilities.ending,
             system_position="top",
             later_system="text",
@@ -82,6 +81,8 @@ def _add_service_rules(model: Model, capabilities: Capabilities, row: Constraint
         empty_message_speakers=frozenset(),
         media_in_user=capabilities.user_media,
         media_in_results=capabilities.result_media,
+        # ANT-18
+        errors_need_text=model.family == "claude",
         # «you must also include a text field» in a message with a document
         media_needs_text=frozenset({"document"}),
         unchanged_text_kind=block_kind,

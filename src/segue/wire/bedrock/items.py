@@ -38,7 +38,7 @@ from segue.wire.bedrock.media import MEDIA_KINDS, parse_media, parse_search_resu
 from segue.wire.code import fence_code
 from segue.wire.json_values import JsonObject, json_type_name, object_or_none, require_object, string_or_none
 from segue.wire.merge import intact_fragment
-from segue.wire.tools import render_arguments_object
+from segue.wire.tools import render_named_arguments
 
 CACHE_POINT = "cachePoint"
 _SERVER_TOOL_USE = "server_tool_use"
@@ -351,9 +351,12 @@ def _render_call(call: ToolCall, original: JsonObject | None, context: RenderCon
     name = context.names.render(call.name)
     call_id = context.ids.render(call.id)
     if original is None:
-        arguments = render_arguments_object(call, context.report)
+        arguments = render_named_arguments(call, context.report, context.names)
         return {"toolUse": {"toolUseId": call_id, "name": name, "input": arguments}}
     inner = original["toolUse"]
+    if context.names.parameters.has_changed(call.name):
+        inner = {**inner, "input": render_named_arguments(call, context.report, context.names)}
+        return {"toolUse": {**inner, "toolUseId": call_id, "name": name}}
     if inner.get("toolUseId") == call_id and inner.get("name") == name:
         return _without_cache_point(original, "toolUse")
     return {"toolUse": {**inner, "toolUseId": call_id, "name": name}}

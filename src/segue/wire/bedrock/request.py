@@ -124,11 +124,12 @@ def _parse_system(value: Any) -> tuple[Text, ...]:
 
 def render_request(transcript: Transcript, context: RenderContext) -> JsonObject:
     model = parse_model(transcript.rules_model or DEFAULT_MODEL)
+    # Before the messages: calls have the parameter names of the declarations.
+    tools = render_tools(transcript.tools, context, model)
     messages = [_render_message(message, context) for message in transcript.messages]
     messages = rename_documents(messages, context.report)
     if not capabilities_of(model).error_flag:
         messages = [_drop_status(message, context.report) for message in messages]
-    tools = render_tools(transcript.tools, context, model)
     if any(not text.text.strip() for text in transcript.system):
         context.report.add("dropped", "blank system text dropped", subject="system")
     if transcript.is_same_api:

@@ -14,6 +14,7 @@ from segue.wire.bedrock.capabilities import API
 from segue.wire.bedrock.items import CACHE_POINT, split_fragment, with_cache_point
 from segue.wire.json_values import JsonObject, object_or_none, require_list, require_object, string_or_none
 from segue.wire.merge import intact_fragment
+from segue.wire.names import CLAUDE_PARAMETERS
 from segue.wire.schema import SchemaRules, render_tool_schema, rules
 from segue.wire.tools import render_object_schema, to_function_tool, undeclarable_message
 
@@ -83,14 +84,23 @@ def _render_tool(tool: Tool, name: str, context: RenderContext, model: Model) ->
     original = intact_fragment(tool.native, API)
     if tool.kind == "hosted":
         return [] if original is None else split_fragment(original)
-    valid = tool.parameters is not None and tool.parameters.get("type") == "object"
+    if tool.native is None or tool.native.api != API:
+        return [{"toolSpec": _render_spec(tool, name, context, model)}]
+    schema = tool.parameters
+    valid = schema is not None and schema.get("type") == "object"
+    if schema is None or not valid:
+        schema = render_object_schema(tool, _schema_rules(model), context.report)
+    projected = _project_parameters(tool.name, schema, context, model)
+    valid = valid and projected is schema
     if original is not None and valid and original["toolSpec"].get("name") == name:
         return split_fragment(original)
-    if tool.native is not None and tool.native.api == API:
-        return _repair_tool(
-            tool, name, None if valid else render_object_schema(tool, _schema_rules(model), context.report)
-        )
-    return [{"toolSpec": _render_spec(tool, name, context, model)}]
+    return _repair_tool(tool, name, None if valid else projected)
+
+
+def _project_parameters(tool: str, schema: JsonObject, context: RenderContext, model: Model) -> JsonObject:
+    if model.family != "claude":
+        return schema
+    return context.names.parameters.render_schema(tool, schema, CLAUDE_PARAMETERS)
 
 
 def _schema_rules(model: Model) -> SchemaRules:
@@ -110,6 +120,7 @@ def _repair_tool(tool: Tool, name: str, schema: JsonObject | None) -> list[JsonO
 
 def _render_spec(tool: Tool, name: str, context: RenderContext, model: Model) -> JsonObject:
     schema, _ = render_tool_schema(tool, _schema_rules(model), context.report)
+    schema = _project_parameters(tool.name, schema, context, model)
     description = tool.description or ""
     if model.family == "nova":
         schema, description = _strip_top_level(schema, description, tool.name, context)

@@ -114,7 +114,7 @@ WIRES = (
     make_server_wire(
         "z.ai",
         {"render_error": errors.render_coded_error},
-        {"unique_ids": "conversation", "first_speaker": "human", "needs_user_message": True},
+        {"first_speaker": "human", "needs_user_message": True},
     ),
     # COMP-12: its own `/api/chat` requires the object itself; `/v1` accepts a string that contains one.
     make_server_wire("ollama", {"arguments": "object"}, _TEMPLATE_CONSTRAINTS, ids=_family_id_scheme),

@@ -36,7 +36,6 @@ def constraints(model: Model) -> Constraints:
         result_grouping="alone",
         pairs_by_position=True,
         # GEM-12: repeated or unequal ids confuse gateways, not the API
-        unique_ids="never",
         id_pattern=_VALID_ID,
         name_pattern=r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}",
         # GEM-08

@@ -89,7 +89,6 @@ def _constraints(model: Model) -> Constraints:
         "openai",
         unpaired_without_id=True,
         # OAI-CHAT-06
-        unique_ids="turn",
         id_pattern=_IDS.pattern,
         # OAI-CHAT-15
         later_system="developer",

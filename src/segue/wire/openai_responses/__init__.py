@@ -36,7 +36,6 @@ def constraints(model: Model) -> Constraints:
         # OAI-RESP-06
         results_adjacent=False,
         # OAI-RESP-25: outputs are paired with calls by id, at any position.
-        unique_ids="conversation",
         id_pattern=_IDS.pattern,
         # OAI-RESP-24
         system_position="top",

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from segue.wire.schema.changes import SchemaChanges
-from segue.wire.schema.description import add_to_description, describe_keyword, describe_schema
+from segue.wire.schema.description import add_to_description, describe_keyword
 from segue.wire.schema.document import ROOT, Document, find_dependents, format_pointer, iter_references
 from segue.wire.schema.json_schema import ANNOTATIONS, SCHEMA_LISTS, SCHEMA_MAPS, SINGLE_SCHEMAS, Node, Schema, types_of
 from segue.wire.schema.rules import SchemaRules
@@ -81,17 +80,11 @@ class _Renderer:
         for key, value in schema.items():
             widened_before_keyword = self._changes.widened
             location = f"{path}.{key}" if path else key
-            node[key] = (
-                self._render_properties(value, texts, location)
-                if key == "properties"
-                else self._render_keyword(key, value, location)
-            )
+            node[key] = self._render_keyword(key, value, location)
             if key in _INVERTING and self._changes.widened > widened_before_keyword:
                 node.pop(key)
         for key in schema.keys() & _INVERTING - node.keys():
             self._replace_inverting(node, key, schema, texts, path)
-        if len(node.get("properties", ())) < len(schema.get("properties", ())):
-            node.pop("additionalProperties", None)
         if self._changes.widened > widened_before:
             for key in ("unevaluatedProperties", "unevaluatedItems"):
                 self._move_to_description(node, key, schema, texts, path)
@@ -141,18 +134,6 @@ class _Renderer:
         if node.pop(key, True) is not True:
             texts.append(describe_keyword(key, schema[key]))
             self._changes.add(f"`{key}` moved to the description", path)
-
-    def _render_properties(self, properties: dict[str, Schema], texts: list[str], path: str) -> Node:
-        """Render properties; names that the target rejects move to the description."""
-        pattern = self._rules.property_name_pattern
-        rendered: Node = {}
-        for name, subschema in properties.items():
-            if pattern is None or re.fullmatch(pattern, name):
-                rendered[name] = self._render_node(subschema, f"{path}.{name}")
-            else:
-                texts.append(f"also takes {name}: {describe_schema(subschema, 1)}")
-                self._changes.add("a property name that the target rejects moved to the description", f"{path}.{name}")
-        return rendered
 
     def _convert_to_draft_7(self, node: Node, schema: Node, texts: list[str], path: str) -> None:
         if node.get("minContains") == 0:

@@ -123,10 +123,8 @@ DEEPSEEK_STRICT = replace(
 )
 
 # ANT-36. Errors seen: «input_schema does not support oneOf, allOf, or anyOf at the top level», «It must match JSON
-# Schema draft 2020-12», «Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'».
-ANTHROPIC = SchemaRules(
-    "anthropic", rejected_at_top=_COMBINATIONS | {"$ref"}, property_name_pattern=r"[a-zA-Z0-9_.-]{1,64}"
-)
+# Schema draft 2020-12». Property names are projected (ANT-41).
+ANTHROPIC = SchemaRules("anthropic", rejected_at_top=_COMBINATIONS | {"$ref"})
 # Page «Structured outputs», JSON Schema limitations; `output_config.format` and strict tools.
 ANTHROPIC_STRICT = SchemaRules(
     "anthropic-strict",
