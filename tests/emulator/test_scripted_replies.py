@@ -268,6 +268,7 @@ def test_stream_error_has_the_api_format(api: str, status: int) -> None:
         "openai-responses": b"event: response.failed\n",
         "azure-foundry": b"event: response.failed\n",
         "mistral": b'"object":"error"',
+        "gemini": b'\n\n{\n  "error": {\n',
     }
     assert marks.get(api, b'data: {"error":{') in seen.data
     assert b"[DONE]" not in seen.data

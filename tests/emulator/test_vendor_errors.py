@@ -228,3 +228,10 @@ def test_models_are_listed(api: str) -> None:
         listed = chat.client.models.list()
         named = [getattr(model, "id", None) or model.name for model in (listed.data if api == "mistral" else listed)]
     assert [name.removeprefix("models/") for name in named] == [WIRES[api].default_model]
+
+
+def test_client_raises_a_bare_error_in_mid_stream() -> None:
+    """Google's client parses the error on lines of its own, without `data:`."""
+    with start("gemini", script="say Let me\nerror 503") as provider, _make_chat(provider) as chat:
+        chat.add_user("Hello.")
+        _assert_raises(ExpectedError(errors.ServerError, 503, "high demand"), lambda: chat.request("streamed"))

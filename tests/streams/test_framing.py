@@ -44,6 +44,27 @@ SSE = {
     "an end": (b"data: 1\n\ndata: [DONE]\n\n", [(None, b"1"), (None, b"[DONE]")]),
     "empty data": (b"data:\n\ndata: 1\n\n", [(None, b""), (None, b"1")]),
     "the middle of a character": ("data: é😀\n\n".encode(), [(None, "é😀".encode())]),
+    "a bare error": (b'data: 1\n\n{"error": {"code": 503}}\n', [(None, b"1"), (None, b'{"error": {"code": 503}}')]),
+    "a bare error without a line break": (b'data: 1\n\n{"error": 1}', [(None, b"1"), (None, b'{"error": 1}')]),
+    "a bare error on several lines": (
+        b'data: 1\r\n\r\n{\r\n  "error": {\r\n    "message": "{no}"\r\n  }\r\n}\r\n\r\ndata: 2\r\n\r\n',
+        [(None, b"1"), (None, b'{\n  "error": {\n    "message": "{no}"\n  }\n}'), (None, b"2")],
+    ),
+    "a bare error with empty lines in it": (
+        b'data: 1\n\n{\n\n"error":\n\n: alive\n\n{"a": 1}\n\n}\n\n',
+        [(None, b"1"), (None, b'{\n"error":\n{"a": 1}\n}')],
+    ),
+    "a bare error right after data": (b'data: 1\n{"error": 1}\n\n', [(None, b"1"), (None, b'{"error": 1}')]),
+    "bare errors in a list": (
+        b'data: 1\n\n[{"a": 1},\n{"error": 1}\n]\n\n[\n{"error": 2}]',
+        [(None, b"1"), (None, b'{"error": 1}'), (None, b'{"error": 2}')],
+    ),
+    "a bare error after named events": (
+        b'event: a\ndata: 1\n\n{"error": "no", "type": "error"}\n\n',
+        [("a", b"1"), (None, b'{"error": "no", "type": "error"}')],
+    ),
+    "a bare value that is no error": (b'data: 1\n\n{"a": {"error": 1}}\n\n[DONE]\n{x}\n\n', [(None, b"1")]),
+    "a bare error that is cut off": (b'data: 1\n\n{"error": {\n\ndata: 2\n\n}}\n', [(None, b"1"), (None, b"2")]),
     "headers before": (b"HTTP/1.1 100 Continue\r\n\r\nHTTP/2 200\r\nx: y\r\n\r\ndata: 1\n\n", [(None, b"1")]),
 }
 

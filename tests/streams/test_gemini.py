@@ -383,7 +383,16 @@ def test_an_error_instead_of_a_stream(data: bytes) -> None:
     assert (caught.value.status, caught.value.code) == (429, "RESOURCE_EXHAUSTED")
 
 
-@pytest.mark.parametrize("last", [sse(ERROR), b"data: " + json.dumps([ERROR]).encode() + b"\n\n"])
+@pytest.mark.parametrize(
+    "last",
+    [
+        sse(ERROR),
+        b"data: " + json.dumps([ERROR]).encode() + b"\n\n",
+        json.dumps(ERROR).encode(),
+        json.dumps(ERROR, indent=2).encode() + b"\n",
+        json.dumps([ERROR], indent=2).encode() + b"\n\n",
+    ],
+)
 def test_an_error_in_the_stream(last: bytes) -> None:
     events, reply = read(WIRE, sse(*CHUNKS[:5]) + last)
     assert isinstance(events[-1], Failed)

@@ -10,12 +10,13 @@ import pytest
 from segue._stream import ReplyStream, assemble, render_reply_body
 from segue.render.report import Report
 from segue.reply import SentRequest
+from segue.wire.base import ApiError
 from segue.wire.names import ANY_NAME, NameMap
 from segue.wire.registry import WIRES
 from segue.wire.stream.events import Failed, ReplyStart
 from tests.conversations.replies import responses_reply
 from tests.streams.chat_events import STOP, TOOLS, calls, chunk, encode_chunks, entry
-from tests.streams.parsing import Body, payloads_of, read, sse
+from tests.streams.parsing import Body, payloads_of, read, splits, sse
 from tests.streams.rendering import render_stream
 from tests.streams.responses_events import function, item_events, message, reasoning
 
@@ -223,3 +224,19 @@ def test_additional_choices_are_reported_for_same_api() -> None:
     stream.feed(data)
     stream.close()
     assert [finding.message for finding in stream.report.findings] == content
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize("api", sorted(set(WIRES) - {"bedrock"}))
+def test_a_bare_error_between_the_events_is_an_error(api: str, indent: int | None) -> None:
+    """Gemini and some servers send errors in mid-stream as JSON alone, without `data:`."""
+    events, _ = read("openai-chat", encode_chunks([chunk({"content": "Hel"}), chunk({"content": "lo"})]))
+    begun = render_stream(api, [event for event in events if not isinstance(event, Failed)])
+    begun = begun.partition(b"event: response.output_text.done")[0]
+    error = WIRES[api].render_error(ApiError(503, "Too busy.", "overloaded"))
+    data = begun + json.dumps(error, indent=indent).encode()
+    expected, reply = read(api, data)
+    assert isinstance(expected[-1], Failed)
+    assert (expected[-1].error.message, reply.text) == ("Too busy.", "Hello")
+    for pieces in splits(data):
+        assert read(api, pieces)[0][-1] == expected[-1]

@@ -316,6 +316,8 @@ def _encode_steps(
             data = map_payloads(data, change_payload)
         if "double-finish" in faults and isinstance(step, Finished):
             data = repeat_end(data)
+        if isinstance(step, ErrorStep) and not framing:
+            data = provider.encode_stream_error(data)
         if data:
             yield framing.feed(data) if framing else data
     if framing:

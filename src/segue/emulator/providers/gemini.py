@@ -26,7 +26,7 @@ from segue.emulator.providers.provider import (
 )
 from segue.wire.base import ApiError
 from segue.wire.gemini.capabilities import capabilities_of
-from segue.wire.stream.framing import FrameDecoder
+from segue.wire.stream.framing import FrameDecoder, encode_sse
 
 _MODEL = r"/(?P<version>v1|v1beta|v1alpha)/(?:models|tunedModels)/(?P<model>[^/:]+)"
 _PARSER_PREFIXES = ("Invalid JSON payload received. Unknown name", "Invalid value at")
@@ -110,6 +110,13 @@ class Gemini(Provider):
     def stream_framing(self, http_request: HttpRequest) -> StreamFraming | None:
         """Without `alt=sse` a stream is one JSON list."""
         return None if http_request.query.get("alt") == "sse" else _JsonList()
+
+    def encode_stream_error(self, data: bytes) -> bytes:
+        """Encode an error as the service does: JSON alone, on several lines and without `data:`."""
+        frames = FrameDecoder()
+        payloads = [payload for _, payload in (*frames.feed(data), *frames.close())]
+        events = b"".join(map(encode_sse, payloads[:-1]))
+        return events + msgspec.json.format(payloads[-1], indent=2) + b"\n"
 
     def token_count_body(self, tokens: int) -> dict[str, Any]:
         return {"totalTokens": tokens, "promptTokensDetails": [{"modality": "TEXT", "tokenCount": tokens}]}

@@ -224,6 +224,10 @@ class Provider:
         """Return the framing that this request needs, if it is not the default."""
         return None
 
+    def encode_stream_error(self, data: bytes) -> bytes:
+        """Return the end of a failed stream, whose last frame is the error, as this service sends it."""
+        return data
+
     def token_count_body(self, tokens: int) -> dict[str, Any]:
         return {"input_tokens": tokens}
 

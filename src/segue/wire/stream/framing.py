@@ -11,7 +11,7 @@ import re
 import struct
 import zlib
 from collections.abc import Callable
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, cast
 
 from segue.errors import RemoteProtocolError
 
@@ -93,12 +93,17 @@ _COMMENTS = re.compile(rb"(?:(?::[^\n]*+)?+\n)*+")
 
 
 class _SseDecoder:
-    """Lines end with LF, CR or CRLF; an event ends with an empty line, or with the stream."""
+    """Lines end with LF, CR or CRLF; an event ends with an empty line, or with the stream.
+
+    Some services send an error between the events as JSON alone, without `data:`; its payload is a frame too.
+    """
 
     def __init__(self) -> None:
         self._chunks: list[bytes] = []
         self._after_cr = False
         self._names: dict[bytes, str] = {}
+        self._bare_json: _JsonDecoder | None = None
+        """Decoder of a JSON value outside of the events that is not complete yet."""
 
     def feed(self, data: bytes) -> list[Frame]:
         if self._after_cr and data:
@@ -127,9 +132,9 @@ class _SseDecoder:
         self._chunks = [rest] if rest else []
 
     def take_partial(self) -> bytes | None:
-        if not self._chunks:
-            return None if self._after_cr else b""
-        if self._after_cr or len(self._chunks) > _PARTIAL_LIMIT or sum(map(len, self._chunks)) > _PARTIAL_LIMIT:
+        if self._after_cr or self._bare_json is not None:
+            return None
+        if len(self._chunks) > _PARTIAL_LIMIT or sum(map(len, self._chunks)) > _PARTIAL_LIMIT:
             return None
         partial, self._chunks = b"".join(self._chunks), []
         return partial
@@ -141,17 +146,45 @@ class _SseDecoder:
     def _split_events(self, events: bytes) -> list[Frame]:
         """Return the frames of complete events; the two usual layouts are split without a loop over lines."""
         lines = events.split(b"\n")
-        count = len(lines)
-        if lines[1::2].count(b"") * 2 == count:
+        count = 0 if self._bare_json is not None else len(lines)
+        if count and lines[1::2].count(b"") * 2 == count:
             payloads = [line[6:] for line in lines[::2] if line.startswith(b"data: ")]
             if len(payloads) * 2 == count:
                 return [(None, payload) for payload in payloads]
-        if lines[2::3].count(b"") * 3 == count:
+        if count and lines[2::3].count(b"") * 3 == count:
             payloads = [line[6:] for line in lines[1::3] if line.startswith(b"data: ")]
             names = [self._cached_name(line) for line in lines[::3] if line.startswith(b"event: ")]
             if len(payloads) * 3 == len(names) * 3 == count:
                 return list(zip(names, payloads, strict=True))
-        return [frame for event in events.split(b"\n\n") for frame in _parse_event_lines(event)]
+        return [frame for event in events.split(b"\n\n") for frame in self._parse_event_lines(event)]
+
+    def _parse_event_lines(self, event: bytes) -> list[Frame]:
+        """Return the frame of an event with any layout (several lines of data, comments, other fields), and errors."""
+        name: str | None = None
+        data: list[bytes] = []
+        errors: list[Frame] = []
+        for line in event.split(b"\n"):
+            if line.startswith(b"data:"):
+                data.append(line[6:] if line[5:6] == b" " else line[5:])
+                self._bare_json = None
+            elif line.startswith(b"event:"):
+                name = _event_name(line)
+                self._bare_json = None
+            elif line and not line.startswith(b":"):
+                errors += self._parse_bare_line(line)
+        return [(name, b"\n".join(data)), *errors] if data else errors
+
+    def _parse_bare_line(self, line: bytes) -> list[Frame]:
+        """Return the errors that a line outside of the events completes."""
+        if self._bare_json is None:
+            line = line.lstrip(b" \t")
+            if line[:1] not in (b"{", b"["):
+                return []
+            self._bare_json = _JsonDecoder()
+        values = self._bare_json.feed(line + b"\n")
+        if not self._bare_json.is_inside_value:
+            self._bare_json = None
+        return [value for value in values if _has_error(value[1])]
 
     def _cached_name(self, line: bytes) -> str:
         name = self._names.get(line)
@@ -162,16 +195,15 @@ class _SseDecoder:
         return name
 
 
-def _parse_event_lines(event: bytes) -> list[Frame]:
-    """Return the frame of an event with any layout: several lines of data, comments, other fields."""
-    name: str | None = None
-    data: list[bytes] = []
-    for line in event.split(b"\n"):
-        if line.startswith(b"data:"):
-            data.append(line[6:] if line[5:6] == b" " else line[5:])
-        elif line.startswith(b"event:"):
-            name = _event_name(line)
-    return [(name, b"\n".join(data))] if data else []
+def _has_error(payload: bytes) -> bool:
+    """Return whether a JSON value is an error, or a list with one."""
+    try:
+        value: object = json.loads(payload)
+    except (ValueError, RecursionError):
+        return False
+    items = cast("list[object]", value) if isinstance(value, list) else [value]
+    objects = [cast("dict[str, object]", item) for item in items if isinstance(item, dict)]
+    return any(item.get("error") or "error" in (item.get("type"), item.get("object")) for item in objects)
 
 
 def _event_name(line: bytes) -> str:
@@ -199,6 +231,10 @@ class _JsonDecoder:
         self._escaped = False
         self._is_list = False
         self._started = False
+
+    @property
+    def is_inside_value(self) -> bool:
+        return self._depth > 0
 
     def feed(self, data: bytes) -> list[Frame]:
         frames: list[Frame] = []
