@@ -69,3 +69,27 @@ def test_unknown_profile_has_one_error_message() -> None:
             messages.append(str(raised.value))
     assert len(set(messages)) == 2
     assert "vllm" in messages[0]
+
+
+@pytest.mark.parametrize(
+    "fail",
+    [
+        lambda name: segue.convert({"messages": []}, target=name),
+        lambda name: segue.convert({"messages": []}, source=name, target="anthropic"),
+        lambda name: segue.convert({"messages": []}, target="anthropic", tool_format=name),
+        lambda name: segue.convert({"messages": []}, target="anthropic", ids=name),
+        lambda name: segue.convert({"messages": [{"role": name, "content": ""}]}, source="kimi", target="anthropic"),
+        lambda name: segue.check({}, name),
+        lambda name: segue.check({}, "openai-chat", profile=name),
+        lambda name: segue.extract("", name),
+        lambda name: segue.assemble(b"", name),
+        lambda name: segue.parse_item({}, name),
+        lambda name: segue.convert_tools([], source=name, target="gemini"),
+    ],
+)
+@pytest.mark.parametrize("name", ["q" * 10_000, "it's " * 2_000, "\"'\\" * 3_000, "\n" * 10_000])
+def test_long_name_is_not_echoed_whole(fail: Callable[[str], object], name: str) -> None:
+    with pytest.raises(segue.InputError) as caught:
+        fail(name)
+    assert len(str(caught.value)) < 400
+    assert repr(name)[:20] in str(caught.value)

@@ -17,6 +17,7 @@ input.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Literal
@@ -83,6 +84,19 @@ _RETRYABLE = frozenset[ProviderErrorCause]({"broken", "network", "overloaded", "
 
 
 _PROFILE_API = "openai-chat"
+# A quoted value in a message, as `repr` formats it, and the length of what is kept of a long one.
+_QUOTED_VALUE = re.compile(r"(?<!\w)'(?:[^'\\]|\\.)*+'|(?<!\w)\"(?:[^\"\\]|\\.)*+\"", re.DOTALL)
+_MAX_QUOTED = 120
+_KEPT = 60
+
+
+def shorten_quoted(message: str) -> str:
+    """Return a message with its long quoted values shortened: names of unknown things may have any length."""
+    if len(message) <= _MAX_QUOTED:
+        return message
+    return _QUOTED_VALUE.sub(
+        lambda value: value[0] if len(value[0]) <= _MAX_QUOTED else f"{value[0][:_KEPT]}…{value[0][0]}", message
+    )
 
 
 class SegueError(Exception):
@@ -93,6 +107,7 @@ class InputError(SegueError):
     """Bad input. `path` is written like `messages[3].content[0].type`; empty means the whole input."""
 
     def __init__(self, message: str, *, path: str = "") -> None:
+        message = shorten_quoted(message)
         super().__init__(f"{path}: {message}" if path else message)
         self.message = message
         self.path = path
@@ -119,7 +134,7 @@ def unknown_name_error(
 ) -> InputError:
     """Build the error for an unknown name. It suggests the nearest name of `known` and `others`, or lists `known`."""
     names = list(known)
-    near = get_close_matches(name.lower().replace("_", "-"), [*names, *others], 1, 0.7)
+    near = get_close_matches(name[:_MAX_QUOTED].lower().replace("_", "-"), [*names, *others], 1, 0.7)
     hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(names)}"
     return InputError(f"unknown {kind} {name!r}; {hint}", path=path)
 

@@ -314,3 +314,12 @@ def test_make_demo_prints_the_command_path_if_needed(tmp_path, known):
     )
     expected = f"segue is {command} here; pip install . puts it on your PATH.\n"
     assert (ended.returncode, ended.stdout) == (0, "played\n" + ("" if known else expected)), ended.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments", [("{}",), ("convert", "--{}"), ("convert", "--to", "{}"), ("run", "--model", "{}", "Hi.")]
+)
+def test_long_argument_is_not_echoed_whole(arguments: tuple[str, ...]):
+    ended = run(*(argument.format("q" * 10_000) for argument in arguments))
+    assert is_one_line_error(ended)
+    assert len(ended.err) < 700

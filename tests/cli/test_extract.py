@@ -44,6 +44,11 @@ def test_impossible_arguments_are_usage_errors(arguments):
     assert is_one_line_error(run("extract", *arguments, stdin=TEXT))
 
 
+def test_nul_characters_are_text():
+    output = run("extract", stdin=b"a\0b\n" + TEXT).json
+    assert (output["text"][:4], len(output["calls"])) == ("a\0b\n", 1)
+
+
 def test_text_that_is_no_text():
     assert is_one_line_error(run("extract", stdin=b"abc \xff\xfe"))
 

@@ -148,8 +148,10 @@ def run(arguments: Sequence[str]) -> int:
         click.echo(error.ctx.get_help() if error.ctx else error.format_message(), err=True)
         return BAD_INPUT
     except click.UsageError as error:
+        from segue.errors import shorten_quoted
+
         command = error.ctx.command_path if error.ctx else "segue"
-        print_message(f"{_format_usage_error(error.format_message())} (see {command} --help)")
+        print_message(f"{shorten_quoted(_format_usage_error(error.format_message()))} (see {command} --help)")
         return BAD_INPUT
     except click.ClickException as error:
         print_message(error.format_message())

@@ -27,7 +27,7 @@ def command(file: str, *, form: TextFormat, tools: str | None, as_json: bool) ->
     import segue
     from segue.canonical.json import parse_json
 
-    data = streams.read(file, expected="the text of a model's answer")
+    data = streams.read(file, expected="the text of a model's answer", allow_nul=True)
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -47,11 +47,13 @@ class OutputPathError(WriteError):
     exit_code = 2
 
 
-def read(file: str, *, text: bool = True, expected: str = "a JSON object", required: bool = True) -> bytes:
+def read(
+    file: str, *, text: bool = True, expected: str = "a JSON object", required: bool = True, allow_nul: bool = False
+) -> bytes:
     """Read a file, or stdin for `-`; raises for empty input, a byte order mark and binary data.
 
-    Without `text` only empty input raises; without `required` empty input is fine. `expected` describes the input in
-    messages.
+    Without `text` only empty input raises; without `required` empty input is fine; with `allow_nul` NUL characters are
+    text. `expected` describes the input in messages.
     """
     data = _read_stdin() if file == STDIO else _read_file(file)
     name = "stdin" if file == STDIO else file
@@ -62,7 +64,7 @@ def read(file: str, *, text: bool = True, expected: str = "a JSON object", requi
     for mark, encoding in _BYTE_ORDER_MARKS:
         if data.startswith(mark):
             raise BadInputError(f"{name} begins with a {encoding} byte order mark; save it as UTF-8 without one")
-    if b"\x00" in data[:4096]:
+    if not allow_nul and b"\x00" in data[:4096]:
         raise BadInputError(f"{name} is binary data; expected {expected} in UTF-8")
     return data
 

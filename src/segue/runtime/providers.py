@@ -36,6 +36,8 @@ _KEY_HEADERS = frozenset({"authorization", "proxy-authorization", "x-api-key", "
 _ARN = "arn:aws:bedrock"
 # Minimum similarity for a «did you mean» suggestion.
 _MIN_SIMILARITY = 0.7
+# What is shown of a long model name.
+_MAX_NAME = 120
 
 
 class Model(Struct, frozen=True):
@@ -270,7 +272,8 @@ def _split_name(name: str, providers: Mapping[str, Provider]) -> tuple[Provider,
         owner = _find_owner("openai-responses") if detected.model.family == "gpt" else None
     if owner is None:
         raise InputError(
-            f"can't determine the provider of {name!r}: write PROVIDER/{name}; expected one of {', '.join(providers)}",
+            f"can't determine the provider of {name!r}: write PROVIDER/{name[:_MAX_NAME]}; "
+            f"expected one of {', '.join(providers)}",
             path="model",
         )
     return providers[owner], name
