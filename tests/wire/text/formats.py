@@ -68,12 +68,33 @@ def _summarize_piece(piece: Segment) -> Any:
             return piece
 
 
+UNTAGGED = (
+    *("```json\n", "\n```\n", "\n", '{"name": "get_weather", "arguments": {"city": "a"}}', '{"name": "look"'),
+    *("call:", "look", '(at="b")', "&lt;tool_call&gt;", "&lt;", "&", "\\u003c", "\\", "<|channel>thought\n"),
+    *("<channel|>", "```tool_code\n", 'print(look(at="b"))', "<|tool_calls_section_begin|>", "\\n"),
+)
+"""Parts of calls without the tags of a format, or with escaped ones."""
+
+
 def fragments(form: TextFormat) -> list[str]:
     """Difficult input: the format's own markers, whole and in part, and punctuation."""
     calls = form.render_calls([CALL, OTHER] if not form.one_call_per_reply else [CALL])
     steps = range(0, len(calls), max(1, len(calls) // 12))
     parts = [calls[start:stop] for start in steps for stop in steps if start < stop]
-    return [*form.markers, calls, *parts, *"\"'{}[]<>\\`\n ,:;(=)", "```\n", "~~~", '{"', '"}', "</", "words", "é😀"]
+    return [
+        *form.markers,
+        calls,
+        *parts,
+        *"\"'{}[]<>\\`\n ,:;(=)",
+        "```\n",
+        "~~~",
+        '{"',
+        '"}',
+        "</",
+        "words",
+        "é😀",
+        *UNTAGGED,
+    ]
 
 
 def texts(form: TextFormat) -> st.SearchStrategy[str]:

@@ -52,7 +52,8 @@ def test_empty_reasoning_tags_are_removed(format: str):
 def test_tags_inside_the_text_stay_text(format: str):
     opening, close = TAGS[format]
     text = f"Hi. {opening}a{close}"
-    assert extract(text, format) == ("", text, [])
+    # Gemma 4 has special tokens for this, which are reasoning anywhere.
+    assert extract(text, format) == (("a", "Hi. ", []) if format == "gemma" else ("", text, []))
 
 
 @pytest.mark.parametrize("format", TAGS)

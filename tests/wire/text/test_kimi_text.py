@@ -54,6 +54,13 @@ READ = {
         [("get", {})],
         ".",
     ),
+    "text before the first call": (f"{S}So: {B}get:0{A}{{}}{E}{SE}.", [("get", {})], "So: ."),
+    "text between the calls": (
+        f"{S}{B}get:0{A}{{}}{E} and {B}put:1{A}{{}}{E}{SE}",
+        [("get", {}), ("put", {})],
+        " and ",
+    ),
+    "text in place of calls": (f"Well, {S} I < can't. {SE}", [], "Well,  I < can't. "),
     "no section": (f"{B}functions.get:0{A}{{}}{E}", [("get", {})], ""),
     "leaked into a sentence": (f"I look {B}functions.get:0{A}{{}}{E} it up", [("get", {})], "I look  it up"),
     "the end missing at the end": (f'{S}{B}functions.get:0{A}{{"a": [1, 2]}}', [("get", {"a": [1, 2]})], ""),
@@ -114,7 +121,8 @@ LOST = {
     "no arguments": (f"{B}get:0{E}{B}put:1{A}{{}}{E}", [f"{B}get:0{E}"], ["put"]),
     "no id": (f"{B}{A}{{}}{E}", [f"{B}{A}{{}}{E}"], []),
     "an empty section": (f"{S}{SE} x", [f"{S}{SE}"], []),
-    "a section that is talked about": (f"{S} begins a section; {B}put:1{A}{{}}{E}", [S], ["put"]),
+    "a section that is talked about": (f"{S} begins a section.", [S], []),
+    "a section with too much text": (f"{S} {'x' * 2000}{B}put:1{A}{{}}{E}", [S], ["put"]),
     "K3, a value without an end": (
         f'{OPEN}call tool="get" index="1"{SEP}{OPEN}argument key="a" type="string"{SEP}x{CLOSE}call{SEP}'
         + k3("put", ("b", "string", "y")),

@@ -32,6 +32,10 @@ class DeclaredTools:
         """Return whether the tool declares this parameter."""
         return key in (object_or_none(self._schema(name).get("properties")) or {})
 
+    def parameter_names(self, name: str) -> list[str]:
+        """Return the declared parameters of a tool, in their order."""
+        return list(object_or_none(self._schema(name).get("properties")) or {})
+
     def has_required(self, name: str, arguments: Mapping[str, Any]) -> bool | None:
         """Return whether all required parameters are present; None if the tool declares none as required."""
         required = self._schema(name).get("required")

@@ -32,14 +32,19 @@ from segue.wire.stream.events import (
     reply_events,
 )
 from segue.wire.text.declared_tools import DeclaredTools
-from segue.wire.text.regions import BrokenCall, FoundCall, Segment
+from segue.wire.text.regions import BrokenCall, FoundCall, Marker, Segment, Thought
 from segue.wire.text.registry import select_parse_format
 from segue.wire.text.scan import CallScanner, scan_text
 from segue.wire.text.text_format import TextFormat
 from segue.wire.text.tokens import EosFilter
 
 # Most models; Magistral; Gemma 4.
-_THINK_TAGS = {"<think>": "</think>", "[THINK]": "[/THINK]", "<|channel>thought\n": "<channel|>"}
+_THINK_TAGS = {
+    "<think>": "</think>",
+    "[THINK]": "[/THINK]",
+    "<|channel>thought\n": "<channel|>",
+    "<|channel>thought": "<channel|>",
+}
 _Kind: TypeAlias = type[Text] | type[Thinking]
 
 
@@ -75,13 +80,13 @@ class ThinkTagSplitter:
 
     def _feed_before(self, text: str, *, ended: bool) -> list[tuple[_Kind, str]]:
         bare = text.lstrip()
+        if not ended and any(opening.startswith(bare) and opening != bare for opening in _THINK_TAGS):
+            self._held = text
+            return []
         for opening, close in _THINK_TAGS.items():
             if bare.startswith(opening):
                 self._state, self._close = "inside", close
                 return self._feed_inside(bare[len(opening) :], ended=ended)
-        if not ended and any(opening.startswith(bare) for opening in _THINK_TAGS):
-            self._held = text
-            return []
         self._state = "after"
         return _nonempty(Text, text)
 
@@ -139,6 +144,8 @@ class TextExtractor:
         self._reasoning = TextBuffer()
         self._has_text = False
         self._pending_space = ""
+        self._found_markers = False
+        """Whether special tokens or a thought channel were removed from the middle of the text."""
         self._indexes_shifted = False
         self._start_pending = False
         self._calls = 0
@@ -147,8 +154,8 @@ class TextExtractor:
 
     @property
     def has_extracted(self) -> bool:
-        """Whether calls, reasoning or EOS tokens were removed from the text."""
-        return bool(self.found_calls) or self._think.has_tag or self._eos.dropped
+        """Whether calls, reasoning or special tokens were removed from the text."""
+        return bool(self.found_calls) or self._found_markers or self._think.has_tag or self._eos.dropped
 
     @property
     def is_idle(self) -> bool:
@@ -261,8 +268,20 @@ class TextExtractor:
                     excerpt = segment.raw_text if len(segment.raw_text) <= 60 else f"{segment.raw_text[:60]}…"
                     self._report.add("text", f"not a valid tool call ({segment.reason}), kept as text: {excerpt}")
                 self._emit_text(self._eos.feed(segment.raw_text), out)
+            elif isinstance(segment, Thought):
+                self._emit_text(self._eos.flush_before_call(), out)
+                self._emit_thought(segment.text, out)
+            elif isinstance(segment, Marker):
+                self._found_markers = True
             else:
                 self._emit_text(self._eos.feed(segment), out)
+
+    def _emit_thought(self, text: str, out: list[Event]) -> None:
+        self._found_markers = True
+        if text:
+            self._reasoning.append(text)
+            self._emit_delta(Thinking, text, out)
+            self._close_block(out)
 
     def _emit_text(self, text: str, out: list[Event]) -> None:
         """Emit text, without white space that only separates calls."""

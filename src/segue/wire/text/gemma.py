@@ -1,8 +1,8 @@
 """`gemma`: the tool call formats of Google's open models (TPL-11).
 
-Gemma 4 and FunctionGemma have special tokens around `call:name{key:value}`, and tokens in place of quotes; Gemma 3
-writes Python into a `tool_code` fence. Gemma 2 and 3, prompted for a list of calls or for JSON, write what `llama`
-parses. Gemma 4's format is rendered.
+Gemma 4 and FunctionGemma have special tokens around `call:name{key:value}` or `call:name(key="value")`, and tokens in
+place of quotes; without the tokens it is a call only if the tool is declared. Gemma 3 writes Python into a `tool_code`
+fence. Gemma 2 and 3, prompted for a list of calls or for JSON, write what `llama` parses. Gemma 4's format is rendered.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ from segue.canonical.blocks import ToolCall
 from segue.canonical.json import encode_json_text
 from segue.canonical.request import Tool
 from segue.wire.json_values import object_or_none
+from segue.wire.text.declared_tools import DeclaredTools
 from segue.wire.text.json_calls import build_call, convert_python_calls, parse_json_calls
 from segue.wire.text.lenient_json import InvalidJsonError, find_repeated_key, parse_lenient
-from segue.wire.text.regions import FoundCall, Reading, Segment
+from segue.wire.text.python_calls import parse_python_calls, strip_module
+from segue.wire.text.regions import FoundCall, Match, Opener, Reading, Region, Segment, Thought, literal_opener
 from segue.wire.text.text_format import ResultText, TextFormat, named_arguments
 from segue.wire.text.tokens import TokenRegion, TokenSet, token_opener
 
@@ -31,11 +33,13 @@ _QUOTES = (_QUOTE, "<escape>")
 _STRINGS = {quote: TokenSet({quote: quote}) for quote in _QUOTES}
 _TOKENS = TokenSet({**_KINDS, **{quote: quote for quote in _QUOTES}})
 _CALL, _END = _TOKENS.select("call"), _TOKENS.select("end")
-_NAME_ENDS = TokenSet({**_KINDS, "object": "{"})
+_NAME_ENDS = TokenSet({**_KINDS, "object": "{", "parenthesis": "("})
 _LONGEST_NAME = 256
 
 
 class _Call(TokenRegion):
+    """`call:name{…}` or `call:name(…)` between tokens."""
+
     tokens, opening, closing = _TOKENS, _CALL, _END
 
     def read(self) -> Reading[list[Segment]]:
@@ -46,68 +50,128 @@ class _Call(TokenRegion):
             self.rewind(start)
             return [self.build_broken_call("no call after the opening token")]
         name = self.text_since(start).strip().removeprefix("call:")
-        if kind != "object":
+        if kind not in ("object", "parenthesis"):
             return (yield from self.take_broken_call("no arguments"))
         start = self.checkpoint
-        if not (yield from self.take_balanced(_STRINGS)):
+        if not (yield from self.take_balanced(_STRINGS, is_call=kind == "parenthesis")):
             return (yield from self.take_broken_call("unterminated arguments"))
         text = self.text_since(start)
         yield from self.take_closers(_END)
-        try:
-            converted = _convert_to_json(text)
-            arguments = parse_lenient(converted)
-        except InvalidJsonError as error:
-            return [self.build_broken_call(f"arguments: {error}")]
-        return [build_call(name, arguments, self.flush_taken(), repeated_key=find_repeated_key(converted, arguments))]
+        call = _parse_call(name, text, self.declared)
+        if isinstance(call, str):
+            return [self.build_broken_call(call)]
+        return [replace(call, raw_text=self.flush_taken())]
 
 
-_FENCE = TokenSet({"fence": "```tool_code"})
-_FENCE_END = TokenSet({"end": "```"})
-_PRINT_CALL = re.compile(r"print\s*\((.*)\)", re.DOTALL)
+class _BareCall(TokenRegion):
+    """A call without the tokens, on a line of its own, of a declared tool."""
+
+    tokens, opening, closing = _TOKENS, _CALL, _END
+
+    def read(self) -> Reading[list[Segment]]:
+        yield from self.take_marker(_BARE_CALL)
+        name = yield from self.take_match(_TOOL_NAME, _LONGEST_NAME)
+        bracket = yield from self.peek("{", "(")
+        if not bracket or not self.declared.is_given or not self.declared.can_call(name):
+            return self.reject()
+        start = self.checkpoint
+        if not (yield from self.take_balanced(_STRINGS, is_call=bracket == "(")):
+            return [self.build_broken_call("unterminated arguments", _NEXT_CALL)]
+        call = _parse_call(name, self.text_since(start), self.declared)
+        if isinstance(call, str):
+            return [self.build_broken_call(call)]
+        yield from self.take_closers(_END)
+        return [replace(call, raw_text=self.flush_taken())]
+
+
+def _parse_call(name: str, text: str, declared: DeclaredTools) -> FoundCall | str:
+    """Parse a call from its name and arguments, `{key:value}` or `(key=value)`; return the reason if it is invalid."""
+    if text.startswith("("):
+        quoted = _QUOTED.sub(lambda string: json.dumps(string[2]), text)
+        calls = parse_python_calls(name + quoted, declared)
+        if isinstance(calls, list) and len(calls) == 1:
+            return calls[0]
+        text = f"{{{text[1:-1]}}}"
+    try:
+        converted = _convert_to_json(text)
+        arguments = parse_lenient(converted)
+    except InvalidJsonError as error:
+        return f"arguments: {error}"
+    call = build_call(name, arguments, "", repeated_key=find_repeated_key(converted, arguments))
+    return call if isinstance(call, FoundCall) else "no tool name"
+
+
+_BARE_CALL = "call:"
+_TOOL_NAME = re.compile(r"[\w.:/-]*+")
+_NEXT_CALL = re.compile(r"(?<=\n)call:|<\|tool_call>|<start_function_call>")
+_QUOTED = re.compile(r"(<\|\"\|>|<escape>)(.*?)\1", re.DOTALL)
+
+
+def _match_bare(text: str, position: int, at_line_start: bool, ended: bool) -> Match:
+    if not at_line_start:
+        return "no"
+    if text.startswith(_BARE_CALL, position):
+        return _BareCall
+    return "perhaps" if not ended and _BARE_CALL.startswith(text[position:]) else "no"
+
+
+_CODE_TAGS = {"```tool_code": "```", "~~~tool_code": "~~~", "<tool_code>": "</tool_code>"}
+_FENCE = TokenSet({end: tag for tag, end in _CODE_TAGS.items()})
 
 
 class _Code(TokenRegion):
-    """A code fence that holds only calls, each on its own lines."""
+    """A code fence that holds only calls."""
 
-    tokens, opening, closing = _FENCE_END, _FENCE, _FENCE_END
+    tokens = opening = closing = _FENCE
 
     def read(self) -> Reading[list[Segment]]:
-        yield from self.take_token(_FENCE)
+        ends = yield from self.take_token(_FENCE)
+        end = TokenSet({"end": ends})
         start = self.checkpoint
-        is_closed = yield from self.take_until_token(_FENCE_END)
+        is_closed = yield from self.take_until_token(end)
         text = self.text_since(start).strip()
-        yield from self.take_token(_FENCE_END)
+        yield from self.take_token(end)
         calls = self._parse_calls(text)
         if isinstance(calls, str) or not is_closed:
             return [self.build_broken_call(calls if isinstance(calls, str) else "unterminated code")]
         return [replace(calls[0], raw_text=self.flush_taken()), *calls[1:]]
 
     def _parse_calls(self, text: str) -> list[FoundCall] | str:
-        """Parse the code as a whole, or line by line; return the reason if it is not only calls."""
-        calls = parse_json_calls(convert_python_calls(_strip_print(text)))
-        if isinstance(calls, str):
-            lines = [
-                parse_json_calls(convert_python_calls(_strip_print(line.strip())))
-                for line in text.splitlines()
-                if line.strip()
-            ]
-            calls = next((line for line in lines if isinstance(line, str)), "no call")
-            if all(isinstance(line, list) for line in lines) and lines:
-                calls = [line_call for line in lines for line_call in line if isinstance(line_call, FoundCall)]
-        return (
-            calls if isinstance(calls, str) else [replace(call, name=self._strip_module(call.name)) for call in calls]
-        )
+        """Parse the code in Python syntax, else leniently line by line; return the reason if it is not only calls."""
+        strict = parse_python_calls(text, self.declared)
+        if isinstance(strict, list):
+            return strict
+        calls: list[FoundCall] = []
+        for line in text.splitlines():
+            found = parse_json_calls(convert_python_calls(_strip_print(line.strip()))) if line.strip() else []
+            if isinstance(found, str):
+                return found
+            calls += [replace(call, name=strip_module(call.name, self.declared)) for call in found]
+        return calls or "no call"
 
-    def _strip_module(self, name: str) -> str:
-        """Return a name without its module."""
-        last = name.rpartition(".")[2]
-        is_tool_name = self.declared.can_call(name) if self.declared.is_given else not name.startswith("default_api.")
-        return name if is_tool_name or (self.declared.is_given and not self.declared.can_call(last)) else last
+
+_PRINT_CALL = re.compile(r"print\s*\((.*)\)", re.DOTALL)
 
 
 def _strip_print(code: str) -> str:
     printed = _PRINT_CALL.fullmatch(code)
     return code if printed is None else printed[1]
+
+
+_THOUGHT = "<|channel>thought"
+_THOUGHT_END = re.compile(re.escape("<channel|>"))
+
+
+class _Thought(Region):
+    """A thought channel in the middle of the text; it may be unterminated at the end."""
+
+    def read(self) -> Reading[list[Segment]]:
+        yield from self.take_marker(_THOUGHT)
+        start = self.checkpoint
+        end = yield from self.take_until(_THOUGHT_END, len(_THOUGHT_END.pattern))
+        text = self.text_since(start).strip("\n")
+        self.take(len(end))
+        return [Thought(text, self.flush_taken())]
 
 
 # Gemma's value syntax: objects with bare keys, and strings between tokens instead of quotes. A string that holds the
@@ -306,8 +370,13 @@ def _render_results(results: Sequence[ResultText]) -> str:
 GEMMA = TextFormat(
     name="gemma",
     title="Gemma 4 and FunctionGemma: bare keys, and tokens in place of quotes",
-    openers=(token_opener(_CALL, _Call), token_opener(_FENCE, _Code)),
-    markers=(_OPEN, "<start_function_call>", "```tool_code"),
+    openers=(
+        token_opener(_CALL, _Call),
+        token_opener(_FENCE, _Code),
+        literal_opener(_THOUGHT, _Thought),
+        Opener("c", _match_bare, "a"),
+    ),
+    markers=(_OPEN, "<start_function_call>", *_CODE_TAGS, _THOUGHT),
     render_tools=_render_tools,
     render_calls=_render_calls,
     render_results=_render_results,

@@ -1,4 +1,7 @@
-"""`hermes`: JSON between `<tool_call>` and `</tool_call>`, the format of Hermes, Qwen 2.5 and Qwen 3 (TPL-01)."""
+"""`hermes`: JSON between `<tool_call>` and `</tool_call>`, the format of Hermes, Qwen 2.5 and Qwen 3 (TPL-01).
+
+Small models also write the JSON without tags; `declared_json` parses it where the tool is declared.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,8 @@ from msgspec.structs import replace
 
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
+from segue.wire.text.declared_json import DECLARED_JSON_OPENERS
+from segue.wire.text.escaped import escaped_openers
 from segue.wire.text.json_calls import parse_json_calls
 from segue.wire.text.lenient_json import JsonScanner
 from segue.wire.text.regions import FoundCall, Reading, Region, Segment, literal_opener
@@ -106,7 +111,7 @@ def _render_results(results: Sequence[ResultText]) -> str:
 HERMES = TextFormat(
     name="hermes",
     title="Hermes, Qwen 2.5 and 3: JSON between tags",
-    openers=(literal_opener(_OPEN, _Calls),),
+    openers=(literal_opener(_OPEN, _Calls), *escaped_openers((_OPEN,), _Calls), *DECLARED_JSON_OPENERS),
     markers=("<tool_call>\n{", "<tool_call>{", "<tool_call>\n[", "<tool_call>["),
     render_tools=_render_tools,
     render_calls=_render_calls,

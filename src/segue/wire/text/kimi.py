@@ -16,7 +16,7 @@ from segue.canonical.request import Tool
 from segue.wire.text.declared_tools import DeclaredTools
 from segue.wire.text.elements import ElementFormat
 from segue.wire.text.json_calls import parse_call
-from segue.wire.text.regions import Reading, Segment
+from segue.wire.text.regions import Marker, Reading, Segment
 from segue.wire.text.text_format import ResultText, TextFormat, call_arguments, function_declaration, render_spaced_json
 from segue.wire.text.tokens import TokenRegion, TokenSet, token_opener
 
@@ -38,6 +38,7 @@ _CLOSING, _ENDS, _SECTION_ENDS = (
     _TOKENS.select("section end"),
 )
 _LONGEST_ID = 512
+_LONGEST_NOISE = 1024
 
 
 class _Call(TokenRegion):
@@ -50,9 +51,7 @@ class _Call(TokenRegion):
             opened = self.checkpoint
             yield from self.skip_space()
             if not (yield from self.take_token(_CALL)):
-                if not (yield from self.take_token(_SECTION_ENDS)):
-                    self.rewind(opened)
-                return [self.build_broken_call("no call after the opening token")]
+                return (yield from self._read_noise(opened))
         start = self.checkpoint
         if not (yield from self.take_until_token(_TOKENS, _LONGEST_ID)):
             self.rewind(start)
@@ -65,6 +64,25 @@ class _Call(TokenRegion):
             return (yield from self.take_broken_call("unterminated arguments"))
         yield from self.take_closers(_ENDS, _SECTION_ENDS)
         return [parse_call(_parse_tool_name(raw_id, self.declared), text, self.flush_taken(), raw_id)]
+
+    def _read_noise(self, opened: int) -> Reading[list[Segment]]:
+        """Read a section that begins with text. Its tokens are dropped if a call, or text and its end, follow."""
+        if (yield from self.take_token(_SECTION_ENDS)):
+            return [self.build_broken_call("no call after the opening token")]
+        next_token = yield from self.take_until_token(_TOKENS, _LONGEST_NOISE)
+        noise = self.text_since(opened)
+        if next_token == "section end":
+            yield from self.take_token(_SECTION_ENDS)
+            end = self.text_since(opened)[len(noise) :]
+            self.rewind(opened)
+            token = self.flush_taken()
+            self.take(len(noise) + len(end))
+            self.flush_taken()
+            return [Marker(token), noise, Marker(end)]
+        self.rewind(opened)
+        if next_token == "begin":
+            return [Marker(self.flush_taken())]
+        return [self.build_broken_call("no call after the opening token")]
 
 
 _NUMBERED_ID = re.compile(r"(.+):\d+", re.DOTALL)

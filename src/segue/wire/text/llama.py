@@ -17,119 +17,24 @@ from msgspec.structs import replace
 
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
+from segue.wire.text.call_reader import IDENTIFIER, CallReader
 from segue.wire.text.json_calls import convert_python_calls, parse_json_calls
 from segue.wire.text.lenient_json import JsonScanner
-from segue.wire.text.regions import BrokenCall, FoundCall, Match, Opener, Reading, Region, Segment, literals_opener
+from segue.wire.text.regions import FoundCall, Match, Opener, Reading, Segment, literals_opener
 from segue.wire.text.text_format import ResultText, TextFormat, call_arguments, function_declaration, render_spaced_json
 
 _PYTHON_TAG, _FUNCTION_TAG, _FUNCTION_END = "<|python_tag|>", "<function=", "</function>"
 _PYTHON_START = "<|python_start|>"
 _EOS_TOKENS = ("<|python_end|>", "<|eom_id|>", "<|eot_id|>", "<|eom|>", "<|eot|>")
 _EOS_PATTERN = re.compile("|".join(map(re.escape, _EOS_TOKENS)))
-_KEYS = tuple(f"{quote}{key}{quote}" for quote in "\"'" for key in ("name", "type", "function", "id"))
-_IDENTIFIER = re.compile(r"(?:[A-Za-z_][\w.-]*+)?")
 _IN_TAG = re.compile(r"[^<>\s]*+")
-_CALL_NAME = re.compile(r"""[\[{\s]*+["']name["']\s*+:\s*+["']([^"']*+)["']|\[\s*+([A-Za-z_][\w.-]*+)\s*+\(""")
 _NEXT_CALL = re.compile(r"(?<=\n)[{\[]|<\|python_(?:tag|start)\|>|<function=")
-# Without declared tools: certainly a list of calls, even if its values can't be parsed.
-_CALL_LIST = re.compile(r"\[\s*+[A-Za-z_][\w.-]*+\(\s*+[A-Za-z_]\w*+\s*+=(?!=).*\)\s*+\]", re.DOTALL)
-_UNKNOWN_TOOL = "unknown tool"
 # Python code without a tool name goes to the first of these that is declared.
 _INTERPRETERS = ("code_interpreter", "ipython", "python")
 
 
-class _CallReader(Region):
-    def read_calls(self, *, tagged: bool) -> Reading[list[Segment]]:
-        """Read consecutive calls up to the end of the message. Without a tag they may turn out to be text."""
-        segments: list[Segment] = []
-        while True:
-            begun = len(self.text_since(0))
-            start = self.checkpoint
-            scan = yield from self._begin_call(tagged=tagged)
-            is_complete = scan is not None and (yield from self.take_json(scan))
-            text = self.text_since(start)
-            calls = self._parse_calls(text, tagged=tagged) if is_complete else "unterminated call"
-            if calls == _UNKNOWN_TOOL and not segments and (yield from self._is_last()):
-                return [BrokenCall(self.flush_taken(), _UNKNOWN_TOOL, report_if_alone=True)]
-            if isinstance(calls, str):
-                search_start = begun + (0 if self.ended or scan is None else scan.string_at)
-                return [*segments, self._reject(calls, search_start + 1, text, tagged=tagged)]
-            has_more = yield from self.take_separator()
-            segments += [replace(calls[0], raw_text=self.flush_taken()), *calls[1:]]
-            if not has_more:
-                return segments
-
-    def _begin_call(self, *, tagged: bool) -> Reading[JsonScanner | None]:
-        """Consume just enough to decide whether this may be a call, so that other text is passed on early."""
-        opening = yield from self.take_marker("{", "[")
-        scan = JsonScanner("<", calls=opening == "[")
-        space = self.checkpoint
-        yield from self.skip_space()
-        if opening == "{":
-            likely = tagged or bool((yield from self.peek(*_KEYS)))
-        elif (yield from self.peek("{")):
-            likely = True
-        else:
-            name = yield from self.take_match(_IDENTIFIER)
-            likely = bool(name) and bool((yield from self.peek("(")))
-        if not likely:
-            return None
-        scan.feed(opening + self.text_since(space))
-        return scan
-
-    def _parse_calls(self, text: str, *, tagged: bool) -> list[FoundCall] | str:
-        text = convert_python_calls(text) if text[1:].lstrip()[:1] not in ('"', "'", "{") else text
-        calls = parse_json_calls(text)
-        if isinstance(calls, str) or tagged:
-            return calls
-        if not all(self.declared.can_call(call.name) for call in calls):
-            return _UNKNOWN_TOOL
-        return calls if self.declared.is_given or '"parameters"' in text or '"arguments"' in text else "no arguments"
-
-    def _reject(self, why: str, search_start: int, text: str, *, tagged: bool) -> Segment:
-        """Return a broken call, or plain text.
-
-        Without a tag it is a broken call only if it names a declared tool, or is certainly a list of calls.
-        """
-        broken = self.build_broken_call(why, _NEXT_CALL, search_start)
-        if self.declared.is_given:
-            name_match = _CALL_NAME.match(text)
-            is_call = name_match is not None and self.declared.can_call(name_match[1] or name_match[2])
-        else:
-            is_call = _CALL_LIST.fullmatch(broken.raw_text) is not None
-        return broken if tagged or is_call else broken.raw_text
-
-    def take_separator(self) -> Reading[bool]:
-        """Consume the EOS tokens, or a separator before another object; return whether an object follows."""
-        if (yield from self._take_eos()):
-            return False
-        end = self.checkpoint
-        yield from self.skip_space()
-        yield from self.take_marker(";", ",")
-        yield from self.skip_space()
-        has_more = bool((yield from self.peek("{")))
-        if not has_more:
-            self.rewind(end)
-        return has_more
-
-    def _is_last(self) -> Reading[bool]:
-        end = self.checkpoint
-        yield from self._take_eos()
-        yield from self.skip_space()
-        is_at_end = yield from self.at_end()
-        self.rewind(end)
-        return is_at_end
-
-    def _take_eos(self) -> Reading[bool]:
-        """Consume the EOS tokens; return whether there are any."""
-        ended = False
-        while True:
-            end = self.checkpoint
-            yield from self.skip_space()
-            if not (yield from self.take_marker(*_EOS_TOKENS)):
-                self.rewind(end)
-                return ended
-            ended = True
+class _CallReader(CallReader):
+    eos_tokens, next_call = _EOS_TOKENS, _NEXT_CALL
 
 
 class _UntaggedCalls(_CallReader):
@@ -146,7 +51,7 @@ class _TaggedCalls(_CallReader):
         if (yield from self.peek("{", "[")):
             return (yield from self.read_calls(tagged=True))
         start = self.checkpoint
-        name = yield from self.take_match(_IDENTIFIER)
+        name = yield from self.take_match(IDENTIFIER)
         is_tool = name.endswith(".call") or (self.declared.is_given and self.declared.can_call(name))
         if name and is_tool and (yield from self.peek("(")):
             return (yield from self._read_python_call(name.removesuffix(".call")))
@@ -163,7 +68,7 @@ class _TaggedCalls(_CallReader):
         )
         if isinstance(calls, str):
             return [self.build_broken_call(calls, _NEXT_CALL)]
-        yield from self._take_eos()
+        yield from self.take_eos()
         return [replace(calls[0], raw_text=self.flush_taken())]
 
     def _read_code(self, start: int) -> Reading[list[Segment]]:
@@ -173,7 +78,7 @@ class _TaggedCalls(_CallReader):
             return [self.build_broken_call("no call after the tag")]
         yield from self.take_until(_EOS_PATTERN, max(map(len, _EOS_TOKENS)))
         code = self.text_since(start)
-        yield from self._take_eos()
+        yield from self.take_eos()
         return [FoundCall(tool, {"code": code}, raw_text=self.flush_taken())]
 
     def _read_function(self) -> Reading[list[Segment]]:
@@ -198,7 +103,7 @@ class _TaggedCalls(_CallReader):
         yield from self.skip_space()
         if not (yield from self.take_marker(_FUNCTION_END)):
             self.rewind(end)
-        yield from self._take_eos()
+        yield from self.take_eos()
         return [replace(calls[0], raw_text=self.flush_taken())]
 
 

@@ -37,6 +37,19 @@ class FoundCall(Struct, frozen=True, gc=False):
     repeated_key: str | None = None
 
 
+class Marker(Struct, frozen=True, gc=False):
+    """A special token that belongs to no call. It is removed from the text."""
+
+    raw_text: str
+
+
+class Thought(Struct, frozen=True, gc=False):
+    """Reasoning in the middle of the text. `raw_text` includes its tokens."""
+
+    text: str
+    raw_text: str
+
+
 class BrokenCall(Struct, frozen=True, gc=False):
     """Text that begins like a tool call but is not a valid one. It stays in the text and is reported.
 
@@ -48,11 +61,14 @@ class BrokenCall(Struct, frozen=True, gc=False):
     report_if_alone: bool = False
 
 
-Segment: TypeAlias = str | FoundCall | BrokenCall
+Segment: TypeAlias = str | FoundCall | BrokenCall | Marker | Thought
 
 
 class RegionEnd(Struct, frozen=True, gc=False):
-    """The end of a region: its content, and the text after it, which is still to be scanned."""
+    """The end of a region: its content, and the text after it, which is still to be scanned.
+
+    A region without segments is not one: its text is in `rest`, and no call begins at the start of it.
+    """
 
     segments: list[Segment]
     rest: str
@@ -191,6 +207,13 @@ class Region(ABC):
         self._text = self.text_since(checkpoint) + self._text[self._offset :]
         self._offset = 0
         del self._taken[checkpoint:]
+
+    def reject(self, segments: Sequence[Segment] = ()) -> list[Segment]:
+        """Unread everything, including the text of these segments: no call begins here."""
+        text = "".join(segment if isinstance(segment, str) else segment.raw_text for segment in segments)
+        self._text = text + self.flush_taken() + self._text[self._offset :]
+        self._offset = 0
+        return []
 
     def flush_taken(self) -> str:
         """Return the consumed text and clear it."""

@@ -15,8 +15,12 @@ from segue.wire.text.mistral import MISTRAL_TEXT
 from segue.wire.text.text_format import TextFormat
 from segue.wire.text.xml import XML, XML_VARIANTS
 
-# A list of Python calls, which has no marker.
+# Calls without a marker: a list of Python calls; JSON on its own line or in a fence; Gemma's calls without tokens.
 _PYTHONIC = re.compile(r"\s*\[\s*[A-Za-z_][\w.]*\(")
+_BARE_JSON = re.compile(
+    r"""^[ \t]*+(?:[`~]{3,}[\w-]*+\s*+)?+\[?+\s*+\{\s*+["'](?:name|type|id|function)["']\s*+:""", re.MULTILINE
+)
+_BARE_GEMMA = re.compile(r"^[ \t]*+call:[\w.:/-]++[({]", re.MULTILINE)
 
 # `<function=…>` around JSON is Llama's format, around parameters it is `xml`.
 _TAGGED_JSON = re.compile(r"<function=[^<>\s]*+>\s*+\{")
@@ -61,4 +65,6 @@ def detect_format(text: str) -> TextFormat | None:
         matches.append((tagged.start(), -len(tagged[0]), LLAMA))
     if matches:
         return min(matches, key=lambda candidate: candidate[:2])[2]
-    return LLAMA if _PYTHONIC.match(text) else None
+    if _PYTHONIC.match(text):
+        return LLAMA
+    return HERMES if _BARE_JSON.search(text) else GEMMA if _BARE_GEMMA.search(text) else None

@@ -52,6 +52,8 @@ class CallScanner:
         """True after a call that began right after a backtick: up to the next one, or an empty line, all is quoted."""
         self._line_is_blank = True
         """Whether the line has only blanks so far."""
+        self._is_rejected = False
+        """Whether no call begins at the start of the text: a region was rejected there."""
 
     def feed(self, text: str) -> list[Segment]:
         if len(text) <= _SLICE_SIZE:
@@ -103,7 +105,9 @@ class CallScanner:
             blank_from = position
             previous_char = text[position - 1] if position else self._last_char
             is_run = text[position] in _FENCE_RUN
-            match = "no" if self._fence[1] or self._in_backticks or (is_run and not self._line_is_blank) else None
+            is_rejected, self._is_rejected = self._is_rejected and not position, False
+            is_quoted = bool(self._fence[1]) or self._in_backticks or (is_run and not self._line_is_blank)
+            match = "no" if is_quoted or is_rejected else None
             match = match or self._match(text, position, ended=ended)
             if is_run and match == "no":
                 position = self._skip_run(text, position)
@@ -170,6 +174,7 @@ class CallScanner:
         return stop
 
     def _end_region(self, segments: list[Segment]) -> None:
+        self._is_rejected = not segments
         last = segments[-1] if segments else ""
         if isinstance(last, FoundCall):
             self._last_char, self._line_is_blank = " ", False

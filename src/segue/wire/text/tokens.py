@@ -15,8 +15,8 @@ from segue.wire.text.lenient_json import STRING_REST
 from segue.wire.text.regions import Match, Opener, Reading, Region, Segment
 
 # A quote opens a string only where a value or a key may begin; an apostrophe in a word does not.
-_BEFORE_STRING = frozenset("{[,:")
-_AFTER_STRING = frozenset({*"}],:", ""})
+_BEFORE_STRING = frozenset("{[,:(=")
+_AFTER_STRING = frozenset({*"}],:)", ""})
 # Limit of the text that `EosFilter` holds back.
 _MAX_HELD = 512
 
@@ -41,6 +41,10 @@ class TokenSet:
     @cached_property
     def structure_pattern(self) -> re.Pattern[str]:
         return re.compile(f"({self._alternatives})|[{{}}\\[\\]\"']")
+
+    @cached_property
+    def call_structure_pattern(self) -> re.Pattern[str]:
+        return re.compile(f"({self._alternatives})|[(){{}}\\[\\]\"']")
 
     @property
     def _alternatives(self) -> str:
@@ -113,14 +117,16 @@ class TokenRegion(Region):
                 return ""
             yield
 
-    def take_balanced(self, strings: Mapping[str, TokenSet] | None = None) -> Reading[bool]:
+    def take_balanced(self, strings: Mapping[str, TokenSet] | None = None, *, is_call: bool = False) -> Reading[bool]:
         """Consume a list or an object and return whether it is complete; outside of strings it may hold no token.
 
-        `strings` maps kinds of tokens that begin a string to the tokens that end it.
+        `strings` maps kinds of tokens that begin a string to the tokens that end it. With `is_call` it begins with a
+        parenthesis.
         """
         depth, position = 0, self._offset
+        pattern = self.tokens.call_structure_pattern if is_call else self.tokens.structure_pattern
         while True:
-            matched = self._search(self.tokens.structure_pattern, self.tokens, position)
+            matched = self._search(pattern, self.tokens, position)
             if matched is None:
                 self.take(self._complete_end(self.tokens, position) - self._offset)
                 if self.ended:
@@ -141,7 +147,7 @@ class TokenRegion(Region):
                     return False
                 position = self._offset
             else:
-                depth += 1 if char in "{[" else -1
+                depth += 1 if char in "{[(" else -1
                 if depth <= 0:
                     self.take(position - self._offset)
                     return True

@@ -25,6 +25,7 @@ from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
 from segue.wire.json_values import object_or_none
 from segue.wire.text import minimax
+from segue.wire.text.escaped import escaped_openers
 from segue.wire.text.hermes import read_tagged_calls
 from segue.wire.text.lenient_json import InvalidJsonError, parse_lenient
 from segue.wire.text.regions import FoundCall, Opener, Reading, Region, Segment, literals_opener
@@ -120,6 +121,13 @@ class _Calls(Region):
             segments.append(FoundCall(*call, raw_text=self.flush_taken(), repeated_key=self._repeated_key))
             if not has_more:
                 return segments
+
+    def skip_space(self) -> Reading[None]:
+        """Skip white space between tags. GLM also writes a line break there as a backslash and an `n`."""
+        while True:
+            yield from super().skip_space()
+            if not (yield from self.take_marker("\\n")):
+                return
 
     def _take_closing(self, wrapper: str) -> Reading[bool]:
         """Consume the closing tag; return whether another call between the same tags follows instead."""
@@ -232,7 +240,7 @@ def _unquote(name: str) -> str:
     return value if isinstance(value, str) else name
 
 
-_OPENER: Opener = literals_opener(_OPENERS, _Calls)
+_XML_OPENERS: tuple[Opener, ...] = (literals_opener(_OPENERS, _Calls), *escaped_openers(_OPENERS, _Calls))
 
 
 # Rendering: Qwen3-Coder's variant by default, those of GLM and MiniMax for their models.
@@ -397,7 +405,7 @@ def _build_format(
     return TextFormat(
         name="xml",
         title=title,
-        openers=(_OPENER, minimax.OPENER),
+        openers=(*_XML_OPENERS, minimax.OPENER),
         markers=(
             minimax.MARKER,
             "<function=",
@@ -406,6 +414,7 @@ def _build_format(
             "<invoke name=",
             "<minimax:tool_call>",
             "<function_calls>",
+            "&lt;arg_key&gt;",
         ),
         render_tools=render_tools,
         render_calls=render_calls,
