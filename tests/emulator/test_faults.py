@@ -8,6 +8,7 @@ import threading
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 
+import msgspec
 import pytest
 
 import segue
@@ -421,3 +422,51 @@ def test_invalid_fault_orders(faults: object) -> None:
 def test_invalid_timeouts(patience: float) -> None:
     with pytest.raises(InputError, match="number of seconds"):
         start("anthropic", patience=patience)
+
+
+def _find_reply_id(api: str, data: bytes, *, stream: bool) -> str | None:
+    return (segue.assemble(data, api) if stream else WIRES[api].parse_reply(msgspec.json.decode(data))).id
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("api", sorted(WIRES))
+def test_reply_ids_are_missing_or_the_same(api: str, *, stream: bool) -> None:
+    def send(*faults: str) -> list[str | None]:
+        with start(api, script="say One.\n---\nsay Two.", faults=list(faults)) as emulator:
+            sent = [send_request(emulator, stream=stream) for _ in range(2)]
+        assert [answer.status for answer in sent] == [200, 200]
+        return [_find_reply_id(api, answer.data, stream=stream) for answer in sent]
+
+    own, same, none = send(), send("same-reply-id"), send("no-reply-id")
+    if api == "bedrock":
+        assert own == same == none == [None, None]
+        return
+    assert len(set(own)) == 2
+    assert same[0] == same[1] is not None
+    assert none == [None, None]
+
+
+CONTEXT_LENGTH = {
+    "anthropic": (400, "prompt is too long: "),
+    "azure-foundry": (400, "Your input exceeds the context window of this model."),
+    "bedrock": (400, "Input is too long for requested model."),
+    "deepseek": (400, "This model's maximum context length is "),
+    "gemini": (400, "The input token count (1196265) exceeds the maximum number of tokens allowed (1048576)."),
+    "kimi": (400, "Your request exceeded model token limit: "),
+    "mistral": (400, "too large for model with 131072 maximum context length"),
+    "openai-chat": (400, "This model's maximum context length is "),
+    "openai-responses": (400, "Your input exceeds the context window of this model."),
+    "qwen": (400, "Range of input length should be [1, "),
+}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("api", sorted(WIRES))
+def test_prompt_that_is_too_long(api: str, *, stream: bool) -> None:
+    with start(api, faults=["context-length@1"]) as emulator:
+        refused, accepted = (send_request(emulator, stream=stream) for _ in range(2))
+    status, text = CONTEXT_LENGTH[api]
+    body = msgspec.json.decode(refused.data)
+    error = WIRES[api].parse_error(refused.status, body[0] if isinstance(body, list) else body)
+    assert (refused.status, accepted.status) == (status, 200)
+    assert text in error.message

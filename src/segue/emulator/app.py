@@ -16,14 +16,14 @@ import msgspec
 
 from segue import conformance
 from segue.canonical.json import parse_json_object
-from segue.canonical.request import Request
+from segue.canonical.request import Request, Usage
 from segue.conformance.rule import Verdict, Violation
 from segue.emulator import errors, validation
 from segue.emulator.faults import Fault, FaultPlan, cut_arguments, repeat_ids
 from segue.emulator.http_messages import HttpRequest, HttpResponse, RecordedRequest
 from segue.emulator.ids import IdGenerator
 from segue.emulator.model.script import Script, fill_placeholders
-from segue.emulator.prompt_cache import PromptCache
+from segue.emulator.prompt_cache import MarkedPromptCache, PromptCache
 from segue.emulator.providers.provider import Operation, Provider, RequestContext, Route
 from segue.emulator.reply import ReplyBuilder, render_reply_body, stream_response, whole_response
 from segue.emulator.signatures import digest
@@ -75,6 +75,7 @@ class App:
         self._patience = patience
         self._on_request = on_request
         self._cache = PromptCache()
+        self._marked_cache = MarkedPromptCache()
         self._repeat_counts: dict[str, int] = {}
         self._standard_errors = errors.standard_errors(provider.api)
         self._render_error = (provider.wire if profile is None else SERVERS[profile]).render_error
@@ -182,7 +183,12 @@ class App:
     @property
     def _fault_errors(self) -> Mapping[Fault, ApiError]:
         errors = self._standard_errors
-        return {"rate-limit": errors.rate_limited, "server-error": errors.server_error, "overloaded": errors.overloaded}
+        return {
+            "rate-limit": errors.rate_limited,
+            "server-error": errors.server_error,
+            "overloaded": errors.overloaded,
+            "context-length": errors.context_length,
+        }
 
     def _check_key(self, http_request: HttpRequest) -> ApiError | None:
         if not self._strict:
@@ -268,9 +274,10 @@ class App:
         entries = provider.conversation_entries(whole)
         head = {key: whole[key] for key in _PREFIX_KEYS if key in whole}
         record.messages = len(entries)
-        record.kept, cached, read = self._cache.lookup_and_add((admitted.account, record.model), head, entries)
+        owner = (admitted.account, record.model)
+        record.kept, kept_tokens, prompt_tokens = self._cache.lookup_and_add(owner, head, entries)
         if admitted.operation == "count":
-            return HttpResponse(200, msgspec.json.encode(provider.token_count_body(read)))
+            return HttpResponse(200, msgspec.json.encode(provider.token_count_body(prompt_tokens)))
         record.streamed = provider.is_streaming(admitted.operation, whole)
         context = RequestContext(
             whole, request, record.model or provider.wire.default_model, admitted.account, admitted.ids
@@ -293,9 +300,9 @@ class App:
                 context,
                 steps,
                 number=record.number,
-                prompt_tokens=read,
-                cached_tokens=cached,
+                prompt_usage=self._bill_prompt(context, kept_tokens, prompt_tokens),
                 object_arguments=objects,
+                reply_ids=IdGenerator("repeated") if "same-reply-id" in faults else context.ids,
             )
             record.calls = tuple(call.name for call in builder.calls)
             record.text = builder.reply.text
@@ -313,6 +320,18 @@ class App:
         )
         return response
 
+    def _bill_prompt(self, context: RequestContext, kept_tokens: int, prompt_tokens: int) -> Usage:
+        """Return the tokens of the prompt: those read from the cache and written to it as the provider counts them."""
+        marked_parts = self.provider.marked_parts(context.body)
+        if marked_parts is None:
+            minimum, step = self.provider.cache_steps(context.identified_model)
+            read = kept_tokens // step * step
+            return Usage(prompt_tokens, cache_read=read if read >= minimum else 0)
+        minimum, _ = self.provider.cache_steps(context.identified_model)
+        owner = (context.account, context.model)
+        read, written = self._marked_cache.lookup_and_add(owner, marked_parts, minimum)
+        return Usage(max(prompt_tokens, read + written), cache_read=read, cache_write=written)
+
     def _next_steps(self, context: RequestContext, verdict: Verdict, record: RecordedRequest) -> ReplySteps:
         # KIM-01: the template prints ids unchanged, and ids of another format make the model garble its calls.
         if any(violation.rule == "KIM-01" for violation in verdict.violations):
@@ -320,9 +339,13 @@ class App:
             return (TextStep(_garbled_call_text(context.request)),)
         if self._scripted_replies:
             return fill_placeholders(self._scripted_replies.pop(0), context.request)
-        from segue.emulator.model import responder
+        from segue.emulator.model import responder, text_tools
 
-        return responder.make_reply_steps(context.request, seed=self.provider.seed)
+        declared = text_tools.find_text_tools(context.request)
+        if declared is None:
+            return responder.make_reply_steps(context.request, seed=self.provider.seed)
+        request = declared.convert_request(context.request)
+        return declared.convert_steps(responder.make_reply_steps(request, seed=self.provider.seed))
 
 
 def _find_violations(body: Mapping[str, Any], api: str, profile: str | None) -> tuple[Violation, ...]:

@@ -29,11 +29,14 @@ Fault = Literal[
     "missing-ids",
     "double-finish",
     "wrong-type",
+    "no-reply-id",
+    "same-reply-id",
+    "context-length",
 ]
 FAULTS: tuple[Fault, ...] = get_args(Fault)
 _FAULT_SYNTAX = re.compile(r"(?P<name>[^=@]*)(?:=(?P<rate>.*)|@(?P<numbers>.*))?", re.DOTALL)
 _NUMBERS = re.compile(r"[1-9][0-9]*(?:,[1-9][0-9]*)*")
-_ID_KEYS = frozenset({"id", "call_id", "toolUseId"})
+_ID_KEYS = frozenset({"id", "call_id", "toolUseId", "responseId"})
 
 
 class _FaultRule(Struct, frozen=True):

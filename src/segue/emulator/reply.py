@@ -16,6 +16,7 @@ from segue.canonical.ids import canonical_tool_id
 from segue.canonical.request import Reply, Usage
 from segue.emulator.faults import Fault, make_id_remover, map_payloads, repeat_end
 from segue.emulator.http_messages import HttpResponse
+from segue.emulator.ids import IdGenerator
 from segue.emulator.prompt_cache import estimate_tokens
 from segue.emulator.providers.provider import Provider, RequestContext, StreamFraming
 from segue.emulator.steps import CallStep, CutStep, EndStep, ErrorStep, ReplySteps, Step, TextStep, ThinkStep, WaitStep
@@ -31,6 +32,7 @@ from segue.wire.stream.events import (
     Failed,
     Finished,
     InputDelta,
+    ReplyStart,
     TextDelta,
     ThinkingDelta,
     UsageUpdate,
@@ -58,9 +60,9 @@ class ReplyBuilder:
         steps: ReplySteps,
         *,
         number: int,
-        prompt_tokens: int,
-        cached_tokens: int,
+        prompt_usage: Usage,
         object_arguments: bool,
+        reply_ids: IdGenerator,
     ) -> None:
         thinks = provider.has_reasoning(context)
         if thinks and provider.always_reasons and not any(isinstance(step, ThinkStep) for step in steps):
@@ -69,8 +71,7 @@ class ReplyBuilder:
         self.context = replace(context, thought_count=len(self.thoughts))
         self.steps = steps
         self._provider = provider
-        self._prompt_tokens = prompt_tokens
-        self._cached_tokens = cached_tokens
+        self._prompt_usage = prompt_usage
         self._object_arguments = object_arguments
         self._counts = {"calls": 0, "thoughts": 0}
         self._parts: list[tuple[Step, int]] = []
@@ -81,7 +82,7 @@ class ReplyBuilder:
             blocks += step_blocks
             if isinstance(step, ErrorStep | CutStep):
                 break
-        reply_id = provider.reply_id(context.ids)
+        reply_id = provider.reply_id(reply_ids)
         usage, end = self._count_usage(blocks), self._find_end(blocks)
         # There is no clock: replies are a second apart.
         reply = Reply(
@@ -137,9 +138,7 @@ class ReplyBuilder:
 
     def _count_usage(self, blocks: Sequence[Block]) -> Usage:
         thought = sum(map(estimate_tokens, self.thoughts))
-        return Usage(
-            self._prompt_tokens, thought + _count_tokens(blocks), cache_read=self._cached_tokens, reasoning=thought
-        )
+        return msgspec.structs.replace(self._prompt_usage, output=thought + _count_tokens(blocks), reasoning=thought)
 
     # ------------------------------------------------------------------------------------------------------- the blocks
 
@@ -227,16 +226,19 @@ def render_reply_body(provider: Provider, builder: ReplyBuilder) -> JsonObject:
     return provider.wire.render_reply(builder.reply, _raw_id_context(provider, builder.context, builder))
 
 
-def _call_ids(builder: ReplyBuilder) -> frozenset[str]:
-    return frozenset(call.raw_id for call in builder.calls if call.raw_id)
+def _removed_ids(builder: ReplyBuilder, faults: frozenset[Fault]) -> frozenset[str]:
+    """Return the ids that the faults remove from the payloads."""
+    call_ids = [call.raw_id for call in builder.calls if call.raw_id] if "missing-ids" in faults else []
+    reply_ids = [builder.reply.id] if "no-reply-id" in faults and builder.reply.id else []
+    return frozenset((*call_ids, *reply_ids))
 
 
 def whole_response(
     body: JsonObject, builder: ReplyBuilder, faults: frozenset[Fault], *, patience: float
 ) -> HttpResponse:
     """Return the whole reply, or half of it: as a complete body, or with the content-length of the whole."""
-    if "missing-ids" in faults:
-        body = make_id_remover(_call_ids(builder))(body)
+    if ids := _removed_ids(builder, faults):
+        body = make_id_remover(ids)(body)
     data = msgspec.json.encode(body)
     response = HttpResponse(200, data, "text/plain" if "wrong-type" in faults else "application/json")
     half, rest = data[: len(data) // 2], data[len(data) // 2 :]
@@ -302,7 +304,8 @@ def _encode_steps(
     context = builder.context
     render_context = _raw_id_context(provider, context, builder)
     renderer = provider.wire.stream_renderer(render_context, context.model, context.request)
-    change_payload = make_id_remover(_call_ids(builder)) if "missing-ids" in faults else None
+    removed_ids = _removed_ids(builder, faults)
+    change_payload = make_id_remover(removed_ids) if removed_ids else None
     steps = list(builder.stream_steps())
     for index, step in enumerate(steps):
         if isinstance(step, WaitStep):
@@ -318,6 +321,8 @@ def _encode_steps(
             data = repeat_end(data)
         if isinstance(step, ErrorStep) and not framing:
             data = provider.encode_stream_error(data)
+        elif isinstance(step, ReplyStart) and data:
+            data = provider.encode_reply_start(data, builder.reply)
         if data:
             yield framing.feed(data) if framing else data
     if framing:

@@ -170,6 +170,7 @@ def place_media(draft: Draft) -> Draft:
             continue
         results: list[Block] = []
         others: list[Block] = []
+        moved_blocks: list[Block] = []
         for block in message.blocks:
             if isinstance(block, ToolResponse):
                 block, moved = _convert_result_media(draft, block)
@@ -177,14 +178,19 @@ def place_media(draft: Draft) -> Draft:
                 waiting += moved
             elif _can_be_moved(block, draft, message):
                 draft.report.add("moved", f"{block.kind} in a reply moved after the reply", subject=block.kind)
-                others.append(Text(TEXTS.media_moved.format(kind=block.kind)))
+                moved_blocks.append(block)
                 waiting += [Text(TEXTS.media_from_reply.format(kind=block.kind)), block]
             else:
-                others.append(_convert_message_media(draft, message, block))
+                converted = _convert_message_media(draft, message, block)
+                # Models imitate what they find in their own messages, so a label stands in a user message.
+                is_label = message.speaker == "ai" and isinstance(converted, Text) and converted is not block
+                (waiting if is_label else others).append(converted)
+                moved_blocks += [block] if is_label else []
         # Media moved out of results come before the user's content.
         if results and others and message.speaker == "tool":
             others, waiting = [*waiting, *others], []
-        blocks = (*results, *others) if message.speaker == "tool" else _restore_order(message.blocks, results, others)
+        kept = tuple(block for block in message.blocks if not any(block is moved for moved in moved_blocks))
+        blocks = (*results, *others) if message.speaker == "tool" else _restore_order(kept, results, others)
         messages.append(message if are_identical(blocks, message.blocks) else message.with_blocks(blocks))
     if waiting:
         messages.append(Message("human", tuple(waiting)))

@@ -1,4 +1,7 @@
-"""The pass for hosted tools: same-API they are kept, cross-API they become ordinary calls and results, or text."""
+"""The pass for hosted tools: same-API they are kept, cross-API they become ordinary calls and results, or text.
+
+That text stands in a user message before the reply: models imitate what they find in their own messages.
+"""
 
 from __future__ import annotations
 
@@ -37,9 +40,21 @@ def convert_hosted(draft: Draft) -> Draft:
         return draft.with_messages(
             part for message in draft.messages for part in _split_into_pairs(draft, message, pairs)
         )
-    return draft.map_blocks(
-        lambda _message, block: _hosted_to_text(draft, block) if _hosted_id(block) in to_convert else [block]
-    )
+    return draft.with_messages(part for message in draft.messages for part in _move_texts(draft, message, to_convert))
+
+
+def _move_texts(draft: Draft, message: Message, to_convert: frozenset[str]) -> list[Message]:
+    """Render the hosted calls and results of the message as text before it."""
+    hosted = [block for block in message.blocks if _hosted_id(block) in to_convert]
+    if not hosted:
+        return [message]
+    texts = [text for block in hosted for text in _hosted_to_text(draft, block)]
+    others = tuple(block for block in message.blocks if _hosted_id(block) not in to_convert)
+    return _precede(texts, [message.with_blocks(others)] if others else [])
+
+
+def _precede(texts: list[Block], messages: list[Message]) -> list[Message]:
+    return [Message("human", tuple(texts)), *messages] if texts else messages
 
 
 def _convert_approval_answers(draft: Draft, to_convert: frozenset[str]) -> Draft:
@@ -131,7 +146,7 @@ def _tool_name(block: Block) -> str:
 def _split_into_pairs(draft: Draft, message: Message, pairs: _Pairs) -> list[Message]:
     """Convert the hosted calls of the message to ordinary calls and results, split by speaker.
 
-    Approval requests and results without a call become text.
+    Approval requests and results without a call become text before the message.
     """
     to_convert, results, called = pairs
     if not any(_hosted_id(block) in to_convert for block in message.blocks):
@@ -139,6 +154,7 @@ def _split_into_pairs(draft: Draft, message: Message, pairs: _Pairs) -> list[Mes
     if _loses_item_id(draft, message):
         message = mark_rewritten(message)
     blocks: list[Block] = []
+    texts: list[Block] = []
     last_result: Block | None = None
     for block in message.blocks:
         media_result = last_result if isinstance(block, Media) else None
@@ -149,7 +165,7 @@ def _split_into_pairs(draft: Draft, message: Message, pairs: _Pairs) -> list[Mes
         elif _hosted_id(block) not in to_convert:
             blocks.append(block)
         elif _is_approval_request(block) or _hosted_id(block) not in called:
-            blocks += _hosted_to_text(draft, block)
+            texts += _hosted_to_text(draft, block)
         elif isinstance(block, ToolCall):
             call = msgspec.structs.replace(block, kind="function", native=None)
             draft.report.add("text", "hosted tool call rendered as a tool call", call_id=call.id, subject=call.name)
@@ -165,7 +181,8 @@ def _split_into_pairs(draft: Draft, message: Message, pairs: _Pairs) -> list[Mes
                 call_id=block.call_id,
                 subject=result_text(block),
             )
-    return split_by_speaker(message.with_blocks(tuple(blocks)), reply_speaker)
+    parts = split_by_speaker(message.with_blocks(tuple(blocks)), reply_speaker) if blocks else []
+    return _precede(texts, parts)
 
 
 def _is_result_of(block: Block, call_id: str) -> bool:

@@ -274,6 +274,7 @@ ERROR_TEXTS = ErrorTexts(
         no_model=lambda model: ApiError(404, f"model: {model}", "not_found_error"),
         rate_limited=ApiError(429, _RATE_LIMITED, "rate_limit_error"),
         server_error=ApiError(500, "Internal server error", "api_error"),
+        context_length=invalid_request("prompt is too long: 214748 tokens > 200000 maximum"),
         overloaded=ApiError(529, "Overloaded", "overloaded_error"),
         max_body_bytes=32 * 2**20,
         too_large=ApiError(413, "Request exceeds the maximum size", "request_too_large"),

@@ -140,6 +140,7 @@ ERROR_TEXTS = ErrorTexts(
             kind="server_error",
             code="server_error",
         ),
+        context_length=openai_responses.STANDARD_ERRORS.context_length,
         overloaded=ApiError(
             503,
             "The service is temporarily unable to process your request. Please try again later.",

@@ -237,6 +237,7 @@ ERROR_TEXTS = ErrorTexts(
         no_model=lambda _model: validation_error("The provided model identifier is invalid."),
         rate_limited=ApiError(429, "Too many requests, please wait before trying again.", "ThrottlingException"),
         server_error=ApiError(500, _FAILED, "InternalServerException"),
+        context_length=validation_error("Input is too long for requested model."),
         overloaded=ApiError(503, "Bedrock is unable to process your request.", "ServiceUnavailableException"),
     ),
     rule_order=(

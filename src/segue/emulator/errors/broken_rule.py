@@ -71,6 +71,8 @@ class StandardErrors(Struct, frozen=True):
     rate_limited: ApiError
     server_error: ApiError
     overloaded: ApiError
+    context_length: ApiError
+    """The prompt has more tokens than the model takes."""
     wrong_method: Callable[[str, str], ApiError] | None = None
     """By method and path; without it a wrong method gives `no_route`."""
     max_body_bytes: int = 50 * 2**20

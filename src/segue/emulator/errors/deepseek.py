@@ -165,6 +165,11 @@ ERROR_TEXTS = ErrorTexts(
             429, "Rate limit reached. Please pace your requests reasonably.", "rate_limit_error"
         ),
         server_error=_standard_error(500, "Internal Server Error", "internal_error"),
+        context_length=_standard_error(
+            400,
+            "This model's maximum context length is 131072 tokens. However, you requested 140000 tokens (136000 in the "
+            "messages, 4000 in the completion). Please reduce the length of the messages or completion.",
+        ),
         overloaded=_standard_error(
             503,
             "Service is too busy. We advise users to temporarily switch to alternative LLM API service providers.",

@@ -327,6 +327,9 @@ ERROR_TEXTS = ErrorTexts(
         no_model=_no_model,
         rate_limited=ApiError(429, _QUOTA, "rate_limit_error", "RESOURCE_EXHAUSTED"),
         server_error=ApiError(500, _INTERNAL, "api_error", "INTERNAL"),
+        context_length=invalid_argument(
+            "The input token count (1196265) exceeds the maximum number of tokens allowed (1048576)."
+        ),
         overloaded=ApiError(503, _DEMAND, "overloaded_error", "UNAVAILABLE"),
         max_body_bytes=_LARGEST,
         too_large=invalid_argument(f"Request payload size exceeds the limit: {_LARGEST} bytes."),

@@ -108,6 +108,9 @@ ERROR_TEXTS = ErrorTexts(
             kind="rate_limit_reached_error",
         ),
         server_error=ApiError(500, "Internal Server Error", kind="server_error"),
+        context_length=ApiError(
+            400, "Invalid request: Your request exceeded model token limit: 262144 (requested: 291351)"
+        ),
         overloaded=ApiError(
             429, "The engine is currently overloaded, please try again later", kind="engine_overloaded_error"
         ),

@@ -223,6 +223,12 @@ ERROR_TEXTS = ErrorTexts(
         no_model=lambda model: ApiError(400, f"Invalid model: {model}", kind="invalid_model", code="1500"),
         rate_limited=ApiError(429, "Rate limit exceeded", kind="rate_limited", code="1300"),
         server_error=ApiError(500, "Internal server error", kind="internal_server_error", code="1000"),
+        context_length=ApiError(
+            400,
+            "Prompt contains 140000 tokens, too large for model with 131072 maximum context length",
+            kind="invalid_request_prompt",
+            code="3051",
+        ),
         overloaded=ApiError(
             429,
             "Service tier capacity exceeded for this model.",

@@ -219,6 +219,13 @@ STANDARD_ERRORS = StandardErrors(
         f"{_HELP} if you keep seeing this error.",
         kind="server_error",
     ),
+    context_length=ApiError(
+        400,
+        "This model's maximum context length is 128000 tokens. However, your messages resulted in 136000 tokens. "
+        "Please reduce the length of the messages.",
+        code="context_length_exceeded",
+        param="messages",
+    ),
     overloaded=ApiError(
         503,
         "That model is currently overloaded with other requests. You can retry your request, or "

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from msgspec.structs import replace
+
 from segue.conformance.openai_responses.items import item_specs
 from segue.emulator.errors import openai_chat
 from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, ErrorTexts
@@ -316,9 +318,19 @@ _RULES: dict[str, ErrorBuilder] = {
     PREVIOUS_NOT_FOUND: _previous_response_error,
 }
 
+STANDARD_ERRORS = replace(
+    openai_chat.STANDARD_ERRORS,
+    context_length=ApiError(
+        400,
+        "Your input exceeds the context window of this model. Please adjust your input and try again.",
+        code="context_length_exceeded",
+        param="input",
+    ),
+)
+
 ERROR_TEXTS = ErrorTexts(
     _RULES,
-    openai_chat.STANDARD_ERRORS,
+    STANDARD_ERRORS,
     rule_order=(
         *("OAI-RESP-24", "OAI-RESP-19", "OAI-RESP-14", "OAI-RESP-15", "OAI-RESP-16", "OAI-RESP-20", "OAI-RESP-01"),
         *("OAI-RESP-02", "OAI-RESP-03", PREVIOUS_NOT_FOUND, "OAI-RESP-13", "OAI-RESP-10", "OAI-RESP-11", "OAI-RESP-12"),

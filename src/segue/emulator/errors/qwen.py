@@ -99,6 +99,11 @@ ERROR_TEXTS = ErrorTexts(
             kind="internal_error",
             code="internal_error",
         ),
+        context_length=ApiError(
+            400,
+            "<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 131072]",
+            code="invalid_parameter_error",
+        ),
         overloaded=ApiError(
             503,
             "Too many requests. Your requests are being throttled due to system capacity limits. Please try again "

@@ -6,14 +6,18 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from segue.canonical.blocks import Origin, Thinking
+from segue.canonical.request import Reply, Usage
 from segue.conformance.rule import Violation
 from segue.emulator.errors.anthropic import THREAD_ALREADY_CONTINUED, THREAD_FIELDS, THREAD_NOT_FOUND
+from segue.emulator.faults import map_payloads
 from segue.emulator.http_messages import HttpRequest
 from segue.emulator.ids import BASE58, IdGenerator
 from segue.emulator.json_values import object_or_none, objects_in, text_or_none
+from segue.emulator.prompt_cache import PromptPart
 from segue.emulator.providers import claude
 from segue.emulator.providers.provider import (
     Body,
@@ -24,7 +28,8 @@ from segue.emulator.providers.provider import (
     post_route,
 )
 from segue.emulator.signatures import digest
-from segue.models import parse_model
+from segue.models import Model, parse_model
+from segue.wire.anthropic.reply import render_usage
 from segue.wire.base import ApiError
 
 _BETA = "thinking-binding-controls-2026-08-01"
@@ -89,6 +94,19 @@ class Anthropic(Provider):
         yield from claude.check_thinking(
             list(_find_thinking(messages)), conversation, self.signer, account, model, lenient=lenient
         )
+
+    def cache_steps(self, model: Model) -> tuple[int, int]:
+        return claude.cache_minimum(model), 1
+
+    def marked_parts(self, body: Body) -> list[PromptPart]:
+        marks_all = body.get("cache_control") is not None
+        messages = self.conversation_entries(body)
+        return claude.marked_parts(body.get("tools"), body.get("system"), messages, marks_all=marks_all)
+
+    def encode_reply_start(self, data: bytes, reply: Reply) -> bytes:
+        """Send the tokens of the prompt in the first event."""
+        usage = render_usage(msgspec.structs.replace(reply.usage or Usage(), output=1, reasoning=0))
+        return map_payloads(data, lambda payload: {**payload, "message": {**payload["message"], "usage": usage}})
 
     def reply_id(self, ids: IdGenerator) -> str:
         return f"msg_01{ids.make('reply', 0, 22, BASE58)}"

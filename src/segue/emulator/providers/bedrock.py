@@ -14,10 +14,11 @@ from segue.conformance.rule import Violation
 from segue.emulator.http_messages import HttpRequest
 from segue.emulator.ids import URL_SAFE, IdGenerator
 from segue.emulator.json_values import object_or_none, objects_in, text_or_none
+from segue.emulator.prompt_cache import PromptPart
 from segue.emulator.providers import claude
 from segue.emulator.providers.provider import Body, Provider, RequestContext, bearer_token, make_violation, post_route
 from segue.emulator.signatures import digest
-from segue.models import parse_model
+from segue.models import Model, parse_model
 from segue.wire.base import ApiError
 
 _MODEL = r"/model/(?P<model>.+)/"
@@ -79,6 +80,13 @@ class Bedrock(Provider):
             list(_find_thinking(messages)), conversation, self.signer, account, model, lenient=False
         )
         yield from (make_violation(violation.rule, violation.path, violation.message) for violation in violations)
+
+    def cache_steps(self, model: Model) -> tuple[int, int]:
+        return claude.cache_minimum(model), 1
+
+    def marked_parts(self, body: Body) -> list[PromptPart]:
+        tools = (object_or_none(body.get("toolConfig")) or {}).get("tools")
+        return claude.marked_parts(tools, body.get("system"), self.conversation_entries(body))
 
     def reply_id(self, ids: IdGenerator) -> str:
         return ids.make_uuid("reply")

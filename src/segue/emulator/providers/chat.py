@@ -12,6 +12,7 @@ from segue.canonical.request import Reply
 from segue.emulator.http_messages import HttpRequest
 from segue.emulator.ids import HEX, IdGenerator
 from segue.emulator.providers.provider import Body, Provider, RequestContext, Route, count_calls, post_route
+from segue.models import Model
 from segue.wire.base import ApiError
 from segue.wire.registry import WIRES
 from segue.wire.stream.events import ReplyStart, arguments_text
@@ -73,6 +74,9 @@ class Mistral(ChatProvider):
         # Mistral's client adds /v1 itself.
         return ""
 
+    def cache_steps(self, model: Model) -> tuple[int, int]:
+        return 64, 64
+
     def missing_field_error(self, name: str, http_request: HttpRequest, body: Body) -> ApiError:
         entry = {"type": "missing", "loc": ["body", name], "msg": "Field required", "input": dict(body)}
         return ApiError(422, "Field required", details=(entry,))
@@ -104,6 +108,9 @@ class Kimi(ChatProvider):
     api = "kimi"
     always_reasons = True
 
+    def cache_steps(self, model: Model) -> tuple[int, int]:
+        return 256, 256
+
     def missing_field_error(self, name: str, http_request: HttpRequest, body: Body) -> ApiError:
         return ApiError(400, f"Invalid request: {name} is required")
 
@@ -118,6 +125,9 @@ class DeepSeek(ChatProvider):
     api = "deepseek"
     always_reasons = True
     routes = (post_route("(?:/v1|/beta)?/chat/completions"), _models_route("(?:/v1)?/models"))
+
+    def cache_steps(self, model: Model) -> tuple[int, int]:
+        return 64, 64
 
     def missing_field_error(self, name: str, http_request: HttpRequest, body: Body) -> ApiError:
         """Format the error of the JSON deserializer, at the end of the body."""
@@ -142,6 +152,9 @@ class Qwen(ChatProvider):
         post_route("(?:/compatible-mode)?(?:/v1)?/chat/completions"),
         _models_route("(?:/compatible-mode)?(?:/v1)?/models"),
     )
+
+    def cache_steps(self, model: Model) -> tuple[int, int]:
+        return 256, 1
 
     def reply_id(self, ids: IdGenerator) -> str:
         return f"chatcmpl-{ids.make_uuid('reply')}"

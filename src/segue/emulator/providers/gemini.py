@@ -24,6 +24,7 @@ from segue.emulator.providers.provider import (
     make_violation,
     post_route,
 )
+from segue.models import Model
 from segue.wire.base import ApiError
 from segue.wire.gemini.capabilities import capabilities_of
 from segue.wire.stream.framing import FrameDecoder, encode_sse
@@ -55,6 +56,9 @@ class Gemini(Provider):
     def body_to_count(self, body: Body) -> Body:
         """Return a nested request, else the body with contents."""
         return object_or_none(body.get("generateContentRequest", body.get("generate_content_request"))) or body
+
+    def cache_steps(self, model: Model) -> tuple[int, int]:
+        return (1024 if "flash" in model.name else 4096), 1
 
     def check_state(self, body: Body, http_request: HttpRequest, account: str) -> Iterator[Violation]:
         """GEM-18: a signature that is not from this provider is rejected."""

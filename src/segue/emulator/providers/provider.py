@@ -13,6 +13,7 @@ from segue.conformance.rule import Violation
 from segue.emulator.http_messages import HttpRequest
 from segue.emulator.ids import IdGenerator
 from segue.emulator.json_values import list_or_empty, object_or_none, text_or_none
+from segue.emulator.prompt_cache import PromptPart
 from segue.emulator.signatures import PromptPrefix, SignaturePayload, Signer
 from segue.models import Model, parse_model
 from segue.wire.base import ApiError
@@ -155,6 +156,14 @@ class Provider:
         """Yield violations that only the provider can find: signatures and stored state."""
         return iter(())
 
+    def cache_steps(self, model: Model) -> tuple[int, int]:
+        """Return the least number of tokens that the prompt cache stores, and the step in which it counts them."""
+        return 1024, 128
+
+    def marked_parts(self, body: Body) -> list[PromptPart] | None:
+        """Return the parts of the prompt with their cache marks; None if every prompt is cached."""
+        return None
+
     # --------------------------------------------------------------------------------------------------------- replies
 
     def reply_id(self, ids: IdGenerator) -> str:
@@ -223,6 +232,10 @@ class Provider:
     def stream_framing(self, http_request: HttpRequest) -> StreamFraming | None:
         """Return the framing that this request needs, if it is not the default."""
         return None
+
+    def encode_reply_start(self, data: bytes, reply: Reply) -> bytes:
+        """Return the start of a stream as this service sends it."""
+        return data
 
     def encode_stream_error(self, data: bytes) -> bytes:
         """Return the end of a failed stream, whose last frame is the error, as this service sends it."""

@@ -264,6 +264,11 @@ def _convert_to_json(text: str) -> str:
     return "".join(parts)
 
 
+def parse_value(text: str) -> Any:
+    """Parse a value in Gemma's syntax; raises `InvalidJsonError` if it is not valid."""
+    return parse_lenient(_convert_to_json(text))
+
+
 def _skip(pattern: re.Pattern[str], text: str, position: int) -> int:
     skipped = pattern.match(text, position)
     return position if skipped is None else skipped.end()
