@@ -235,6 +235,10 @@ class PayloadReader(ABC):
         """Return the text of an open block so far."""
         return self._texts[index].text()
 
+    def text_buffer(self, index: int) -> TextBuffer:
+        """Return the text of an open block so far, not joined."""
+        return self._texts[index]
+
     def finish_text(self, index: int) -> str:
         """Return the complete text of a block at its end; an unpaired surrogate becomes U+FFFD."""
         half = self._pending_surrogates.pop(index, None)
@@ -356,8 +360,9 @@ _LENGTH_REASONS = ("max_tokens", "model_context_window_exceeded")
 class OpenBlock:
     """A block that has not ended. `block_index` is its index in the events, -1 before it has one.
 
-    `initial_input` is input in the start event, `has_input` whether deltas of it followed. Input of a hosted call is
-    collected in `input_parts`; `truncated_input` is the whole input where it was truncated.
+    `kind` is its type, `takes_input` whether input deltas may belong to it. `initial_input` is input in the start
+    event, `has_input` whether deltas of it followed. Input of a hosted call is collected in `input_parts`;
+    `truncated_input` is the whole input where it was truncated.
     """
 
     __slots__ = (
@@ -368,13 +373,17 @@ class OpenBlock:
         "initial_input",
         "input_parts",
         "key",
+        "kind",
         "stopped",
+        "takes_input",
         "truncated_input",
     )
 
-    def __init__(self, key: object, fragment: JsonObject) -> None:
+    def __init__(self, key: object, fragment: JsonObject, kind: object, *, takes_input: bool) -> None:
         self.key = key
         self.fragment = fragment
+        self.kind = kind
+        self.takes_input = takes_input
         self.block_index = -1
         self.call: ToolCall | None = None
         self.initial_input = ""
@@ -390,12 +399,17 @@ _OpenBlockT = TypeVar("_OpenBlockT", bound=OpenBlock)
 class BlockReader(PayloadReader, Generic[_OpenBlockT]):
     """The payload reader for streams of keyed blocks (Anthropic, Bedrock).
 
-    `open_blocks` has the open blocks by key, `closed_keys` the keys of those that have ended.
+    `open_blocks` has the open blocks by key, `open_calls` those of them that take input, `running_blocks` those that were
+    not stopped; `closed_keys` has the keys of blocks that have ended.
     """
 
     def __init__(self, provider: str, turn_key: str) -> None:
         super().__init__(provider, turn_key)
         self.open_blocks: dict[object, _OpenBlockT] = {}
+        self.open_calls: dict[object, _OpenBlockT] = {}
+        self.running_blocks: dict[object, _OpenBlockT] = {}
+        self._open_by_kind: dict[object, dict[object, _OpenBlockT]] = {}
+        self._stopped: list[_OpenBlockT] = []
         self.closed_keys: set[object] = set()
         self.whole_reply: Reply | None = None
         self._emitted: list[_OpenBlockT] = []
@@ -415,6 +429,16 @@ class BlockReader(PayloadReader, Generic[_OpenBlockT]):
     def build_reply(self, content: list[JsonObject]) -> Reply: ...
 
     # Shared.
+
+    def add_open_block(self, open_block: _OpenBlockT) -> None:
+        self.open_blocks[open_block.key] = self.running_blocks[open_block.key] = open_block
+        if open_block.takes_input:
+            self.open_calls[open_block.key] = open_block
+        if isinstance(open_block.kind, str):
+            self._open_by_kind.setdefault(open_block.kind, {})[open_block.key] = open_block
+
+    def last_open_block(self, kind: str) -> _OpenBlockT | None:
+        return next(reversed(self._open_by_kind.get(kind, {}).values()), None)
 
     def set_block_index(self, open_block: _OpenBlockT, block_index: int) -> None:
         open_block.block_index = block_index
@@ -437,16 +461,25 @@ class BlockReader(PayloadReader, Generic[_OpenBlockT]):
     def stop_block(self, open_block: _OpenBlockT) -> None:
         if open_block.call is not None and not open_block.has_input and not open_block.initial_input:
             # The stop reason decides whether it has no arguments or was truncated before them.
-            open_block.stopped = True
+            if not open_block.stopped:
+                open_block.stopped = True
+                del self.running_blocks[open_block.key]
+                self._stopped.append(open_block)
         else:
             self.end_block(open_block)
 
     def end_stopped_blocks(self) -> None:
-        for open_block in [open_block for open_block in self.open_blocks.values() if open_block.stopped]:
-            self.end_block(open_block)
+        stopped, self._stopped = self._stopped, []
+        for open_block in sorted(stopped, key=lambda stopped_block: stopped_block.block_index):
+            if self.open_blocks.get(open_block.key) is open_block:
+                self.end_block(open_block)
 
     def end_block(self, open_block: _OpenBlockT, *, ended: bool = True) -> None:
         del self.open_blocks[open_block.key]
+        self.running_blocks.pop(open_block.key, None)
+        self.open_calls.pop(open_block.key, None)
+        if isinstance(open_block.kind, str):
+            del self._open_by_kind[open_block.kind][open_block.key]
         self.closed_keys.add(open_block.key)
         block = self.build_block(open_block, ended=ended)
         if block is None:
