@@ -198,10 +198,7 @@ class BedrockReader(BlockReader[_OpenBlock]):
 
     def _block_for(self, index: int | None, kind: str) -> _OpenBlock:
         """Return the open block of this kind for a delta; start a missing one (text has no start event)."""
-        if index is None:
-            open_block = self.last_open_block(kind)
-        else:
-            open_block = self.open_blocks.get((index, kind))
+        open_block = self.last_open_block(kind) if index is None else self.open_blocks.get((index, kind))
         if open_block is None:
             self.end_stopped_blocks()
             open_block = self._begin(index, kind, None)
@@ -261,7 +258,7 @@ class BedrockReader(BlockReader[_OpenBlock]):
             case "redactedContent":
                 return {_REASONING: {_REDACTED: _join_base64(open_block.input_parts)}}
             case kind:
-                return {kind: merge_deltas(open_block.input_parts)}
+                return {str(kind): merge_deltas(open_block.input_parts)}
 
     def build_reply(self, content: list[JsonObject]) -> Reply:
         return parse_reply(

@@ -20,6 +20,7 @@ from segue.canonical.request import Reply
 from segue.errors import InputError, RemoteProtocolError
 from segue.wire.base import ApiError
 from segue.wire.json_values import JsonObject
+from segue.wire.limits import DEFAULT_LIMITS, ReplyLimits
 from segue.wire.stream.delta_template import DeltaTemplate
 from segue.wire.stream.deltas import TextBuffer, parse_input
 from segue.wire.stream.events import (
@@ -48,19 +49,39 @@ _decode = msgspec.json.Decoder().decode
 
 
 class StreamParser:
-    """Bytes of one reply in, events out; `close` returns the reply. Invalid input raises `RemoteProtocolError`."""
+    """Bytes of one reply in, events out; `close` returns the reply. Invalid input raises `RemoteProtocolError`.
+
+    A reply above its limits fails; its further bytes are ignored.
+    """
 
     def __init__(self, reader: PayloadReader) -> None:
         self._reader = reader
         self._frames = FrameDecoder()
+        self._received = 0
+
+    def set_limits(self, limits: ReplyLimits) -> None:
+        self._reader.limits = limits
+
+    @property
+    def limit_error(self) -> ApiError | None:
+        """The error of a reply above its limits; None within them."""
+        return self._reader.limit_error
 
     def feed(self, data: bytes) -> None:
         reader = self._reader
+        self._received += len(data)
+        if self._received > reader.limits.bytes:
+            reader.fail_at_limit(reader.limits.bytes_error())
+        if reader.limit_error is not None:
+            self._frames = FrameDecoder()
+            return
         if reader.delta_template is not None and (partial := self._frames.take_partial()) is not None:
             data = reader.delta_template.consume_stream(partial + data)
             if not data:
                 return
         for name, payload in self._frames.feed(data):
+            if reader.limit_error is not None:
+                return
             template = reader.delta_template
             if template is None:
                 self._parse_payload(name, payload)
@@ -74,6 +95,8 @@ class StreamParser:
         if "data" in value and value.keys() <= _RECORDED_KEYS and isinstance(value["data"], dict):
             name = value["event"] if isinstance(value.get("event"), str) else None
             value = cast("JsonObject", value["data"])
+        if self._reader.limit_error is not None:
+            return
         try:
             self._reader.read(value, name)
         except (InputError, RecursionError) as error:
@@ -170,6 +193,8 @@ class PayloadReader(ABC):
         self.events: list[Event] = []
         self.reply_started = False
         self.error: ApiError | None = None
+        self.limits = DEFAULT_LIMITS
+        self.limit_error: ApiError | None = None
         self.done = False
         self.block_count = 0
         self._call_count = 0
@@ -228,8 +253,16 @@ class PayloadReader(ABC):
     def add_input(self, index: int, text: str) -> None:
         text = self._join_surrogates(index, text, InputDelta) if self.has_split_surrogates else text
         if text:
-            self._texts[index].append(text)
+            buffer = self._texts[index]
+            buffer.append(text)
             self.events.append(InputDelta(index, text))
+            if len(buffer) > self.limits.arguments:
+                self.fail_at_limit(self.limits.arguments_error())
+
+    def fail_at_limit(self, error: ApiError) -> None:
+        """End the reply with this error; the current payload is still parsed to its end."""
+        self.limit_error = self.limit_error or error
+        self.error = self.limit_error
 
     def text_so_far(self, index: int) -> str:
         """Return the text of an open block so far."""
@@ -275,8 +308,13 @@ class PayloadReader(ABC):
             block = self.assign_id(block)
         events = block_events(self.block_count, block)
         self.block_count += 1
+        self._check_arguments(events)
         self.events += events
         return block
+
+    def _check_arguments(self, events: list[Event]) -> None:
+        if any(isinstance(event, InputDelta) and len(event.text) > self.limits.arguments for event in events):
+            self.fail_at_limit(self.limits.arguments_error())
 
     def emit_finish(self, reply: Reply) -> Reply:
         """Emit usage and the end of the reply; for a failed reply, emit the error and return its partial reply."""
@@ -291,6 +329,8 @@ class PayloadReader(ABC):
     def assign_id(self, call: ToolCall) -> ToolCall:
         """Return the call with its canonical id, made from the turn key and its index among the calls of the turn."""
         index, self._call_count = self._call_count, self._call_count + 1
+        if self._call_count > self.limits.calls:
+            self.fail_at_limit(self.limits.calls_error())
         call_id = canonical_tool_id(
             provider=self.provider,
             raw_id=call.origin.raw_id,
@@ -309,7 +349,12 @@ class PayloadReader(ABC):
         blocks = tuple(self.assign_id(block) if isinstance(block, ToolCall) else block for block in reply.blocks)
         reply = msgspec.structs.replace(reply, blocks=blocks)
         self.reply_started = True
-        self.events += reply_events(reply)
+        events = reply_events(reply)
+        self._check_arguments(events)
+        if self.limit_error is not None:
+            self.events += [*events[:-1], Failed(self.limit_error)]
+            return _mark_failed(reply, self.limit_error)
+        self.events += events
         return reply
 
     def _join_surrogates(self, index: int, text: str, kind: type[TextDelta | ThinkingDelta | InputDelta]) -> str:
@@ -399,8 +444,8 @@ _OpenBlockT = TypeVar("_OpenBlockT", bound=OpenBlock)
 class BlockReader(PayloadReader, Generic[_OpenBlockT]):
     """The payload reader for streams of keyed blocks (Anthropic, Bedrock).
 
-    `open_blocks` has the open blocks by key, `open_calls` those of them that take input, `running_blocks` those that were
-    not stopped; `closed_keys` has the keys of blocks that have ended.
+    `open_blocks` has the open blocks by key, `open_calls` those of them that take input, `running_blocks` those that
+    were not stopped; `closed_keys` has the keys of blocks that have ended.
     """
 
     def __init__(self, provider: str, turn_key: str) -> None:
