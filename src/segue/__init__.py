@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from segue.render.constraints import Policy
     from segue.render.report import Finding, Report
     from segue.wire.detect_model import Detected, detect
+    from segue.wire.limits import ReplyLimits
     from segue.wire.registry import Format, formats
 
     __version__: str
@@ -78,6 +79,7 @@ __all__ = [
     "Rendered",
     "Repaired",
     "Reply",
+    "ReplyLimits",
     "ReplyStream",
     "Report",
     "Request",
@@ -135,6 +137,7 @@ _MODULES = {
     "segue.render.constraints": "Policy",
     "segue.render.report": "Finding Report",
     "segue.wire.detect_model": "Detected detect",
+    "segue.wire.limits": "ReplyLimits",
     "segue.wire.registry": "Format formats",
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}

@@ -21,6 +21,7 @@ from segue.render.constraints import HostedPolicy, IdPolicy, OrphanPolicy, Pendi
 from segue.render.report import Report
 from segue.reply import SentRequest, map_reply, parse_reply, render_reply
 from segue.wire.base import Fetch, Wire
+from segue.wire.limits import DEFAULT_LIMITS, ReplyLimits, require_limits
 from segue.wire.names import NameMap
 from segue.wire.registry import WIRES, find_wire, find_wire_or_server
 
@@ -96,27 +97,31 @@ class Converted:
         requested = model if isinstance(model, str) else None
         return SentRequest(self._target, self._request, self._names, requested, self._tool_format, self._source)
 
-    def reply(self, data: Body) -> dict[str, Any]:
+    def reply(self, data: Body, *, limits: ReplyLimits = DEFAULT_LIMITS) -> dict[str, Any]:
         """Convert the target's reply to the source API, with the caller's tool names and ids unique in its history.
 
-        Findings are in `reply_report`, and are added to `report`.
+        Findings are in `reply_report`, and are added to `report`. A reply above the `limits` raises
+        `RemoteProtocolError`.
         """
+        require_limits(limits)
         sent = self._sent_request
         report = Report(target=self._source.name)
-        reply = map_reply(sent.with_model(parse_reply(self._target, data)), sent, report, turn_key="")
+        reply = map_reply(sent.with_model(parse_reply(self._target, data, limits)), sent, report, turn_key="")
         body = render_reply(reply, self._source, report, sent.request)
         self.reply_report = report
         self.report.extend(report.findings)
         return body
 
-    def reply_data(self, data: Body) -> bytes:
+    def reply_data(self, data: Body, *, limits: ReplyLimits = DEFAULT_LIMITS) -> bytes:
         """Convert the target's reply to the source API, as JSON."""
-        return encode_json(self.reply(data))
+        return encode_json(self.reply(data, limits=limits))
 
-    def stream(self) -> ReplyStream:
+    def stream(self, *, limits: ReplyLimits = DEFAULT_LIMITS) -> ReplyStream:
         """Return a converter for a streamed reply: `feed` takes the target's bytes and returns bytes for the caller."""
+        require_limits(limits)
         # The turn key differs for each request, so that ids do not repeat those of earlier replies.
-        return ReplyStream(self._sent_request, self.report, turn_key=f"turn-{short_hash(self.data, 16)}")
+        turn_key = f"turn-{short_hash(self.data, 16)}"
+        return ReplyStream(self._sent_request, self.report, turn_key=turn_key, limits=limits)
 
 
 def convert(

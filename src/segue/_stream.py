@@ -20,6 +20,7 @@ from segue.render.report import Report
 from segue.reply import SentRequest, render_reply, report_dropped
 from segue.wire.base import ApiError, RenderContext, Wire
 from segue.wire.ids import IdMap
+from segue.wire.limits import DEFAULT_LIMITS, ReplyLimits, require_limits
 from segue.wire.names import ANY_NAME, NameMap
 from segue.wire.registry import WIRES, find_wire
 from segue.wire.replies import report_extra_choices
@@ -43,37 +44,42 @@ Stream = bytes | bytearray | str | Iterable[object]
 _Bytes = bytes | bytearray | str
 
 
-def assemble(events: Stream, api: Api, *, tool_format: ToolFormat = "auto") -> Reply:
+def assemble(
+    events: Stream, api: Api, *, tool_format: ToolFormat = "auto", limits: ReplyLimits = DEFAULT_LIMITS
+) -> Reply:
     """Assemble the reply from a stream of this API: bytes, chunks of bytes, or decoded payloads.
 
-    The turn key of its calls is `turn-0`. `tool_format` is the text tool format of the model, if it has no tool API.
+    The turn key of its calls is `turn-0`. `tool_format` is the text tool format of the model, if it has no tool API. A
+    reply above the `limits` is cut off there, with the finish `error`.
     """
+    require_limits(limits)
     wire = find_wire(api, argument="api")
     find_tool_format(tool_format)
     # An iterator can be read only once, and detecting another API reads the stream again.
     stream: object = list(events) if isinstance(events, Iterator) else events
     try:
-        reply = _assemble(wire, stream)
+        reply = _assemble(wire, stream, limits)
     except RemoteProtocolError as error:
-        other = _detect_other_api(wire, stream) if error.kind is None else None
+        other = _detect_other_api(wire, stream, limits) if error.kind is None else None
         if other is None:
             raise
         raise RemoteProtocolError(f"not a stream of {wire.name}; this looks like one of {other}") from None
     return extract_from_reply(reply, choose_extractor(wire, reply.model, tool_format, turn_key=DEFAULT_TURN_KEY))
 
 
-def _assemble(wire: Wire, events: object) -> Reply:
+def _assemble(wire: Wire, events: object, limits: ReplyLimits) -> Reply:
     parser = wire.open_stream(DEFAULT_TURN_KEY)
+    parser.set_limits(limits)
     _feed(parser, events)
     return parser.close()
 
 
-def _detect_other_api(wire: Wire, events: object) -> str | None:
+def _detect_other_api(wire: Wire, events: object, limits: ReplyLimits) -> str | None:
     """Return another API that the stream can be parsed as, or None."""
     for other in WIRES.values():
         if other.on is None and other.name not in (wire.name, wire.on):
             with suppress(RemoteProtocolError):
-                return other.name if _assemble(other, events).blocks else None
+                return other.name if _assemble(other, events, limits).blocks else None
     return None
 
 
@@ -111,7 +117,9 @@ def _bytes(chunk: bytes | bytearray | str) -> bytes:
 class ReplyStream:
     """Converts the target's stream to the caller's API. After `close`, `reply` is the canonical reply."""
 
-    def __init__(self, sent: SentRequest, report: Report, *, turn_key: str) -> None:
+    def __init__(
+        self, sent: SentRequest, report: Report, *, turn_key: str, limits: ReplyLimits = DEFAULT_LIMITS
+    ) -> None:
         source = sent.source
         assert source is not None
         self.report = Report(target=source.name)
@@ -121,6 +129,7 @@ class ReplyStream:
         self._sent = sent
         self._source = source
         self._parser = sent.wire.open_stream(turn_key)
+        self._parser.set_limits(limits)
         self._extractor: TextExtractor | None = sent.build_extractor(self.report, turn_key)
         request = sent.request
         ids = IdMap(source.id_scheme(parse_model(request.model)), provider=source.provider)
@@ -130,13 +139,17 @@ class ReplyStream:
         self._renderer = source.stream_renderer(RenderContext(ids, caller_names, self.report), sent.model, request)
 
     def feed(self, data: object) -> bytes:
-        """Convert the next bytes of the target's stream to bytes for the caller; after `close`, return no bytes."""
+        """Convert the next bytes of the target's stream to bytes for the caller; after `close`, return no bytes.
+
+        At a limit of the reply, return the end of the caller's stream: an error that clients do not retry.
+        """
         if not isinstance(data, bytes | bytearray):
             raise InputError(f"bytes were expected, not {type(data).__name__}", path="data")
         if self._closed:
             return b""
         self._parser.feed(bytes(data))
-        return self._render_events(self._parser.events())
+        rendered = self._render_events(self._parser.events())
+        return rendered if self._parser.limit_error is None else rendered + self.close()
 
     def close(self) -> bytes:
         """Return the end of the caller's stream: an error of its API if the target's stream was cut off.

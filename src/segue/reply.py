@@ -20,8 +20,9 @@ from segue.pipeline import report_dropped_fields
 from segue.render.content import drop_omitted_blocks
 from segue.render.hosted import approvals_to_text
 from segue.render.report import Report
-from segue.wire.base import RenderContext, Wire
+from segue.wire.base import ApiError, RenderContext, Wire
 from segue.wire.ids import IdMap
+from segue.wire.limits import DEFAULT_LIMITS, ReplyLimits, check_calls, check_size
 from segue.wire.names import ANY_NAME, NameMap
 from segue.wire.replies import report_extra_choices
 from segue.wire.stream.events import Event, ReplyStart, UsageUpdate
@@ -67,8 +68,9 @@ class SentRequest(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(reply, model=self.model) if reply.model is None else reply
 
 
-def parse_reply(wire: Wire, data: object) -> Reply:
-    """Parse a provider's reply; raise `RemoteProtocolError` if it is invalid or an error body."""
+def parse_reply(wire: Wire, data: object, limits: ReplyLimits = DEFAULT_LIMITS) -> Reply:
+    """Parse a provider's reply; raise `RemoteProtocolError` if it is invalid, above its limits or an error body."""
+    check_size(data, limits)
     try:
         value, _ = parse_json_object(data)
         if _is_error(value):
@@ -85,6 +87,7 @@ def parse_reply(wire: Wire, data: object) -> Reply:
         raise RemoteProtocolError(f"not a reply of {wire.name}: {error}") from None
     if any(call.kind != "hosted" and not call.name for call in reply.calls):
         raise RemoteProtocolError(f"not a reply of {wire.name}: a tool call without a name")
+    check_calls(reply, limits)
     return _mark_cut_call(reply)
 
 
@@ -126,6 +129,14 @@ class ReplyReader:
         self._parser = sent.wire.open_stream(DEFAULT_TURN_KEY)
         self._extractor = sent.build_extractor(Report())
         self._reply: Reply | None = None
+
+    def set_limits(self, limits: ReplyLimits) -> None:
+        self._parser.set_limits(limits)
+
+    @property
+    def limit_error(self) -> ApiError | None:
+        """The error of a reply above its limits; None within them."""
+        return self._parser.limit_error
 
     def feed(self, data: bytes) -> list[Event]:
         self._parser.feed(data)

@@ -423,3 +423,19 @@ def test_probe_of_an_unreachable_server() -> None:
     assert (probed.reachable, probed.accepted, probed.error.cause) == (False, None, "network")
     assert "connection refused" in str(probed.error)
     assert base_url in str(probed.error)
+
+
+# --------------------------------------------------------------------------------------------------------------- limits
+
+
+@every_api
+@pytest.mark.parametrize("size", [60, 400])
+def test_a_reply_above_its_limits_is_cancelled_and_not_retried(api: str, size: int) -> None:
+    """Before and after the first token."""
+    retries: list[RetryScheduled] = []
+    with start(api, script=f"say {'word ' * 500}", keys=[KEY]) as emulator:
+        error = request_error(emulator, retries, limits=segue.ReplyLimits(bytes=size))
+        assert len(emulator.requests) == 1
+    assert (error.cause, error.retryable, error.brief) == ("broken", False, "sent too large a reply")
+    assert f"larger than {size} bytes (limit `bytes`)" in str(error)
+    assert not retries

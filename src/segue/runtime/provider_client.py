@@ -25,6 +25,7 @@ from segue.runtime.http_client import HttpClient, HttpResponse, TransportError
 from segue.runtime.http_requests import HttpRequest
 from segue.runtime.providers import Endpoint
 from segue.wire.base import ApiError
+from segue.wire.limits import DEFAULT_LIMITS, ReplyLimits
 from segue.wire.stream.events import Event, Failed
 
 OnRetry = Callable[[RetryScheduled], None]
@@ -117,7 +118,11 @@ class Stream:
         if not data:
             await self.aclose()
             raise StopAsyncIteration
-        return self.reader.feed(data)
+        events = self.reader.feed(data)
+        if self.reader.limit_error is not None:
+            await self.aclose()
+            raise provider_errors.limit_error(self._endpoint, self.reader.limit_error)
+        return events
 
     async def aclose(self) -> None:
         """Close the connection, which cancels the reply at the provider."""
@@ -138,7 +143,8 @@ class ProbeResult(Struct, frozen=True):
 class ProviderClient:
     """A client for all providers. It belongs to one event loop; `close` it there, or use `async with`.
 
-    `random` returns numbers between 0 and 1, `now` the time in UTC.
+    `random` returns numbers between 0 and 1, `now` the time in UTC. A reply above the `limits` is cancelled, and fails
+    with an error that is not retried.
     """
 
     def __init__(
@@ -149,8 +155,10 @@ class ProviderClient:
         random: Callable[[], float] = chance.random,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         http: HttpClient | None = None,
+        limits: ReplyLimits = DEFAULT_LIMITS,
     ) -> None:
         self._timeouts = timeouts
+        self._limits = limits
         self._retry_policy = retry_policy
         self._random = random
         self._now = now
@@ -218,6 +226,7 @@ class ProviderClient:
     async def _open_once(self, endpoint: Endpoint, fragments: Sequence[bytes], reader: ReplyReader) -> Stream:
         credentials = await _credentials(endpoint)
         request = http_requests.stream_request(endpoint, fragments, now=self._now(), credentials=credentials)
+        reader.set_limits(self._limits)
         opening = self._open_response(endpoint, request, reader)
         response, events = await self._with_timeout(endpoint, self._timeouts.first_token, "no first token", opening)
         return Stream(endpoint, response, reader, events, self._timeouts.idle)
@@ -307,6 +316,8 @@ async def _read_first_token(endpoint: Endpoint, response: HttpResponse, reader: 
             events += reader.feed(data)
         except RemoteProtocolError as error:
             raise provider_errors.invalid_reply_error(endpoint, str(error)) from None
+        if reader.limit_error is not None:
+            raise provider_errors.limit_error(endpoint, reader.limit_error)
         if isinstance(reader.first_content, Failed):
             raise provider_errors.api_error(endpoint, reader.first_content.error)
         if reader.first_content is not None:

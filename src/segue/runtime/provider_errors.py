@@ -114,6 +114,12 @@ def stream_error(endpoint: Endpoint, why: str) -> ProviderError:
     return ProviderError.broken(endpoint.provider, endpoint.model, _clean_provider_text(endpoint, why))
 
 
+def limit_error(endpoint: Endpoint, error: ApiError) -> ProviderError:
+    """Return the error for a reply above its limits; the same request would fail again."""
+    message = f"the reply of {endpoint.name} was cancelled: {error.message}"
+    return _make_error(endpoint, message, "broken", brief="sent too large a reply", retryable=False)
+
+
 # ---------------------------------------------------------------------------------------------------- an error response
 
 

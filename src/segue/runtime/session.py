@@ -38,6 +38,7 @@ from segue.runtime.events import (
     StreamBroken,
     TextDelta,
 )
+from segue.runtime.evidence import shorten_evidence
 from segue.runtime.provider_client import ProviderClient
 from segue.runtime.providers import Endpoint
 from segue.runtime.routing import Fixed, Route, RouteContext
@@ -276,7 +277,7 @@ class Session:
         except asyncio.CancelledError:
             if streaming.done() and not streaming.cancelled() and streaming.exception() is None:
                 # The reply was complete when the exchange was cancelled.
-                self.log.record_broken(streaming.result())
+                self.log.record_broken(shorten_evidence(streaming.result()))
             if self._cancelled:
                 raise _ExchangeCancelledError from None
             raise
@@ -341,13 +342,15 @@ class Session:
             self._raise_if_cancelled()
         except (_ExchangeCancelledError, asyncio.CancelledError, ProviderError, RemoteProtocolError) as error:
             with suppress(RemoteProtocolError):
-                self.log.record_broken(reader.close())
+                self.log.record_broken(shorten_evidence(reader.close()))
             if isinstance(error, _ExchangeCancelledError | asyncio.CancelledError):
+                raise
+            if isinstance(error, ProviderError) and not error.retryable:
                 raise
             why = error.brief if isinstance(error, ProviderError) else str(error)
             raise ProviderError.broken(endpoint.provider, endpoint.model, why) from None
         if reply.finish == "error":
-            self.log.record_broken(reply)
+            self.log.record_broken(shorten_evidence(reply))
             raise ProviderError.broken(endpoint.provider, endpoint.model, reply.raw_finish or "the reply is incomplete")
         return reply
 

@@ -25,6 +25,8 @@ _STREAMED_FIELDS = {
     "thinking": ("thinking", "thinking_delta", "thinking"),
     "tool_use": ("input", "input_json_delta", "partial_json"),
 }
+# Blocks that a delta under the index of another block starts.
+_STRAY_KINDS = ("text", "thinking")
 _NOT_STREAMED = ("", "", "")
 _FIELD_BY_DELTA = {delta: field for field, delta, _ in _STREAMED_FIELDS.values()}
 # Fields that a delta of unknown type cannot change.
@@ -32,13 +34,13 @@ _FIXED_FIELDS = frozenset({"type", "id", "name", "tool_use_id", "input"})
 
 
 class _OpenBlock(OpenBlock):
-    """`kind` is the block type, `extra_deltas` the deltas of fields other than text and input."""
+    """`extra_deltas` are the deltas of fields other than text and input."""
 
-    __slots__ = ("delta_key", "delta_type", "extra_deltas", "kind", "streamed_field")
+    __slots__ = ("delta_key", "delta_type", "extra_deltas", "streamed_field")
 
     def __init__(self, key: object, fragment: JsonObject) -> None:
-        super().__init__(key, fragment)
-        self.kind = fragment.get("type")
+        kind = fragment.get("type")
+        super().__init__(key, fragment, kind, takes_input=kind == "tool_use" or "input" in fragment)
         known = _STREAMED_FIELDS.get(self.kind, _NOT_STREAMED) if isinstance(self.kind, str) else _NOT_STREAMED
         self.streamed_field, self.delta_type, self.delta_key = known
         self.extra_deltas: list[JsonObject] = []
@@ -127,7 +129,7 @@ class AnthropicReader(BlockReader[_OpenBlock]):
             known = self._message.get(key)
             if key == "usage" and isinstance(known, dict) and isinstance(value, dict):
                 counts = {name: count for name, count in cast("JsonObject", value).items() if count is not None}
-                self._message[key] = {**cast("JsonObject", known), **counts}
+                cast("JsonObject", known).update(counts)
             elif value is not None or key not in self._message:
                 self._message[key] = value
 
@@ -158,7 +160,7 @@ class AnthropicReader(BlockReader[_OpenBlock]):
     def _open_block(self, open_block: _OpenBlock) -> _OpenBlock:
         fragment = open_block.fragment
         native = Native(API, dict(fragment), intact=False)
-        self.open_blocks[open_block.key] = open_block
+        self.add_open_block(open_block)
         match open_block.kind:
             case "text":
                 self.set_block_index(open_block, self.emit_block_start(Text("", native=native)))
@@ -223,10 +225,7 @@ class AnthropicReader(BlockReader[_OpenBlock]):
         if open_block is not None and open_block.kind == kind:
             return open_block
         if index is None:
-            open_block = next(
-                (open_block for open_block in reversed(self.open_blocks.values()) if open_block.kind == kind), None
-            )
-            return open_block or self._begin(None, {"type": kind, kind: ""})
+            return self.last_open_block(kind) or self._begin(None, {"type": kind, kind: ""})
         stray = (index, kind)
         if stray in self.open_blocks:
             return self.open_blocks[stray]
@@ -238,14 +237,10 @@ class AnthropicReader(BlockReader[_OpenBlock]):
         open_block = self._block_at(index)
         if open_block is not None and index is not None and open_block.streamed_field in ("input", ""):
             return open_block
-        calls = [
-            open_block
-            for open_block in self.open_blocks.values()
-            if open_block.kind == "tool_use" or "input" in open_block.fragment
-        ]
+        calls = self.open_calls
         if index in self.closed_keys or not calls or (index is not None and len(calls) > 1):
             raise InputError("input delta for a call that has not started or has ended", path="index")
-        return calls[-1]
+        return next(reversed(calls.values()))
 
     def _add_input_delta(self, open_block: _OpenBlock, text: str) -> None:
         if not open_block.has_input and text.strip() in ARGUMENT_PLACEHOLDERS:
@@ -255,7 +250,8 @@ class AnthropicReader(BlockReader[_OpenBlock]):
 
     def _stop(self, index: int | None) -> None:
         open_block = self._block_at(index)
-        for stray in [other for key, other in self.open_blocks.items() if isinstance(key, tuple) and key[0] == index]:
+        strays = [stray for kind in _STRAY_KINDS if (stray := self.open_blocks.get((index, kind))) is not None]
+        for stray in sorted(strays, key=lambda stray: stray.block_index):
             self.end_block(stray)
         if open_block is not None and open_block.key in self.open_blocks:
             self.stop_block(open_block)

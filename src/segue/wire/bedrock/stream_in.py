@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from functools import partial
+from itertools import islice
 from typing import Any, cast
 
 import msgspec
@@ -30,12 +31,11 @@ _TEXT, _CALL, _REASONING, _REDACTED = "text", "toolUse", "reasoningContent", "re
 class _OpenBlock(OpenBlock):
     """An open block, keyed by index and kind. `input_parts` also collects deltas other than text."""
 
-    __slots__ = ("index", "kind", "signature")
+    __slots__ = ("index", "signature")
 
     def __init__(self, index: object, kind: str) -> None:
-        super().__init__((index, kind), {})
+        super().__init__((index, kind), {}, kind, takes_input=kind == _CALL)
         self.index = index
-        self.kind = kind
         self.signature: list[str] = []
 
 
@@ -45,8 +45,9 @@ class BedrockReader(BlockReader[_OpenBlock]):
         self._response_fields: JsonObject = {}
         self._message_fields: JsonObject = {"role": "assistant"}
         self._start_count = 0
-        # Hosted calls; a result with the id of one of them is hosted too.
-        self._hosted_calls: list[JsonObject] = []
+        self._open_at: dict[object, dict[object, _OpenBlock]] = {}
+        # Hosted calls by id; a result with the id of one of them is hosted too.
+        self._hosted_calls: dict[object, JsonObject] = {}
 
     def read(self, payload: JsonObject, name: str | None) -> None:
         event = payload if name == _DELTA_EVENT else payload.get(_DELTA_EVENT) if name is None else None
@@ -143,7 +144,8 @@ class BedrockReader(BlockReader[_OpenBlock]):
         open_block = _OpenBlock(index if index is not None else f"no index {self._start_count}", kind)
         if open_block.key in self.open_blocks:
             self.end_block(self.open_blocks[open_block.key])
-        self.open_blocks[open_block.key] = open_block
+        self.add_open_block(open_block)
+        self._open_at.setdefault(open_block.index, {})[open_block.key] = open_block
         if kind == _CALL:
             self._begin_call(open_block, object_or_none(value) or {})
         elif kind == _TEXT:
@@ -196,12 +198,7 @@ class BedrockReader(BlockReader[_OpenBlock]):
 
     def _block_for(self, index: int | None, kind: str) -> _OpenBlock:
         """Return the open block of this kind for a delta; start a missing one (text has no start event)."""
-        if index is None:
-            open_block = next(
-                (open_block for open_block in reversed(self.open_blocks.values()) if open_block.kind == kind), None
-            )
-        else:
-            open_block = self.open_blocks.get((index, kind))
+        open_block = self.last_open_block(kind) if index is None else self.open_blocks.get((index, kind))
         if open_block is None:
             self.end_stopped_blocks()
             open_block = self._begin(index, kind, None)
@@ -212,34 +209,38 @@ class BedrockReader(BlockReader[_OpenBlock]):
         open_block = self.open_blocks.get((index, _CALL))
         if open_block is not None:
             return open_block
-        calls = [open_block for open_block in self.open_blocks.values() if open_block.kind == _CALL]
+        calls = self.open_calls
         if (index, _CALL) in self.closed_keys or not calls or (index is not None and len(calls) > 1):
             raise InputError("input delta for a call that has not started or has ended", path="contentBlockIndex")
-        return calls[-1]
+        return next(reversed(calls.values()))
 
     def _stop(self, index: int | None) -> None:
         if index is None:
-            to_stop = [open_block for open_block in reversed(self.open_blocks.values()) if not open_block.stopped][:1]
+            to_stop = list(islice(reversed(self.running_blocks.values()), 1))
         else:
-            to_stop = [open_block for open_block in self.open_blocks.values() if open_block.index == index]
+            to_stop = list(self._open_at.get(index, {}).values())
         for open_block in to_stop:
             self.stop_block(open_block)
 
     # ------------------------------------------------------------------------------------------------------------ ends
 
     def build_block(self, open_block: _OpenBlock, *, ended: bool) -> Block | None:
+        del self._open_at[open_block.index][open_block.key]
         if open_block.kind == _CALL:
             open_block.fragment = {
                 _CALL: {**open_block.fragment[_CALL], "input": self.block_input(open_block, ended=ended)}
             }
         else:
             open_block.fragment = self._build_fragment(open_block)
-        blocks, _ = parse_content([*self._hosted_calls, open_block.fragment], None)
-        if len(blocks) == len(self._hosted_calls):
+        result_id = (object_or_none(open_block.fragment.get("toolResult")) or {}).get("toolUseId")
+        hosted_call = self._hosted_calls.get(result_id) if isinstance(result_id, str) else None
+        preceding = [] if hosted_call is None else [hosted_call]
+        blocks, _ = parse_content([*preceding, open_block.fragment], None)
+        if len(blocks) == len(preceding):
             return None
         block = blocks[-1]
         if isinstance(block, ToolCall) and block.kind == "hosted":
-            self._hosted_calls.append(open_block.fragment)
+            self._hosted_calls[open_block.fragment[_CALL].get("toolUseId")] = open_block.fragment
         return block
 
     def _build_fragment(self, open_block: _OpenBlock) -> JsonObject:
@@ -257,7 +258,7 @@ class BedrockReader(BlockReader[_OpenBlock]):
             case "redactedContent":
                 return {_REASONING: {_REDACTED: _join_base64(open_block.input_parts)}}
             case kind:
-                return {kind: merge_deltas(open_block.input_parts)}
+                return {str(kind): merge_deltas(open_block.input_parts)}
 
     def build_reply(self, content: list[JsonObject]) -> Reply:
         return parse_reply(

@@ -9,7 +9,7 @@ from typing import Any, cast
 import msgspec
 
 from segue.canonical.blocks import Native, Origin, Text, Thinking, ToolCall
-from segue.canonical.json import encode_json_text, parse_json_object, to_plain_json
+from segue.canonical.json import encode_json_sorted, encode_json_text, parse_json_object, to_plain_json
 from segue.canonical.request import Reply
 from segue.errors import InputError
 from segue.wire.gemini.capabilities import API
@@ -31,6 +31,7 @@ from segue.wire.gemini.reply import (
     parse_timestamp,
 )
 from segue.wire.json_values import require_object
+from segue.wire.stream.deltas import TextBuffer
 from segue.wire.stream.parse import ENDED_EARLY, PayloadReader, with_streamed_calls
 
 _USAGE_FIELDS = both_cases("usageMetadata")
@@ -57,6 +58,9 @@ class GeminiReader(PayloadReader):
         self._call: _PartialCall | None = None
         self._empty_part: JsonObject | None = None
         self._parts_by_call_id: dict[str, JsonObject] = {}
+        # The parts of a cumulative stream so far, encoded: each chunk repeats them.
+        self._known_parts: set[bytes] = set()
+        self._known_count = 0
         self._is_cumulative = False
         self._other_candidates: set[int] = set()
 
@@ -148,12 +152,17 @@ class GeminiReader(PayloadReader):
     def _is_duplicate(self, part: JsonObject) -> bool:
         """Return whether this part was received before: with the same id, or in a cumulative stream."""
         if self._is_cumulative:
-            return part in self._parts
+            return self._is_known(part)
         call_id = get_text(get_object(part, "functionCall"), "id")
         if not call_id:
             return False
         first_part = self._parts_by_call_id.setdefault(call_id, part)
         return first_part is not part and first_part == part
+
+    def _is_known(self, part: JsonObject) -> bool:
+        self._known_parts.update(encode_json_sorted(known) for known in self._parts[self._known_count :])
+        self._known_count = len(self._parts)
+        return encode_json_sorted(part) in self._known_parts
 
     # ------------------------------------------------------------------------------------------------------------ text
 
@@ -164,7 +173,7 @@ class GeminiReader(PayloadReader):
             if not text:
                 self._empty_part = _text_part(text, thought)
                 return
-            if self._is_cumulative and _text_part(text, thought) in self._parts:
+            if self._is_cumulative and self._is_known(_text_part(text, thought)):
                 return
             block = Thinking(origin=self._origin(), native=_STARTED) if thought else Text("", native=_STARTED)
             run = self._text_run = _TextRun(self, self.emit_block_start(block), thought=thought, is_cumulative=False)
@@ -197,7 +206,8 @@ class GeminiReader(PayloadReader):
             if get_field(inner, "willContinue") is not True and get_field(inner, "partialArgs") is None:
                 return False
             call = self._call = self._begin_call(part, inner)
-        call.fragment = {**part, **call.fragment}
+        for key, value in part.items():
+            call.fragment.setdefault(key, value)
         call.add_delta(inner)
         if get_field(inner, "willContinue") is not True:
             self._end_call(ended=True)
@@ -209,13 +219,14 @@ class GeminiReader(PayloadReader):
         origin = parse_origin(inner, get_text(self._response_fields, "modelVersion"))
         call = self.assign_id(ToolCall(get_text(inner, "name") or "", origin=origin))
         self._parts.append({})
-        return _PartialCall(call, self.emit_block_start(call), len(self._parts) - 1, part)
+        return _PartialCall(call, self.emit_block_start(call), len(self._parts) - 1, {**part})
 
     def _end_call(self, *, ended: bool) -> None:
         partial, self._call = self._call, None
         if partial is None:
             return
         fragment = partial.fragment
+        partial.close_text()
         inner = {
             key: value for key, value in get_object(fragment, "functionCall").items() if key not in _ARGUMENT_FIELDS
         }
@@ -316,11 +327,14 @@ class _TextRun:
             else:
                 self._emit(held)
         if self.is_cumulative:
-            so_far = self._reader.text_so_far(self.block_index)
-            text = "" if so_far.startswith(text) else text.removeprefix(so_far)
+            so_far = self._reader.text_buffer(self.block_index)
+            if so_far.starts_with(text):
+                text = ""
+            elif so_far.is_prefix_of(text):
+                text = text[len(so_far) :]
         elif self._length and len(text) > self._length:
-            so_far = self._reader.text_so_far(self.block_index)
-            if text.startswith(so_far) and text not in (text + text)[1:-1]:
+            so_far = self._reader.text_buffer(self.block_index)
+            if so_far.is_prefix_of(text) and text not in (text + text)[1:-1]:
                 if len(so_far) >= _LONG_TEXT:
                     self.is_cumulative = True
                     text = text[len(so_far) :]
@@ -364,7 +378,7 @@ _MAX_DEPTH = 500
 class _PartialCall:
     """A call whose arguments arrive in parts, each with its JSON path."""
 
-    __slots__ = ("_open_path", "arguments", "block_index", "call", "fragment", "part_index")
+    __slots__ = ("_open_path", "_open_text", "arguments", "block_index", "call", "fragment", "part_index")
 
     def __init__(self, call: ToolCall, block_index: int, part_index: int, fragment: JsonObject) -> None:
         self.call = call
@@ -373,6 +387,15 @@ class _PartialCall:
         self.fragment = fragment
         self.arguments: JsonObject = {}
         self._open_path: str | None = None
+        # The container and key of the text that grows, and its deltas.
+        self._open_text: tuple[Any, str | int, TextBuffer] | None = None
+
+    def close_text(self) -> None:
+        """Store the text that has grown."""
+        if self._open_text is not None:
+            target, key, text = self._open_text
+            target[key] = text.text()
+            self._open_text = None
 
     def is_continued_by(self, inner: JsonObject) -> bool:
         name, call_id = get_text(inner, "name"), get_text(inner, "id")
@@ -381,6 +404,7 @@ class _PartialCall:
     def add_delta(self, inner: JsonObject) -> None:
         whole = get_field(inner, "args")
         if isinstance(whole, dict):
+            self.close_text()
             self.arguments.update(cast("JsonObject", whole))
         for part in map(require_object, as_list(get_field(inner, "partialArgs"), "partialArgs")):
             path = get_text(part, "jsonPath") or ""
@@ -389,6 +413,11 @@ class _PartialCall:
             self._open_path = path if get_field(part, "willContinue") is True else None
 
     def _set_value(self, path: str, value: Any, *, grows: bool) -> None:
+        if grows and self._open_text is not None:
+            # A part without a value means null, or the end of a string that it continues.
+            self._open_text[2].append(f"{value or ''}")
+            return
+        self.close_text()
         steps = _parse_path(path)
         if not steps:
             return
@@ -398,9 +427,11 @@ class _PartialCall:
             target = _get_or_create(target, step, path, empty)
         last = steps[-1]
         before = _get_or_create(target, last, path, None)
-        # A part without a value means null, or the end of a string that it continues.
-        new_value = f"{before}{value or ''}" if grows and isinstance(before, str) else value
-        target[last] = new_value
+        if grows and isinstance(before, str):
+            self._open_text = (target, last, TextBuffer(before))
+            self._open_text[2].append(f"{value or ''}")
+        else:
+            target[last] = value
 
 
 def _parse_path(path: str) -> list[str | int]:

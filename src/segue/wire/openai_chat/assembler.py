@@ -10,12 +10,23 @@ from segue.canonical.blocks import Origin, ToolCall
 from segue.canonical.ids import raw_id_or_none
 from segue.canonical.json import parse_argument_text, to_plain_json
 from segue.wire.json_values import JsonObject, object_or_none
-from segue.wire.stream.deltas import ARGUMENT_PLACEHOLDERS, TextBuffer, arguments_to_text
+from segue.wire.stream.deltas import (
+    ARGUMENT_PLACEHOLDERS,
+    ArgumentsBuffer,
+    arguments_to_text,
+    is_complete_object,
+)
 from segue.wire.stream.parse import PayloadReader, join_surrogates
 
 # Placeholders that servers send before the arguments: nothing, or an empty value that is then sent again whole.
 _EMPTY_ARGUMENTS = frozenset({"", "{", "{}", "null"})
 _CALL_KEYS = frozenset({"index", "id", "type", "function", "custom"})
+# A placeholder with more white space than this around it is not recognized.
+_MAX_PLACEHOLDER = 64
+# No API accepts a name of this length: what follows is not added to it.
+_MAX_NAME = 4096
+# No server numbers calls beyond this; a longer number is no index.
+_MAX_INDEX_DIGITS = 18
 
 
 class _OpenCall:
@@ -33,10 +44,12 @@ class _OpenCall:
         "legacy",
         "name",
         "pending",
+        "position",
         "raw_id",
     )
 
-    def __init__(self, index: int | None, *, legacy: bool = False) -> None:
+    def __init__(self, position: int, index: int | None, *, legacy: bool = False) -> None:
+        self.position = position
         self.index = index
         self.legacy = legacy
         self.raw_id: str | None = None
@@ -44,7 +57,7 @@ class _OpenCall:
         self.kind: object = None
         self.custom = False
         self.extra: JsonObject = {}
-        self.emitted = TextBuffer()
+        self.emitted = ArgumentsBuffer()
         self.pending = ""
         self.block_index: int | None = None
         self.call: ToolCall | None = None
@@ -53,14 +66,17 @@ class _OpenCall:
     def arguments(self) -> str:
         return self.emitted.text() + self.pending
 
+    def has_arguments(self) -> bool:
+        return bool(self.emitted or self.pending)
+
     def is_complete(self) -> bool:
         """Return whether the arguments are a complete JSON object."""
-        return not self.custom and _is_complete_object(self.arguments())
+        # Pending text is never one: only placeholders are held back.
+        return not self.custom and not self.pending.strip() and self.emitted.is_complete_object()
 
-
-def _is_complete_object(text: str) -> bool:
-    """Return whether this is a complete, non-empty JSON object."""
-    return text.rstrip().endswith("}") and bool(object_or_none(parse_argument_text(text)[0]))
+    def is_placeholder(self) -> bool:
+        """Return whether the arguments are a placeholder, which the real ones may replace."""
+        return len(self.emitted) <= _MAX_PLACEHOLDER and self.arguments().strip() in ARGUMENT_PLACEHOLDERS
 
 
 class CallAssembler:
@@ -78,6 +94,9 @@ class CallAssembler:
         self._slots: list[_OpenCall] = []
         self._by_index: dict[int, _OpenCall] = {}
         self._by_id: dict[str, _OpenCall] = {}
+        self._legacy: _OpenCall | None = None
+        # Calls with deltas since the last call was opened; no other can have become complete.
+        self._changed: dict[int, _OpenCall] = {}
         self.model: str | None = None
 
     def __bool__(self) -> bool:
@@ -94,7 +113,7 @@ class CallAssembler:
 
     def add_legacy_delta(self, entry: JsonObject) -> None:
         """Add the value of `function_call` in one delta: one call, without an id."""
-        slot = next((slot for slot in self._slots if slot.legacy), None) or self._open_call(None, legacy=True)
+        slot = self._legacy = self._legacy or self._open_call(None, legacy=True)
         self._update_call(
             slot, None, join_surrogates(_text_or_empty(entry.get("name"))), arguments_to_text(entry.get("arguments"))
         )
@@ -114,12 +133,9 @@ class CallAssembler:
             slot = self._open_call(index)
         elif raw_id is not None and raw_id == slot.raw_id and name == slot.name and slot.emitted:
             # The arguments are sent again from the start: only the new rest is used.
-            received = slot.arguments()
-            text = (
-                text[len(received) :]
-                if text.startswith(received) and (text == received or _is_complete_object(text))
-                else text
-            )
+            received = len(slot.emitted) + len(slot.pending)
+            if received <= len(text) and text.startswith(slot.arguments()):
+                text = text[received:] if len(text) == received or is_complete_object(text) else text
         slot.custom = slot.custom or (custom is not None and slot.call is None)
         slot.kind = slot.kind or entry.get("type")
         slot.extra.update({key: value for key, value in entry.items() if key not in _CALL_KEYS and value is not None})
@@ -148,12 +164,13 @@ class CallAssembler:
         return None
 
     def _open_call(self, index: int | None, *, legacy: bool = False) -> _OpenCall:
-        for slot in self._slots:
+        for _, slot in sorted(self._changed.items()):
             self._start_call(slot)
             if not slot.ended and slot.is_complete():
                 self._end_call(slot, ended=True)
         self._reader.delta_template = None
-        slot = _OpenCall(index, legacy=legacy)
+        slot = _OpenCall(len(self._slots), index, legacy=legacy)
+        self._changed = {slot.position: slot}
         self._slots.append(slot)
         if index is not None:
             self._by_index[index] = slot
@@ -163,7 +180,8 @@ class CallAssembler:
         if raw_id is not None and slot.raw_id is None and slot.block_index is None:
             slot.raw_id = raw_id
             self._by_id[raw_id] = slot
-        if name and slot.block_index is None and name != slot.name:
+        self._changed[slot.position] = slot
+        if name and slot.block_index is None and name != slot.name and len(slot.name) < _MAX_NAME:
             # The name is sent in parts, or again with more.
             slot.name = name if name.startswith(slot.name) else slot.name + name
         if not text or slot.ended:
@@ -171,7 +189,7 @@ class CallAssembler:
         if slot.pending.strip() in ARGUMENT_PLACEHOLDERS and text.lstrip().startswith("{"):
             slot.pending = ""
         slot.pending += text
-        if slot.pending.strip() not in _EMPTY_ARGUMENTS:
+        if len(slot.pending) > _MAX_PLACEHOLDER or slot.pending.strip() not in _EMPTY_ARGUMENTS:
             self._emit_arguments(slot)
 
     # -------------------------------------------------------------------------------------------------------- emitting
@@ -199,7 +217,7 @@ class CallAssembler:
             return
         # Joined surrogates may differ from the raw deltas: the emitted text is used.
         text = self._reader.finish_text(slot.block_index)
-        slot.emitted = TextBuffer(text)
+        slot.emitted = ArgumentsBuffer(text)
         call = slot.call
         arguments, exact = (text, None) if slot.custom else parse_argument_text(text)
         slot.call = ToolCall(
@@ -242,17 +260,16 @@ def _starts_new_call(slot: _OpenCall, index: int | None, raw_id: str | None, nam
     # The call was opened by an id or arguments, and its name follows.
     if slot.name == "" and slot.raw_id in (None, raw_id):
         return False
-    arguments = slot.arguments()
     has_other_id = raw_id is not None and slot.raw_id is not None and raw_id != slot.raw_id
     has_other_name = name != slot.name
-    is_whole = _is_complete_object(text)
-    if not arguments:
+    is_whole = is_complete_object(text)
+    if not slot.has_arguments():
         if has_other_id:
             # COMP-06: one index for all calls. A new id with the same name and a piece of arguments is a changed id.
             return has_other_name or not text or is_whole
         # Whole calls without index and id; otherwise this is the rest of the name, or the name again.
         return raw_id is None and index is None and has_other_name and is_whole
-    is_placeholder = arguments.strip() in ARGUMENT_PLACEHOLDERS
+    is_placeholder = slot.is_placeholder()
     if not is_placeholder and not slot.is_complete():
         # Servers repeat the name, and some change the id, in each piece of the arguments.
         return False
@@ -262,14 +279,14 @@ def _starts_new_call(slot: _OpenCall, index: int | None, raw_id: str | None, nam
     if raw_id is not None and raw_id == slot.raw_id:
         # One id for all calls. The same arguments again are the same call, sent whole after its pieces.
         has_other_index = index is not None and index != slot.index
-        return has_other_index or (is_whole and text != arguments)
+        return has_other_index or (is_whole and text != slot.arguments())
     # Calls without ids. The name may be repeated with the arguments that replace a placeholder.
     is_repeated_name = is_placeholder and not has_other_name
     return not is_repeated_name and (bool(text) or has_other_name)
 
 
 def _parse_index(value: object) -> int | None:
-    if isinstance(value, str) and value.isdecimal():
+    if isinstance(value, str) and value.isdecimal() and len(value) <= _MAX_INDEX_DIGITS:
         return int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 

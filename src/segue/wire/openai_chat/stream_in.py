@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from functools import partial
 from typing import Any, cast
 
@@ -17,6 +18,7 @@ from segue.wire.openai_chat.dialect import ChatDialect
 from segue.wire.openai_chat.reasoning import DETAILS_KEY, REASONING_KEYS, parse_details_text
 from segue.wire.openai_chat.reply import parse_reply
 from segue.wire.openai_shared import parse_error
+from segue.wire.stream.deltas import TextBuffer
 from segue.wire.stream.events import ReplyStart
 from segue.wire.stream.parse import ENDED_EARLY, PayloadReader, with_streamed_calls
 
@@ -37,6 +39,8 @@ class ChatReader(PayloadReader):
         self._envelope: JsonObject = {}
         self._message: JsonObject = {"role": "assistant"}
         self._unknown_fields: JsonObject = {}
+        # Texts of unknown objects (audio), by the keys of object and member.
+        self._object_texts: dict[tuple[str, str], TextBuffer] = {}
         self._logprobs: dict[str, list[Any]] = {}
         self._call_assembler = CallAssembler(self, dialect.provider)
         self._text_run: tuple[str, int] | None = None
@@ -166,9 +170,21 @@ class ChatReader(PayloadReader):
             if isinstance(collected, list) and isinstance(value, list):
                 cast("list[Any]", collected).extend(cast("list[Any]", value))
             elif isinstance(collected, dict) and isinstance(value, dict):
-                self._unknown_fields[key] = _merge_object(cast("JsonObject", collected), cast("JsonObject", value))
+                self._merge_object(key, cast("JsonObject", collected), cast("JsonObject", value))
             else:
-                self._unknown_fields[key] = [*cast("list[Any]", value)] if isinstance(value, list) else value
+                for name in _AUDIO_TEXT_FIELDS:
+                    self._object_texts.pop((key, name), None)
+                self._unknown_fields[key] = copy(value)
+
+    def _merge_object(self, key: str, collected: JsonObject, delta: JsonObject) -> None:
+        """Merge a partial object (audio): data and transcript are appended, the id stays."""
+        for name, value in delta.items():
+            current = collected.get(name)
+            if name in _AUDIO_TEXT_FIELDS and isinstance(current, str) and isinstance(value, str):
+                self._object_texts.setdefault((key, name), TextBuffer(current)).append(value)
+            elif value is not None and not (name == "id" and current):
+                collected[name] = value
+                self._object_texts.pop((key, name), None)
 
     def _collect_logprobs(self, logprobs: object) -> JsonObject | None:
         fields = object_or_none(logprobs) or {}
@@ -224,6 +240,8 @@ class ChatReader(PayloadReader):
 
     def _body(self) -> JsonObject:
         """Build the equivalent whole completion."""
+        for (key, name), text in self._object_texts.items():
+            self._unknown_fields[key][name] = text.text()
         message = {**self._message, **self._unknown_fields}
         texts: dict[str, str] = {}
         for kind in {kind for kind, _ in self._content}:
@@ -247,18 +265,6 @@ class ChatReader(PayloadReader):
             choice["logprobs"] = self._logprobs
         body: JsonObject = {**self._envelope, "object": "chat.completion", "choices": [choice]}
         return body if self._usage is None else {**body, "usage": self._usage}
-
-
-def _merge_object(collected: JsonObject, delta: JsonObject) -> JsonObject:
-    """Merge a partial object (audio): data and transcript are appended, the id stays."""
-    merged = {**collected}
-    for key, value in delta.items():
-        current = merged.get(key)
-        if key in _AUDIO_TEXT_FIELDS and isinstance(current, str) and isinstance(value, str):
-            merged[key] = current + value
-        elif value is not None and not (key == "id" and current):
-            merged[key] = value
-    return merged
 
 
 def _replace_surrogates(value: JsonObject, except_key: str) -> JsonObject:

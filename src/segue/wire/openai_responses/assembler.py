@@ -152,9 +152,9 @@ class ItemAssembler:
 
     def _begin_text(self, item: PartialItem, part: PartialPart) -> int:
         if part.block_index is None:
-            for other_part in item.parts.values():
-                if other_part.block_index is not None and not other_part.closed:
-                    self._close_part(item, other_part)
+            if item.open_part is not None and not item.open_part.closed:
+                self._close_part(item, item.open_part)
+            item.open_part = part
             block = Text("", refusal=part.kind.part_type == "refusal", native=self._native(item, type="message"))
             part.block_index = self._reader.emit_block_start(block)
         return part.block_index
@@ -175,13 +175,15 @@ class ItemAssembler:
             origin = Origin(self._dialect.provider, self.model, item_id=item_id, identity=identity)
             native = self._native(item, **{part.kind.list_key: [{"type": part.kind.part_type}]})
             item.block_index = self._reader.emit_block_start(Thinking(origin=origin, native=native))
-        elif first and self._reader.text_so_far(item.block_index):
+        elif first and self._reader.text_buffer(item.block_index):
             text = _SUMMARY_SEPARATOR + text
         self._reader.add_thinking(item.block_index, text)
 
     def _append_missing_text(self, item: PartialItem, part: PartialPart, text: object) -> None:
         """Emit the part of the full text that was not emitted yet."""
         if not isinstance(text, str):
+            return
+        if len(text) <= len(part.received) and not self._reader.has_split_surrogates:
             return
         emitted = part.text()
         if len(text) > len(emitted) and text.startswith(emitted):
@@ -190,7 +192,7 @@ class ItemAssembler:
     def _close_part(self, item: PartialItem, part: PartialPart) -> None:
         """End a part when the next part of its message begins."""
         part.closed = True
-        final_item = {**item.build(), "content": [part.build()], "status": "completed"}
+        final_item = {**item.build_fields(), "content": [part.build()], "status": "completed"}
         (block, *_) = self._parse(final_item)
         self._end_text(part, block)
 
@@ -235,7 +237,10 @@ class ItemAssembler:
     def _append_missing_input(self, item: PartialItem, text: object) -> None:
         if text is None:
             return
-        full_text, emitted = arguments_to_text(text), item.input()
+        full_text = arguments_to_text(text)
+        if len(full_text) <= len(item.received_input) and not self._reader.has_split_surrogates:
+            return
+        emitted = item.input()
         if len(full_text) > len(emitted) and full_text.startswith(emitted):
             if not item.received_input:
                 item.fragment = {key: value for key, value in item.fragment.items() if key != "arguments"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from heapq import heappop, heappush
 
 import msgspec
 
@@ -29,6 +30,13 @@ class TextKind(msgspec.Struct, frozen=True):
     index_key: str = "content_index"
 
 
+def join_buffer(buffer: TextBuffer) -> TextBuffer:
+    """Return the buffer with split surrogate pairs joined."""
+    text = buffer.text()
+    joined = join_surrogates(text)
+    return buffer if len(joined) == len(text) and joined == text else TextBuffer(joined)
+
+
 class PartialPart:
     """`block_index` is set if the part is a block of its own."""
 
@@ -44,7 +52,7 @@ class PartialPart:
         self.closed = False
 
     def text(self) -> str:
-        self.received = TextBuffer(join_surrogates(self.received.text()))
+        self.received = join_buffer(self.received)
         return self.received.text()
 
     def build(self) -> JsonObject:
@@ -74,16 +82,20 @@ class PartialItem:
         "input_done",
         "is_inconsistent",
         "kind",
+        "open_part",
         "parts",
+        "position",
         "received_input",
     )
 
-    def __init__(self, kind: str | None, index: int | None) -> None:
+    def __init__(self, kind: str | None, index: int | None, position: int) -> None:
         self.kind = kind
+        self.position = position
         self.index = index
         self.id_count = 0
         self.fragment: JsonObject = {}
         self.parts: dict[tuple[str, int], PartialPart] = {}
+        self.open_part: PartialPart | None = None
         self.received_input = TextBuffer()
         self.block_index: int | None = None
         self.call: ToolCall | None = None
@@ -91,14 +103,19 @@ class PartialItem:
         self.input_done = self.ended = self.is_inconsistent = False
 
     def input(self) -> str:
-        self.received_input = TextBuffer(join_surrogates(self.received_input.text()))
+        self.received_input = join_buffer(self.received_input)
         return self.received_input.text()
 
-    def build(self) -> JsonObject:
-        """Return the item as it would be in a whole response, as far as it was received."""
+    def build_fields(self) -> JsonObject:
+        """Return the item without its streamed parts and input."""
         item: JsonObject = {**({"type": self.kind} if self.kind is not None else {}), **self.fragment}
         if self.kind == "message":
             item.setdefault("role", "assistant")
+        return item
+
+    def build(self) -> JsonObject:
+        """Return the item as it would be in a whole response, as far as it was received."""
+        item = self.build_fields()
         for list_key in ("summary", "content"):
             if received := [self.parts[key] for key in sorted(self.parts) if key[0] == list_key]:
                 item[list_key] = [part.build() for part in received]
@@ -122,6 +139,8 @@ class ItemLookup:
         self.items: list[PartialItem] = []
         self._by_id: dict[str, PartialItem] = {}
         self._by_index: dict[int, PartialItem] = {}
+        # The open items of each kind, the last one first; ended ones are removed when they are found.
+        self._open: dict[str | None, list[tuple[int, PartialItem]]] = {}
 
     def _find(self, item_id: object, index: object, kind: str | None) -> PartialItem | None:
         found = self._by_id.get(item_id) if isinstance(item_id, str) else None
@@ -131,18 +150,37 @@ class ItemLookup:
         if position is not None:
             found = self._by_index.get(position)
             return found if found is not None and not found.ended and found.kind in (kind, None) else None
-        last = (item for item in reversed(self.items) if not item.ended and item.kind in (kind, None))
-        return next(last, None) if found is None else None
+        return self._last_open(kind) if found is None else None
+
+    def _last_open(self, kind: str | None) -> PartialItem | None:
+        """Return the last open item of this kind, or of none yet."""
+        last: PartialItem | None = None
+        for each in (kind, None):
+            heap = self._open.get(each, [])
+            while heap and (heap[0][1].ended or heap[0][1].kind != each):
+                heappop(heap)
+            if heap and (last is None or heap[0][1].position > last.position):
+                last = heap[0][1]
+        return last
+
+    def _set_kind(self, item: PartialItem, kind: str | None) -> None:
+        item.kind = kind
+        heappush(self._open.setdefault(kind, []), (-item.position, item))
+
+    def _add(self, kind: str | None, index: int | None) -> PartialItem:
+        item = PartialItem(kind, index, len(self.items))
+        self.items.append(item)
+        self._set_kind(item, kind)
+        if index is not None:
+            self._by_index[index] = item
+        return item
 
     def find_or_create(self, item_id: object, index: object, kind: str | None) -> PartialItem:
         item = self._find(item_id, index, kind)
         if item is None:
-            item = PartialItem(kind, integer_or_none(index))
-            self.items.append(item)
-            if item.index is not None:
-                self._by_index[item.index] = item
-        if item.kind is None:
-            item.kind = kind
+            item = self._add(kind, integer_or_none(index))
+        if item.kind is None and kind is not None:
+            self._set_kind(item, kind)
         if isinstance(item_id, str) and item_id and item.id_count < _MAX_IDS and item_id not in self._by_id:
             self._by_id[item_id] = item
             item.id_count += 1
@@ -162,14 +200,9 @@ class ItemLookup:
 
     def create(self, kind: str | None, index: object, item_id: object) -> PartialItem:
         position = integer_or_none(index)
-        if position is not None:
-            self._by_index.pop(position, None)
         if isinstance(item_id, str):
             self._by_id.pop(item_id, None)
-        item = PartialItem(kind, position)
-        self.items.append(item)
-        if position is not None:
-            self._by_index[position] = item
+        item = self._add(kind, position)
         if isinstance(item_id, str) and item_id:
             self._by_id[item_id] = item
         return item

@@ -20,7 +20,7 @@ Frame: TypeAlias = tuple[str | None, bytes]
 
 _BOM = b"\xef\xbb\xbf"
 _HTTP_PREFIX = b"HTTP/"
-_HTTP_HEADER_LIMIT = 1 << 20
+_HTTP_HEADER_LIMIT = 1 << 16
 _LF = 0x0A
 # No API has this many event names.
 _NAME_CACHE_SIZE = 256
@@ -37,12 +37,14 @@ class FrameDecoder:
 
     def __init__(self) -> None:
         self._framing: _Decoder | None = None
-        self._head = b""
+        self._head = bytearray()
 
     def feed(self, data: bytes) -> list[Frame]:
         if self._framing is not None:
             return self._framing.feed(data)
         self._head += data
+        if self._head.startswith(_HTTP_PREFIX) and b"\n" not in data and len(self._head) <= _HTTP_HEADER_LIMIT:
+            return []
         return self._detect_framing(ended=False)
 
     def take_partial(self) -> bytes | None:
@@ -59,17 +61,17 @@ class FrameDecoder:
         return frames + self._framing.close() if self._framing is not None else frames
 
     def _detect_framing(self, *, ended: bool) -> list[Frame]:
-        data = _skip_http_headers(self._head, ended=ended)
+        data = _skip_http_headers(bytes(self._head), ended=ended)
         if data is None:
             return []
         body = data.removeprefix(_BOM).lstrip(b" \t\r\n")
         if not body and data:
             # Blank lines are keep-alives; keep only one.
-            self._head = b"\n"
+            self._head = bytearray(b"\n")
         if not body or (not ended and (_BOM.startswith(body) or _HTTP_PREFIX.startswith(body))):
             return []
         self._framing = _JsonDecoder() if body[:1] in b"{[" else _AwsDecoder() if body[0] == 0 else _SseDecoder()
-        self._head = b""
+        self._head = bytearray()
         return self._framing.feed(body)
 
 
@@ -99,7 +101,8 @@ class _SseDecoder:
     """
 
     def __init__(self) -> None:
-        self._chunks: list[bytes] = []
+        # A buffer and not a list of chunks, each of which would take the memory of an object.
+        self._buffer = bytearray()
         self._after_cr = False
         self._names: dict[bytes, str] = {}
         self._bare_json: _JsonDecoder | None = None
@@ -114,34 +117,43 @@ class _SseDecoder:
             data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         if not data:
             return []
-        ends = b"\n\n" in data or (data[0] == _LF and bool(self._chunks) and self._chunks[-1][-1] == _LF)
-        self._chunks.append(data)
+        buffer = self._buffer
+        ends = b"\n\n" in data or (data[0] == _LF and bool(buffer) and buffer[-1] == _LF)
+        if not buffer and ends:
+            # Most chunks are whole events.
+            events, _, rest = data.rpartition(b"\n\n")
+            buffer += rest
+            return self._split_events(events + b"\n")
+        buffer += data
         if not ends:
-            if self._chunks[0][0] in _COMMENT_OR_BLANK and b"\n" in data:
+            if buffer[0] in _COMMENT_OR_BLANK and b"\n" in data:
                 self._drop_comments()
             return []
-        buffer = b"".join(self._chunks)
         end = buffer.rfind(b"\n\n")
-        self._chunks = [buffer[end + 2 :]] if end + 2 < len(buffer) else []
-        return self._split_events(buffer[: end + 1])
+        events = bytes(buffer[: end + 1])
+        del buffer[: end + 2]
+        return self._split_events(events)
 
     def _drop_comments(self) -> None:
         """Drop keep-alive comments and blank lines before an event."""
-        buffered = b"".join(self._chunks)
-        rest = _COMMENTS.sub(b"", buffered, count=1)
-        self._chunks = [rest] if rest else []
+        comments = _COMMENTS.match(self._buffer)
+        if comments is not None:
+            end = comments.end()
+            del comments
+            del self._buffer[:end]
 
     def take_partial(self) -> bytes | None:
-        if self._after_cr or self._bare_json is not None:
+        if self._after_cr or self._bare_json is not None or len(self._buffer) > _PARTIAL_LIMIT:
             return None
-        if len(self._chunks) > _PARTIAL_LIMIT or sum(map(len, self._chunks)) > _PARTIAL_LIMIT:
-            return None
-        partial, self._chunks = b"".join(self._chunks), []
-        return partial
+        return self._take_buffer()
+
+    def _take_buffer(self) -> bytes:
+        buffered = bytes(self._buffer)
+        self._buffer.clear()
+        return buffered
 
     def close(self) -> list[Frame]:
-        rest, self._chunks = b"".join(self._chunks), []
-        return self._split_events(rest)
+        return self._split_events(self._take_buffer())
 
     def _split_events(self, events: bytes) -> list[Frame]:
         """Return the frames of complete events; the two usual layouts are split without a loop over lines."""
@@ -225,7 +237,7 @@ class _JsonDecoder:
     """JSON values in sequence (one per line or not), or as the items of one list."""
 
     def __init__(self) -> None:
-        self._partial: list[bytes] = []
+        self._partial = bytearray()
         self._depth = 0
         self._in_string = False
         self._escaped = False
@@ -257,7 +269,7 @@ class _JsonDecoder:
             elif character in b"{[":
                 if self._depth == 0:
                     start = match.start()
-                    self._partial = []
+                    self._partial.clear()
                 self._depth += 1
             elif self._depth == 0:
                 # The end of the list, or a stray bracket.
@@ -265,10 +277,10 @@ class _JsonDecoder:
             else:
                 self._depth -= 1
                 if self._depth == 0:
-                    frames.append((None, b"".join([*self._partial, data[start:position]])))
-                    self._partial = []
+                    frames.append((None, bytes(self._partial) + data[start:position]))
+                    self._partial.clear()
         if self._depth and start < len(data):
-            self._partial.append(data[start:])
+            self._partial += data[start:]
         return frames
 
     def _skip_string(self, data: bytes, position: int) -> int:
@@ -303,18 +315,16 @@ class _AwsDecoder:
     """AWS event-stream messages with headers and checksums. The name of an exception begins with `exception:`."""
 
     def __init__(self) -> None:
-        self._chunks: list[bytes] = []
-        self._buffered = 0
+        self._buffer = bytearray()
         self._needed = _PRELUDE.size
         # Header blocks repeat, so parsed ones are cached by their bytes.
         self._header_cache: dict[bytes, dict[str, str]] = {}
 
     def feed(self, data: bytes) -> list[Frame]:
-        self._chunks.append(data)
-        self._buffered += len(data)
-        if self._buffered < self._needed:
+        self._buffer += data
+        if len(self._buffer) < self._needed:
             return []
-        buffer = b"".join(self._chunks)
+        buffer = bytes(self._buffer)
         frames: list[Frame] = []
         position = 0
         self._needed = _PRELUDE.size
@@ -327,8 +337,7 @@ class _AwsDecoder:
                 break
             frames.append(self._decode_message(buffer[position : position + total], headers))
             position += total
-        self._chunks = [buffer[position:]]
-        self._buffered = len(buffer) - position
+        del self._buffer[:position]
         return frames
 
     def close(self) -> list[Frame]:

@@ -20,6 +20,7 @@ from segue.canonical.request import Reply
 from segue.errors import InputError, RemoteProtocolError
 from segue.wire.base import ApiError
 from segue.wire.json_values import JsonObject
+from segue.wire.limits import DEFAULT_LIMITS, ReplyLimits
 from segue.wire.stream.delta_template import DeltaTemplate
 from segue.wire.stream.deltas import TextBuffer, parse_input
 from segue.wire.stream.events import (
@@ -48,19 +49,39 @@ _decode = msgspec.json.Decoder().decode
 
 
 class StreamParser:
-    """Bytes of one reply in, events out; `close` returns the reply. Invalid input raises `RemoteProtocolError`."""
+    """Bytes of one reply in, events out; `close` returns the reply. Invalid input raises `RemoteProtocolError`.
+
+    A reply above its limits fails; its further bytes are ignored.
+    """
 
     def __init__(self, reader: PayloadReader) -> None:
         self._reader = reader
         self._frames = FrameDecoder()
+        self._received = 0
+
+    def set_limits(self, limits: ReplyLimits) -> None:
+        self._reader.limits = limits
+
+    @property
+    def limit_error(self) -> ApiError | None:
+        """The error of a reply above its limits; None within them."""
+        return self._reader.limit_error
 
     def feed(self, data: bytes) -> None:
         reader = self._reader
+        self._received += len(data)
+        if self._received > reader.limits.bytes:
+            reader.fail_at_limit(reader.limits.bytes_error())
+        if reader.limit_error is not None:
+            self._frames = FrameDecoder()
+            return
         if reader.delta_template is not None and (partial := self._frames.take_partial()) is not None:
             data = reader.delta_template.consume_stream(partial + data)
             if not data:
                 return
         for name, payload in self._frames.feed(data):
+            if reader.limit_error is not None:
+                return
             template = reader.delta_template
             if template is None:
                 self._parse_payload(name, payload)
@@ -74,6 +95,8 @@ class StreamParser:
         if "data" in value and value.keys() <= _RECORDED_KEYS and isinstance(value["data"], dict):
             name = value["event"] if isinstance(value.get("event"), str) else None
             value = cast("JsonObject", value["data"])
+        if self._reader.limit_error is not None:
+            return
         try:
             self._reader.read(value, name)
         except (InputError, RecursionError) as error:
@@ -170,6 +193,8 @@ class PayloadReader(ABC):
         self.events: list[Event] = []
         self.reply_started = False
         self.error: ApiError | None = None
+        self.limits = DEFAULT_LIMITS
+        self.limit_error: ApiError | None = None
         self.done = False
         self.block_count = 0
         self._call_count = 0
@@ -228,12 +253,24 @@ class PayloadReader(ABC):
     def add_input(self, index: int, text: str) -> None:
         text = self._join_surrogates(index, text, InputDelta) if self.has_split_surrogates else text
         if text:
-            self._texts[index].append(text)
+            buffer = self._texts[index]
+            buffer.append(text)
             self.events.append(InputDelta(index, text))
+            if len(buffer) > self.limits.arguments:
+                self.fail_at_limit(self.limits.arguments_error())
+
+    def fail_at_limit(self, error: ApiError) -> None:
+        """End the reply with this error; the current payload is still parsed to its end."""
+        self.limit_error = self.limit_error or error
+        self.error = self.limit_error
 
     def text_so_far(self, index: int) -> str:
         """Return the text of an open block so far."""
         return self._texts[index].text()
+
+    def text_buffer(self, index: int) -> TextBuffer:
+        """Return the text of an open block so far, not joined."""
+        return self._texts[index]
 
     def finish_text(self, index: int) -> str:
         """Return the complete text of a block at its end; an unpaired surrogate becomes U+FFFD."""
@@ -271,8 +308,13 @@ class PayloadReader(ABC):
             block = self.assign_id(block)
         events = block_events(self.block_count, block)
         self.block_count += 1
+        self._check_arguments(events)
         self.events += events
         return block
+
+    def _check_arguments(self, events: list[Event]) -> None:
+        if any(isinstance(event, InputDelta) and len(event.text) > self.limits.arguments for event in events):
+            self.fail_at_limit(self.limits.arguments_error())
 
     def emit_finish(self, reply: Reply) -> Reply:
         """Emit usage and the end of the reply; for a failed reply, emit the error and return its partial reply."""
@@ -287,6 +329,8 @@ class PayloadReader(ABC):
     def assign_id(self, call: ToolCall) -> ToolCall:
         """Return the call with its canonical id, made from the turn key and its index among the calls of the turn."""
         index, self._call_count = self._call_count, self._call_count + 1
+        if self._call_count > self.limits.calls:
+            self.fail_at_limit(self.limits.calls_error())
         call_id = canonical_tool_id(
             provider=self.provider,
             raw_id=call.origin.raw_id,
@@ -305,7 +349,12 @@ class PayloadReader(ABC):
         blocks = tuple(self.assign_id(block) if isinstance(block, ToolCall) else block for block in reply.blocks)
         reply = msgspec.structs.replace(reply, blocks=blocks)
         self.reply_started = True
-        self.events += reply_events(reply)
+        events = reply_events(reply)
+        self._check_arguments(events)
+        if self.limit_error is not None:
+            self.events += [*events[:-1], Failed(self.limit_error)]
+            return _mark_failed(reply, self.limit_error)
+        self.events += events
         return reply
 
     def _join_surrogates(self, index: int, text: str, kind: type[TextDelta | ThinkingDelta | InputDelta]) -> str:
@@ -356,8 +405,9 @@ _LENGTH_REASONS = ("max_tokens", "model_context_window_exceeded")
 class OpenBlock:
     """A block that has not ended. `block_index` is its index in the events, -1 before it has one.
 
-    `initial_input` is input in the start event, `has_input` whether deltas of it followed. Input of a hosted call is
-    collected in `input_parts`; `truncated_input` is the whole input where it was truncated.
+    `kind` is its type, `takes_input` whether input deltas may belong to it. `initial_input` is input in the start
+    event, `has_input` whether deltas of it followed. Input of a hosted call is collected in `input_parts`;
+    `truncated_input` is the whole input where it was truncated.
     """
 
     __slots__ = (
@@ -368,13 +418,17 @@ class OpenBlock:
         "initial_input",
         "input_parts",
         "key",
+        "kind",
         "stopped",
+        "takes_input",
         "truncated_input",
     )
 
-    def __init__(self, key: object, fragment: JsonObject) -> None:
+    def __init__(self, key: object, fragment: JsonObject, kind: object, *, takes_input: bool) -> None:
         self.key = key
         self.fragment = fragment
+        self.kind = kind
+        self.takes_input = takes_input
         self.block_index = -1
         self.call: ToolCall | None = None
         self.initial_input = ""
@@ -390,12 +444,17 @@ _OpenBlockT = TypeVar("_OpenBlockT", bound=OpenBlock)
 class BlockReader(PayloadReader, Generic[_OpenBlockT]):
     """The payload reader for streams of keyed blocks (Anthropic, Bedrock).
 
-    `open_blocks` has the open blocks by key, `closed_keys` the keys of those that have ended.
+    `open_blocks` has the open blocks by key, `open_calls` those of them that take input, `running_blocks` those that
+    were not stopped; `closed_keys` has the keys of blocks that have ended.
     """
 
     def __init__(self, provider: str, turn_key: str) -> None:
         super().__init__(provider, turn_key)
         self.open_blocks: dict[object, _OpenBlockT] = {}
+        self.open_calls: dict[object, _OpenBlockT] = {}
+        self.running_blocks: dict[object, _OpenBlockT] = {}
+        self._open_by_kind: dict[object, dict[object, _OpenBlockT]] = {}
+        self._stopped: list[_OpenBlockT] = []
         self.closed_keys: set[object] = set()
         self.whole_reply: Reply | None = None
         self._emitted: list[_OpenBlockT] = []
@@ -415,6 +474,16 @@ class BlockReader(PayloadReader, Generic[_OpenBlockT]):
     def build_reply(self, content: list[JsonObject]) -> Reply: ...
 
     # Shared.
+
+    def add_open_block(self, open_block: _OpenBlockT) -> None:
+        self.open_blocks[open_block.key] = self.running_blocks[open_block.key] = open_block
+        if open_block.takes_input:
+            self.open_calls[open_block.key] = open_block
+        if isinstance(open_block.kind, str):
+            self._open_by_kind.setdefault(open_block.kind, {})[open_block.key] = open_block
+
+    def last_open_block(self, kind: str) -> _OpenBlockT | None:
+        return next(reversed(self._open_by_kind.get(kind, {}).values()), None)
 
     def set_block_index(self, open_block: _OpenBlockT, block_index: int) -> None:
         open_block.block_index = block_index
@@ -437,16 +506,25 @@ class BlockReader(PayloadReader, Generic[_OpenBlockT]):
     def stop_block(self, open_block: _OpenBlockT) -> None:
         if open_block.call is not None and not open_block.has_input and not open_block.initial_input:
             # The stop reason decides whether it has no arguments or was truncated before them.
-            open_block.stopped = True
+            if not open_block.stopped:
+                open_block.stopped = True
+                del self.running_blocks[open_block.key]
+                self._stopped.append(open_block)
         else:
             self.end_block(open_block)
 
     def end_stopped_blocks(self) -> None:
-        for open_block in [open_block for open_block in self.open_blocks.values() if open_block.stopped]:
-            self.end_block(open_block)
+        stopped, self._stopped = self._stopped, []
+        for open_block in sorted(stopped, key=lambda stopped_block: stopped_block.block_index):
+            if self.open_blocks.get(open_block.key) is open_block:
+                self.end_block(open_block)
 
     def end_block(self, open_block: _OpenBlockT, *, ended: bool = True) -> None:
         del self.open_blocks[open_block.key]
+        self.running_blocks.pop(open_block.key, None)
+        self.open_calls.pop(open_block.key, None)
+        if isinstance(open_block.kind, str):
+            del self._open_by_kind[open_block.kind][open_block.key]
         self.closed_keys.add(open_block.key)
         block = self.build_block(open_block, ended=ended)
         if block is None:

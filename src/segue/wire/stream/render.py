@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
+from heapq import heappop, heappush
 from typing import Any
 
 from segue.canonical.blocks import Block, Text, Thinking, ToolCall
@@ -56,6 +57,7 @@ class BlockOrder:
         self.current: int | None = None
         """Index of the open block."""
         self._waiting: dict[int, list[Event]] = {}
+        self._waiting_indexes: list[int] = []
 
     def reorder(self, events: Iterable[Event]) -> list[Event]:
         ordered: list[Event] = []
@@ -65,6 +67,8 @@ class BlockOrder:
             elif self.current is None or self.current == event.index:
                 self._emit(event, ordered)
             else:
+                if event.index not in self._waiting:
+                    heappush(self._waiting_indexes, event.index)
                 self._waiting.setdefault(event.index, []).append(event)
         return ordered
 
@@ -77,7 +81,7 @@ class BlockOrder:
         elif isinstance(event, BlockEnd):
             self.current = None
             while self.current is None and self._waiting:
-                index = min(self._waiting)
+                index = heappop(self._waiting_indexes)
                 queued = self._waiting.pop(index)
                 ordered += queued
                 if not isinstance(queued[-1], BlockEnd | WholeBlock):

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from segue.canonical.blocks import Block, Origin, Text, Thinking, ToolCall
-from segue.canonical.ids import canonical_tool_id
+from segue.canonical.ids import canonical_tool_id, hash_tool_id
 from segue.canonical.request import Finish, Reply, Tool
 from segue.render.report import Report
 from segue.wire.base import Wire
@@ -54,6 +54,7 @@ class ThinkTagSplitter:
     def __init__(self, *, enabled: bool) -> None:
         self._state: Literal["before", "inside", "after_tag", "after"] = "before" if enabled else "after"
         self._held: str = ""
+        self._space = TextBuffer()
         self._close = ""
 
     @property
@@ -80,15 +81,17 @@ class ThinkTagSplitter:
 
     def _feed_before(self, text: str, *, ended: bool) -> list[tuple[_Kind, str]]:
         bare = text.lstrip()
-        if not ended and any(opening.startswith(bare) and opening != bare for opening in _THINK_TAGS):
-            self._held = text
+        # White space is kept apart: only a tag is compared again when more text arrives.
+        self._space.append(text[: len(text) - len(bare)])
+        if not ended and (not bare or any(tag.startswith(bare) and tag != bare for tag in _THINK_TAGS)):
+            self._held = bare
             return []
         for opening, close in _THINK_TAGS.items():
             if bare.startswith(opening):
                 self._state, self._close = "inside", close
                 return self._feed_inside(bare[len(opening) :], ended=ended)
         self._state = "after"
-        return _nonempty(Text, text)
+        return _nonempty(Text, self._space.text() + bare)
 
     def _feed_inside(self, text: str, *, ended: bool) -> list[tuple[_Kind, str]]:
         thought, tag, text_after = text.partition(self._close)
@@ -143,7 +146,7 @@ class TextExtractor:
         self._model: str | None = None
         self._reasoning = TextBuffer()
         self._has_text = False
-        self._pending_space = ""
+        self._pending_space = TextBuffer()
         self._found_markers = False
         """Whether special tokens or a thought channel were removed from the middle of the text."""
         self._indexes_shifted = False
@@ -260,7 +263,7 @@ class TextExtractor:
         for segment in segments:
             if isinstance(segment, FoundCall):
                 self._emit_text(self._eos.flush_before_call(), out)
-                self._pending_space = ""
+                self._pending_space = TextBuffer()
                 self._close_block(out)
                 self._emit_call(segment, out)
             elif isinstance(segment, BrokenCall):
@@ -287,10 +290,9 @@ class TextExtractor:
         """Emit text, without white space that only separates calls."""
         if not text:
             return
-        text, self._pending_space = self._pending_space + text, ""
-        if self.found_calls and self._open_block is None and text.isspace():
-            self._pending_space = text
-        else:
+        self._pending_space.append(text)
+        if not (self.found_calls and self._open_block is None and text.isspace()):
+            text, self._pending_space = self._pending_space.text(), TextBuffer()
             self._emit_delta(Text, text, out)
 
     # ------------------------------------------------------------------------------------------------------------ calls
@@ -325,17 +327,16 @@ class TextExtractor:
         provider = self._format.provider if self._format is not None else "text"
         origin = Origin(provider, self._model, found.raw_id, identity="natural" if found.raw_id else "absent")
         index = self._calls
-        while True:
-            call_id = canonical_tool_id(
-                provider=provider,
-                raw_id=found.raw_id,
-                tool_name=found.name,
-                turn_key=self._turn_key,
-                call_index=index,
-            )
-            if call_id not in self._ids:
-                break
+        call_id = canonical_tool_id(
+            provider=provider,
+            raw_id=found.raw_id,
+            tool_name=found.name,
+            turn_key=self._turn_key,
+            call_index=index,
+        )
+        while call_id in self._ids:
             index += 1
+            call_id = hash_tool_id(provider, found.raw_id, found.name, self._turn_key, index)
         self._ids.add(call_id)
         self._calls += 1
         return ToolCall(found.name, found.arguments, call_id, found.arguments_text, origin=origin)
@@ -349,9 +350,9 @@ class TextExtractor:
             segments.pop()
         calls: list[FoundCall] = []
         while segments and (isinstance(last := segments[-1], FoundCall) or (isinstance(last, str) and last.isspace())):
-            calls[:0] = [last] if isinstance(last, FoundCall) else []
+            calls += [last] if isinstance(last, FoundCall) else []
             segments.pop()
-        for found in calls:
+        for found in reversed(calls):
             self._report.add("text", f"call of {found.name} extracted from the reasoning: the reply has no text")
             self._emit_call(found, out)
 
