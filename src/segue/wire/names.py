@@ -95,7 +95,7 @@ class ParameterNames:
         self._projected: dict[str, dict[str, str]] = {}
         self._originals: dict[str, dict[str, str]] = {}
 
-    def render_schema(self, tool: str, schema: dict[str, Any], rule: NameRule) -> dict[str, Any]:
+    def render_schema(self, tool: str, schema: Mapping[str, Any], rule: NameRule) -> Mapping[str, Any]:
         """Return the schema of a tool with names that the rule accepts; the same object if they are valid."""
         names = find_root_properties(schema)
         invalid = [name for name in names if rule.project(name) != name]
