@@ -126,6 +126,13 @@ def test_repair_is_idempotent_and_a_valid_body_stays(api: str) -> None:
     assert not segue.repair(valid, api).changes
 
 
+def test_examples_of_arguments_have_the_projected_names() -> None:
+    body = anthropic_body(ODATA, ARGUMENTS)
+    body["tools"][0]["input_examples"] = [ARGUMENTS]
+    repaired = segue.repair(body, "anthropic").body
+    assert repaired["tools"][0]["input_examples"] == [schema_and_arguments(repaired)[1]]
+
+
 def test_other_bedrock_models_keep_their_names() -> None:
     body = {**bedrock_body(ODATA, ARGUMENTS), "modelId": "amazon.nova-pro-v1:0"}
     assert schema_and_arguments(segue.repair(body, "bedrock").body) == (ODATA, ARGUMENTS)

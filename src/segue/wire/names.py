@@ -114,9 +114,10 @@ class ParameterNames:
         """Return the arguments of a call with the projected names."""
         if tool not in self._projected:
             return arguments
-        for name in arguments.keys() & self._originals[tool].keys():
+        for name in arguments:
             # An undeclared parameter that has the projected name of another one.
-            self._project(tool, name, frozenset(arguments))
+            if name in self._originals[tool]:
+                self._project(tool, name, frozenset(arguments))
         projected = self._projected[tool]
         return {projected.get(name, name): value for name, value in arguments.items()}
 
