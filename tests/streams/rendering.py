@@ -163,9 +163,7 @@ def render_whole_reply(wire: Wire, reply: Reply) -> Body:
 
 
 def _projection(wire: Wire, report: Report | None, policy: str) -> RenderContext:
-    ids = IdMap(
-        wire.id_scheme(parse_model(wire.default_model)), provider=wire.provider, policy=policy
-    )
+    ids = IdMap(wire.id_scheme(parse_model(wire.default_model)), provider=wire.provider, policy=policy)
     return RenderContext(ids, NameMap(ANY_NAME), report if report is not None else Report(target=wire.name))
 
 

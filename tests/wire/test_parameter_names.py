@@ -105,7 +105,9 @@ def test_names_are_projected_and_nested_ones_kept(source: str, target: str, mode
     out = segue.convert(BODIES[source](ODATA, ARGUMENTS), source=source, target=target, model=model)
     schema, arguments = schema_and_arguments(out.body)
     top, filter_name, where = schema["properties"]
-    assert VALID.fullmatch(top) and VALID.fullmatch(filter_name) and where == "where"
+    assert VALID.fullmatch(top)
+    assert VALID.fullmatch(filter_name)
+    assert where == "where"
     assert list(schema["properties"].values()) == list(ODATA["properties"].values())
     assert schema["required"] == [top]
     assert schema["dependentRequired"] == {filter_name: [top]}
@@ -122,6 +124,13 @@ def test_repair_is_idempotent_and_a_valid_body_stays(api: str) -> None:
     assert not segue.repair(repaired.body, api).changes
     valid = BODIES[api]({"type": "object", "properties": {"a.b-c_1": {}}}, {"$undeclared": 1})
     assert not segue.repair(valid, api).changes
+
+
+def test_examples_of_arguments_have_the_projected_names() -> None:
+    body = anthropic_body(ODATA, ARGUMENTS)
+    body["tools"][0]["input_examples"] = [ARGUMENTS]
+    repaired = segue.repair(body, "anthropic").body
+    assert repaired["tools"][0]["input_examples"] == [schema_and_arguments(repaired)[1]]
 
 
 def test_other_bedrock_models_keep_their_names() -> None:
@@ -188,7 +197,8 @@ def test_a_name_equal_to_the_projection_of_another() -> None:
     taken = CLAUDE_PARAMETERS.project("$top")
     names = ParameterNames()
     schema = names.render_schema("f", {"type": "object", "properties": {taken: {}, "$top": {}}}, CLAUDE_PARAMETERS)
-    assert len(schema["properties"]) == 2 and taken in schema["properties"]
+    assert len(schema["properties"]) == 2
+    assert taken in schema["properties"]
     other = ParameterNames()
     other.render_schema("f", {"type": "object", "properties": {"$top": {}}}, CLAUDE_PARAMETERS)
     sent = other.render_arguments("f", {"$top": 1, taken: 2})
@@ -205,7 +215,8 @@ def test_random_names(names: list[str], data: st.DataObject) -> None:
     out = segue.convert(chat_body(schema, arguments), source="openai-chat", target="anthropic")
     rendered, sent = schema_and_arguments(out.body)
     assert all(map(VALID.fullmatch, rendered["properties"]))
-    assert len(rendered["properties"]) == len(names) and set(rendered["properties"]) == set(sent)
+    assert len(rendered["properties"]) == len(names)
+    assert set(rendered["properties"]) == set(sent)
     assert segue.check(out.body, "anthropic", model="claude-sonnet-4-5")
     assert reply_arguments(out.reply(claude_reply(sent)), "openai-chat") == arguments
     assert not segue.repair(out.body, "anthropic").changes

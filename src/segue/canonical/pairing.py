@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Container, Iterable, Sequence
+from itertools import takewhile
 from typing import TypeAlias
 
 import msgspec
@@ -55,15 +56,17 @@ def _pair_key(block: ToolCall | ToolResponse) -> _PairKey:
 
 
 class _Turn:
-    """The calls of one reply, with queues of open calls so that the next one is found in constant time.
+    """The calls of one message, with queues of open calls so that the next one is found in constant time.
 
-    Queues are built on first use: for most results there is exactly one call with their id.
+    `reply` numbers the replies: messages of the model without any other in between have the same number. Queues are
+    built on first use: for most results there is exactly one call with their id.
     """
 
-    __slots__ = ("_queues", "key", "open_count", "slots", "slots_by_key", "tool_names")
+    __slots__ = ("_queues", "key", "open_count", "reply", "slots", "slots_by_key", "tool_names")
 
-    def __init__(self, key: str) -> None:
+    def __init__(self, key: str, reply: int = -1) -> None:
         self.key = key
+        self.reply = reply
         self.slots: list[_Slot] = []
         self.tool_names: set[str] = set()
         self.open_count = 0
@@ -124,6 +127,7 @@ class Pairer:
         self._turns: list[_Turn] = []
         self._open_turns: list[_Turn] = []
         self._last_turn: _Turn | None = None
+        self._reply_number = 0
         self._reply_counts: Counter[str] = Counter()
         self._orphan_counts: Counter[tuple[str | None, str | None]] = Counter()
         self._orphan_ids: set[str] = set()
@@ -133,6 +137,8 @@ class Pairer:
 
     def feed(self, message: Message) -> Message:
         """Return the message with the ids of its calls and results, and the key of its turn."""
+        if message.speaker != "ai":
+            self._reply_number += 1
         if _PAIRED_TYPES.isdisjoint(map(type, message.blocks)):
             if any(not isinstance(block, Text) or block.text for block in message.blocks):
                 self._last_turn = None
@@ -192,10 +198,10 @@ class Pairer:
     def _open_turn(self, message: Message, calls: Sequence[ToolCall]) -> _Turn:
         if message.turn_key is None:
             digest = hash_reply(calls)
-            turn = _Turn(format_turn_key(digest, self._reply_counts[digest]))
+            turn = _Turn(format_turn_key(digest, self._reply_counts[digest]), self._reply_number)
             self._reply_counts[digest] += 1
         else:
-            turn = _Turn(message.turn_key)
+            turn = _Turn(message.turn_key, self._reply_number)
         self._turns.append(turn)
         self._last_turn = turn
         return turn
@@ -244,13 +250,24 @@ class Pairer:
             self._open_turns.pop()
         if not self._open_turns:
             return None
-        turn, tool = self._open_turns[-1], response.name or None
-        slot = turn.first_open_by_position(hosted=response.hosted, without_id=True, tool=tool)
-        if slot is None and (response.origin.raw_id is None or self._positional):
-            slot = turn.first_open_by_position(hosted=response.hosted, without_id=False, tool=tool)
-            if slot is not None and self._remaining_results[_pair_key(slot.call)] > 0:
-                return None
-        return slot
+        tool = response.name or None
+        for turn in self._turns_of_reply(self._open_turns[-1]):
+            slot = turn.first_open_by_position(hosted=response.hosted, without_id=True, tool=tool)
+            if slot is None and (response.origin.raw_id is None or self._positional):
+                slot = turn.first_open_by_position(hosted=response.hosted, without_id=False, tool=tool)
+                if slot is not None and self._remaining_results[_pair_key(slot.call)] > 0:
+                    return None
+            if slot is not None:
+                return slot
+        return None
+
+    def _turns_of_reply(self, turn: _Turn) -> list[_Turn]:
+        """Return the turns that a target which pairs by position takes for one: those of the same reply, in order."""
+        turns = [turn]
+        if self._positional:
+            others = takewhile(lambda other: other.reply == turn.reply, reversed(self._turns))
+            turns = [other for other in others if other.open_count or other is turn]
+        return turns[::-1]
 
     def _is_misnamed(self, response: ToolResponse) -> bool:
         """Return whether a result can be paired by position only: neither its id nor its name matches a call."""
@@ -259,7 +276,7 @@ class Pairer:
             return False
         key = _pair_key(response)
         known = response.call_id in self._slots or key in self._newest_turn_by_key or key in self._call_keys
-        return not known and response.name not in turn.tool_names
+        return not known and all(response.name not in other.tool_names for other in self._turns_of_reply(turn))
 
     def _pair_with_next_open(self, response: ToolResponse) -> tuple[ToolResponse, str | None]:
         turn = self._last_turn

@@ -47,6 +47,8 @@ class Constraints(Struct, frozen=True):
     """An assistant message is required between a result and the next user message."""
     calls_without_text: bool = False
     """A message with calls must not hold text; that goes into a message before it."""
+    calls_in_one_message: bool = False
+    """All calls of a reply must be in one message: consecutive messages of the model are not merged by the target."""
     one_call_per_message: bool = False
     """A message holds one call at most; each further call follows the result of the one before."""
     first_speaker: Literal["any", "human"] = "any"

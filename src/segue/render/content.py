@@ -105,8 +105,9 @@ def mark_errors(draft: Draft) -> Draft:
         if block.synthetic is not None:
             return [msgspec.structs.replace(block, error=False)]
         first, *rest = _structured_to_text(block) or [Text("")]
-        label = first.text if isinstance(first, Text) else ""
-        others = rest if isinstance(first, Text) else [first, *rest]
+        is_plain = isinstance(first, Text) and _content_kind(draft, first) == "text"
+        label = first.text if isinstance(first, Text) and is_plain else ""
+        others = rest if is_plain else [first, *rest]
         marked = Text(format_error(label))
         return [edit_block(block, content=(marked, *others), structured=msgspec.UNSET, error=False)]
 
@@ -117,7 +118,8 @@ def _rejects_flag(draft: Draft, response: ToolResponse) -> bool:
     """Return whether the result holds same-API content that is neither text nor media, so it can't be moved."""
     if not draft.constraints.errors_need_text or response.hosted:
         return False
-    return any(isinstance(block, Opaque) and draft.is_native(block) for block in response.content or ())
+    others = [block for block in response.content or () if not isinstance(block, Media) and draft.is_native(block)]
+    return any(_content_kind(draft, block) != "text" for block in others)
 
 
 def _add_failure_texts(draft: Draft) -> Draft:

@@ -8,7 +8,7 @@ import msgspec
 
 from segue.canonical.blocks import Block, Media, Message, Text, Thinking, ToolCall, ToolResponse, calls_of, edit_block
 from segue.render.constraints import TEXTS
-from segue.render.draft import Draft, group_runs, has_reasoning
+from segue.render.draft import Draft, client_calls, group_runs, has_reasoning
 
 FILLER_INSERTED = "added an assistant message between a tool result and a user message: the target requires one"
 _USER_APPENDED = "added a user message at the end: the target requires one"
@@ -163,10 +163,26 @@ def merge_neighbours(draft: Draft) -> Draft:
     """Merge neighbours of one role where the target counts them as one; same-API only where it rejects them."""
     if draft.constraints.alternation == "free":
         return draft
+    if draft.constraints.calls_in_one_message:
+        draft = _join_split_calls(draft)
     runs = list(group_runs(draft.messages, lambda last, message: _can_merge(draft, last, message)))
     if any(len(run) > 1 and all(draft.is_native(message) for message in run) for run in runs):
         draft.report.add("moved", "consecutive messages of one role merged")
     return draft.with_messages(map(_join_messages, runs))
+
+
+def _join_split_calls(draft: Draft) -> Draft:
+    """Merge consecutive messages of the model from the first to the last that has calls, where several have."""
+    messages: list[Message] = []
+    for run in group_runs(draft.messages, lambda last, message: last.speaker == message.speaker == "ai"):
+        with_calls = [index for index, message in enumerate(run) if client_calls(draft, message)]
+        if len(with_calls) < 2:
+            messages += run
+            continue
+        first, last = with_calls[0], with_calls[-1] + 1
+        draft.report.add("moved", "calls of one reply in several messages merged into one message")
+        messages += [*run[:first], _join_messages(run[first:last]), *run[last:]]
+    return draft.with_messages(messages)
 
 
 def _can_merge(draft: Draft, last: Message, message: Message) -> bool:

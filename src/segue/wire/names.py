@@ -95,7 +95,7 @@ class ParameterNames:
         self._projected: dict[str, dict[str, str]] = {}
         self._originals: dict[str, dict[str, str]] = {}
 
-    def render_schema(self, tool: str, schema: dict[str, Any], rule: NameRule) -> dict[str, Any]:
+    def render_schema(self, tool: str, schema: Mapping[str, Any], rule: NameRule) -> Mapping[str, Any]:
         """Return the schema of a tool with names that the rule accepts; the same object if they are valid."""
         names = find_root_properties(schema)
         invalid = [name for name in names if rule.project(name) != name]
@@ -114,9 +114,10 @@ class ParameterNames:
         """Return the arguments of a call with the projected names."""
         if tool not in self._projected:
             return arguments
-        for name in arguments.keys() & self._originals[tool].keys():
+        for name in arguments:
             # An undeclared parameter that has the projected name of another one.
-            self._project(tool, name, frozenset(arguments))
+            if name in self._originals[tool]:
+                self._project(tool, name, frozenset(arguments))
         projected = self._projected[tool]
         return {projected.get(name, name): value for name, value in arguments.items()}
 

@@ -6,7 +6,7 @@ from segue.models import Model
 from segue.render.constraints import Constraints
 from segue.wire.anthropic.capabilities import API, DEFAULT_MODEL, capabilities_of
 from segue.wire.anthropic.fast import ANTHROPIC_FAST_PATH
-from segue.wire.anthropic.items import ITEM_KEYS
+from segue.wire.anthropic.items import ITEM_KEYS, block_kind
 from segue.wire.anthropic.reply import parse_error, parse_reply, render_error, render_reply
 from segue.wire.anthropic.request import BODY_KEYS, parse_request, render_request
 from segue.wire.anthropic.stream_in import AnthropicReader
@@ -63,6 +63,7 @@ def constraints(model: Model) -> Constraints:
         # ANT-18
         media_in_results=_MEDIA_KINDS,
         errors_need_text=True,
+        unchanged_text_kind=block_kind,
         # ANT-09
         hosted_needs_result=True,
         # ANT-36

@@ -45,6 +45,11 @@ _SERVER_ID_PATTERN = re.compile("srvtoolu_[a-zA-Z0-9_]+")
 # ------------------------------------------------------------------------------------------------------------------ in
 
 
+def block_kind(block: Text) -> str:
+    """Return the type of block that an unchanged text was parsed from: `text`, `search_result` …"""
+    return str(block.native.fragment.get("type", "text")) if block.native is not None else "text"
+
+
 def parse_content(content: list[Any], model: str | None = None) -> tuple[Block, ...]:
     blocks: list[Block] = []
     for index, item in enumerate(content):
@@ -303,6 +308,24 @@ def drop_unknown_keys(native: Native | None, report: Report) -> JsonObject | Non
     )
 
 
+def drop_text_keys(block: JsonObject, report: Report) -> JsonObject:
+    """ANT-12: a text block without its unknown keys; the same object if it has none, and any other block."""
+    unknown = _unknown_keys(block, "text") if block.get("type") == "text" else frozenset[str]()
+    for key in sorted(unknown):
+        report.add("dropped", f"`{key}` dropped: not a field of text blocks", subject=key)
+    return {key: value for key, value in block.items() if key not in unknown} if unknown else block
+
+
+def _drop_nested_keys(result: JsonObject, report: Report) -> JsonObject:
+    """Return a result whose text blocks have only known keys."""
+    content = result.get("content")
+    if not isinstance(content, list):
+        return result
+    blocks = cast("list[JsonObject]", content)
+    kept = [drop_text_keys(block, report) for block in blocks]
+    return result if all(new is old for new, old in zip(kept, blocks, strict=True)) else {**result, "content": kept}
+
+
 def render_block(block: Block, context: RenderContext) -> JsonObject:
     original = drop_unknown_keys(block.native, context.report)
     match block:
@@ -372,6 +395,7 @@ def _render_response(response: ToolResponse, original: JsonObject | None, contex
             return _render_as_text(text, response.call_id, response.name, context)
     call_id = _project_id(response.call_id, response.origin, original, context)
     if original is not None:
+        original = _drop_nested_keys(original, context.report)
         return original if original.get("tool_use_id") == call_id else {**original, "tool_use_id": call_id}
     block: JsonObject = {"type": "tool_result", "tool_use_id": call_id}
     content = _result_content(response, context)

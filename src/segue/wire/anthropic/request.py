@@ -14,7 +14,7 @@ from segue.render.constraints import TEXTS
 from segue.render.report import Report
 from segue.render.transcript import Transcript
 from segue.wire.anthropic.capabilities import API, DEFAULT_MODEL
-from segue.wire.anthropic.items import parse_content, render_block, with_unmodelled
+from segue.wire.anthropic.items import drop_text_keys, parse_content, render_block, with_unmodelled
 from segue.wire.anthropic.options import fit_options, parse_options, render_options
 from segue.wire.anthropic.tools import parse_tools, render_tools
 from segue.wire.base import RenderContext
@@ -132,7 +132,7 @@ def render_request(transcript: Transcript, context: RenderContext) -> JsonObject
         project_name=context.names.render,
     )
     body["max_tokens"] = fields.pop("max_tokens")
-    system = _render_system(transcript.system)
+    system = _render_system(transcript.system, context.report)
     if any(not text.text.strip() for text in transcript.system):
         context.report.add("dropped", "blank system text dropped", subject="system")
     if system:
@@ -169,15 +169,19 @@ def _is_unchanged(rendered: list[JsonObject], original: list[Any]) -> bool:
     return len(rendered) == len(original) and all(new is old for new, old in zip(rendered, original, strict=True))
 
 
-def _render_system(system: tuple[Text, ...]) -> str | list[JsonObject]:
+def _render_system(system: tuple[Text, ...], report: Report) -> str | list[JsonObject]:
     # ANT-19: blank text is rejected
     texts = [text for text in system if text.text.strip()]
     if len(texts) == 1 and texts[0].native is None:
         return texts[0].text
-    return [
-        intact_fragment(text.native, API) or with_unmodelled({"type": "text", "text": text.text}, text.native)
-        for text in texts
-    ]
+    return [_render_system_text(text, report) for text in texts]
+
+
+def _render_system_text(text: Text, report: Report) -> JsonObject:
+    original = intact_fragment(text.native, API)
+    if original is not None:
+        return drop_text_keys(original, report)
+    return with_unmodelled({"type": "text", "text": text.text}, text.native)
 
 
 def _render_same_api(
@@ -187,9 +191,13 @@ def _render_same_api(
     request = transcript.request
     fragment: Mapping[str, Any] = request.native.fragment if request.native is not None else {}
     body = _merge_options(fragment, transcript, context)
-    system = _render_system(transcript.system)
-    blank = any(not text.text.strip() for text in transcript.system)
-    if blank or transcript.system != request.system:
+    system = _render_system(transcript.system, context.report)
+    original_system: Any = fragment.get("system")
+    if isinstance(system, str) or not isinstance(original_system, list):
+        changed = any(not text.text.strip() for text in transcript.system) or transcript.system != request.system
+    else:
+        changed = not _is_unchanged(system, cast("list[Any]", original_system))
+    if changed:
         _set_or_remove(body, "system", system)
     original: Any = fragment.get("tools")
     if not _is_unchanged(tools, original or []):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from segue.canonical.blocks import Native
 from segue.canonical.request import Tool
@@ -91,7 +91,7 @@ def _render_tool(tool: Tool, context: RenderContext) -> JsonObject | None:
         projected = context.names.parameters.render_schema(tool.name, schema, CLAUDE_PARAMETERS)
         if valid and projected is schema and name == original.get("name"):
             return original
-        return {**original, "name": name, "input_schema": projected}
+        return {**original, "name": name, "input_schema": projected, **_render_examples(tool.name, original, context)}
     rendered: JsonObject = {"name": name}
     if tool.description is not None:
         rendered["description"] = tool.description
@@ -103,3 +103,13 @@ def _render_tool(tool: Tool, context: RenderContext) -> JsonObject | None:
     elif tool.extra and "defer_loading" in tool.extra:
         rendered["defer_loading"] = True
     return rendered
+
+
+def _render_examples(tool: str, original: JsonObject, context: RenderContext) -> JsonObject:
+    """Return the `input_examples` of a declaration with the projected parameter names, if it has any."""
+    examples = original.get("input_examples")
+    if not isinstance(examples, list) or not context.names.parameters.has_changed(tool):
+        return {}
+    objects = (object_or_none(example) for example in cast("list[Any]", examples))
+    render = context.names.parameters.render_arguments
+    return {"input_examples": [render(tool, example) for example in objects if example is not None]}

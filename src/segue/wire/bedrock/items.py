@@ -60,8 +60,12 @@ ITEM_KEYS = frozenset(
 
 
 def block_kind(block: Text) -> str:
-    """Return the kind of Converse block that an unchanged text was parsed from: `text`, `document` …"""
-    return next(iter(block.native.fragment), "text") if block.native is not None else "text"
+    """Return the kind of Converse block that an unchanged text was parsed from: `text`, `document` …
+
+    JSON is text for the model.
+    """
+    kind = next(iter(block.native.fragment), "text") if block.native is not None else "text"
+    return "text" if kind == "json" else kind
 
 
 def parse_content(content: list[Any], model: str | None) -> tuple[tuple[Block, ...], bool]:

@@ -21,7 +21,7 @@ from segue.wire.bedrock.capabilities import API, DEFAULT_MODEL, capabilities_of
 from segue.wire.bedrock.items import CACHE_POINT, parse_content, render_block, split_fragment, with_cache_point
 from segue.wire.bedrock.media import rename_documents
 from segue.wire.bedrock.options import MODEL_FIELDS, fit_options, parse_options, render_options
-from segue.wire.bedrock.shapes import validate_request
+from segue.wire.bedrock.shapes import request_keys, validate_request
 from segue.wire.bedrock.tools import parse_tools, render_tools
 from segue.wire.json_values import (
     JsonObject,
@@ -214,6 +214,9 @@ def _render_same_api(
     for key in ("modelId", "toolConfig"):
         if body.get(key) is None:
             body.pop(key, None)
+    for key in sorted(body.keys() - request_keys()):
+        del body[key]
+        context.report.add("dropped", f"`{key}` dropped: not a field of Converse requests", subject=key)
     for key in _NESTED:
         inner = object_or_none(fragment.get(key)) or {}
         if before.get(key) != after.get(key):

@@ -72,6 +72,11 @@ def _member_type(place: str, spec: Spec) -> Spec:
     return _REPLACED.get(place, spec)
 
 
+def request_keys() -> frozenset[str]:
+    """Return the members of a request; the service rejects any other (BED-09)."""
+    return frozenset(load_types("bedrock")["ConverseRequest"].members)
+
+
 def validate_request(body: JsonObject) -> None:
     """Raise `InputError` with the path of the first value that does not have its type."""
     _validate(body, _request_type(), "")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from segue.canonical.blocks import Native
@@ -97,7 +97,9 @@ def _render_tool(tool: Tool, name: str, context: RenderContext, model: Model) ->
     return _repair_tool(tool, name, None if valid else projected)
 
 
-def _project_parameters(tool: str, schema: JsonObject, context: RenderContext, model: Model) -> JsonObject:
+def _project_parameters(
+    tool: str, schema: Mapping[str, Any], context: RenderContext, model: Model
+) -> Mapping[str, Any]:
     if model.family != "claude":
         return schema
     return context.names.parameters.render_schema(tool, schema, CLAUDE_PARAMETERS)
@@ -107,7 +109,7 @@ def _schema_rules(model: Model) -> SchemaRules:
     return {"claude": rules.ANTHROPIC, "nova": rules.NOVA}.get(model.family, rules.BEDROCK)
 
 
-def _repair_tool(tool: Tool, name: str, schema: JsonObject | None) -> list[JsonObject]:
+def _repair_tool(tool: Tool, name: str, schema: Mapping[str, Any] | None) -> list[JsonObject]:
     """Return a declaration of this API with only its invalid fields replaced."""
     fragment = cast("JsonObject", tool.native.fragment) if tool.native is not None else {}
     spec: JsonObject = {**fragment.get("toolSpec", {}), "name": name}
@@ -119,8 +121,8 @@ def _repair_tool(tool: Tool, name: str, schema: JsonObject | None) -> list[JsonO
 
 
 def _render_spec(tool: Tool, name: str, context: RenderContext, model: Model) -> JsonObject:
-    schema, _ = render_tool_schema(tool, _schema_rules(model), context.report)
-    schema = _project_parameters(tool.name, schema, context, model)
+    rendered, _ = render_tool_schema(tool, _schema_rules(model), context.report)
+    schema = _project_parameters(tool.name, rendered, context, model)
     description = tool.description or ""
     if model.family == "nova":
         schema, description = _strip_top_level(schema, description, tool.name, context)
@@ -132,8 +134,8 @@ def _render_spec(tool: Tool, name: str, context: RenderContext, model: Model) ->
 
 
 def _strip_top_level(
-    schema: dict[str, Any], description: str, name: str, context: RenderContext
-) -> tuple[dict[str, Any], str]:
+    schema: Mapping[str, Any], description: str, name: str, context: RenderContext
+) -> tuple[Mapping[str, Any], str]:
     """Return the schema with only Nova's top-level keywords; its description moves to the description of the tool."""
     dropped = sorted(schema.keys() - set(_NOVA_TOP_LEVEL))
     if not dropped:

@@ -40,6 +40,8 @@ def constraints(model: Model) -> Constraints:
         name_pattern=r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}",
         # GEM-08
         alternation="merged",
+        # GEM-02
+        calls_in_one_message=True,
         # GEM-02, GEM-09
         first_speaker="human",
         first_can_call=False,

@@ -146,7 +146,7 @@ def repair_agent(agent: JsonObject, report: Report) -> JsonObject:
 
 def drop_invalid_body_fields(body: JsonObject, report: Report) -> JsonObject:
     """Return the body without fields that are invalid alone or in combination."""
-    body = _repair_object(body, foundry_type("CreateResponse"), report)
+    body = _drop_long_metadata(_repair_object(body, foundry_type("CreateResponse"), report), report)
     conflicts = {
         "background": body.get("background") is True and body.get("store") is False,
         "stream_options": body.get("stream_options") is not None and body.get("stream") is not True,
@@ -156,3 +156,21 @@ def drop_invalid_body_fields(body: JsonObject, report: Report) -> JsonObject:
         report.add("adjusted", f"`{name}` dropped: {why}", subject=name)
         body = {key: value for key, value in body.items() if key != name}
     return body
+
+
+def _drop_long_metadata(body: JsonObject, report: Report) -> JsonObject:
+    """AZF-03: the body without metadata entries that are too long, or too many."""
+    form, metadata = foundry_type("CreateResponse").members["metadata"], object_or_none(body.get("metadata"))
+    if metadata is None or form.keys is None or form.items is None:
+        return body
+    longest_key, longest_value = form.keys.maximum, form.items.maximum
+    kept = {
+        key: value
+        for key, value in metadata.items()
+        if (longest_key is None or len(key) <= longest_key) and (longest_value is None or len(value) <= longest_value)
+    }
+    kept = dict(list(kept.items())[: int(form.maximum or len(kept))])
+    if len(kept) == len(metadata):
+        return body
+    report.add("dropped", "`metadata` entries dropped: too long or too many for Azure Foundry", subject="metadata")
+    return {**body, "metadata": kept}

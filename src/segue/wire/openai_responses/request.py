@@ -236,6 +236,10 @@ def _render_same_api(
         del body["tool_choice"]
         context.report.add("adjusted", "`tool_choice` dropped: it names no tool", subject="tool_choice")
     # OAI-RESP-24
+    for key in ("messages", "system"):
+        if key in body:
+            del body[key]
+            context.report.add("dropped", f"`{key}` dropped: not a field of Responses requests", subject=key)
     if body.get("previous_response_id") and body.get("conversation") is not None:
         del body["conversation"]
         context.report.add(

@@ -62,7 +62,7 @@ def _rename_keyword(key: str, value: Any, names: Mapping[str, str]) -> Any:
             return [_rename_dependency(item, names) for item in items]
         if key in ("examples", "enum"):
             return [_rename_keyword("default", item, names) for item in items]
-    return value
+    return cast("Any", value)
 
 
 def _rename_dependency(value: Any, names: Mapping[str, str]) -> Any:
