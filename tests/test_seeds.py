@@ -219,7 +219,7 @@ def test_section_7(name: str, target: str) -> None:
     spoken = json.dumps(out.body)
     assert spoken.index("c6") < spoken.index("This is what I know.") < spoken.index("Go on with what you have.")
     synthetic = [finding for finding in out.report.findings if "synth" in finding.kind]
-    assert len({finding.call_id for finding in synthetic}) == 4
+    assert len({call_id for finding in synthetic for call_id in finding.call_ids}) == 4
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -389,7 +389,8 @@ class Conversation:
         key = target.wire.name, target.model
         for change in self.state.compression_changes[self._reported_changes.get(key, 0) :]:
             if not self.state.history.is_rewound(change.calls):
-                report.add("compressed", str(change), call_id=change.calls[0] if len(change.calls) == 1 else None)
+                for call_id in change.calls or (None,):
+                    report.add("compressed", str(change), call_id=call_id)
         self._reported_changes[key] = len(self.state.compression_changes)
         return report
 
@@ -409,7 +410,7 @@ class Conversation:
         """Record the rendered request: the next reply is parsed as the reply to it."""
         self.state.sent_transcript = transcript if parse_model(transcript.model).family else None
         self.state.synthetic_calls = [
-            finding.call_id for finding in report.findings_of("synthetic") if finding.call_id is not None
+            call_id for finding in report.findings_of("synthetic") for call_id in finding.call_ids
         ]
         self.state.sent_request = rendered.sent_request
         return rendered

@@ -106,7 +106,7 @@ class Converted:
         reply = map_reply(sent.with_model(parse_reply(self._target, data)), sent, report, turn_key="")
         body = render_reply(reply, self._source, report, sent.request)
         self.reply_report = report
-        self.report.findings.extend(report.findings)
+        self.report.extend(report.findings)
         return body
 
     def reply_data(self, data: Body) -> bytes:

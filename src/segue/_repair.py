@@ -5,7 +5,7 @@ A repair is a same-API conversion: only what the API would reject is changed.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, cast
 
@@ -57,7 +57,9 @@ class Repaired(Converted):
 
     def __str__(self) -> str:
         """Return a line for each change, then a line for each reason."""
-        reasons = Counter(finding.message for finding in self.report.findings)
+        reasons: defaultdict[str, int] = defaultdict(int)
+        for finding in self.report.findings:
+            reasons[finding.message] += len(finding.call_ids) or 1
         counted = (f"# {reason}" + (f" ({count} ×)" if count > 1 else "") for reason, count in reasons.items())
         return "\n".join([*map(str, self.changes), *counted])
 

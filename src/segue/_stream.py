@@ -152,7 +152,7 @@ class ReplyStream:
         if reply.native is not None and reply.native.api == self._source.name:
             # A same-API reply keeps all choices, but a converted stream has only the first.
             report_extra_choices(reply.other_choices, self.report)
-        self._request_report.findings.extend(self.report.findings)
+        self._request_report.extend(self.report.findings)
         return data
 
     def fail(self, error: ApiError | str) -> bytes:

@@ -12,7 +12,7 @@ from segue.canonical.json import encode_json, parse_json, to_plain_json
 from segue.canonical.request import Options, Request, Tool
 from segue.errors import InputError, UndetectedApiError, require_string
 from segue.models import parse_model
-from segue.pipeline import MCP, count_dropped_tool_fields, dropped_finding
+from segue.pipeline import MCP, report_dropped_tool_fields, report_surrogates
 from segue.render.constraints import Policy
 from segue.render.report import Report
 from segue.render.transcript import Transcript
@@ -93,9 +93,8 @@ def convert_tools(
     parsed = tuple(
         tool for position, entry in enumerate(entries) for tool in _parse_entry(entry, position, source_wire)
     )
-    report = Report(target=wire.name, model=model)
-    if surrogates:
-        report.add("surrogate", f"{surrogates} lone surrogates replaced by U+FFFD")
+    report = Report(target=wire.name, tool_format=wire.tool_format, model=model)
+    report_surrogates(surrogates, report)
     return ConvertedTools(_render_tools(parsed, wire, model, report), report, wire.name)
 
 
@@ -181,10 +180,8 @@ def _render_tools(tools: tuple[Tool, ...], wire: Wire, model: str | None, report
     body = wire.render_request(
         transcript, RenderContext(IdMap(wire.id_scheme(target_model), provider=wire.provider), names, rendered)
     )
-    report.findings.extend(
-        dropped_finding(key, count, wire) for key, count in count_dropped_tool_fields(tools, wire).items()
-    )
-    report.findings.extend(rendered.findings_of("tools"))
+    report_dropped_tool_fields(tools, wire, report)
+    report.extend(rendered.findings_of("tools"))
     for key in declared.body_fields:
         report.add("tools", f"`{key}` must be set in the request body beside the tools", subject=key)
     for name, projected in names.changed:

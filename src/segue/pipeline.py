@@ -6,7 +6,6 @@ compares its output with this one.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, cast
 
@@ -18,7 +17,7 @@ from segue.errors import InputError, require_string
 from segue.models import parse_model
 from segue.render.constraints import Policy
 from segue.render.passes import render
-from segue.render.report import Finding, Report
+from segue.render.report import Report
 from segue.render.transcript import Transcript
 from segue.wire.base import Fetch, RenderContext, Wire
 from segue.wire.detect_body import detect_source, find_contradicting_api
@@ -94,9 +93,7 @@ def convert_request(body: Mapping[str, Any], job: ConvertJob, *, replaced_surrog
     require_string(body.get("model"), "model", required=False)
     request = source.parse_request(body)
     report = Report(target=target.name)
-    if replaced_surrogates:
-        surrogates = "1 lone surrogate" if replaced_surrogates == 1 else f"{replaced_surrogates} lone surrogates"
-        report.add("surrogate", f"{surrogates} replaced by U+FFFD")
+    report_surrogates(replaced_surrogates, report)
     model = job.model
     if model is None:
         # All APIs of a provider serve the same models. A server with a profile is another provider.
@@ -109,6 +106,13 @@ def convert_request(body: Mapping[str, Any], job: ConvertJob, *, replaced_surrog
         request, target, report, job.policy, model=model, tool_format=job.tool_format, fetch=job.fetch
     )
     return Conversion(source, request, transcript, rendered)
+
+
+def report_surrogates(count: int, report: Report) -> None:
+    """Report the lone surrogates that were replaced when the body was decoded."""
+    if count:
+        surrogates = "1 lone surrogate" if count == 1 else f"{count} lone surrogates"
+        report.add("surrogate", f"{surrogates} replaced by U+FFFD")
 
 
 def render_for(
@@ -126,6 +130,7 @@ def render_for(
     target_model = parse_model(model or wire.default_model)
     scheme = id_scheme_for(wire, target_model, tool_format, WIRES[wire.on] if wire.on else wire)
     report.target, report.id_scheme, report.model = wire.name, scheme.name, model
+    report.tool_format = wire.tool_format if tool_format == "auto" else tool_format
     constraints = wire.constraints(target_model)
     declared = convert_vendor_tools(request, constraints.api, target_model, report)
     request = declared.request
@@ -250,52 +255,53 @@ def _report_dropped(request: Request, target: Wire, report: Report, reported: fr
         for key in sorted({*_find_unknown(native.fragment, known_keys), *disabled}):
             why = f"`{key}` dropped: not supported by {target.name}"
             report.add("dropped", why, subject=key, fault="projection")
-    for key, count in count_dropped_fields(request, target).items():
-        report.findings.append(dropped_finding(key, count, target))
+    report_dropped_fields(request, target, report)
 
 
-def count_dropped_fields(request: Request, target: Wire) -> dict[str, int]:
-    """Count for each dropped key the messages, blocks and tools that have it with a non-empty value."""
-    dropped: Counter[str] = Counter()
+def report_dropped_fields(request: Request, target: Wire, report: Report) -> None:
+    """Report each key of messages, blocks and tools that only the source API has and that has a non-empty value."""
     items = [
         item for message in request.messages for item in (message, *message.blocks) if not _is_reported_elsewhere(item)
     ]
+    dropped: set[tuple[str, str]] = set()
     for item in (*request.system, *items):
         native = item.native
         if native is not None and native.api != target.name and native.api in WIRES:
+            place = "messages" if isinstance(item, Message) else "content"
             if not target.vendor_options:
-                dropped.update(key for media in _find_media(item) for key in media.extra or ())
+                dropped.update((key, place) for media in _find_media(item) for key in media.extra or ())
             known_keys = WIRES[native.api].item_keys
             if known_keys.issuperset(native.fragment) and not (isinstance(item, Text) and "content" in native.fragment):
                 continue
-            dropped.update(key for fragment in _fragments(item) for key in _find_unknown(fragment, known_keys))
-    dropped.update(count_dropped_tool_fields(request.tools, target))
-    return {key: dropped[key] for key in sorted(dropped)}
+            dropped.update((key, place) for fragment in _fragments(item) for key in _find_unknown(fragment, known_keys))
+    _report_keys(dropped, target, report)
+    report_dropped_tool_fields(request.tools, target, report)
 
 
-def count_dropped_tool_fields(tools: Iterable[Tool], target: Wire) -> Counter[str]:
-    """Count dropped keys of tool declarations, also of those listed by an MCP server."""
-    dropped: Counter[str] = Counter()
+def report_dropped_tool_fields(tools: Iterable[Tool], target: Wire, report: Report) -> None:
+    """Report dropped keys of tool declarations, also of those listed by an MCP server."""
+    dropped: set[tuple[str, str]] = set()
     for tool in tools:
         native = tool.native
         if native is None or native.api == target.name or tool.kind == "hosted":
             continue
         known_keys = MCP_KEYS if native.api == MCP else WIRES[native.api].tool_keys if native.api in WIRES else None
         if known_keys is not None:
-            dropped.update(_find_unknown(native.fragment, known_keys | (tool.extra or {}).keys()))
-    return dropped
+            unknown = _find_unknown(native.fragment, known_keys | (tool.extra or {}).keys())
+            dropped.update((key, "tools") for key in unknown)
+    _report_keys(dropped, target, report)
+
+
+def _report_keys(dropped: Iterable[tuple[str, str]], target: Wire, report: Report) -> None:
+    for key, place in sorted(dropped):
+        why = f"`{key}` of {place} dropped: not supported by {target.name}"
+        report.add("dropped", why, subject=key, fault="projection")
 
 
 def _find_media(item: Message | Block) -> Iterator[Media]:
     """Yield media blocks, also those inside a result."""
     blocks = (item.content or ()) if isinstance(item, ToolResponse) else (item,)
     yield from (block for block in blocks if isinstance(block, Media))
-
-
-def dropped_finding(key: str, count: int, target: Wire) -> Finding:
-    items = "1 item" if count == 1 else f"{count} items"
-    message = f"`{key}` of {items} dropped: not supported by {target.name}"
-    return Finding("dropped", "projection", message, subject=key)
 
 
 def _fragments(item: Message | Block) -> Iterator[Mapping[str, Any]]:

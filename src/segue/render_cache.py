@@ -14,8 +14,8 @@ changed message, a repeated item), everything is rendered.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -283,26 +283,39 @@ def _entries_after(anchor: Sequence[bytes], entries: list[bytes]) -> list[bytes]
 
 # Findings on the rest of the request: each render reports them again.
 _REQUEST_KINDS = frozenset({"adjusted", "model", "name", "tools"})
-_LIST_FIELDS = ("seen", "emitted_calls", "emitted_results", "findings")
+_ID_LISTS = ("seen", "emitted_calls", "emitted_results")
 
 
 def _request_findings(report: Report) -> list[Finding]:
-    return [finding for finding in report.findings if finding.kind in _REQUEST_KINDS and finding.call_id is None]
+    return [finding for finding in report.findings if finding.kind in _REQUEST_KINDS and not finding.call_ids]
 
 
 def _subtract_report(report: Report, known: Report, *, exclude: Iterable[str] = ()) -> Report:
     """Return a report without the entries of another one, and without these kinds."""
-    difference = Report(target=report.target, id_scheme=report.id_scheme, model=report.model)
-    remaining = Counter(known.findings)
-    for finding in report.findings:
-        if remaining[finding] > 0:
-            remaining[finding] -= 1
-        elif finding.kind not in exclude:
-            difference.findings.append(finding)
-    for name in ("seen", "emitted_calls", "emitted_results"):
+    difference = Report(
+        target=report.target, id_scheme=report.id_scheme, tool_format=report.tool_format, model=report.model
+    )
+    known_findings = {finding.key: finding for finding in known.findings}
+    difference.extend(
+        new
+        for finding in report.findings
+        if finding.kind not in exclude
+        and (new := _subtract_finding(finding, known_findings.get(finding.key))) is not None
+    )
+    for name in _ID_LISTS:
         present = set(getattr(known, name))
         getattr(difference, name).extend(entry for entry in getattr(report, name) if entry not in present)
     return difference
+
+
+def _subtract_finding(finding: Finding, known: Finding | None) -> Finding | None:
+    """Return the finding with the call ids and paths that only it has; None if it has none of its own."""
+    if known is None:
+        return finding
+    known_ids, known_paths = set(known.call_ids), set(known.paths)
+    call_ids = tuple(call_id for call_id in finding.call_ids if call_id not in known_ids)
+    paths = tuple(path for path in finding.paths if path not in known_paths)
+    return msgspec.structs.replace(finding, call_ids=call_ids, paths=paths) if call_ids or paths else None
 
 
 class ChainedReport(Report):
@@ -311,15 +324,17 @@ class ChainedReport(Report):
     def __init__(self, parts: Sequence[Report], *, first_findings: Sequence[Finding] = ()) -> None:
         last = parts[-1]
         self.target, self.id_scheme, self.model = last.target, last.id_scheme, last.model
+        self.tool_format = last.tool_format
         self._parts = parts
         self._first_findings = first_findings
+        self._findings = None
 
     def __getattr__(self, name: str) -> Any:
-        if name not in _LIST_FIELDS:
+        if name in _ID_LISTS:
+            setattr(self, name, [entry for part in self._parts for entry in getattr(part, name)])
+        elif name == "_places":
+            self._places = {}
+            self.extend(chain(self._first_findings, *(part.findings for part in self._parts)))
+        else:
             raise AttributeError(name)
-        joined = [entry for part in self._parts for entry in getattr(part, name)]
-        if name == "findings":
-            present = set(joined)
-            joined = [finding for finding in self._first_findings if finding not in present] + joined
-        setattr(self, name, joined)
-        return joined
+        return self.__dict__[name]

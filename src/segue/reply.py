@@ -16,7 +16,7 @@ from segue.canonical.pairing import Pairer
 from segue.canonical.request import Reply, Request
 from segue.errors import InputError, RemoteProtocolError
 from segue.models import parse_model
-from segue.pipeline import count_dropped_fields, dropped_finding
+from segue.pipeline import report_dropped_fields
 from segue.render.content import drop_omitted_blocks
 from segue.render.hosted import approvals_to_text
 from segue.render.report import Report
@@ -213,8 +213,7 @@ def report_dropped(reply: Reply, wire: Wire, report: Report) -> None:
     report_extra_choices(reply.other_choices, report)
     for key in reply.unknown_fields:
         report.add("dropped", f"`{key}` of the reply dropped: not supported by {wire.name}", subject=key)
-    for key, count in count_dropped_fields(Request((Message("ai", reply.blocks),)), wire).items():
-        report.findings.append(dropped_finding(key, count, wire))
+    report_dropped_fields(Request((Message("ai", reply.blocks),)), wire, report)
     signed = [block for block in reply.blocks if isinstance(block, Thinking) and (block.signature or block.encrypted)]
     if any(block.origin.provider != wire.provider for block in signed):
         why = f"signatures and encrypted content of {reply.native.api} reasoning dropped: not supported by {wire.name}"

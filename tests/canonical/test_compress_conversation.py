@@ -50,7 +50,7 @@ def test_next_report_lists_the_compression():
     findings = chat.render("anthropic").report.findings_of("compressed")
     assert [finding.message for finding in findings] == [str(note) for note in made.changes]
     assert findings[0].message.startswith("message 3 was shortened: 3,")
-    assert findings[0].call_id == chat.messages[1].blocks[0].id  # pyright: ignore[reportAttributeAccessIssue]
+    assert findings[0].call_ids == (chat.messages[1].blocks[0].id,)  # pyright: ignore[reportAttributeAccessIssue]
     assert {finding.fault for finding in findings} == {"canonical"}
     assert chat.render("anthropic").report.findings_of("compressed") == []
 

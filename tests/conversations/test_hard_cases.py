@@ -295,7 +295,11 @@ def test_orphan_results(source: str, target: str) -> None:
     assert body_text.count(GONE) == 3
     assert body_text.index("content of x") < body_text.index("Read.")
     assert body_text.index("content of y") < body_text.index("Read.") < body_text.index("content of z")
-    assert len(out.report.findings_of("orphan")) == 3
+    assert orphan_count(out) == 3
+
+
+def orphan_count(out: segue.Converted) -> int:
+    return sum(len(finding.call_ids) for finding in out.report.findings_of("orphan"))
 
 
 @EVERY_PAIR
@@ -307,7 +311,7 @@ def test_orphan_results_left_out(source: str, target: str) -> None:
     assert "content of x" not in body_text
     assert "content of z" not in body_text
     assert GONE not in body_text
-    assert len(out.report.findings_of("orphan")) == 2
+    assert orphan_count(out) == 2
 
 
 @EVERY_PAIR

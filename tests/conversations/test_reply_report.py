@@ -172,10 +172,10 @@ def test_a_report_of_each_reply_and_one_of_all() -> None:
     assert converted.reply_report is None
     given = chat_reply(content="A.")
     given["choices"][0]["logprobs"] = {"content": [{"token": "A"}]}
-    for count in (1, 2):
+    for _ in range(2):
         converted.reply(given)
         assert _finding_kinds(converted) == [("dropped", "logprobs")]
-        assert len(converted.report.findings) == before + count
+        assert len(converted.report.findings) == before + 1
     converted.reply(chat_reply(content="B."))
     assert _finding_kinds(converted) == []
 

@@ -304,7 +304,7 @@ def test_cache_points_stay_with_their_blocks() -> None:
         "cachePoint",
         "toolResult",
     ]
-    assert "`cachePoint` of 2 items" in str(
+    assert "`cachePoint` of content dropped" in str(
         finding_messages(segue.convert(body, source="bedrock", target="openai-chat"), "dropped")
     )
 

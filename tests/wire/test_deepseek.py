@@ -104,7 +104,7 @@ def test_reasoning_by_model_and_mode(model: str, thinking: Any, on_calls: bool, 
     made, report = convert_body(body, source, DEEPSEEK, model=model)
     assert (made["messages"][1].get("reasoning_content") == ".") is on_calls
     assert (made["messages"][3].get("reasoning_content") == ".") is on_words
-    assert len(report.findings_of("reasoning")) == on_calls + on_words
+    assert bool(report.findings_of("reasoning")) is (on_calls or on_words)
     assert convert_body(made, DEEPSEEK, DEEPSEEK, model=model)[0] == made
 
 

@@ -36,7 +36,7 @@ class FastTurn(Struct, gc=False):
 
     Only the number of reasoning blocks is kept: cross-API reasoning is dropped, same-API it is copied unchanged.
     `placeholder` is sent in its place where the target requires reasoning. `variant` holds what else distinguishes the
-    turn in its own API; `has_dropped_keys` is True if it counts in `FastHistory.dropped_keys`.
+    turn in its own API; `has_dropped_keys` is True if it has a key that only its own API has.
     """
 
     content: Content | None
@@ -62,8 +62,8 @@ class FastHistory(Struct, gc=False):
     """Events, the index in the body where each begins, and a column for each property of a call.
 
     Either all calls have an id of their own or none has one. The first `system_count` items of the body are system
-    text. `error_results` are the indexes of results that are errors. `dropped_keys` counts blocks by a key that only
-    their own API has. `ids` (canonical) and `sent_ids` (projected) are filled in by later steps.
+    text. `error_results` are the indexes of results that are errors. `ids` (canonical) and `sent_ids` (projected) are
+    filled in by later steps.
     """
 
     events: list[FastEvent]
@@ -74,7 +74,6 @@ class FastHistory(Struct, gc=False):
     results: list[Content]
     error_results: list[int] = []
     system_count: int = 0
-    dropped_keys: dict[str, int] = {}
     ids: list[str] = []
     sent_ids: list[str] = []
 

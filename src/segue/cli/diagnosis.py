@@ -102,7 +102,7 @@ class Diagnosis(Struct):
             if of_layer:
                 yield ""
                 yield f"{layer}:"
-                yield from _format_findings([finding for finding in of_layer if finding.kind != "compressed"])
+                yield from (_format_finding(finding) for finding in of_layer if finding.kind != "compressed")
                 if any(finding.kind == "compressed" for finding in of_layer):
                     yield from (f"  compressed: {line}" for line in self.compression_lines)
         if not self.findings:
@@ -123,15 +123,11 @@ class Diagnosis(Struct):
             yield f"segue rendered this body, so this is a bug in segue, layer: {layer}"
 
 
-def _format_findings(findings: Sequence[Finding]) -> Iterator[str]:
-    """Yield a line for each finding; equal findings share a line."""
-    rows = Counter((finding.kind, finding.subject, finding.message) for finding in findings)
-    calls = {(f.kind, f.subject, f.message): f.call_id for f in findings}
-    for (kind, subject, message), count in rows.items():
-        about = f" ({subject})" if subject else ""
-        call = calls[kind, subject, message]
-        suffix = f" [{call}]" if call and count == 1 else f" × {count:,}" if count > 1 else ""
-        yield f"  {kind}{about}: {message}{suffix}"
+def _format_finding(finding: Finding) -> str:
+    about = f" ({finding.subject})" if finding.subject else ""
+    calls = finding.call_ids
+    suffix = f" [{calls[0]}]" if len(calls) == 1 else f" × {len(calls):,}" if calls else ""
+    return f"  {finding.kind}{about}: {finding.message}{suffix}"
 
 
 def _format_value(value: Any) -> str:

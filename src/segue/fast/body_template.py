@@ -108,9 +108,8 @@ def _history_key(history: FastHistory, shapes: Iterable[Shape]) -> tuple[object,
     last_character = last.content[-1:] if isinstance(last.content, str) else (last.content or [""])[-1][-1:]
     opening = events[0].content
     first = opening if isinstance(opening, str) else "\n".join(opening or ())
-    dropped = [key for key, count in history.dropped_keys.items() if count]
     causes = map(any, zip(*map(finding_causes, shapes), strict=True))
-    return (*map(type, ends), *kinds, last_character.isspace(), has_json_word(first), *causes, *dropped)
+    return (*map(type, ends), *kinds, last_character.isspace(), has_json_word(first), *causes)
 
 
 def _verify_sample(
@@ -131,7 +130,7 @@ def _verify_sample(
     sample = body.fast_path.parse(items)
     assign_ids(sample, body.source.provider)
     sample.sent_ids = conversion.rendered.ids.copy_empty().assign_fast(sample, body.source.provider)
-    template = build_report_template(sample, conversion, job.target)
+    template = build_report_template(sample, conversion)
     fast_path, rendered = require_fast_path(job.target), conversion.rendered
     options = _render_options(history, conversion)
     expected: list[Any] = rendered.body[fast_path.conversation_key]

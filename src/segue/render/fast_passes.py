@@ -5,9 +5,6 @@ The full pipeline's result for a sample determines whether placeholders are inse
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
-
 from msgspec import Struct
 
 from segue.canonical.fast_history import (
@@ -78,11 +75,6 @@ def _insert_fillers(events: list[FastEvent]) -> list[FastEvent]:
             filled.append(FastTurn(TEXTS.filler, 0, 0))
         filled.append(event)
     return filled
-
-
-def count_fillers(events: Sequence[FastEvent]) -> int:
-    """Return how many assistant messages have to be inserted between results and user messages."""
-    return sum(isinstance(event, FastUserMessage) and _has_results(before) for before, event in pairwise(events))
 
 
 def _has_results(event: FastEvent) -> bool:

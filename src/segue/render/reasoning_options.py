@@ -31,7 +31,7 @@ def insert_reasoning_placeholders(draft: Draft) -> Draft:
         return _with_placeholder(message, at, call.id)
 
     def _with_placeholder(message: Message, at: int, call_id: str | None) -> Message:
-        draft.report.add("reasoning", PLACEHOLDER_INSERTED, call_id=call_id)
+        draft.report.add("reasoning", PLACEHOLDER_INSERTED, call_id=call_id, level="note")
         placeholder = Thinking("" if signature else TEXTS.reasoning_placeholder, signature or None, origin=origin)
         return message.with_blocks((*message.blocks[:at], placeholder, *message.blocks[at:]))
 

@@ -1,15 +1,21 @@
 """The report of a conversion: what was changed or dropped, why, and which layer caused it.
 
-Findings hold plain values only, so a report can always be encoded as JSON.
+Findings hold plain values only, so a report can always be encoded as JSON. No two differ only in call ids and paths.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import msgspec
 
 Fault = Literal["canonical", "rendering", "projection"]
+Level = Literal[
+    "lost",  # content or an option that the user set does not reach the target
+    "changed",  # it reaches the target in another form
+    "note",  # nothing that the user set: transport and caching fields, placeholders
+]
 FindingKind = Literal[
     "adjusted",  # an option was changed
     "argument",  # arguments were wrapped to fit the target
@@ -44,16 +50,27 @@ _DEFAULT_FAULTS: dict[FindingKind, Fault] = {
     "name": "projection",
     "tools": "projection",
 }
+_DEFAULT_LEVELS: dict[FindingKind, Level] = {"dedupe": "lost", "dropped": "lost", "model": "lost", "reasoning": "lost"}
 
 
 class Finding(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """One change. `call_id` is canonical; `subject` is the name of the tool, option or block, or the dropped text."""
+    """One change. `call_ids` are canonical; `subject` is the name of the tool, option or block, or the dropped text.
+
+    `paths` are the places in the source body, where they are known.
+    """
 
     kind: FindingKind
+    level: Level
     fault: Fault
     message: str
-    call_id: str | None = None
     subject: str | None = None
+    call_ids: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> Finding:
+        """The finding without its call ids and paths: findings with equal keys are merged."""
+        return msgspec.structs.replace(self, call_ids=(), paths=()) if self.call_ids or self.paths else self
 
 
 class Report:
@@ -62,14 +79,29 @@ class Report:
     `emitted_calls` and `emitted_results` are pairs of canonical and projected id, for each call and result in the body.
     """
 
-    def __init__(self, *, target: str = "", id_scheme: str = "", model: str | None = None) -> None:
+    def __init__(
+        self, *, target: str = "", id_scheme: str = "", tool_format: str = "", model: str | None = None
+    ) -> None:
         self.target = target
         self.id_scheme = id_scheme
+        self.tool_format = tool_format
         self.model = model
         self.seen: list[str] = []
         self.emitted_calls: list[tuple[str, str]] = []
         self.emitted_results: list[tuple[str, str]] = []
-        self.findings: list[Finding] = []
+        # The call ids and paths of each finding, by its key: sets that keep their order.
+        self._places: dict[Finding, tuple[dict[str, None], dict[str, None]]] = {}
+        self._findings: list[Finding] | None = None
+
+    @property
+    def findings(self) -> list[Finding]:
+        """The findings in the order of their first occurrence."""
+        if self._findings is None:
+            self._findings = [
+                msgspec.structs.replace(key, call_ids=tuple(call_ids), paths=tuple(paths))
+                for key, (call_ids, paths) in self._places.items()
+            ]
+        return self._findings
 
     def add(
         self,
@@ -77,11 +109,24 @@ class Report:
         message: str,
         *,
         call_id: str | None = None,
+        path: str | None = None,
         subject: str | None = None,
         fault: Fault | None = None,
+        level: Level | None = None,
     ) -> None:
-        """Add a finding. `fault` defaults to the usual one of the kind."""
-        self.findings.append(Finding(kind, fault or _DEFAULT_FAULTS.get(kind, "rendering"), message, call_id, subject))
+        """Add a finding. `fault` and `level` default to the usual ones of the kind."""
+        fault = fault or _DEFAULT_FAULTS.get(kind, "rendering")
+        level = level or _DEFAULT_LEVELS.get(kind, "changed")
+        call_ids = () if call_id is None else (call_id,)
+        self.extend([Finding(kind, level, fault, message, subject, call_ids, () if path is None else (path,))])
+
+    def extend(self, findings: Iterable[Finding]) -> None:
+        """Add findings; one that differs from another only in call ids and paths is merged into it."""
+        for finding in findings:
+            call_ids, paths = self._places.setdefault(finding.key, ({}, {}))
+            call_ids.update(dict.fromkeys(finding.call_ids))
+            paths.update(dict.fromkeys(finding.paths))
+        self._findings = None
 
     def findings_of(self, *kinds: FindingKind) -> list[Finding]:
         """Return the findings of these kinds."""
@@ -93,10 +138,11 @@ class Report:
             "target": self.target,
             "model": self.model,
             "id_scheme": self.id_scheme,
+            "tool_format": self.tool_format,
             "seen": list(self.seen),
             "emitted_calls": [list(pair) for pair in self.emitted_calls],
             "emitted_results": [list(pair) for pair in self.emitted_results],
-            "findings": [msgspec.to_builtins(finding) for finding in self.findings],
+            "findings": msgspec.json.decode(msgspec.json.encode(self.findings)),
         }
 
     def __repr__(self) -> str:

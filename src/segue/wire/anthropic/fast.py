@@ -22,7 +22,6 @@ from segue.wire.fast_path import FastPath
 
 # Common keys of bodies that have no canonical field.
 _COMMON_KEYS = frozenset({"betas", "cache_control", "container", "context_management", "mcp_servers", "service_tier"})
-_CACHE_CONTROL = "cache_control"
 _CacheControl: TypeAlias = dict[str, Any] | None
 
 
@@ -75,7 +74,7 @@ _Message: TypeAlias = _User | _Assistant
 
 
 def _parse(items: list[_Message]) -> FastHistory:
-    history = FastHistory([], [], [], [], [], [], error_results=[], dropped_keys={_CACHE_CONTROL: 0})
+    history = FastHistory([], [], [], [], [], [], error_results=[])
     for index, item in enumerate(items):
         open_calls = len(history.raw_ids) > len(history.results)
         if isinstance(item, _Assistant):
@@ -92,11 +91,8 @@ def _parse(items: list[_Message]) -> FastHistory:
             # Text in one message with results starts at the next item.
             index += 1
         history.starts.append(index)
-        cache_marks_before = history.dropped_keys[_CACHE_CONTROL]
-        texts = content if isinstance(content, str) else _parse_texts(content, history)
-        history.events.append(
-            FastUserMessage(require_text(texts), history.dropped_keys[_CACHE_CONTROL] > cache_marks_before)
-        )
+        texts = content if isinstance(content, str) else _parse_texts(content)
+        history.events.append(FastUserMessage(require_text(texts), has_dropped_keys=_has_cache_mark(content)))
     if len(history.raw_ids) > len(history.results):
         raise FastPathUnsupportedError
     return history
@@ -108,7 +104,6 @@ def _parse_reply(item: _Assistant, history: FastHistory) -> FastTurn:
         return FastTurn(require_text(item.content), start, start)
     texts: list[str] = []
     thoughts = unsigned = 0
-    cache_marks_before = history.dropped_keys[_CACHE_CONTROL]
     for block in item.content:
         if isinstance(block, _ToolUse):
             history.raw_ids.append(block.id)
@@ -122,20 +117,15 @@ def _parse_reply(item: _Assistant, history: FastHistory) -> FastTurn:
             raise FastPathUnsupportedError
         else:
             texts.append(block.text)
-        if block.cache_control:
-            history.dropped_keys[_CACHE_CONTROL] += 1
     stop = len(history.raw_ids)
     if start == stop or texts:
         require_text(texts)
-    return FastTurn(
-        texts or None, start, stop, thoughts, unsigned > 0, history.dropped_keys[_CACHE_CONTROL] > cache_marks_before
-    )
+    return FastTurn(texts or None, start, stop, thoughts, unsigned > 0, _has_cache_mark(item.content))
 
 
 def _parse_results(content: str | list[_UserBlock], history: FastHistory) -> list[_UserBlock]:
     """Parse the results of the last reply's calls at the start of a message; return the user's blocks after them."""
     open_calls = history.raw_ids[len(history.results) :]
-    cache_marks_before = history.dropped_keys[_CACHE_CONTROL]
     if isinstance(content, str) or len(content) < len(open_calls):
         raise FastPathUnsupportedError
     for block, raw_id in zip(content, open_calls, strict=False):
@@ -143,22 +133,24 @@ def _parse_results(content: str | list[_UserBlock], history: FastHistory) -> lis
             raise FastPathUnsupportedError
         if block.is_error:
             history.error_results.append(len(history.results))
-        if block.cache_control:
-            history.dropped_keys[_CACHE_CONTROL] += 1
         text = block.content
         history.results.append(text if isinstance(text, str) else require_text([part.text for part in text]))
-    if history.dropped_keys[_CACHE_CONTROL] > cache_marks_before:
+    if _has_cache_mark(content[: len(open_calls)]):
         history.events[-1].has_dropped_keys = True
     return content[len(open_calls) :]
 
 
-def _parse_texts(blocks: Sequence[_UserBlock], history: FastHistory) -> list[str]:
+def _has_cache_mark(content: str | Sequence[_UserBlock | _AssistantBlock]) -> bool:
+    return not isinstance(content, str) and any(
+        block.cache_control for block in content if not isinstance(block, _Thinking | _Redacted)
+    )
+
+
+def _parse_texts(blocks: Sequence[_UserBlock]) -> list[str]:
     texts: list[str] = []
     for block in blocks:
         if type(block) is not _Text:
             raise FastPathUnsupportedError
-        if block.cache_control:
-            history.dropped_keys[_CACHE_CONTROL] += 1
         texts.append(block.text)
     return texts
 
