@@ -29,7 +29,7 @@ from segue.canonical.ids import raw_id_or_none
 from segue.canonical.json import encode_json_text, parse_argument_text
 from segue.errors import InputError
 from segue.render.constraints import TEXTS
-from segue.render.report import Report
+from segue.render.report import Report, field_level
 from segue.wire.anthropic.capabilities import API
 from segue.wire.anthropic.media import parse_document, parse_image, parse_search_result, render_media
 from segue.wire.anthropic.server_results import server_tool_blocks, unknown_block_text
@@ -295,7 +295,9 @@ def drop_unknown_keys(native: Native | None, report: Report) -> JsonObject | Non
         else _unknown_provider_keys(original)
     )
     for key in unknown:
-        report.add("dropped", f"`{key}` dropped: not a field of {fragment['type']} blocks", subject=key)
+        report.add(
+            "dropped", f"`{key}` dropped: not a field of {fragment['type']} blocks", subject=key, level=field_level(key)
+        )
     return (
         original
         if original is None or not unknown

@@ -201,7 +201,7 @@ def _render_part(block: Block, context: ChatContext, media_kinds: frozenset[str]
             if block.signature is not None:
                 part["signature"] = block.signature
         case Thinking():
-            context.report.add("reasoning", "reasoning outside an assistant message rendered as text")
+            context.report.add("reasoning", "reasoning outside an assistant message rendered as text", level="changed")
             part = {"type": "text", "text": TEXTS.reasoning.format(content=block.text)}
         case _:
             assert_never(block)
