@@ -75,6 +75,7 @@ def test_the_whole_report():
                     "fault": "projection",
                     "message": "`logprobs` dropped: not supported by anthropic",
                     "subject": "logprobs",
+                    "paths": ["logprobs"],
                 },
                 {
                     "kind": "adjusted",
@@ -85,7 +86,7 @@ def test_the_whole_report():
                 },
                 {
                     "kind": "adjusted",
-                    "level": "changed",
+                    "level": "lost",
                     "fault": "projection",
                     "message": "`seed` dropped: the API has no such option",
                     "subject": "seed",

@@ -274,8 +274,8 @@ def _special_kind(text: Text, target: Wire) -> str | None:
         return None
     if text.refusal:
         return None if target.refusals else "refusal"
-    kinds = {native.fragment.get("type"), *native.fragment} if native is not None else {}
-    return next((kind for kind in _SPECIAL_TEXTS if kind in kinds), None)
+    fragment: Mapping[str, Any] = native.fragment if native is not None else {}
+    return next((kind for kind in _SPECIAL_TEXTS if kind in fragment or kind == fragment.get("type")), None)
 
 
 def report_dropped_fields(request: Request, target: Wire, report: Report) -> None:

@@ -270,8 +270,13 @@ def _unsupported_to_text(draft: Draft, block: Media | Opaque) -> Text:
     details = (block.name, _media_url(block), block.file_id) if isinstance(block, Media) else (block.text,)
     detail_shown = next((detail for detail in details if detail), None) if isinstance(block, Media) else None
     description = f"{block.kind} {detail_shown!r}" if detail_shown else block.kind
+    # A link or a text can be sent, the bytes of a file and unknown content cannot.
+    is_sent = bool(_media_url(block) if isinstance(block, Media) else block.text)
     draft.report.add(
-        "text", f"{description} rendered as text: not supported by {draft.constraints.api}", subject=block.kind
+        "text",
+        f"{description} rendered as text: not supported by {draft.constraints.api}",
+        subject=block.kind,
+        level="changed" if is_sent or is_approval else "lost",
     )
     return Text(" ".join([label, *(detail for detail in details if detail)]))
 

@@ -324,7 +324,10 @@ def render_block(block: Block, context: RenderContext) -> JsonObject:
             return {"type": "text", "text": fence_code(block)}
         case Opaque():
             context.report.add(
-                "text", f"{block.kind} rendered as text: the API has no such content type", subject=block.kind
+                "text",
+                f"{block.kind} rendered as text: the API has no such content type",
+                subject=block.kind,
+                level="changed" if block.text else "lost",
             )
             label = TEXTS.unsupported.format(kind=block.kind)
             return {"type": "text", "text": f"{label} {block.text}".rstrip()}

@@ -214,7 +214,12 @@ def _media_label(media: Media) -> str | None:
 
 def _render_unsupported(kind: str, detail: str | None, context: ChatContext) -> JsonObject:
     """Report and return the placeholder text part for content that the target does not accept."""
-    context.report.add("text", f"{kind} rendered as text: not supported by {context.dialect.name} here", subject=kind)
+    context.report.add(
+        "text",
+        f"{kind} rendered as text: not supported by {context.dialect.name} here",
+        subject=kind,
+        level="changed" if detail else "lost",
+    )
     text = TEXTS.unsupported.format(kind=kind)
     return {"type": "text", "text": f"{text} {detail}" if detail else text}
 
