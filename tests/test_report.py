@@ -116,3 +116,38 @@ def test_every_kind_has_a_fault():
     report.add("name", "x")
     report.add("name", "x", fault="canonical")
     assert [finding.fault for finding in report.findings] == ["canonical", "rendering", "projection", "canonical"]
+
+
+def test_findings_that_differ_only_in_call_or_path_are_merged():
+    report = Report()
+    for number in range(3):
+        report.add("synthetic", "x", call_id=f"call_{number}", path=f"messages[{number}]")
+    report.add("synthetic", "x", call_id="call_1")
+    report.add("synthetic", "x", subject="other")
+    merged, other = report.findings
+    assert merged.call_ids == ("call_0", "call_1", "call_2")
+    assert merged.paths == ("messages[0]", "messages[1]", "messages[2]")
+    assert (other.subject, other.call_ids) == ("other", ())
+    again = Report()
+    again.extend(report.findings)
+    again.extend(report.findings)
+    assert again.findings == report.findings
+
+
+def test_every_kind_has_a_level():
+    report = Report()
+    for kind in ("dropped", "moved", "reasoning"):
+        report.add(kind, "x")
+        report.add(kind, "x", level="note")
+    assert [finding.level for finding in report.findings] == ["lost", "note", "changed", "note", "lost", "note"]
+
+
+def test_placeholders_are_not_lost_reasoning():
+    call = {"functionCall": {"name": "f", "args": {}}, "thoughtSignature": "skip_thought_signature_validator"}
+    result = {"functionResponse": {"name": "f", "response": {"result": "r"}}}
+    user = {"role": "user", "parts": [{"text": "go"}]}
+    body = {"contents": [user, {"role": "model", "parts": [call]}, {"role": "user", "parts": [result]}]}
+    assert segue.convert(body, source="gemini", target="openai-chat").report.findings_of("reasoning") == []
+    call["thoughtSignature"] = "c2lnbmF0dXJl"
+    (finding,) = segue.convert(body, source="gemini", target="openai-chat").report.findings_of("reasoning")
+    assert finding.level == "lost"
