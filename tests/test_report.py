@@ -151,3 +151,12 @@ def test_placeholders_are_not_lost_reasoning():
     call["thoughtSignature"] = "c2lnbmF0dXJl"
     (finding,) = segue.convert(body, source="gemini", target="openai-chat").report.findings_of("reasoning")
     assert finding.level == "lost"
+
+
+def test_model_of_another_provider_is_reported_by_a_conversation():
+    body = {"model": "gpt-4.1", "messages": [{"role": "user", "content": "Hi."}]}
+    chat = segue.Conversation.from_body(body, source="openai-chat")
+    (finding,) = chat.render("anthropic").report.findings_of("model")
+    assert (finding.level, finding.subject) == ("lost", "gpt-4.1")
+    assert not chat.render("anthropic", "claude-sonnet-4-5").report.findings_of("model")
+    assert not chat.render("openai-responses").report.findings_of("model")

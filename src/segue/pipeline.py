@@ -100,13 +100,19 @@ def convert_request(body: Mapping[str, Any], job: ConvertJob, *, replaced_surrog
         # All APIs of a provider serve the same models. A server with a profile is another provider.
         same_provider = source.provider == target.provider and WIRES.get(target.name) is target
         model = request.model if source is target or same_provider else None
-        if model is None and request.model is not None:
-            why = f"model {request.model!r} dropped: not a model of {target.name}"
-            report.add("model", why, subject=request.model)
+        if model is None:
+            report_dropped_model(request, target, report)
     transcript, rendered = render_for(
         request, target, report, job.policy, model=model, tool_format=job.tool_format, fetch=job.fetch
     )
     return Conversion(source, request, transcript, rendered)
+
+
+def report_dropped_model(request: Request, target: Wire, report: Report) -> None:
+    """Report the model of another provider, if the request has one."""
+    if request.model is not None:
+        why = f"model {request.model!r} dropped: not a model of {target.name}"
+        report.add("model", why, subject=request.model)
 
 
 def report_surrogates(count: int, report: Report) -> None:
