@@ -75,6 +75,7 @@ def test_the_whole_report():
                     "fault": "projection",
                     "message": "`logprobs` dropped: not supported by anthropic",
                     "subject": "logprobs",
+                    "paths": ["logprobs"],
                 },
                 {
                     "kind": "adjusted",
@@ -85,7 +86,7 @@ def test_the_whole_report():
                 },
                 {
                     "kind": "adjusted",
-                    "level": "changed",
+                    "level": "lost",
                     "fault": "projection",
                     "message": "`seed` dropped: the API has no such option",
                     "subject": "seed",
@@ -115,3 +116,47 @@ def test_every_kind_has_a_fault():
     report.add("name", "x")
     report.add("name", "x", fault="canonical")
     assert [finding.fault for finding in report.findings] == ["canonical", "rendering", "projection", "canonical"]
+
+
+def test_findings_that_differ_only_in_call_or_path_are_merged():
+    report = Report()
+    for number in range(3):
+        report.add("synthetic", "x", call_id=f"call_{number}", path=f"messages[{number}]")
+    report.add("synthetic", "x", call_id="call_1")
+    report.add("synthetic", "x", subject="other")
+    merged, other = report.findings
+    assert merged.call_ids == ("call_0", "call_1", "call_2")
+    assert merged.paths == ("messages[0]", "messages[1]", "messages[2]")
+    assert (other.subject, other.call_ids) == ("other", ())
+    again = Report()
+    again.extend(report.findings)
+    again.extend(report.findings)
+    assert again.findings == report.findings
+
+
+def test_every_kind_has_a_level():
+    report = Report()
+    for kind in ("dropped", "moved", "reasoning"):
+        report.add(kind, "x")
+        report.add(kind, "x", level="note")
+    assert [finding.level for finding in report.findings] == ["lost", "note", "changed", "note", "lost", "note"]
+
+
+def test_placeholders_are_not_lost_reasoning():
+    call = {"functionCall": {"name": "f", "args": {}}, "thoughtSignature": "skip_thought_signature_validator"}
+    result = {"functionResponse": {"name": "f", "response": {"result": "r"}}}
+    user = {"role": "user", "parts": [{"text": "go"}]}
+    body = {"contents": [user, {"role": "model", "parts": [call]}, {"role": "user", "parts": [result]}]}
+    assert segue.convert(body, source="gemini", target="openai-chat").report.findings_of("reasoning") == []
+    call["thoughtSignature"] = "c2lnbmF0dXJl"
+    (finding,) = segue.convert(body, source="gemini", target="openai-chat").report.findings_of("reasoning")
+    assert finding.level == "lost"
+
+
+def test_model_of_another_provider_is_reported_by_a_conversation():
+    body = {"model": "gpt-4.1", "messages": [{"role": "user", "content": "Hi."}]}
+    chat = segue.Conversation.from_body(body, source="openai-chat")
+    (finding,) = chat.render("anthropic").report.findings_of("model")
+    assert (finding.level, finding.subject) == ("lost", "gpt-4.1")
+    assert not chat.render("anthropic", "claude-sonnet-4-5").report.findings_of("model")
+    assert not chat.render("openai-responses").report.findings_of("model")

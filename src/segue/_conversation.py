@@ -35,7 +35,7 @@ from segue.canonical.type_warmup import warm_type
 from segue.coerce import Body, Content, coerce_blocks, detect_reply_api, wrap_messages
 from segue.errors import InputError, require_string, unknown_name_error
 from segue.models import is_alias, parse_model, resolve_alias
-from segue.pipeline import IdState, RenderedBody, render_for
+from segue.pipeline import IdState, RenderedBody, render_for, report_dropped_model
 from segue.render.constraints import (
     HostedPolicy,
     IdPolicy,
@@ -404,8 +404,10 @@ class Conversation:
         return next(resolved, None)
 
     def _history_report(self, target: _Target, restored_ids: Iterable[str] = ()) -> Report:
-        """Report restored calls and results, conflicting results, and compressions not yet reported for this target."""
+        """Report a dropped model, restored and conflicting results, and compressions new for this target."""
         report = Report()
+        if target.model is None:
+            report_dropped_model(self.state.request, target.wire, report)
         for call_id in restored_ids:
             report.add("supplied", "missing call or result restored from the conversation", call_id=call_id)
         for call_id, entry in self.state.history.conflicting.items():

@@ -17,7 +17,7 @@ from segue.errors import InputError, require_string
 from segue.models import parse_model
 from segue.render.constraints import Policy
 from segue.render.passes import render
-from segue.render.report import Report
+from segue.render.report import Report, field_level
 from segue.render.transcript import Transcript
 from segue.wire.base import Fetch, RenderContext, Wire
 from segue.wire.detect_body import detect_source, find_contradicting_api
@@ -34,6 +34,7 @@ MCP = "mcp"
 MCP_KEYS = frozenset({"name", "description", "inputSchema"})
 
 _MAX_ID_SHOWN = 64
+_SPECIAL_TEXTS = ("search_result", "searchResult", "guardContent")
 _EMPTY_VALUES: tuple[object, ...] = (None, [], {}, "", False)
 # Keys that have an effect even with an empty value.
 _MEANINGFUL_EMPTY = frozenset({"web_search_options"})
@@ -99,13 +100,19 @@ def convert_request(body: Mapping[str, Any], job: ConvertJob, *, replaced_surrog
         # All APIs of a provider serve the same models. A server with a profile is another provider.
         same_provider = source.provider == target.provider and WIRES.get(target.name) is target
         model = request.model if source is target or same_provider else None
-        if model is None and request.model is not None:
-            why = f"model {request.model!r} dropped: not a model of {target.name}"
-            report.add("model", why, subject=request.model)
+        if model is None:
+            report_dropped_model(request, target, report)
     transcript, rendered = render_for(
         request, target, report, job.policy, model=model, tool_format=job.tool_format, fetch=job.fetch
     )
     return Conversion(source, request, transcript, rendered)
+
+
+def report_dropped_model(request: Request, target: Wire, report: Report) -> None:
+    """Report the model of another provider, if the request has one."""
+    if request.model is not None:
+        why = f"model {request.model!r} dropped: not a model of {target.name}"
+        report.add("model", why, subject=request.model)
 
 
 def report_surrogates(count: int, report: Report) -> None:
@@ -278,8 +285,27 @@ def _report_dropped(request: Request, target: Wire, report: Report, reported: fr
         disabled = {key for key in source.meaningful_when_false - known_keys if native.fragment.get(key) is False}
         for key in sorted({*_find_unknown(native.fragment, known_keys), *disabled}):
             why = f"`{key}` dropped: not supported by {target.name}"
-            report.add("dropped", why, subject=key, fault="projection")
+            report.add("dropped", why, path=key, subject=key, fault="projection", level=field_level(key))
+    if not target.message_names:
+        for name in dict.fromkeys(message.name for message in request.messages if message.name):
+            report.add("dropped", "message name dropped: the API has no field for it", subject=name)
+    for block in (*request.system, *(block for message in request.messages for block in message.blocks)):
+        for text in (block.content or ()) if isinstance(block, ToolResponse) else (block,):
+            kind = _special_kind(text, target) if isinstance(text, Text) else None
+            if kind is not None:
+                report.add("text", f"{kind} rendered as text: not supported by {target.name}", subject=kind)
     report_dropped_fields(request, target, report)
+
+
+def _special_kind(text: Text, target: Wire) -> str | None:
+    """Return the kind of a text that has a form of its own in its API; None if the target keeps it."""
+    native = text.native
+    if native is not None and native.api == target.name:
+        return None
+    if text.refusal:
+        return None if target.refusals else "refusal"
+    fragment: Mapping[str, Any] = native.fragment if native is not None else {}
+    return next((kind for kind in _SPECIAL_TEXTS if kind in fragment or kind == fragment.get("type")), None)
 
 
 def report_dropped_fields(request: Request, target: Wire, report: Report) -> None:
@@ -297,6 +323,9 @@ def report_dropped_fields(request: Request, target: Wire, report: Report) -> Non
             known_keys = WIRES[native.api].item_keys
             if known_keys.issuperset(native.fragment) and not (isinstance(item, Text) and "content" in native.fragment):
                 continue
+            if isinstance(item, Text):
+                # The text of a document begins with its context.
+                known_keys |= {"context"}
             dropped.update((key, place) for fragment in _fragments(item) for key in _find_unknown(fragment, known_keys))
     _report_keys(dropped, target, report)
     report_dropped_tool_fields(request.tools, target, report)
@@ -319,7 +348,7 @@ def report_dropped_tool_fields(tools: Iterable[Tool], target: Wire, report: Repo
 def _report_keys(dropped: Iterable[tuple[str, str]], target: Wire, report: Report) -> None:
     for key, place in sorted(dropped):
         why = f"`{key}` of {place} dropped: not supported by {target.name}"
-        report.add("dropped", why, subject=key, fault="projection")
+        report.add("dropped", why, subject=key, fault="projection", level=field_level(key))
 
 
 def _find_media(item: Message | Block) -> Iterator[Media]:

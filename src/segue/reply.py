@@ -19,7 +19,7 @@ from segue.models import parse_model
 from segue.pipeline import report_dropped_fields
 from segue.render.content import drop_omitted_blocks
 from segue.render.hosted import approvals_to_text
-from segue.render.report import Report
+from segue.render.report import Report, field_level
 from segue.wire.base import ApiError, RenderContext, Wire
 from segue.wire.ids import IdMap
 from segue.wire.limits import DEFAULT_LIMITS, ReplyLimits, check_calls, check_size
@@ -226,12 +226,17 @@ def report_dropped(reply: Reply, wire: Wire, report: Report) -> None:
         return
     report_extra_choices(reply.other_choices, report)
     for key in reply.unknown_fields:
-        report.add("dropped", f"`{key}` of the reply dropped: not supported by {wire.name}", subject=key)
+        report.add(
+            "dropped",
+            f"`{key}` of the reply dropped: not supported by {wire.name}",
+            subject=key,
+            level=field_level(key),
+        )
     report_dropped_fields(Request((Message("ai", reply.blocks),)), wire, report)
     signed = [block for block in reply.blocks if isinstance(block, Thinking) and (block.signature or block.encrypted)]
     if any(block.origin.provider != wire.provider for block in signed):
         why = f"signatures and encrypted content of {reply.native.api} reasoning dropped: not supported by {wire.name}"
-        report.add("reasoning", why)
+        report.add("reasoning", why, level="changed")
     if reply.finish in ("error", "pause"):
         cause = f" ({reply.raw_finish})" if reply.raw_finish else ""
         state = "broke off" if reply.finish == "error" else "is not finished"

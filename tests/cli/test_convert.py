@@ -165,10 +165,37 @@ def test_repairs_are_not_printed_without_terminal():
     assert run(*TO, stdin=OPEN).err == ""
 
 
-def test_verbose_sums_up_the_repairs_in_one_line():
+def test_verbose_prints_each_finding_and_the_number_of_each_level():
     ended = run(*TO, "-v", stdin=OPEN)
-    assert ended.err.startswith("segue: openai-chat → anthropic: ")
-    assert ended.err.count("\n") == 1
+    *lines, summary = ended.err.splitlines()
+    assert summary.startswith("segue: openai-chat → anthropic: ")
+    levels = [line.removeprefix("segue: ").partition(":")[0] for line in lines]
+    assert {"changed"} <= {*levels} <= {"lost", "changed", "note"}
+    assert f"{levels.count('changed')} changed" in summary
+
+
+def test_notes_are_printed_only_with_verbose():
+    body = b'{"model":"gpt-4.1","prompt_cache_key":"k","seed":1,"messages":[{"role":"user","content":"hi"}]}'
+    shown = run("convert", "--to", "bedrock", "-v", stdin=body).err
+    assert "segue: note: `prompt_cache_key` dropped" in shown
+    assert "segue: lost: `seed` dropped" in shown
+    assert shown.splitlines()[-1] == "segue: openai-chat → bedrock: 2 lost, 1 note"
+    code, printed = run_on_terminal("bedrock", body)
+    assert code == 0
+    assert "note:" not in printed
+    assert "2 lost, 1 note (-v prints the notes)" in printed
+
+
+def run_on_terminal(target: str, body: bytes) -> tuple[int, str]:
+    """The exit code and stderr of a conversion whose stderr is a terminal."""
+    ours, theirs = pty.openpty()
+    arguments = [*SEGUE, "convert", "--to", target]
+    ended = subprocess.run(arguments, input=body, stdout=subprocess.PIPE, stderr=theirs, env=environment(), check=False)
+    os.write(theirs, b"end\n")
+    os.close(theirs)
+    shown = os.read(ours, 4096).decode()
+    os.close(ours)
+    return ended.returncode, shown
 
 
 def test_verbose_reports_that_nothing_was_repaired():
@@ -177,14 +204,8 @@ def test_verbose_reports_that_nothing_was_repaired():
 
 @pytest.mark.parametrize(("body", "is_printed"), [(OPEN, True), (GOOD, False)])
 def test_on_a_terminal_repairs_are_summed_up_where_there_are_any(body, is_printed):
-    ours, theirs = pty.openpty()
-    arguments = [*SEGUE, "convert", "--to", "openai-chat"]
-    ended = subprocess.run(arguments, input=body, stdout=subprocess.PIPE, stderr=theirs, env=environment(), check=False)
-    os.write(theirs, b"end\n")
-    os.close(theirs)
-    shown = os.read(ours, 4096).decode()
-    os.close(ours)
-    assert ended.returncode == 0
+    code, shown = run_on_terminal("openai-chat", body)
+    assert code == 0
     assert ("segue: openai-chat → openai-chat: " in shown) is is_printed
 
 

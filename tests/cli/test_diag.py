@@ -126,7 +126,7 @@ def test_compressions_are_reported(store_cli: StoreCli, strategy: str):
     assert findings == [str(note) for note in made.changes] != []
     assert (output["store"]["messages"], output["request"]["messages"]) == (18, len(made.messages))
     lines = store_cli("diag", chat.id).lines
-    assert [line for line in lines if line.startswith("  compressed: message")]
+    assert [line for line in lines if line.startswith("  changed: compressed: message")]
     assert not [line for line in lines if line.startswith("nothing had to be decided")]
     store_cli("compress", chat.id, "--undo")
     assert "  compressed: " not in store_cli("diag", chat.id).out
@@ -137,7 +137,7 @@ def test_finding_layers_are_named(store_cli: StoreCli):
     ended = store_cli("diag", id, "--to", "anthropic")
     place = ended.lines.index(f"{LAYERS['canonical']}:")
     assert ended.lines[place + 1].startswith(
-        "  synthetic (get_weather): added an error result for a tool call without a result [hist_tool_"
+        "  changed: synthetic (get_weather): added an error result for a tool call without a result [hist_tool_"
     )
     findings = store_cli("diag", id, "--to", "anthropic", "--json").json["findings"]
     assert {finding["fault"] for finding in findings} > {"canonical"}

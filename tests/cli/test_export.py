@@ -47,7 +47,7 @@ def test_report_is_summarized_in_one_line(store_cli: StoreCli):
     ended = store_cli("export", id, "--format", "anthropic", "--model", "claude-sonnet-4-5")
     output = f"segue diag {id} --to anthropic --model claude-sonnet-4-5"
     assert ended.err.startswith("segue: findings: ")
-    assert "1 synthetic" in ended.err
+    assert " changed" in ended.err
     assert ended.err.endswith(f"; for details: {output}\n")
     assert ended.err.count("\n") == 1
     assert store_cli(*output.split()[1:]).code == 0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from segue._literals import Api, ToolFormat
-from segue.cli import config, options, streams
+from segue.cli import config, findings, options, streams
 
 if TYPE_CHECKING:
     from segue import Reply, Report
@@ -17,10 +17,18 @@ if TYPE_CHECKING:
 @options.api_option("--api", required=True, help="The API the stream comes from.")
 @options.api_option("--to", "target", help="Convert the reply to this API's format (default: the same API).")
 @options.tool_format_option
+@options.verbose_option
 @options.file_argument
 @click.pass_context
 def command(
-    ctx: click.Context, file: str, *, api: Api, target: Api | None, tool_format: ToolFormat | None, as_json: bool
+    ctx: click.Context,
+    file: str,
+    *,
+    api: Api,
+    target: Api | None,
+    tool_format: ToolFormat | None,
+    verbose: bool,
+    as_json: bool,
 ) -> None:
     """Assemble a recorded stream (FILE or stdin) into one reply.
 
@@ -49,8 +57,7 @@ def command(
         streams.write(msgspec.json.encode({"body": body, **_reply_fields(reply, report)}), b"\n")
     else:
         streams.write(msgspec.json.encode(body), b"\n")
-        for finding in report.findings:
-            streams.print_message(finding.message)
+        findings.print_findings(report, verbose=verbose)
     if reply.finish == "error":
         streams.print_message(f"the reply is incomplete: {reply.raw_finish}")
         ctx.exit(1)

@@ -6,14 +6,13 @@ Nothing is written before the whole conversion has succeeded.
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from segue.cli import config, options, streams
+from segue.cli import config, findings, options, streams
 
 if TYPE_CHECKING:
     from segue import Converted
@@ -47,12 +46,12 @@ def _policy_options(function: Callable[..., Any]) -> Callable[..., Any]:
 @options.tool_format_option
 @_policy_options
 @click.option("--report", metavar="FILE", help="Write the report as JSON to this file, or to stderr with -.")
-@click.option("-v", "--verbose", is_flag=True, help="Print a summary of the findings even if stderr is not a terminal.")
+@click.option("-v", "--verbose", is_flag=True, help="Print all findings, also if stderr is not a terminal.")
 @options.file_argument
 def command(file: str, *, as_json: bool, report: str | None, verbose: bool, **arguments: Any) -> None:
     """Convert a request body (FILE or stdin) to another API.
 
-    The converted body goes to stdout; the report lists what was changed or dropped, and why.
+    The converted body goes to stdout; the report lists what was lost or changed, and why.
 
     \b
       segue convert --to anthropic < chat.json
@@ -91,9 +90,9 @@ def _write_report(file: str, data: bytes) -> None:
 
 
 def _print_summary(converted: Converted, target: str, *, verbose: bool) -> None:
-    """Print one line: the number of findings of each kind."""
-    counts = Counter(finding.kind for finding in converted.report.findings)
-    if counts or verbose:
-        summary = ", ".join(f"{count} × {kind}" for kind, count in counts.items()) or "no findings"
-        hint = " (details: --report FILE)" if counts else ""
-        streams.print_message(f"{converted.source} → {target}: {summary}{hint}")
+    """Print the findings and the number of each level; without `verbose` no notes."""
+    findings.print_findings(converted.report, verbose=verbose)
+    levels = [finding.level for finding in converted.report.findings]
+    if verbose or {*levels} - {"note"}:
+        hint = " (-v prints the notes)" if "note" in levels and not verbose else ""
+        streams.print_message(f"{converted.source} → {target}: {findings.format_levels(levels)}{hint}")

@@ -162,7 +162,9 @@ class _DemoRun:
             results=len(carried) - cancelled if self._naive else len(rendered.report.emitted_results),
             synthetic=0 if self._naive else cancelled,
             remapped=0 if self._naive else remapped,
-            findings=[] if self._naive else [_summarize_finding(finding) for finding in rendered.report.findings],
+            findings=[]
+            if self._naive
+            else [_summarize_finding(finding) for finding in rendered.report.findings if finding.level != "note"],
             kept=0 if self._naive else min(record.kept, before),
             before=0 if self._naive else before,
             verdict="accepted" if shown.accepted else "confused" if shown.confused else "refused",

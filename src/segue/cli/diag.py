@@ -24,6 +24,7 @@ _COLOURS = {"accepted": "green", "refused": "red"}
 @options.api_option("--to", "target", help="Target API (default: the one used last).")
 @options.model_option
 @click.option("--body", "with_body", is_flag=True, help="Also print the body, with secrets redacted.")
+@options.verbose_option
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -33,6 +34,7 @@ def command(
     target: str | None,
     model: str | None,
     with_body: bool,
+    verbose: bool,
     as_json: bool,
 ) -> None:
     """Show the request after a turn and the cause of each finding.
@@ -56,7 +58,7 @@ def command(
         fields: Any = diagnosis.to_dict(with_body=with_body)
         streams.write(msgspec.json.encode(redact_values(fields)), b"\n")
     else:
-        streams.write("".join(f"{_colour(_one_line(redact(line)))}\n" for line in diagnosis.lines()))
+        streams.write("".join(f"{_colour(_one_line(redact(line)))}\n" for line in diagnosis.lines(verbose=verbose)))
         if with_body:
             streams.write("\n", _format_body(diagnosis))
     ctx.exit(0 if diagnosis.verdict else 1)

@@ -21,6 +21,7 @@ from segue._conversation import Conversation, Rendered
 from segue._literals import Api
 from segue.canonical.blocks import ToolCall, ToolResponse
 from segue.canonical.history import History
+from segue.cli.findings import format_finding
 from segue.conformance.rule import Verdict
 from segue.errors import InputError
 from segue.render.report import Fault, Finding
@@ -86,8 +87,8 @@ class Diagnosis(Struct):
         }
         return {**fields, "body": self.body} if with_body else fields
 
-    def lines(self) -> Iterator[str]:
-        """Yield the diagnosis as text."""
+    def lines(self, *, verbose: bool = False) -> Iterator[str]:
+        """Yield the diagnosis as text; notes only if `verbose`."""
         yield f"segue {metadata.version('segue')}, Python {platform.python_version()}, {platform.system()}"
         yield f"conversation {self.id}, {format_count(self.turns, 'turn')}; {self.turn}, up to event {self.events}"
         yield f"target {self.target}{f' ({self.model})' if self.model else ''}"
@@ -98,14 +99,22 @@ class Diagnosis(Struct):
         yield "request:"
         yield from (f"  {name}: {count:,}" for name, count in self.counts.items())
         for fault, layer in LAYERS.items():
-            of_layer = [finding for finding in self.findings if finding.fault == fault]
+            of_layer = [
+                finding for finding in self.findings if finding.fault == fault and (verbose or finding.level != "note")
+            ]
             if of_layer:
                 yield ""
                 yield f"{layer}:"
-                yield from (_format_finding(finding) for finding in of_layer if finding.kind != "compressed")
+                yield from (
+                    f"  {format_finding(finding, details=True)}" for finding in of_layer if finding.kind != "compressed"
+                )
                 if any(finding.kind == "compressed" for finding in of_layer):
-                    yield from (f"  compressed: {line}" for line in self.compression_lines)
-        if not self.findings:
+                    yield from (f"  changed: compressed: {line}" for line in self.compression_lines)
+        note_count = 0 if verbose else sum(finding.level == "note" for finding in self.findings)
+        if note_count:
+            yield ""
+            yield f"{format_count(note_count, 'note')}, printed with -v"
+        elif not self.findings:
             yield ""
             yield "no findings: the history is sent unchanged"
         yield ""
@@ -121,13 +130,6 @@ class Diagnosis(Struct):
         if self.faulty_layer:
             layer = LAYERS[self.faulty_layer].split(":")[0]
             yield f"segue rendered this body, so this is a bug in segue, layer: {layer}"
-
-
-def _format_finding(finding: Finding) -> str:
-    about = f" ({finding.subject})" if finding.subject else ""
-    calls = finding.call_ids
-    suffix = f" [{calls[0]}]" if len(calls) == 1 else f" × {len(calls):,}" if calls else ""
-    return f"  {finding.kind}{about}: {finding.message}{suffix}"
 
 
 def _format_value(value: Any) -> str:

@@ -8,6 +8,7 @@ import click
 
 from segue._literals import Api
 from segue.cli import options, streams, user_store
+from segue.cli.findings import format_levels
 
 if TYPE_CHECKING:
     from segue.store.base import ConversationStore, ConversationSummary
@@ -57,11 +58,9 @@ def command(id: str, *, form: str, model: str | None, out: str | None, as_json: 
     with user_store.connect() as store:
         summary = store.get(store.find_id(id))
         data, more = render_export(store, summary, form, model)
-    if not as_json and (findings := more.get("report", {}).get("findings")):
-        from collections import Counter
-
-        kinds = Counter(finding["kind"] for finding in findings)
-        text = ", ".join(f"{count:,} {kind}" for kind, count in kinds.items())
+    levels = [finding["level"] for finding in more.get("report", {}).get("findings", ())]
+    if not as_json and {*levels} - {"note"}:
+        text = format_levels(levels)
         model_option = f" --model {model}" if model is not None else ""
         streams.print_message(f"findings: {text}; for details: segue diag {summary.id} --to {form}{model_option}")
     if out not in (None, streams.STDIO):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from segue._literals import TextFormat
-from segue.cli import options, streams
+from segue.cli import findings, options, streams
 
 
 @options.command("extract")
@@ -47,5 +47,4 @@ def command(file: str, *, form: TextFormat, tools: str | None, as_json: bool) ->
         streams.write(msgspec.json.encode({**fields, "report": extracted.report.to_dict()}), b"\n")
         return
     streams.write(msgspec.json.format(msgspec.json.encode(fields), indent=2), b"\n")
-    for finding in extracted.report.findings:
-        streams.print_message(finding.message)
+    findings.print_findings(extracted.report, verbose=True)

@@ -24,6 +24,7 @@ profile_option = click.option(
 )
 
 
+verbose_option = click.option("-v", "--verbose", is_flag=True, help="Also print findings that are only notes.")
 tool_format_option = click.option(
     "--tool-format",
     metavar="F",

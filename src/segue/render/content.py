@@ -22,17 +22,17 @@ from segue.canonical.blocks import (
 from segue.canonical.json import encode_json_text
 from segue.render.constraints import TEXTS
 from segue.render.draft import Draft, are_identical
-from segue.render.report import FindingKind, Report
+from segue.render.report import FindingKind, Level, Report
 
 _RESULT_TYPES: frozenset[type] = frozenset({ToolResponse})
 _MEDIA_TYPES = frozenset({Media, Opaque, ToolResponse})
 _ROLE_NAMES: dict[Speaker, str] = {"system": "system", "human": "user", "ai": "assistant", "tool": "tool"}
-_OMIT_FINDINGS: dict[OmitReason, tuple[FindingKind, str]] = {
-    "repeated": ("dedupe", "{kind} dropped: repeats an item with the same id"),
-    "missing": ("dropped", "{kind} dropped: refers to history that is not in this body"),
-    "listing": ("dropped", "{kind} dropped: a list of tools is not part of the conversation"),
-    "declaring": ("moved", "{kind}: tools declared in mid-conversation moved to the tool declarations"),
-    "instruction": ("dropped", "{kind} dropped: an instruction to the API, not part of the conversation"),
+_OMIT_FINDINGS: dict[OmitReason, tuple[FindingKind, Level, str]] = {
+    "repeated": ("dedupe", "note", "{kind} dropped: repeats an item with the same id"),
+    "missing": ("dropped", "lost", "{kind} dropped: refers to history that is not in this body"),
+    "listing": ("dropped", "note", "{kind} dropped: a list of tools is not part of the conversation"),
+    "declaring": ("moved", "changed", "{kind}: tools declared in mid-conversation moved to the tool declarations"),
+    "instruction": ("dropped", "lost", "{kind} dropped: an instruction to the API, not part of the conversation"),
 }
 
 
@@ -61,8 +61,8 @@ def drop_omitted_blocks(blocks: Iterable[Block], report: Report) -> list[Block]:
     kept: list[Block] = []
     for block in blocks:
         if isinstance(block, Opaque) and block.omit_reason is not None:
-            kind, message = _OMIT_FINDINGS[block.omit_reason]
-            report.add(kind, message.format(kind=block.kind), subject=block.text or block.kind)
+            kind, level, message = _OMIT_FINDINGS[block.omit_reason]
+            report.add(kind, message.format(kind=block.kind), subject=block.text or block.kind, level=level)
         elif isinstance(block, ToolCall) and block.broken:
             why = f"incomplete call of {block.name} dropped: it was cut off"
             report.add("dropped", why, call_id=block.id, subject=block.name)
@@ -293,8 +293,13 @@ def _unsupported_to_text(draft: Draft, block: Media | Opaque) -> Text:
     details = (block.name, _media_url(block), block.file_id) if isinstance(block, Media) else (block.text,)
     detail_shown = next((detail for detail in details if detail), None) if isinstance(block, Media) else None
     description = f"{block.kind} {detail_shown!r}" if detail_shown else block.kind
+    # A link or a text can be sent, the bytes of a file and unknown content cannot.
+    is_sent = bool(_media_url(block) if isinstance(block, Media) else block.text)
     draft.report.add(
-        "text", f"{description} rendered as text: not supported by {draft.constraints.api}", subject=block.kind
+        "text",
+        f"{description} rendered as text: not supported by {draft.constraints.api}",
+        subject=block.kind,
+        level="changed" if is_sent or is_approval else "lost",
     )
     return Text(" ".join([label, *(detail for detail in details if detail)]))
 
@@ -313,7 +318,10 @@ def drop_empty(draft: Draft) -> Draft:
             message = message if are_identical(kept, message.blocks) else message.with_blocks(tuple(kept))
         if _is_empty_message(draft, message):
             draft.report.add(
-                "dropped", f"empty {_ROLE_NAMES[message.speaker]} message dropped", subject=message.speaker
+                "dropped",
+                f"empty {_ROLE_NAMES[message.speaker]} message dropped",
+                subject=message.speaker,
+                level="note",
             )
         else:
             messages.append(message)

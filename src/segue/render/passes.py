@@ -77,7 +77,9 @@ def declare_tools(draft: Draft) -> Draft:
     choice = draft.options.tool_choice
     if choice is not None and choice.allowed is not None and not draft.is_same_api:
         tools = tuple(tool for tool in draft.tools if tool.name in choice.allowed)
-        draft.report.add("tools", "tools that the tool choice does not allow dropped", fault="rendering")
+        draft.report.add(
+            "tools", "tools that the tool choice does not allow dropped", fault="rendering", level="changed"
+        )
         draft = msgspec.structs.replace(draft, tools=tools)
         draft = draft.with_options(tool_choice=msgspec.structs.replace(choice, allowed=None))
     required = draft.constraints.tools_required

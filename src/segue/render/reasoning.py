@@ -19,6 +19,9 @@ _NOT_ACCEPTED = "reasoning of {origin} dropped: {api} does not accept it"
 _UNSIGNED = "reasoning of {origin} dropped: it has no signature"
 _OTHER_MODEL = "reasoning of {origin} dropped: it is valid only for the model that generated it"
 _INVALID_SIGNATURE = "reasoning of {origin} dropped: its signature is not valid for {api}"
+# Texts and signatures (GEM-17) that a client sends where reasoning is required and none is available.
+_PLACEHOLDER_TEXTS = ("", TEXTS.reasoning_placeholder)
+_PLACEHOLDER_SIGNATURES = ("", "skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
 _DETACHED = "reasoning of {origin} dropped: the item that followed it is missing"
 
 
@@ -165,8 +168,10 @@ def replace_reasoning(draft: Draft, block: Block, why: str) -> list[Block]:
     """Return the replacement for reasoning that is not kept: its text, or nothing. Other blocks are kept."""
     if not isinstance(block, Thinking):
         return [block]
-    if draft.policy.reasoning == "text" and block.text and not _is_placeholder(block):
-        draft.report.add("reasoning", "reasoning rendered as text", subject=block.origin.provider)
+    if not has_reasoning_content(block.text, block.signature, block.encrypted):
+        return []
+    if draft.policy.reasoning == "text" and block.text:
+        draft.report.add("reasoning", "reasoning rendered as text", subject=block.origin.provider, level="changed")
         return [Text(TEXTS.reasoning.format(content=block.text))]
     origin = block.origin.model or block.origin.provider
     origin = "an unknown model" if origin == UNKNOWN_PROVIDER else origin
@@ -174,5 +179,6 @@ def replace_reasoning(draft: Draft, block: Block, why: str) -> list[Block]:
     return []
 
 
-def _is_placeholder(block: Thinking) -> bool:
-    return block.text == TEXTS.reasoning_placeholder
+def has_reasoning_content(text: str, signature: str | None = None, encrypted: str | None = None) -> bool:
+    """Return whether a reasoning block has content: a placeholder for missing reasoning has none."""
+    return bool(encrypted) or text not in _PLACEHOLDER_TEXTS or (signature or "") not in _PLACEHOLDER_SIGNATURES

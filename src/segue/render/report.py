@@ -51,6 +51,39 @@ _DEFAULT_FAULTS: dict[FindingKind, Fault] = {
     "tools": "projection",
 }
 _DEFAULT_LEVELS: dict[FindingKind, Level] = {"dedupe": "lost", "dropped": "lost", "model": "lost", "reasoning": "lost"}
+# Fields of transport, caching and accounting, and those that select what a reply discloses besides the answer.
+_NOTE_FIELDS = frozenset(
+    {
+        "anthropic_beta",
+        "anthropic_version",
+        "betas",
+        "cachePoint",
+        "cache_control",
+        "client_metadata",
+        "defer_loading",
+        "eager_input_streaming",
+        "generationConfig.thinkingConfig.includeThoughts",
+        "include",
+        "labels",
+        "metadata",
+        "prompt_cache_breakpoint",
+        "prompt_cache_key",
+        "prompt_cache_options",
+        "prompt_cache_retention",
+        "reasoning.summary",
+        "requestMetadata",
+        "safety_identifier",
+        "store",
+        "stream",
+        "stream_options",
+        "user",
+    }
+)
+
+
+def field_level(path: str) -> Level:
+    """Return the level of a dropped field, given by its path or its last name."""
+    return "lost" if _NOTE_FIELDS.isdisjoint((path, path.rpartition(".")[2])) else "note"
 
 
 class Finding(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):

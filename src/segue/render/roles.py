@@ -333,7 +333,7 @@ def _clear_inner_prefills(draft: Draft) -> Draft:
     marked = [message.prefill and draft.is_native(message) for message in draft.messages]
     if draft.constraints.ending != "marked" or not any(marked[:-1]):
         return draft
-    draft.report.add("adjusted", "prefill flag dropped: only the last message may be a prefill")
+    draft.report.add("adjusted", "prefill flag dropped: only the last message may be a prefill", level="note")
     *before, last = draft.messages
     kept = (_clear_prefill(message) if mark else message for message, mark in zip(before, marked, strict=False))
     return draft.with_messages((*kept, last))

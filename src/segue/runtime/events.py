@@ -52,7 +52,7 @@ class ExchangeStarted(_Event, frozen=True, tag="began"):
 
 
 class RequestSent(_Event, frozen=True, tag="requested"):
-    """A request is sent: its number in the session, how many messages it has, and the findings of its report."""
+    """A request is sent: its number in the session, the number of its messages, and what was lost or changed in it."""
 
     provider: str
     model: str

@@ -321,7 +321,11 @@ class Session:
                 api=endpoint.api,
                 number=self.requests,
                 messages=len(self.log.chat.state.history),
-                findings=tuple(f"{finding.kind}: {finding.message}" for finding in rendered.report.findings),
+                findings=tuple(
+                    f"{finding.level}: {finding.message}"
+                    for finding in rendered.report.findings
+                    if finding.level != "note"
+                ),
             )
         )
         return rendered

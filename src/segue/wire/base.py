@@ -101,6 +101,10 @@ class Wire:
     """The same for declarations of functions and free-text tools."""
     custom_tools: bool = False
     """Whether the API has custom tools (free-text input)."""
+    message_names: bool = False
+    """Whether a message may have the name of its author."""
+    refusals: bool = False
+    """Whether a refusal of another API is rendered as one."""
     vendor_options: Mapping[str, str] = field(default_factory=dict[str, str])
     """Options that only the provider's own APIs share, by name, with the key each has in this API."""
     meaningful_when_false: frozenset[str] = frozenset()

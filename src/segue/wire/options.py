@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from segue.canonical.request import Effort, Options
-from segue.render.report import Report
+from segue.render.report import Report, field_level
 from segue.wire.json_values import JsonObject, boolean_or_none, integer_or_none, number_or_none, string_or_none
 
 _VALUE_PARSERS: dict[str, Callable[[object], Any]] = {
@@ -67,7 +67,7 @@ def present_options(options: Options, *names: str) -> list[str]:
 def report_dropped(report: Report, reason: str, *names: str) -> None:
     """Report options that are not sent to the target."""
     for name in names:
-        report.add("adjusted", f"`{name}` dropped: {reason}", subject=name)
+        report.add("adjusted", f"`{name}` dropped: {reason}", subject=name, level=field_level(name))
 
 
 # ------------------------------------------------------------------------------------------------------------ user ids
@@ -80,7 +80,7 @@ def hash_invalid_user_id(options: Options, pattern: str, report: Report) -> Opti
     """Return the options with a user id that matches `pattern`: an invalid id is replaced by its SHA-256 hash."""
     if options.user is None or re.fullmatch(pattern, options.user):
         return options
-    report.add("adjusted", "user id replaced by its hash: the target does not accept it", subject="user")
+    report.add("adjusted", "user id replaced by its hash: the target does not accept it", subject="user", level="note")
     return msgspec.structs.replace(options, user=sha256(options.user.encode()).hexdigest())
 
 

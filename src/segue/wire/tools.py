@@ -149,5 +149,10 @@ def drop_undeclared_choice(options: Options, declared: Collection[str], report: 
     choice = options.tool_choice
     if choice is None or choice.mode != "tool" or not declared or choice.name in declared:
         return options
-    report.add("adjusted", f"`tool_choice` dropped: the tool {choice.name} is not declared", subject="tool_choice")
+    report.add(
+        "adjusted",
+        f"`tool_choice` dropped: the tool {choice.name} is not declared",
+        subject="tool_choice",
+        level="lost",
+    )
     return msgspec.structs.replace(options, tool_choice=None)

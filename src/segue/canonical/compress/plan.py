@@ -208,8 +208,8 @@ class Plan:
     def describe_protected(self) -> str:
         """Describe what may not be changed, for the user."""
         pinned = sum(message.pinned for message in self.original)
-        parts = [(pinned, "pinned messages"), (len(self.open_calls), "pending calls")]
-        return ", ".join(f"{number} {name}" for number, name in parts if number)
+        parts = [(pinned, "pinned message"), (len(self.open_calls), "pending call")]
+        return ", ".join(f"{number} {name}{'' if number == 1 else 's'}" for number, name in parts if number)
 
 
 def count_summarised(message: Message) -> int:

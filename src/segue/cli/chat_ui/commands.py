@@ -120,7 +120,8 @@ async def _diag(chat: Chat, arguments: str) -> None:
         raise InputError("this conversation is not stored (--no-store)")
     diagnosis = diagnose(agent.store, agent.conversation_id, arguments or None, endpoint.api, endpoint.model)
     rows = [
-        [("", "  "), ("", truncate(sanitize(redact(line)).rstrip("\n"), chat.width - 2))] for line in diagnosis.lines()
+        [("", "  "), ("", truncate(sanitize(redact(line)).rstrip("\n"), chat.width - 2))]
+        for line in diagnosis.lines(verbose=True)
     ]
     chat.print_rows([[], *rows, []])
 

@@ -17,6 +17,7 @@ from segue.canonical.fast_history import (
     require_text,
 )
 from segue.render.fast_passes import FastRenderOptions
+from segue.render.reasoning import has_reasoning_content
 from segue.wire.anthropic.request import BODY_KEYS
 from segue.wire.fast_path import FastPath
 
@@ -110,7 +111,7 @@ def _parse_reply(item: _Assistant, history: FastHistory) -> FastTurn:
             history.names.append(block.name)
             history.arguments.append(block.input)
         elif not isinstance(block, _Text):
-            thoughts += 1
+            thoughts += isinstance(block, _Redacted) or has_reasoning_content(block.thinking, block.signature)
             unsigned += isinstance(block, _Thinking) and not block.signature
             continue
         elif len(history.raw_ids) > start:

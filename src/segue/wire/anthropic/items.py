@@ -29,7 +29,7 @@ from segue.canonical.ids import raw_id_or_none
 from segue.canonical.json import encode_json_text, parse_argument_text
 from segue.errors import InputError
 from segue.render.constraints import TEXTS
-from segue.render.report import Report
+from segue.render.report import Report, field_level
 from segue.wire.anthropic.capabilities import API
 from segue.wire.anthropic.media import parse_document, parse_image, parse_search_result, render_media
 from segue.wire.anthropic.server_results import server_tool_blocks, unknown_block_text
@@ -300,7 +300,9 @@ def drop_unknown_keys(native: Native | None, report: Report) -> JsonObject | Non
         else _unknown_provider_keys(original)
     )
     for key in unknown:
-        report.add("dropped", f"`{key}` dropped: not a field of {fragment['type']} blocks", subject=key)
+        report.add(
+            "dropped", f"`{key}` dropped: not a field of {fragment['type']} blocks", subject=key, level=field_level(key)
+        )
     return (
         original
         if original is None or not unknown
@@ -345,7 +347,10 @@ def render_block(block: Block, context: RenderContext) -> JsonObject:
             return {"type": "text", "text": fence_code(block)}
         case Opaque():
             context.report.add(
-                "text", f"{block.kind} rendered as text: the API has no such content type", subject=block.kind
+                "text",
+                f"{block.kind} rendered as text: the API has no such content type",
+                subject=block.kind,
+                level="changed" if block.text else "lost",
             )
             label = TEXTS.unsupported.format(kind=block.kind)
             return {"type": "text", "text": f"{label} {block.text}".rstrip()}

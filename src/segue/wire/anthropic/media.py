@@ -93,7 +93,12 @@ def render_media(media: Media, context: RenderContext) -> JsonObject:
         media = decode_data_url(media)
     source = _render_source(media, context)
     if source is None:
-        context.report.add("text", f"{media.kind} rendered as text: the API does not accept it", subject=media.kind)
+        context.report.add(
+            "text",
+            f"{media.kind} rendered as text: the API does not accept it",
+            subject=media.kind,
+            level="changed" if media.url else "lost",
+        )
         parts = [TEXTS.unsupported.format(kind=media.kind), media.name or "", media.url or ""]
         return {"type": "text", "text": " ".join(part for part in parts if part)}
     block: JsonObject = {"type": media.kind, "source": source}

@@ -251,7 +251,9 @@ def render_reasoning(
             )
         return {"type": "adaptive"}, clamp_effort(effort, capabilities.efforts)
     if not capabilities.budgets:
-        report.add("adjusted", "`reasoning` dropped: the model does not support reasoning", subject="reasoning")
+        report.add(
+            "adjusted", "`reasoning` dropped: the model does not support reasoning", subject="reasoning", level="lost"
+        )
         return None, None
     budget = reasoning.budget or budget_for_effort(reasoning.effort or "medium")
     effort = clamp_effort(reasoning.effort, capabilities.efforts) if reasoning.budget is not None else None
@@ -282,7 +284,10 @@ def fit_budget(thinking: JsonObject | None, max_tokens: int, report: Report) -> 
         return thinking
     if max_tokens <= _MIN_BUDGET:
         report.add(
-            "adjusted", f"thinking dropped: `max_tokens` {max_tokens} is too small for a budget", subject="reasoning"
+            "adjusted",
+            f"thinking dropped: `max_tokens` {max_tokens} is too small for a budget",
+            subject="reasoning",
+            level="lost",
         )
         return None
     budget = max(_MIN_BUDGET, max_tokens // 2)

@@ -134,7 +134,7 @@ def render_request(transcript: Transcript, context: RenderContext) -> JsonObject
     body["max_tokens"] = fields.pop("max_tokens")
     system = _render_system(transcript.system, context.report)
     if any(not text.text.strip() for text in transcript.system):
-        context.report.add("dropped", "blank system text dropped", subject="system")
+        context.report.add("dropped", "blank system text dropped", subject="system", level="note")
     if system:
         body["system"] = system
     body["messages"] = messages
@@ -151,8 +151,6 @@ def _render_message(message: Message, context: RenderContext) -> JsonObject:
         if not isinstance(content, list) or _is_unchanged(rendered, cast("list[Any]", content)):
             return original
         return {**original, "content": rendered}
-    if message.name is not None:
-        context.report.add("dropped", "message name dropped: the API has no field for it", subject=message.name)
     body: JsonObject = {"role": _ROLES[message.speaker], "content": _render_content(message, rendered)}
     if message.native is not None and message.native.api == API:
         return {**message.native.fragment, **body}

@@ -63,13 +63,16 @@ def render_tools(tools: Sequence[Tool], context: RenderContext) -> list[JsonObje
         tool = to_function_tool(declared_tool, context.report)
         rendered = _render_tool(tool, context)
         if rendered is None:
-            context.report.add("tools", undeclarable_message(tool), subject=tool.name)
+            context.report.add("tools", undeclarable_message(tool), subject=tool.name, level="lost")
             continue
         name = rendered.get("name")
         # ANT-35: names are unique in a request
         if name is not None and name in names:
             context.report.add(
-                "tools", f"tool {tool.name} not declared: another tool has the same name", subject=tool.name
+                "tools",
+                f"tool {tool.name} not declared: another tool has the same name",
+                subject=tool.name,
+                level="lost",
             )
             continue
         names.add(name)

@@ -326,7 +326,10 @@ def _render_new(block: Text | Thinking | Media | Code | Opaque, context: RenderC
             return {"text": fence_code(block)}
         case Opaque():
             context.report.add(
-                "text", f"{block.kind} rendered as text: the API has no such content type", subject=block.kind
+                "text",
+                f"{block.kind} rendered as text: the API has no such content type",
+                subject=block.kind,
+                level="changed" if block.text else "lost",
             )
             return {"text": f"{TEXTS.unsupported.format(kind=block.kind)} {block.text}".rstrip()}
         case _:

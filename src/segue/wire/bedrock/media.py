@@ -128,7 +128,12 @@ def render_media(media: Media, context: RenderContext) -> JsonObject:
         media = Media(media.kind, mime, data=b64encode(data).decode(), name=media.name or _file_name(media.url))
     form = format_name(media)
     if form is None or not (media.data or str(media.file_id).startswith("s3://")):
-        context.report.add("text", f"{media.kind} rendered as text: the API does not accept it", subject=media.kind)
+        context.report.add(
+            "text",
+            f"{media.kind} rendered as text: the API does not accept it",
+            subject=media.kind,
+            level="changed" if media.url else "lost",
+        )
         parts = [TEXTS.unsupported.format(kind=media.kind), media.name or "", media.url or media.file_id or ""]
         return {"text": " ".join(part for part in parts if part)}
     source: JsonObject = {"bytes": media.data} if media.data else {"s3Location": {"uri": media.file_id}}

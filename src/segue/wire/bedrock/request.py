@@ -14,7 +14,7 @@ from segue.canonical.request import Options, Request, Tool
 from segue.errors import InputError
 from segue.models import Model, parse_model
 from segue.render.constraints import TEXTS
-from segue.render.report import Report
+from segue.render.report import Report, field_level
 from segue.render.transcript import Transcript
 from segue.wire.base import RenderContext
 from segue.wire.bedrock.capabilities import API, DEFAULT_MODEL, capabilities_of
@@ -43,6 +43,7 @@ BODY_KEYS = frozenset(
         f"{MODEL_FIELDS}.{key}"
         for key in ("thinking", "reasoning_config", "reasoningConfig", "reasoning_effort", "top_k")
     }
+    | {f"{MODEL_FIELDS}.inferenceConfig.topK", f"{MODEL_FIELDS}.output_config.effort"}
 )
 _NESTED = ("inferenceConfig", MODEL_FIELDS, "outputConfig")
 
@@ -131,7 +132,7 @@ def render_request(transcript: Transcript, context: RenderContext) -> JsonObject
     if not capabilities_of(model).error_flag:
         messages = [_drop_status(message, context.report) for message in messages]
     if any(not text.text.strip() for text in transcript.system):
-        context.report.add("dropped", "blank system text dropped", subject="system")
+        context.report.add("dropped", "blank system text dropped", subject="system", level="note")
     if transcript.is_same_api:
         return _render_same_api(transcript, context, messages, tools)
     options = fit_options(transcript.options, model, context.report)
@@ -150,8 +151,6 @@ def render_request(transcript: Transcript, context: RenderContext) -> JsonObject
 def _render_message(message: Message, context: RenderContext) -> JsonObject:
     rendered = [item for block in message.blocks for item in render_block(block, context)]
     native = message.native
-    if message.name is not None:
-        context.report.add("dropped", "message name dropped: the API has no field for it", subject=message.name)
     if native is None or native.api != API:
         return {"role": _ROLES[message.speaker], "content": rendered}
     original = intact_fragment(native, API)
@@ -251,7 +250,13 @@ def _model_family(model: str | None) -> Model:
 def _replace_model_fields(inner: JsonObject, after: JsonObject, report: Report) -> JsonObject:
     """Replace the model-specific fields when the model family changes; report each dropped one."""
     for key in sorted(inner.keys() - after.keys()):
-        report.add("dropped", f"`{key}` dropped: a field for another model family", subject=key, fault="projection")
+        report.add(
+            "dropped",
+            f"`{key}` dropped: a field for another model family",
+            subject=key,
+            fault="projection",
+            level=field_level(key),
+        )
     return dict(after)
 
 

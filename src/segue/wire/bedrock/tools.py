@@ -69,10 +69,13 @@ def render_tools(tools: Sequence[Tool], context: RenderContext, model: Model) ->
         name = context.names.render(tool.name) if tool.kind != "hosted" else tool.name
         rendered = _render_tool(tool, name, context, model)
         if not rendered:
-            context.report.add("tools", undeclarable_message(tool), subject=tool.name)
+            context.report.add("tools", undeclarable_message(tool), subject=tool.name, level="lost")
         elif name in names:
             context.report.add(
-                "tools", f"tool {tool.name} not declared: another tool has the same name", subject=tool.name
+                "tools",
+                f"tool {tool.name} not declared: another tool has the same name",
+                subject=tool.name,
+                level="lost",
             )
         else:
             names.add(name)

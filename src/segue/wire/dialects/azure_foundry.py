@@ -55,7 +55,7 @@ def _repair_body(body: JsonObject, report: Report) -> JsonObject:
     # AZF-01
     if repaired.get("agent_reference") is not None and "tools" in repaired:
         repaired = _without_key(repaired, "tools")
-        report.add("tools", "`tools` dropped: the agent in the request has its own", subject="tools")
+        report.add("tools", "`tools` dropped: the agent in the request has its own", subject="tools", level="lost")
     previous = repaired.get("previous_response_id")
     if isinstance(previous, str) and previous and not _is_response_id(previous):
         repaired = _without_key(repaired, "previous_response_id")

@@ -66,6 +66,7 @@ def _adjust_options(options: Options, model: Model, report: Report) -> Options:
             "adjusted",
             "reasoning effort and budget dropped: reasoning is only on or off on this model",
             subject="reasoning",
+            level="lost",
         )
     forced = options.tool_choice is not None and options.tool_choice.mode in ("required", "tool")
     if forced and model.reasons_by_default and not disabled:

@@ -95,6 +95,7 @@ def _adjust_options(options: Options, model: Model, report: Report) -> Options:
             "adjusted",
             f"reasoning budget dropped: budgets above {_MAX_BUDGET} tokens may be rejected",
             subject="reasoning",
+            level="lost",
         )
         options = msgspec.structs.replace(options, reasoning=Reasoning(enabled=True))
     return options

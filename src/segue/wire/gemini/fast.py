@@ -20,6 +20,7 @@ from segue.canonical.fast_history import (
 )
 from segue.canonical.json import encode_json_text
 from segue.render.fast_passes import FastRenderOptions
+from segue.render.reasoning import has_reasoning_content
 from segue.wire.fast_path import FastPath
 from segue.wire.gemini.media import BASE64_PATTERN
 from segue.wire.gemini.request import BODY_KEYS
@@ -97,10 +98,11 @@ def _parse_user_texts(parts: list[_Part]) -> list[str]:
 def _parse_reply(parts: list[_Part], history: FastHistory) -> FastTurn:
     start = len(history.raw_ids)
     texts: list[str] = []
-    thoughts = signatures = 0
+    thoughts = signatures = contents = 0
     first_signed = False
     for part in parts:
         signed = bool(part.thought_signature)
+        contents += has_reasoning_content(part.text or "" if part.thought else "", part.thought_signature or None)
         call = part.function_call
         if call is not UNSET:
             if part.text is not UNSET or part.thought or not call.name:
@@ -125,7 +127,7 @@ def _parse_reply(parts: list[_Part], history: FastHistory) -> FastTurn:
     if start == stop or texts:
         require_text(texts)
     variant = (first_signed, thoughts > 0, signatures > 0)
-    return FastTurn(texts or None, start, stop, thoughts + signatures, variant=variant)
+    return FastTurn(texts or None, start, stop, contents, variant=variant)
 
 
 def _parse_results(parts: list[_Part], history: FastHistory) -> None:

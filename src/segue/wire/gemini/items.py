@@ -362,7 +362,10 @@ def _render_block(block: Text | ToolCall | ToolResponse | Media | Code | Opaque,
             part = render_media(block, context.fetch, urls=context.capabilities.media_urls)
             if part is None:
                 context.report.add(
-                    "text", f"{block.kind} rendered as text: the API does not accept it", subject=block.kind
+                    "text",
+                    f"{block.kind} rendered as text: the API does not accept it",
+                    subject=block.kind,
+                    level="changed" if block.url else "lost",
                 )
                 return render_unsupported(block.kind, block.name, block.url, block.file_id)
             report_dropped_name(block, part, context.report)
@@ -371,7 +374,10 @@ def _render_block(block: Text | ToolCall | ToolResponse | Media | Code | Opaque,
             return {"text": fence_code(block)}
         case Opaque():
             context.report.add(
-                "text", f"{block.kind} rendered as text: the API has no such content type", subject=block.kind
+                "text",
+                f"{block.kind} rendered as text: the API has no such content type",
+                subject=block.kind,
+                level="changed" if block.text else "lost",
             )
             return render_unsupported(block.kind, block.text)
         case _:

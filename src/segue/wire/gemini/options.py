@@ -156,7 +156,12 @@ def render_options(
     if options.stop:
         config["stopSequences"] = list(options.stop[:_STOP_LIMIT])
         if len(options.stop) > _STOP_LIMIT:
-            report.add("adjusted", f"only the first {_STOP_LIMIT} stop sequences kept: the maximum", subject="stop")
+            report.add(
+                "adjusted",
+                f"only the first {_STOP_LIMIT} stop sequences kept: the maximum",
+                subject="stop",
+                level="lost",
+            )
     config |= _render_format(options.response_format, capabilities, has_tools, report)
     thinking = _render_reasoning(options.reasoning, capabilities, report)
     if thinking is not None:
@@ -320,7 +325,10 @@ def fit_tool_choice(body: JsonObject, model: Model, report: Report) -> None:
             )
     if not capabilities_of(model).server_tools and get_field(config, "includeServerSideToolInvocations"):
         report.add(
-            "adjusted", "`includeServerSideToolInvocations` dropped: not supported by the model", subject="tool_config"
+            "adjusted",
+            "`includeServerSideToolInvocations` dropped: not supported by the model",
+            subject="tool_config",
+            level="lost",
         )
         changed = replace_fields(changed, includeServerSideToolInvocations=None)
     if changed is not config:
@@ -369,7 +377,9 @@ def _render_reasoning(reasoning: Reasoning | None, capabilities: Capabilities, r
     if capabilities.thinking_budget is not None:
         return _render_budget(reasoning, disabled, capabilities, capabilities.thinking_budget, report)
     if not disabled:
-        report.add("adjusted", "`reasoning` dropped: the model does not support reasoning", subject="reasoning")
+        report.add(
+            "adjusted", "`reasoning` dropped: the model does not support reasoning", subject="reasoning", level="lost"
+        )
     return None
 
 

@@ -177,7 +177,7 @@ def render_request(transcript: Transcript, render_context: RenderContext) -> Jso
     body: JsonObject = {}
     system = _render_system(transcript.system)
     if any(not text.text.strip() for text in transcript.system):
-        render_context.report.add("dropped", "blank system text dropped", subject="system")
+        render_context.report.add("dropped", "blank system text dropped", subject="system", level="note")
     if system is not None:
         body["systemInstruction"] = system
     body["contents"] = [
@@ -247,8 +247,6 @@ def _is_unchanged(rendered: list[JsonObject], original: Any) -> bool:
 
 def _render_message(message: Message, context: GeminiContext) -> JsonObject:
     rendered = render_parts(message.blocks, context, from_model=message.speaker == "ai")
-    if message.name is not None:
-        context.report.add("dropped", "message name dropped: the API has no field for it", subject=message.name)
     native = message.native
     if native is None or native.api != API:
         return {"role": "model" if message.speaker == "ai" else "user", "parts": rendered}

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, cast
 
-from segue.render.report import Report
+from segue.render.report import Report, field_level
 from segue.specs.types import ANY, Spec, load_types
 from segue.wire.gemini.fields import JsonObject, both_cases
 
@@ -70,7 +70,9 @@ def drop_invalid_fields(value: JsonObject, kind: str, report: Report) -> JsonObj
         if cleaned is value:
             cleaned = dict(value)
         if kept is None:
-            report.add("dropped", f"`{key}` of a {kind} dropped: not a valid Gemini field", subject=key)
+            report.add(
+                "dropped", f"`{key}` of a {kind} dropped: not a valid Gemini field", subject=key, level=field_level(key)
+            )
             del cleaned[key]
         else:
             cleaned[key] = kept

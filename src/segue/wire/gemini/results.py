@@ -117,6 +117,7 @@ def _result_block_text(block: Block, response: ToolResponse, report: Report) -> 
                 f"{block.kind} rendered as text: not accepted in function responses",
                 call_id=response.call_id,
                 subject=block.kind,
+                level="changed" if block.url else "lost",
             )
             return str(render_unsupported(block.kind, block.name, block.url)["text"])
         case _:

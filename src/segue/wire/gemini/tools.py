@@ -84,13 +84,18 @@ def render_tools(tools: Sequence[Tool], render_context: RenderContext) -> list[J
             rendered = intact_fragment(declared_tool.native, API)
             hosted += [rendered] if rendered is not None else []
             if rendered is None:
-                render_context.report.add("tools", undeclarable_message(declared_tool), subject=declared_tool.name)
+                render_context.report.add(
+                    "tools", undeclarable_message(declared_tool), subject=declared_tool.name, level="lost"
+                )
             continue
         tool = to_function_tool(declared_tool, render_context.report)
         rendered = _render_function(tool, render_context)
         if rendered["name"] in names:
             render_context.report.add(
-                "tools", f"tool {tool.name} not declared: another tool has the same name", subject=tool.name
+                "tools",
+                f"tool {tool.name} not declared: another tool has the same name",
+                subject=tool.name,
+                level="lost",
             )
             continue
         names.add(rendered["name"])
@@ -111,7 +116,9 @@ def _render_function(tool: Tool, render_context: RenderContext) -> JsonObject:
             tool.parameters, rules.GEMINI, render_context.report, subject=tool.name
         )
     if tool.strict:
-        render_context.report.add("tools", "`strict` dropped: Gemini has no such option", subject=tool.name)
+        render_context.report.add(
+            "tools", "`strict` dropped: Gemini has no such option", subject=tool.name, level="lost"
+        )
     return rendered
 
 
@@ -153,6 +160,7 @@ def merge_tools(original_entries: Any, tools: Sequence[Tool], render_context: Re
                     "tools",
                     f"tool {function['name']} not declared: another tool has the same name",
                     subject=function["name"],
+                    level="lost",
                 )
             else:
                 kept.append(function)

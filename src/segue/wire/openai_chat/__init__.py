@@ -60,6 +60,8 @@ def make_wire(dialect: ChatDialect) -> Wire:
         item_keys=item_keys(dialect),
         tool_keys=TOOL_KEYS,
         custom_tools=dialect.custom_tools,
+        message_names=True,
+        refusals=dialect.refusals,
         vendor_options=VENDOR_OPTIONS if dialect.vendor_options else {},
         profile=dialect.profile,
         on="openai-chat" if dialect.kind == "dialect" else None,

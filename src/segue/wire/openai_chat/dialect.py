@@ -15,7 +15,7 @@ from segue.canonical.blocks import UNKNOWN_PROVIDER, Native
 from segue.canonical.request import Options, Reasoning
 from segue.models import Model
 from segue.render.constraints import Constraints
-from segue.render.report import Report
+from segue.render.report import Report, field_level
 from segue.wire.base import ApiError, BodyTool, RenderContext
 from segue.wire.ids import IdScheme
 from segue.wire.json_values import JsonObject
@@ -199,6 +199,7 @@ def drop_unknown_keys(entry: JsonObject, place: str, context: ChatContext) -> Js
                 f"`{key}` of {owner} dropped: not accepted by {context.dialect.name}",
                 subject=key,
                 fault="projection",
+                level=field_level(key),
             )
         context.dropped_keys.add((place, key))
     return {key: value for key, value in entry.items() if key in allowed}

@@ -21,6 +21,7 @@ from segue.canonical.fast_history import (
 )
 from segue.canonical.json import encode_json_text
 from segue.render.fast_passes import FastRenderOptions
+from segue.render.reasoning import has_reasoning_content
 from segue.wire.fast_path import FastPath
 from segue.wire.openai_chat.dialect import ChatDialect
 from segue.wire.openai_chat.request import body_keys
@@ -173,8 +174,7 @@ def _parse_reply(item: _Assistant, dialect: ChatDialect) -> tuple[Content | None
     content, reasoning_count = item.content, 0
     text = item.reasoning_content if item.reasoning_content is not None else item.reasoning
     if text is not None:
-        # KIM-04: an empty text counts as reasoning where the key itself is required.
-        reasoning_count = int(bool(text) or dialect.reasoning_key is not None)
+        reasoning_count = int(has_reasoning_content(text))
     if not content:
         return None, reasoning_count
     if isinstance(content, str):

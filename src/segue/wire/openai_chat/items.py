@@ -201,7 +201,7 @@ def _render_part(block: Block, context: ChatContext, media_kinds: frozenset[str]
             if block.signature is not None and block.origin.provider == context.dialect.provider:
                 part["signature"] = block.signature
         case Thinking():
-            context.report.add("reasoning", "reasoning outside an assistant message rendered as text")
+            context.report.add("reasoning", "reasoning outside an assistant message rendered as text", level="changed")
             part = {"type": "text", "text": TEXTS.reasoning.format(content=block.text)}
         case _:
             assert_never(block)
@@ -214,7 +214,12 @@ def _media_label(media: Media) -> str | None:
 
 def _render_unsupported(kind: str, detail: str | None, context: ChatContext) -> JsonObject:
     """Report and return the placeholder text part for content that the target does not accept."""
-    context.report.add("text", f"{kind} rendered as text: not supported by {context.dialect.name} here", subject=kind)
+    context.report.add(
+        "text",
+        f"{kind} rendered as text: not supported by {context.dialect.name} here",
+        subject=kind,
+        level="changed" if detail else "lost",
+    )
     text = TEXTS.unsupported.format(kind=kind)
     return {"type": "text", "text": f"{text} {detail}" if detail else text}
 

@@ -190,7 +190,9 @@ def fit_options(
         )
         options = msgspec.structs.replace(options, temperature=dialect.max_temperature)
     if options.stop is not None and len(options.stop) > dialect.stop_limit:
-        report.add("adjusted", f"`stop` cut to {dialect.stop_limit} sequences, the maximum", subject="stop")
+        report.add(
+            "adjusted", f"`stop` cut to {dialect.stop_limit} sequences, the maximum", subject="stop", level="lost"
+        )
         options = msgspec.structs.replace(options, stop=options.stop[: dialect.stop_limit])
     options = dialect.adjust_options(options, model, report)
     if dialect.reasoning_option in ("effort", "graded"):
@@ -202,7 +204,9 @@ def fit_options(
         and reasoning.effort is None
         and dialect.reasoning_option == "effort"
     ):
-        report.add("adjusted", "adaptive reasoning dropped: the API has no such option", subject="reasoning")
+        report.add(
+            "adjusted", "adaptive reasoning dropped: the API has no such option", subject="reasoning", level="lost"
+        )
     return options
 
 
@@ -252,7 +256,9 @@ def render_chat_vendor_options(options: Options, dialect: ChatDialect, report: R
     if "metadata" in rendered and rendered.get("store") is not True:
         # Rejected otherwise: "The 'metadata' parameter is only allowed when 'store' is enabled."
         del rendered["metadata"]
-        report.add("adjusted", "`metadata` dropped: only accepted together with `store`", subject="metadata")
+        report.add(
+            "adjusted", "`metadata` dropped: only accepted together with `store`", subject="metadata", level="note"
+        )
     return rendered
 
 

@@ -229,7 +229,7 @@ def _supported_tools(transcript: Transcript, context: ChatContext) -> Sequence[T
     tools: list[Tool] = []
     for tool in transcript.tools:
         if tool.kind == "hosted" and (context.own_native(tool.native) is None or not context.dialect.hosted_tools):
-            context.report.add("tools", undeclarable_message(tool), subject=tool.name)
+            context.report.add("tools", undeclarable_message(tool), subject=tool.name, level="lost")
         else:
             tools.append(tool)
     if not context.dialect.custom_tools:
@@ -247,7 +247,9 @@ def _limit_tools(tools: Sequence[Tool], limit: int, transcript: Transcript, repo
     kept = frozenset(ranked[:limit])
     for index, tool in enumerate(tools):
         if index not in kept:
-            report.add("tools", f"tool {tool.name} dropped: at most {limit} are accepted", subject=tool.name)
+            report.add(
+                "tools", f"tool {tool.name} dropped: at most {limit} are accepted", subject=tool.name, level="lost"
+            )
     return [tool for index, tool in enumerate(tools) if index in kept]
 
 
@@ -326,5 +328,5 @@ def _fit_description(tool: Tool, context: ChatContext) -> str | None:
     if tool.description is None or limit is None or len(tool.description) <= limit:
         return tool.description
     # OAI-CHAT-16
-    context.report.add("tools", f"description cut to {limit} characters, the maximum", subject=tool.name)
+    context.report.add("tools", f"description cut to {limit} characters, the maximum", subject=tool.name, level="lost")
     return tool.description[: limit - 1] + "…"

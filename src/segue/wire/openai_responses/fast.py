@@ -116,7 +116,7 @@ def _parse_turn(items: list[_Item], index: int, history: FastHistory, calls: lis
     """Parse one reply and the outputs of its calls; returns the position after them."""
     start, first_index = len(calls), index
     texts: list[str] = []
-    reasoning_count = encrypted_count = with_id_count = detached_count = 0
+    reasoning_count = content_count = encrypted_count = with_id_count = detached_count = 0
     while index < len(items):
         item = items[index]
         if item.type == "function_call":
@@ -128,6 +128,7 @@ def _parse_turn(items: list[_Item], index: int, history: FastHistory, calls: lis
             texts += [content] if isinstance(content, str) else content
         elif item.type == "reasoning" and item.summary is not UNSET:
             reasoning_count += 1
+            content_count += bool(item.summary or item.encrypted_content)
             encrypted_count += bool(item.encrypted_content)
             with_id_count += item.id is not UNSET
             detached_count += index + 1 == len(items) or items[index + 1].type == "reasoning"
@@ -146,7 +147,7 @@ def _parse_turn(items: list[_Item], index: int, history: FastHistory, calls: lis
         with_id_count > 0,
         detached_count > 0,
     )
-    history.events.append(FastTurn(texts or None, start, stop, reasoning_count, variant))
+    history.events.append(FastTurn(texts or None, start, stop, content_count, variant))
     return end
 
 

@@ -6,7 +6,7 @@ import re
 from typing import Any, cast
 
 from segue.errors import InputError
-from segue.render.report import Report
+from segue.render.report import Report, field_level
 from segue.specs.types import Spec
 from segue.wire.json_values import JsonObject, json_type_name, object_or_none
 from segue.wire.openai_responses.foundry_types import INVALID, InvalidValue, foundry_type, repair, variants_of
@@ -48,7 +48,12 @@ def _repair_object(entry: JsonObject, form: Spec, report: Report) -> JsonObject:
         return entry
     for invalid in invalid_values:
         if invalid.value is not None:
-            report.add("dropped", f"`{invalid.path}` dropped: invalid value for Azure Foundry", subject=invalid.path)
+            report.add(
+                "dropped",
+                f"`{invalid.path}` dropped: invalid value for Azure Foundry",
+                subject=invalid.path,
+                level=field_level(invalid.path),
+            )
     return repaired
 
 
@@ -125,7 +130,9 @@ def _validate_namespace(tool: JsonObject) -> None:
 def _add_description(tool: JsonObject, report: Report) -> JsonObject:
     if tool["type"] != "namespace" or tool.get("description") is not None:
         return tool
-    report.add("tools", "empty description added: required for a namespace", subject=str(tool.get("name")))
+    report.add(
+        "tools", "empty description added: required for a namespace", subject=str(tool.get("name")), level="note"
+    )
     return {**tool, "description": ""}
 
 
@@ -134,7 +141,7 @@ def repair_tools(tools: list[Any], report: Report) -> list[Any]:
     known = variants_of("Tool")
     supported = [tool for tool in tools if str((object_or_none(tool) or {}).get("type")) in known]
     if len(supported) < len(tools):
-        report.add("tools", "tools dropped: Azure Foundry does not have their types", subject="tools")
+        report.add("tools", "tools dropped: Azure Foundry does not have their types", subject="tools", level="lost")
     repaired = [_repair_object(_add_description(tool, report), known[tool["type"]], report) for tool in supported]
     unchanged = len(repaired) == len(tools) and all(a is b for a, b in zip(repaired, tools, strict=True))
     return tools if unchanged else repaired
@@ -153,7 +160,7 @@ def drop_invalid_body_fields(body: JsonObject, report: Report) -> JsonObject:
     }
     for name in (name for name, has_conflict in conflicts.items() if has_conflict):
         why = "background responses must be stored" if name == "background" else "`stream` is not set"
-        report.add("adjusted", f"`{name}` dropped: {why}", subject=name)
+        report.add("adjusted", f"`{name}` dropped: {why}", subject=name, level=field_level(name))
         body = {key: value for key, value in body.items() if key != name}
     return body
 

@@ -99,6 +99,8 @@ def _text_field(name: str) -> Callable[[JsonObject], tuple[Block, ...]]:
 
 
 def _screenshot(item: JsonObject) -> tuple[Block, ...]:
+    if isinstance(item.get("output"), str):
+        return (Text(item["output"]),)
     output = object_or_none(item.get("output")) or {}
     picture = parse_image_url(output, output.get("image_url"), intact=False)
     return () if picture is None else (picture,)
@@ -109,8 +111,11 @@ def _object_list(value: object) -> list[JsonObject]:
 
 
 def _shell_output(item: JsonObject) -> tuple[Block, ...]:
+    output = item.get("output")
+    if isinstance(output, str):
+        return (Text(output),)
     lines: list[str] = []
-    for entry in _object_list(item.get("output")):
+    for entry in _object_list(cast("object", output)):
         lines += [text for key in ("stdout", "stderr") if (text := string_or_none(entry.get(key)))]
         outcome = object_or_none(entry.get("outcome")) or {}
         if outcome.get("type") == "timeout":

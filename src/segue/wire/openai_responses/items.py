@@ -392,8 +392,6 @@ def assistant_message(text: str) -> JsonObject:
 
 
 def render_text(block: Text, own_native: Native | None, context: ResponsesContext) -> JsonObject:
-    if block.refusal:
-        context.report.add("text", "refusal rendered as assistant text", subject="refusal")
     return (
         assistant_message(block.text)
         if own_native is None

@@ -318,8 +318,6 @@ def render_messages(messages: Sequence[Message], context: ResponsesContext) -> l
 
 
 def _render_text_message(message: Message, role: str, context: ResponsesContext) -> list[JsonObject]:
-    if message.name is not None:
-        context.report.add("dropped", "message name dropped: the API has no field for it", subject=message.name)
     native = context.own_native(message.native)
     if native is not None and native.intact:
         return [_report_dropped_id(_drop_repeated_id(cast("JsonObject", native.fragment), context), native, context)]
@@ -357,8 +355,9 @@ def _report_dropped_id(item: JsonObject, native: Native | None, context: Respons
         context.report.add(
             "dropped",
             "item id dropped: it is invalid or used by another item",
-            subject=str(original_id),
+            subject="id",
             fault="projection",
+            level="note",
         )
     return item
 

@@ -143,7 +143,9 @@ def fit_options(options: Options, model: Model, declared: frozenset[str], contex
     options = convert_budget_to_effort(fit_options_to_model(options, model, report), report)
     reasoning = options.reasoning
     if reasoning is not None and reasoning.adaptive and reasoning.effort is None:
-        report.add("adjusted", "adaptive reasoning dropped: the API has no such option", subject="reasoning")
+        report.add(
+            "adjusted", "adaptive reasoning dropped: the API has no such option", subject="reasoning", level="lost"
+        )
     return options
 
 

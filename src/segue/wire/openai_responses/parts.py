@@ -176,7 +176,7 @@ def _render_new_part(block: Text | Media | Code | Opaque | Thinking, context: Re
         case Opaque():
             return _render_unsupported(block.kind, block.text, context)
         case Thinking():
-            context.report.add("reasoning", "reasoning outside a reply rendered as text")
+            context.report.add("reasoning", "reasoning outside a reply rendered as text", level="changed")
             return _text_part(TEXTS.reasoning.format(content=block.text))
         case _:
             assert_never(block)
@@ -187,7 +187,12 @@ def _text_part(text: str) -> JsonObject:
 
 
 def _render_unsupported(kind: str, detail: str | None, context: ResponsesContext) -> JsonObject:
-    context.report.add("text", f"{kind} rendered as text: not supported by {context.dialect.name} here", subject=kind)
+    context.report.add(
+        "text",
+        f"{kind} rendered as text: not supported by {context.dialect.name} here",
+        subject=kind,
+        level="changed" if detail else "lost",
+    )
     return _text_part(" ".join([TEXTS.unsupported.format(kind=kind), *([detail] if detail else [])]))
 
 

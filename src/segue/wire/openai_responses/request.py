@@ -162,8 +162,9 @@ def _parse_instructions(value: object, dialect: ResponsesDialect) -> tuple[Text,
         return ()
     if isinstance(value, str):
         return (Text(value),)
-    # Replies return instructions as a list of items.
-    messages = parse_items(require_list(value, "instructions"), ParseContext(dialect=dialect), "instructions")
+    # Replies return instructions as a list of items; strings and parts are texts, too.
+    items = [_wrap_part(entry) for entry in require_list(value, "instructions")]
+    messages = parse_items(items, ParseContext(dialect=dialect), "instructions")
     return tuple(
         Text(block.text, native=block.native)
         for message in messages
@@ -207,6 +208,17 @@ def _used_tools(transcript: Transcript, calls: Sequence[ToolCall]) -> frozenset[
     return frozenset({call.name for call in calls} | ({choice.name} if choice is not None and choice.name else set()))
 
 
+def _wrap_part(entry: object) -> object:
+    """Return a string or a content part as a message; items are returned unchanged."""
+    match entry:
+        case str():
+            return {"role": "system", "content": entry}
+        case {"type": "input_text" | "output_text" | "text", "text": str()}:
+            return {"role": "system", "content": [entry]}
+        case _:
+            return entry
+
+
 def _custom_names(tools: Sequence[Tool]) -> frozenset[str]:
     return frozenset(tool.name for tool in tools if tool.kind == "custom")
 
@@ -234,7 +246,7 @@ def _render_same_api(
         body["tool_choice"] = project_allowed_tools(choice, context.project_name)
     if choice is not None and choice.get("type") in ("function", "custom") and not _has_name(choice):
         del body["tool_choice"]
-        context.report.add("adjusted", "`tool_choice` dropped: it names no tool", subject="tool_choice")
+        context.report.add("adjusted", "`tool_choice` dropped: it names no tool", subject="tool_choice", level="lost")
     # OAI-RESP-24
     for key in ("messages", "system"):
         if key in body:
@@ -246,6 +258,7 @@ def _render_same_api(
             "adjusted",
             "`conversation` dropped: not allowed together with `previous_response_id`",
             subject="conversation",
+            level="lost",
         )
     return body if context.dialect.repair_body is None else context.dialect.repair_body(body, context.report)
 

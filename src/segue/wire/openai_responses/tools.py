@@ -148,7 +148,7 @@ def render_tools(tools: Sequence[Tool], used: frozenset[str], context: Responses
         if is_own and tool.extra is not None and "declared_in" in tool.extra:
             continue
         if tool.kind == "hosted" and not is_own:
-            context.report.add("tools", undeclarable_message(tool), subject=tool.name)
+            context.report.add("tools", undeclarable_message(tool), subject=tool.name, level="lost")
         else:
             supported.append(tool)
     return [_render_tool(tool, context) for tool in _limit_tools(supported, used, context.report)]
@@ -161,7 +161,9 @@ def _limit_tools(tools: Sequence[Tool], used: frozenset[str], report: Report) ->
     kept = frozenset(ranked[:_LIMIT])
     for index, tool in enumerate(tools):
         if index not in kept:
-            report.add("tools", f"tool {tool.name} dropped: at most {_LIMIT} are accepted", subject=tool.name)
+            report.add(
+                "tools", f"tool {tool.name} dropped: at most {_LIMIT} are accepted", subject=tool.name, level="lost"
+            )
     return [tool for index, tool in enumerate(tools) if index in kept]
 
 
@@ -174,7 +176,7 @@ def _render_tool(tool: Tool, context: ResponsesContext) -> JsonObject:
         return _with_name(cast("JsonObject", native.fragment), name)
     if tool.grammar is not None and not _is_grammar(tool.grammar):
         why = "grammar dropped: it has no definition or an unknown syntax"
-        context.report.add("tools", why, subject=tool.name)
+        context.report.add("tools", why, subject=tool.name, level="lost")
         tool = replace(tool, grammar=None)
     if tool.kind == "function" and is_openai_native(tool.native):
         tool = replace(tool, parameters=render_object_schema(tool, rules.OPENAI, context.report))

@@ -58,12 +58,14 @@ def render_tool_schema(
     if not tool.strict:
         return render_schema(tool.parameters, rules, report, subject=tool.name), None if strict is None else tool.strict
     if strict is None:
-        report.add("tools", "`strict` dropped: the target has a different schema subset", subject=tool.name)
+        report.add(
+            "tools", "`strict` dropped: the target has a different schema subset", subject=tool.name, level="lost"
+        )
     else:
         rendered = _render_cached(tool.parameters or {}, strict, as_object=True)
         if not rendered.unsupported:
             return rendered.report_and_decode(report, subject=tool.name, kind="tools"), True
-        report.add("tools", f"`strict` dropped: {rendered.unsupported}", subject=tool.name)
+        report.add("tools", f"`strict` dropped: {rendered.unsupported}", subject=tool.name, level="lost")
     return render_schema(tool.parameters, rules, report, subject=tool.name), None
 
 
@@ -84,11 +86,15 @@ def render_format_schema(
         )
         if not why:
             return replace(form, schema=rendered.report_and_decode(report, subject="response_format", kind="adjusted"))
-        report.add("adjusted", f"`strict` dropped from the response format: {why}", subject="response_format")
+        report.add(
+            "adjusted", f"`strict` dropped from the response format: {why}", subject="response_format", level="lost"
+        )
         form = replace(form, strict=None)
     rendered = _render_cached(form.schema or {}, rules, as_object=False)
     if rendered.unsupported:
-        report.add("adjusted", f"`response_format` dropped: {rendered.unsupported}", subject="response_format")
+        report.add(
+            "adjusted", f"`response_format` dropped: {rendered.unsupported}", subject="response_format", level="lost"
+        )
         return None
     return replace(form, schema=rendered.report_and_decode(report, subject="response_format", kind="adjusted"))
 

@@ -91,9 +91,10 @@ def _render_declarations(transcript: Transcript, text_format: TextFormat, names:
             )
     if not tools:
         return ""
+    count = "1 tool" if len(tools) == 1 else f"{len(tools)} tools"
     report.add(
         "tools",
-        f"{len(tools)} tools declared in the system text, in the {text_format.name} format",
+        f"{count} declared in the system text, in the {text_format.name} format",
         subject=text_format.name,
     )
     text = text_format.render_tools([msgspec.structs.replace(tool, name=names.render(tool.name)) for tool in tools])

@@ -98,13 +98,15 @@ class _ToolConverter:
         target_row = find_target_row(self._api, source_row.kind, self._model) if source_row is not None else None
         if source_row is None or target_row is None:
             title = f" ({KIND_TITLES[source_row.kind]})" if source_row is not None else ""
-            self._report.add("tools", undeclarable_message(declaration.tool) + title, subject=declaration.tool.name)
+            self._report.add(
+                "tools", undeclarable_message(declaration.tool) + title, subject=declaration.tool.name, level="lost"
+            )
             return
         options = source_row.parse_options(declaration.members)
         if options is None or target_row.render_options(options) is None:
             name = f"{declaration.tool.name} ({KIND_TITLES[source_row.kind]})"
             message = f"hosted tool {name} not declared: its options cannot be converted to the target"
-            self._report.add("tools", message, subject=declaration.tool.name)
+            self._report.add("tools", message, subject=declaration.tool.name, level="lost")
             return
         self._hosted.append((target_row, declaration, options))
 
@@ -112,7 +114,10 @@ class _ToolConverter:
         tool = row.to_function(declaration.tool, declaration.kind, declaration.members)
         if tool.name in self._names:
             self._report.add(
-                "tools", f"tool {tool.name} not declared: another tool has the same name", subject=tool.name
+                "tools",
+                f"tool {tool.name} not declared: another tool has the same name",
+                subject=tool.name,
+                level="lost",
             )
             return None
         self._names.add(tool.name)
@@ -136,7 +141,10 @@ class _ToolConverter:
                 why = "another tool has the same name"
             if why is not None:
                 self._report.add(
-                    "tools", f"hosted tool {declaration.tool.name} not declared: {why}", subject=declaration.tool.name
+                    "tools",
+                    f"hosted tool {declaration.tool.name} not declared: {why}",
+                    subject=declaration.tool.name,
+                    level="lost",
                 )
                 continue
             self._report_declared(target, declaration)
@@ -170,7 +178,7 @@ class _ToolConverter:
             other_options = {key: value for key, value in options.items() if key != name}
             if name not in _REQUIRED_OPTIONS and target.render_options(other_options) == members:
                 message = f"`{name}` of {declaration.kind} dropped: {self._api} has no such option"
-                self._report.add("tools", message, subject=declaration.tool.name)
+                self._report.add("tools", message, subject=declaration.tool.name, level="lost")
 
     def _has_functions(self) -> bool:
         return any(tool.kind != "hosted" for tool in self._tools)
