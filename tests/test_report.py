@@ -92,6 +92,14 @@ def test_the_whole_report():
                     "subject": "seed",
                 },
                 {
+                    "kind": "id",
+                    "level": "changed",
+                    "fault": "canonical",
+                    "message": "call id 'call_0' used by an earlier call too: results paired with their calls by order",
+                    "subject": "glob",
+                    "call_ids": ["hist_tool_qLV51fWowAMvi1MvPJyw1EPL"],
+                },
+                {
                     "kind": "name",
                     "level": "changed",
                     "fault": "projection",
