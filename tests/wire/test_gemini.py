@@ -184,7 +184,7 @@ IDS_ANYHOW = body(
 BODIES = {"cli": CLI, "snake": SNAKE, "hosted": HOSTED, "streamed": STREAMED, "ids anyhow": IDS_ANYHOW}
 
 
-@pytest.mark.parametrize("given", BODIES.values(), ids=BODIES)
+@pytest.mark.parametrize("given", [CLI, SNAKE, HOSTED], ids=["cli", "snake", "hosted"])
 def test_valid_body_is_unchanged_for_same_api(given: dict[str, Any]):
     before = copy.deepcopy(given)
     made = segue.convert(given, source="gemini", target="gemini")

@@ -298,9 +298,9 @@ def test_resp_06_outputs_keep_their_place_for_same_api_and_follow_calls_cross_ap
     assert "reordered" in findings(chat)
 
 
-def test_resp_06_output_before_its_call_is_kept():
+def test_resp_05_output_before_its_call_is_moved():
     given_body = body(user(), result(), call(), user("next"))
-    assert segue.convert(given_body, target=API).body == given_body
+    assert segue.convert(given_body, target=API).body == body(user(), call(), result(), user("next"))
     chat = segue.convert(given_body, target="openai-chat").body["messages"]
     assert [message["role"] for message in chat] == ["user", "assistant", "tool", "user"]
 

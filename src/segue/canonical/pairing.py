@@ -128,6 +128,7 @@ class Pairer:
         self._open_turns: list[_Turn] = []
         self._last_turn: _Turn | None = None
         self._reply_number = 0
+        self._answers_reply = False
         self._reply_counts: Counter[str] = Counter()
         self._orphan_counts: Counter[tuple[str | None, str | None]] = Counter()
         self._orphan_ids: set[str] = set()
@@ -144,6 +145,7 @@ class Pairer:
                 self._last_turn = None
             return message
         calls = calls_of(message)
+        self._answers_reply = self._positional and not calls and self._answers_whole_reply(message)
         turn = self._open_turn(message, calls) if calls else None
         blocks: list[Block] = []
         misnamed: list[tuple[int, ToolResponse]] = []
@@ -261,13 +263,19 @@ class Pairer:
                 return slot
         return None
 
+    def _answers_whole_reply(self, message: Message) -> bool:
+        """Return whether the message has a result for every open call of the newest reply, also of several messages."""
+        turns = self._newest_reply()
+        return len(turns) > 1 and len(responses_of(message)) >= sum(turn.open_count for turn in turns)
+
+    def _newest_reply(self) -> list[_Turn]:
+        """Return the turns of the newest reply in order: its messages have no other message in between."""
+        turns = self._turns[-1:]
+        return [*takewhile(lambda other: other.reply == turns[0].reply, reversed(self._turns))][::-1]
+
     def _turns_of_reply(self, turn: _Turn) -> list[_Turn]:
-        """Return the turns that a target which pairs by position takes for one: those of the same reply, in order."""
-        turns = [turn]
-        if self._positional:
-            others = takewhile(lambda other: other.reply == turn.reply, reversed(self._turns))
-            turns = [other for other in others if other.open_count or other is turn]
-        return turns[::-1]
+        """Return the turns that a result may belong to: this one, or all of the reply if all are answered at once."""
+        return self._newest_reply() if self._answers_reply and turn.reply == self._turns[-1].reply else [turn]
 
     def _is_misnamed(self, response: ToolResponse) -> bool:
         """Return whether a result can be paired by position only: neither its id nor its name matches a call."""
