@@ -196,7 +196,7 @@ def check_text_order(body: Body, scenario: Scenario) -> None:
 def check_ids(reading: Reading, report: Any, *, same_api: bool, api: str, model: str | None) -> None:
     """Ids are unique, in the form of the target, and the same in report and body."""
     ids = reading.ids
-    assert not _repeated_ids(reading), f"ids repeat: {ids}"
+    assert not has_repeated_ids(reading), f"ids repeat: {ids}"
     calls, results = [tuple(pair) for pair in report.emitted_calls], [tuple(pair) for pair in report.emitted_results]
     if "legacy" not in ids and api != "gemini":
         assert [wire for _, wire in calls] == ids
@@ -393,10 +393,10 @@ def _is_odd(body: Body, api: str) -> bool:
     foreign = api == "bedrock" and not body.get("modelId") and re.search(r'"toolUseId": "[^"]*[.:]', dump_json(body))
     # AZF-06: Foundry takes the reasoning of the newest turn, and gets none: it would be taken away a turn later.
     thinks = api == "azure-foundry" and any(item.get("type") == "reasoning" for item in messages_of(body))
-    return bool(begun or foreign or thinks or _answered_twice(body) or _repeated_ids(read(body, api)))
+    return bool(begun or foreign or thinks or _answered_twice(body) or has_repeated_ids(read(body, api)))
 
 
-def _repeated_ids(reading: Reading) -> bool:
+def has_repeated_ids(reading: Reading) -> bool:
     """Whether two calls have the same id; calls of legacy functions have none."""
     given = [one for one in reading.ids if one and one != "legacy"]
     return len(set(given)) < len(given)

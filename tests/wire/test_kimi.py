@@ -41,9 +41,6 @@ SAME_API = {
         response_format={"type": "json_object"},
     ),
     "short ids": body_of(user(), assistant_calls(call("f:0")), result("f:0")),
-    "ids that restart": body_of(
-        user(), assistant_calls(call("f:0")), result("f:0"), assistant_calls(call("f:0")), result("f:0")
-    ),
     "thinking": body_of(
         user(),
         assistant_calls(call(A), reasoning_content="hm"),

@@ -65,7 +65,6 @@ SAME_API = {
         response_format={"type": "json_schema", "json_schema": {"name": "n", "schema": {}, "strict": True}},
         metadata={"k": 1},
     ),
-    "an id that comes again": body_of(user(), assistant_calls(call(A)), result(A), assistant_calls(call(A)), result(A)),
     "thinking": body_of(
         system([text_part("think"), thinking("like this"), text_part("!")]),
         user(),

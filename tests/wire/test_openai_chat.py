@@ -132,8 +132,8 @@ SAME_API = {
         assistant_calls(call("call_1"), call("call_2", arguments='{ "path" : "é\\u00e9" }'), content=""),
         result("call_2", [{"type": "text", "text": "two"}]),
         result("call_1", ""),
-        assistant_calls(call("call_1", arguments="{broken"), content="Once more."),
-        result("call_1"),
+        assistant_calls(call("call_3", arguments="{broken"), content="Once more."),
+        result("call_3"),
     ),
     "SDK leftovers": body_of(
         user(),
