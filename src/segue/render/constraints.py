@@ -49,6 +49,8 @@ class Constraints(Struct, frozen=True):
     """A message with calls must not hold text; that goes into a message before it."""
     calls_in_one_message: bool = False
     """All calls of a reply must be in one message: consecutive messages of the model are not merged by the target."""
+    calls_last: bool = False
+    """Nothing may stand between calls and their results: the calls of a message follow its other content."""
     one_call_per_message: bool = False
     """A message holds one call at most; each further call follows the result of the one before."""
     first_speaker: Literal["any", "human"] = "any"
