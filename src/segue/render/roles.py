@@ -29,6 +29,9 @@ def place_system_text(draft: Draft) -> Draft:
         joined = Text("\n\n".join(block.text for block in draft.system if block.text))
         leading = (Message("system", (joined,)), *leading) if joined.text else leading
         draft = msgspec.structs.replace(draft, system=())
+    if not draft.constraints.allows_system:
+        why = "system text rendered as a user message: the model accepts none"
+        leading = tuple(_system_to_user(draft, message, why) if message.blocks else message for message in leading)
     return draft.with_messages((*leading, *(_place_later_system(draft, message) for message in rest)))
 
 
@@ -40,8 +43,10 @@ def _place_later_system(draft: Draft, message: Message) -> Message:
     return _system_to_user(draft, message) if message.blocks else message
 
 
-def _system_to_user(draft: Draft, message: Message) -> Message:
-    draft.report.add("text", "system text after the first message rendered as a user message", subject="system")
+def _system_to_user(
+    draft: Draft, message: Message, why: str = "system text after the first message rendered as a user message"
+) -> Message:
+    draft.report.add("text", why, subject="system")
     blocks = tuple(
         edit_block(block, text=TEXTS.system.format(content=block.text)) if isinstance(block, Text) else block
         for block in message.blocks

@@ -162,7 +162,8 @@ PROFILES: Mapping[str, Mapping[str, ErrorBuilder]] = {
     "openrouter": {"COMP-21": error_with_text(_SIGNATURE)},
     "deepseek-responses": {
         "DS-11": _built_error(
-            lambda broken: f"No tool output found for tool call {broken.value['call_id']}", code="invalid_request_error"
+            lambda broken: f"No tool output found for tool call {text_or_empty(member(broken.value, 'call_id'))}",
+            code="invalid_request_error",
         )
     },
     "fireworks": {"COMP-23": _built_error(lambda broken: f"Extra inputs are not permitted, field: '{broken.path}'")},
