@@ -75,12 +75,15 @@ def test_outputs_move_to_their_calls(items: list[dict[str, Any]], expected: list
     verdict = segue.check(body(*items), API, profile=PROFILE)
     assert {violation.rule for violation in verdict if violation.severity == "reject"} == {"DS-11"}
     if thought() not in items:
-        assert segue.check(body(*items), API), "OpenAI's own service accepts it"
-        assert segue.repair(body(*items), API).body == body(*items)
+        own = {**body(*items), "model": "gpt-5.6-terra"}
+        assert segue.check(own, API), "OpenAI's own service accepts it"
+        assert segue.repair(own, API).body == own
     for made in (
         segue.convert(body(*items), target=API, profile=PROFILE),
         segue.convert(body(*items), source=API, target=PROFILE),
         segue.repair(body(*items), API, profile=PROFILE),
+        # The name of the model is enough.
+        segue.repair(body(*items), API),
     ):
         assert made.body["input"] == [USER, *expected]
         assert segue.check(made.body, API, profile=PROFILE)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from segue.models import Model
 from segue.render.constraints import Constraints
-from segue.wire.openai_responses import constraints, make_wire
+from segue.wire.openai_responses import FOLDED_CALLS, constraints, make_wire
 from segue.wire.openai_responses.context import OPENAI
 
 _NAME = "deepseek-responses"
@@ -18,18 +18,7 @@ _DIALECT = replace(OPENAI, provider="deepseek", vendor_options=False)
 
 
 def _constraints(model: Model) -> Constraints:
-    return replace(
-        constraints(model),
-        provider=_DIALECT.provider,
-        # OAI-RESP-06, DS-11: «No tool output found for tool call …»
-        results_adjacent=True,
-        results_in_call_order=True,
-        calls_last=True,
-        reasoning_replay="plain",
-        accepts_unknown_reasoning=True,
-        reasoning_precedes_item=False,
-        can_reason=True,
-    )
+    return replace(constraints(model), **FOLDED_CALLS, provider=_DIALECT.provider, can_reason=True)
 
 
 WIRE = make_wire(_DIALECT, "DeepSeek Responses", "deepseek-flash", _constraints, kind="server", profile=_NAME)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
+
+import msgspec
 
 from segue.models import Model
 from segue.render.constraints import Constraints
@@ -28,8 +30,25 @@ _IDS = prefix_scheme("openai", "call_", limit=64, pattern=r"[\s\S]{1,64}")
 _MEDIA_KINDS = frozenset({"image", "document"})
 
 
+# DS-11: calls are folded into assistant messages, so that nothing may stand between them and their outputs.
+# Reasoning is plain text, not bound to the item after it.
+FOLDED_CALLS: Mapping[str, Any] = {
+    "results_adjacent": True,
+    "results_in_call_order": True,
+    "calls_last": True,
+    "reasoning_replay": "plain",
+    "accepts_unknown_reasoning": True,
+    "reasoning_precedes_item": False,
+}
+
+
 def constraints(model: Model) -> Constraints:
     """Return the constraints of a model. An unknown model is treated as a reasoning model."""
+    row = _openai_constraints(model)
+    return msgspec.structs.replace(row, **FOLDED_CALLS) if model.family == "deepseek" else row
+
+
+def _openai_constraints(model: Model) -> Constraints:
     return Constraints(
         OPENAI.name,
         OPENAI.provider,
