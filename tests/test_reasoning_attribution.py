@@ -394,3 +394,20 @@ def test_reasoning_details_of_a_reply_are_thinking():
     )
     for data in (whole, stream + b"data: [DONE]\n\n"):
         assert segue.assemble(data, "openai-chat").thinking == "because"
+
+
+@pytest.mark.parametrize(("reasoning", "expected"), [("because", "because"), (None, ".")])
+def test_deepseek_on_the_anthropic_api_gets_reasoning_beside_calls(reasoning: str | None, expected: str):
+    """DS-03: the real one where there is one, else the placeholder; signatures are not checked."""
+    body = chat_body(**({} if reasoning is None else {"reasoning_content": reasoning}))
+    made = segue.convert(body, source="openai-chat", target="anthropic", model="deepseek-v4").body
+    assert made["messages"][1]["content"][0] == {"type": "thinking", "thinking": expected, "signature": ""}
+    chat = segue.Conversation.from_body(body, source="openai-chat")
+    assert chat.render("anthropic", "deepseek-v4").body["messages"][1] == made["messages"][1]
+    claude = segue.convert(made, source="anthropic", target="anthropic", model="claude-sonnet-4-5").body
+    assert "thinking" not in json.dumps(claude["messages"]), "ANT-26: unsigned"
+
+
+def test_own_body_for_deepseek_on_the_anthropic_api_is_not_changed():
+    body = body_with_reasoning("anthropic", "deepseek-v4")
+    assert segue.convert(body, source="anthropic", target="anthropic").body == body

@@ -23,7 +23,7 @@ for _profile in SERVERS:
 def check(body: Body, api: Api, *, model: str | None = None, profile: Profile | None = None) -> Verdict:
     """Check a finished request body. The verdict is true if it would be accepted, and iterates over the violations.
 
-    `profile` names a server with its own rules for `openai-chat`, such as `vllm` or `groq`.
+    `profile` names a server with its own rules for the API, such as `vllm` or `groq` for `openai-chat`.
     A body of another API raises `InputError`.
     """
     require_string(model, "model", required=False)

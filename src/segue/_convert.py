@@ -143,7 +143,7 @@ def convert(
 
     Without `source`, the API is detected by the body's shape, then by its model name. `model` is the target's model;
     without it, the model in the body is kept same-API and dropped cross-API. `profile` names a server with its own
-    rules for `openai-chat`, such as `vllm` or `groq`. A bare list of messages is accepted too.
+    rules for the API, such as `vllm` or `deepseek-responses`. A bare list of messages is accepted too.
     """
     require_string(model, "model", required=False)
     require_string(tool_format, "tool_format")

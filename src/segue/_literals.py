@@ -24,6 +24,7 @@ Api: TypeAlias = Literal[
     "dashscope",
     "deepinfra",
     "deepseek-ai",
+    "deepseek-responses",
     "fireworks",
     "fireworks_ai",
     "foundry",
@@ -49,6 +50,7 @@ Api: TypeAlias = Literal[
 
 Profile: TypeAlias = Literal[
     "cerebras",
+    "deepseek-responses",
     "fireworks",
     "groq",
     "llama.cpp",

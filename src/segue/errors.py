@@ -18,7 +18,7 @@ input.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Literal
 
@@ -83,7 +83,6 @@ _SUGGESTIONS: dict[SuggestedCommand, str] = {
 _RETRYABLE = frozenset[ProviderErrorCause]({"broken", "network", "overloaded", "rate-limited", "timeout"})
 
 
-_PROFILE_API = "openai-chat"
 # A quoted value in a message, as `repr` formats it, and the length of what is kept of a long one.
 _QUOTED_VALUE = re.compile(r"(?<!\w)'(?:[^'\\]|\\.)*+'|(?<!\w)\"(?:[^\"\\]|\\.)*+\"", re.DOTALL)
 _MAX_QUOTED = 120
@@ -145,14 +144,17 @@ def require_string(value: object, argument: str, *, required: bool = True) -> No
         raise InputError(f"a string was expected, not {type(value).__name__}", path=argument)
 
 
-def validate_profile(profile: object, api: str, known: Iterable[str]) -> None:
-    """Raise `InputError` for a profile that is not `known`, or with an API that has none; None is allowed."""
+def validate_profile(profile: object, api: str, apis: Mapping[str, str]) -> None:
+    """Raise `InputError` for an unknown profile, or one of another API; None is allowed. `apis` has the API of each."""
     require_string(profile, "profile", required=False)
     if profile is None:
         return
-    if api != _PROFILE_API:
-        raise InputError(f"{api} has no profiles; only {_PROFILE_API} has", path="profile")
-    if profile not in (names := sorted(known)):
+    names = sorted(name for name in apis if apis[name] == api)
+    if not names:
+        raise InputError(f"{api} has no profiles; only {' and '.join(sorted(set(apis.values())))} have", path="profile")
+    if profile in apis and profile not in names:
+        raise InputError(f"{profile} is a profile of {apis[str(profile)]}, not of {api}", path="profile")
+    if profile not in names:
         raise unknown_name_error("profile", str(profile), names, path="profile")
 
 

@@ -1,8 +1,8 @@
-"""Bodies for servers that speak Chat Completions: each row breaks one rule of its server."""
+"""Bodies for server profiles: each row breaks one rule of its server."""
 
 from __future__ import annotations
 
-from tests.bodies import Body
+from tests.bodies import Body, responses
 from tests.bodies.chat import assistant, assistant_calls, call, result, tool
 from tests.conformance.bodies_chat import LONG, SYSTEM, USER, body
 from tests.conformance.case import Case
@@ -13,6 +13,8 @@ OK = body(*HISTORY)
 ARGUMENTS = ("messages[1].tool_calls[0].function.arguments",)
 TWO = (assistant_calls(call("a"), call("b")), result("a"), result("b"))
 FORCED: Body = {"tool_choice": "required", "tools": [tool()]}
+USER_ITEM, DEVELOPER_ITEM = responses.user(), {"role": "developer", "content": "d"}
+TWO_CALLS = (responses.call(), responses.call("call_2"))
 
 
 def with_arguments(arguments: object) -> Body:
@@ -248,6 +250,22 @@ CASES: dict[str, tuple[Case, ...]] = {
             ("tool_choice",),
             "risk",
             CLAUDE,
+        ),
+    ),
+    "deepseek-responses": (
+        Case(
+            "DS-11",
+            "message between",
+            responses.body(USER_ITEM, responses.call(), DEVELOPER_ITEM, responses.result()),
+            responses.body(USER_ITEM, responses.call(), responses.result(), DEVELOPER_ITEM),
+            ("input[1]",),
+        ),
+        Case(
+            "DS-11",
+            "call order",
+            responses.body(USER_ITEM, *TWO_CALLS, responses.result("call_2"), responses.result()),
+            responses.body(USER_ITEM, *TWO_CALLS, responses.result(), responses.result("call_2")),
+            ("input[1]",),
         ),
     ),
     "fireworks": (

@@ -39,7 +39,7 @@ CASES = (
     Case(
         "thinking_from_another_model",
         "anthropic",
-        "signatures are bound to the model that made them (ANT-29)",
+        "the name in a body is not the model that signed: the thinking is kept",
         anthropic(
             user("Go."),
             anthropic_assistant(thinking("I should read a."), use("toolu_1", value={"path": "a"})),

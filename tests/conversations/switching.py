@@ -197,7 +197,7 @@ CASES = (
     Case(
         "opus_then_fable",
         "anthropic",
-        "signatures are bound to the model: a switch inside the family drops the thinking and keeps the calls",
+        "a switch inside the family keeps the thinking: the name in a body is not the model that signed",
         anthropic(
             user("Go."),
             anthropic_assistant(thinking("First a."), text("Reading."), use("toolu_1", value={"path": "a"})),

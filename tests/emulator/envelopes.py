@@ -214,6 +214,7 @@ ENVELOPES: dict[str, Callable[[Response], ParsedError]] = {
     "deepseek": deepseek,
     "qwen": qwen,
     "cerebras": cerebras,
+    "deepseek-responses": openai,
     "fireworks": openai,
     "groq": parse_message_and_type,
     "llama.cpp": llama_cpp,

@@ -32,7 +32,9 @@ WORDS: dict[str, ErrorTexts] = {
     api: import_module(f"segue.emulator.errors.{api.replace('-', '_')}").ERROR_TEXTS for api in APIS
 }
 RULEBOOK = test_rules.RULEBOOK
-EVERY = [(api, None) for api in APIS] + [("openai-chat", profile) for profile in conformance.profile_names()]
+EVERY = [(api, None) for api in APIS] + [
+    (conformance.profile_api(profile), profile) for profile in conformance.profile_names()
+]
 
 
 def error_builders(api: str, profile: str | None) -> Mapping[str, ErrorBuilder]:

@@ -33,7 +33,10 @@ from tests.emulator import test_error_texts_claude_gemini as claude_texts
 from tests.emulator import test_error_texts_openai as openai_texts
 from tests.emulator.envelopes import ENVELOPES, ParsedError
 
-PARSERS = [*((api, None) for api in PREFIX), *(("openai-chat", name) for name in conformance.profile_names())]
+PARSERS = [
+    *((api, None) for api in PREFIX),
+    *((conformance.profile_api(name), name) for name in conformance.profile_names()),
+]
 STAND_IN = "any"
 """A model without rules, for cases that name none."""
 

@@ -114,3 +114,31 @@ def test_fast_path_gives_the_same_body(profile: str, model: str, source: str) ->
     if quick is not None:
         assert quick.data == encode_json(rendered.body)
         assert quick.report.to_dict() == rendered.report.to_dict()
+
+
+@pytest.mark.parametrize("profile", [*TEMPLATE_SERVERS, "ollama"])
+@pytest.mark.parametrize("model", ["openai/gpt-oss-120b", "Llama-3.1-8B"])
+def test_calls_are_split_for_models_with_one_call_per_message(profile: str, model: str) -> None:
+    """TPL-02, TPL-12; TPL-13: gpt-oss fails on null content."""
+    made = convert_for_profile(
+        profile, user(), assistant_calls(call(), call("call_2"), content=None), result(), result("call_2"), model=model
+    )
+    assert [len(message.get("tool_calls", ())) for message in made["messages"]] == [0, 1, 0, 1, 0]
+    contents = {message["content"] for message in made["messages"] if "tool_calls" in message}
+    assert contents == {"" if "gpt-oss" in model or profile == "llama.cpp" else None}
+
+
+@pytest.mark.parametrize("profile", TEMPLATE_SERVERS)
+@pytest.mark.parametrize("source", ["openai-chat", "anthropic"])
+def test_gemma_2_has_no_system_text(profile: str, source: str) -> None:
+    """TPL-11: the template fails with «System role not supported»."""
+    body: dict[str, Any] = {"messages": [SYSTEM, user(), assistant(), SYSTEM, user()]}
+    if source == "anthropic":
+        body = segue.convert(body, source="openai-chat", target=source).body
+    for model in ("google/gemma-2-9b-it", "gemma-2-27b-it"):
+        out = segue.convert(body, source=source, target="openai-chat", profile=profile, model=model)
+        assert [message["role"] for message in out.body["messages"]] == ["user", "assistant", "user"]
+        assert SYSTEM["content"] in str(out.body["messages"][0]["content"])
+        assert out.report.findings_of("text")
+    newer = segue.convert(body, source=source, target="openai-chat", profile=profile, model="gemma-3-27b-it")
+    assert newer.body["messages"][0]["role"] == "system"

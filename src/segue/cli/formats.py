@@ -18,7 +18,7 @@ _HEADERS = tuple(column.replace("_", " ") for column in _COLUMNS)
 
 @options.command("formats")
 @click.option("--model", metavar="NAME", help="Show the API, dialect and tool format of a model.")
-@click.option("--profiles", is_flag=True, help="List server profiles: openai-chat servers with rules of their own.")
+@click.option("--profiles", is_flag=True, help="List server profiles: servers with rules of their own.")
 @click.option("--types", is_flag=True, help="List all tool call and output types and their form on each API.")
 def command(*, as_json: bool, model: str | None, profiles: bool, types: bool) -> None:
     """List APIs and text tool formats, with their default models.

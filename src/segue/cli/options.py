@@ -20,7 +20,7 @@ profile_option = click.option(
     "--profile",
     metavar="P",
     shell_complete=completers.profiles,
-    help="The server, if it implements openai-chat with rules of its own; see segue formats --profiles.",
+    help="The server, if it implements the API with rules of its own; see segue formats --profiles.",
 )
 
 

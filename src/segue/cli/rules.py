@@ -132,7 +132,7 @@ def _checks(number: str) -> tuple[list[dict[str, Any]], str | None]:
     apis_by_check: dict[tuple[str, str], list[str]] = {}
     reason: str | None = None
     tables = [(api, None) for api in conformance.apis()]
-    tables += [("openai-chat", profile) for profile in conformance.profile_names()]
+    tables += [(conformance.profile_api(profile), profile) for profile in conformance.profile_names()]
     for api, profile in tables:
         for rule in conformance.rules(api, profile):
             if rule.number == number:
@@ -141,6 +141,6 @@ def _checks(number: str) -> tuple[list[dict[str, Any]], str | None]:
                     apis.append(name)
         reason = reason or conformance.not_checkable(api, profile).get(number)
     checks = [{"apis": apis, "severity": key[0], "models": key[1]} for key, apis in apis_by_check.items()]
-    if not checks and reason is None:
-        reason = "it concerns a model's chat template, not an API's body"
-    return checks, reason
+    if checks:
+        return checks, None
+    return checks, reason or "it concerns a model's chat template, not an API's body"

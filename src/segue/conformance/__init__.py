@@ -31,6 +31,7 @@ __all__ = [
     "apis",
     "check_body",
     "not_checkable",
+    "profile_api",
     "profile_names",
     "rules",
 ]
@@ -70,8 +71,13 @@ def apis() -> tuple[str, ...]:
 
 
 def profile_names() -> tuple[str, ...]:
-    """Return the names of the server profiles of `openai-chat`, sorted."""
+    """Return the names of the server profiles, sorted."""
     return tuple(sorted(profiles.RULE_SETS))
+
+
+def profile_api(profile: str) -> str:
+    """Return the API that a server profile is a variant of."""
+    return profiles.RULE_SETS[profile].api
 
 
 def check_body(
@@ -79,7 +85,7 @@ def check_body(
 ) -> Verdict:
     """Check a body against the rules of its API and model; `model` overrides the body's own.
 
-    `profile` names a server of the `openai-chat` API with rules of its own. Raises `InputError` if the body is not a
+    `profile` names a server of the API with rules of its own. Raises `InputError` if the body is not a
     request of this API.
     """
     rule_set = _find_rule_set(api, profile)
@@ -101,5 +107,5 @@ def not_checkable(api: str, profile: str | None = None) -> Mapping[str, str]:
 def _find_rule_set(api: str, profile: str | None = None) -> AnyRuleSet:
     if api not in _RULE_SETS:
         raise InputError(f"unknown API {quote(api)}; expected one of {format_list(apis())}", path="api")
-    validate_profile(profile, api, profiles.RULE_SETS)
+    validate_profile(profile, api, {name: rule_set.api for name, rule_set in profiles.RULE_SETS.items()})
     return _RULE_SETS[api] if profile is None else profiles.RULE_SETS[profile]

@@ -49,6 +49,8 @@ class Constraints(Struct, frozen=True):
     """A message with calls must not hold text; that goes into a message before it."""
     calls_in_one_message: bool = False
     """All calls of a reply must be in one message: consecutive messages of the model are not merged by the target."""
+    calls_last: bool = False
+    """Nothing may stand between calls and their results: the calls of a message follow its other content."""
     one_call_per_message: bool = False
     """A message holds one call at most; each further call follows the result of the one before."""
     first_speaker: Literal["any", "human"] = "any"
@@ -78,6 +80,8 @@ class Constraints(Struct, frozen=True):
 
     system_position: Literal["top", "inline"] = "inline"
     later_system: Literal["developer", "system", "text"] = "developer"
+    allows_system: bool = True
+    """Whether system text is accepted; if not, it is rendered as user text."""
     later_system_same_api: bool = True
     """Whether same-API system text may follow other messages; else it is rendered as `later_system`."""
     allows_system_after_reply: bool = True
@@ -116,7 +120,8 @@ class Constraints(Struct, frozen=True):
     """While reasoning is on, the first reply of an open exchange must begin with reasoning."""
     reasoning_is_adaptive: bool = False
     """Reasoning without a budget is adaptive, which lifts `open_exchange_needs_reasoning`."""
-    reasoning_forbids_forced_choice: bool = False
+    reasoning_forbids_forced_choice: Literal["never", "cross-api", "always"] = "never"
+    """When reasoning is disabled because a tool is forced; `cross-api` where the target itself does so silently."""
     allows_reasoning_at_end: bool = True
     """Whether the last assistant message may hold reasoning while reasoning is off."""
 

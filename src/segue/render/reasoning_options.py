@@ -89,7 +89,7 @@ def adjust_reasoning(draft: Draft) -> Draft:
     forced = choice is not None and choice.mode in ("required", "tool")
     if (
         draft.will_reason
-        and constraints.reasoning_forbids_forced_choice
+        and _forbids_forced_choice(draft)
         and forced
         and not (draft.is_same_api and _is_adaptive(draft))
     ):
@@ -107,6 +107,11 @@ def adjust_reasoning(draft: Draft) -> Draft:
     if constraints.open_exchange_needs_reasoning and not _is_adaptive(draft) and _starts_without_reasoning(draft):
         return _disable_reasoning(draft, "the current tool loop does not begin with reasoning")
     return draft
+
+
+def _forbids_forced_choice(draft: Draft) -> bool:
+    rule = draft.constraints.reasoning_forbids_forced_choice
+    return rule == "always" or (rule == "cross-api" and not draft.is_same_api)
 
 
 def _is_function(tool: Tool, draft: Draft) -> bool:

@@ -8,7 +8,7 @@ import msgspec
 
 from segue.canonical.blocks import Block, Media, Message, Text, Thinking, ToolCall, ToolResponse, calls_of, edit_block
 from segue.render.constraints import TEXTS
-from segue.render.draft import Draft, client_calls, group_runs, has_reasoning
+from segue.render.draft import Draft, are_identical, client_calls, group_runs, has_reasoning
 
 FILLER_INSERTED = "added an assistant message between a tool result and a user message: the target requires one"
 _USER_APPENDED = "added a user message at the end: the target requires one"
@@ -29,6 +29,9 @@ def place_system_text(draft: Draft) -> Draft:
         joined = Text("\n\n".join(block.text for block in draft.system if block.text))
         leading = (Message("system", (joined,)), *leading) if joined.text else leading
         draft = msgspec.structs.replace(draft, system=())
+    if not draft.constraints.allows_system:
+        why = "system text rendered as a user message: the model accepts none"
+        leading = tuple(_system_to_user(draft, message, why) if message.blocks else message for message in leading)
     return draft.with_messages((*leading, *(_place_later_system(draft, message) for message in rest)))
 
 
@@ -40,8 +43,10 @@ def _place_later_system(draft: Draft, message: Message) -> Message:
     return _system_to_user(draft, message) if message.blocks else message
 
 
-def _system_to_user(draft: Draft, message: Message) -> Message:
-    draft.report.add("text", "system text after the first message rendered as a user message", subject="system")
+def _system_to_user(
+    draft: Draft, message: Message, why: str = "system text after the first message rendered as a user message"
+) -> Message:
+    draft.report.add("text", why, subject="system")
     blocks = tuple(
         edit_block(block, text=TEXTS.system.format(content=block.text)) if isinstance(block, Text) else block
         for block in message.blocks
@@ -55,6 +60,8 @@ def group_results(draft: Draft) -> Draft:
         draft = draft.with_messages(part for message in draft.messages for part in _separate_media(draft, message))
     if draft.constraints.calls_without_text:
         draft = draft.with_messages(part for message in draft.messages for part in _separate_text(draft, message))
+    if draft.constraints.calls_last:
+        draft = draft.with_messages(_move_calls_last(draft, message) for message in draft.messages)
     match draft.constraints.result_grouping:
         case "each":
             draft = draft.with_messages(part for message in draft.messages for part in _split_results(message))
@@ -128,6 +135,17 @@ def _separate_text(draft: Draft, message: Message) -> list[Message]:
     why = "text next to tool calls moved into a message of its own"
     draft.report.add("moved", why, call_id=calls[0].id)
     return [message.with_blocks(content), message.with_blocks(kept)]
+
+
+def _move_calls_last(draft: Draft, message: Message) -> Message:
+    """Move the calls of a message behind its other content (DS-11)."""
+    calls = [block for block in message.blocks if draft.is_client_call(block)]
+    others = [block for block in message.blocks if not draft.is_client_call(block)]
+    ordered = (*others, *calls)
+    if are_identical(ordered, message.blocks):
+        return message
+    draft.report.add("moved", "tool calls moved behind the other content of their message", call_id=calls[0].id)
+    return message.with_blocks(ordered)
 
 
 def _join_results_alone(draft: Draft, run: list[Message]) -> list[Message]:

@@ -61,7 +61,7 @@ def drop_options(options: Options, report: Report, reason: str, *names: str) -> 
 
 def present_options(options: Options, *names: str) -> list[str]:
     """Return the names of the options that are set."""
-    return [name for name in names if getattr(options, name) is not None]
+    return [name for name in names if getattr(options, name) not in (None, ())]
 
 
 def report_dropped(report: Report, reason: str, *names: str) -> None:

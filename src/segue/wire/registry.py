@@ -70,7 +70,7 @@ def find_wire_or_server(name: str, profile: str | None = None, *, argument: str)
         raise unknown_name_error("API", name, WIRES, path=argument, others=others)
     if profile is None:
         return row
-    validate_profile(profile, row.name, SERVERS)
+    validate_profile(profile, row.name, {server: wire.name for server, wire in SERVERS.items()})
     if row.profile not in (None, profile):
         raise InputError(f"{name} has the profile {row.profile}; it can't have {profile} too", path="profile")
     return SERVERS[profile]

@@ -1,31 +1,34 @@
-"""`Profile`: the rules of a server that serves the Chat Completions API, and sets of checks that profiles share."""
+"""`Profile`: the rules of a server that serves an API of another vendor, and sets of checks that profiles share."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from segue.conformance import openai_chat
-from segue.conformance.chat_request import ChatRequest
-from segue.conformance.rule import Rule, RuleTable
+from segue.conformance.rule import Rule, RuleSet, RuleTable
+
+R = TypeVar("R")
 
 
-class Profile(msgspec.Struct, frozen=True):
-    """The rules of one server: its own rules, and those of openai-chat, chosen by the names of their checks.
+class Profile(msgspec.Struct, Generic[R], frozen=True):
+    """The rules of one server: its own rules, and those of its API (`base`), chosen by the names of their checks.
 
     Checks in `omitted` are left out, and problems of those in `downgraded` are reported as risks.
     """
 
     name: str
     server: str
-    own_rules: RuleTable[ChatRequest]
+    own_rules: RuleTable[R]
     omitted: frozenset[str] = frozenset()
     downgraded: frozenset[str] = frozenset()
+    base: RuleSet[Any] = openai_chat.RULE_SET
 
-    def rules(self) -> Iterator[Rule[ChatRequest]]:
+    def rules(self) -> Iterator[Rule[R]]:
         yield from self.own_rules
-        for rule in openai_chat.RULE_SET.rules:
+        for rule in self.base.rules:
             if rule.name not in self.omitted:
                 yield rule.with_severity("risk") if rule.name in self.downgraded else rule
 

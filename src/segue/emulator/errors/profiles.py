@@ -1,4 +1,4 @@
-"""Error texts of server profiles that differ from OpenAI's (COMP-*)."""
+"""Error texts of server profiles that differ from OpenAI's (COMP-*, DS-11)."""
 
 from __future__ import annotations
 
@@ -160,5 +160,11 @@ PROFILES: Mapping[str, Mapping[str, ErrorBuilder]] = {
         "COMP-19": _built_error(_missing_content_message),
     },
     "openrouter": {"COMP-21": error_with_text(_SIGNATURE)},
+    "deepseek-responses": {
+        "DS-11": _built_error(
+            lambda broken: f"No tool output found for tool call {text_or_empty(member(broken.value, 'call_id'))}",
+            code="invalid_request_error",
+        )
+    },
     "fireworks": {"COMP-23": _built_error(lambda broken: f"Extra inputs are not permitted, field: '{broken.path}'")},
 }

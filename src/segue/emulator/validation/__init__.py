@@ -27,7 +27,7 @@ def validate(
 ) -> ApiError | None:
     """Return the provider's error for an invalid body, `None` if it is valid."""
     if profile is not None:
-        return openai_chat.validate_messages(body)
+        return openai_chat.validate_messages(body) if api == "openai-chat" else None
     error = _find_validator(api)(body, http_request)
     if error is None and _is_other_vendors_model(api, body.get("model")):
         return errors.standard_errors(api).no_model(str(body["model"]))

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import msgspec
+
 from segue.models import Model
 from segue.render.constraints import Constraints
 from segue.wire.anthropic.capabilities import API, DEFAULT_MODEL, capabilities_of
@@ -25,6 +29,22 @@ _MEDIA_KINDS = frozenset({"image", "document"})
 
 def constraints(model: Model) -> Constraints:
     """Return the constraints of a model; an unknown version counts as the newest."""
+    row = _claude_constraints(model)
+    return msgspec.structs.replace(row, **_deepseek_row(model)) if model.family == "deepseek" else row
+
+
+def _deepseek_row(model: Model) -> dict[str, Any]:
+    """DS-03: DeepSeek's own server of this API needs reasoning beside calls, and checks no signatures."""
+    return {
+        "reasoning_replay": "plain",
+        "reasoning_binding": "provider",
+        "accepts_unknown_reasoning": True,
+        "reasoning_required_on_calls": "default" if model.reasons_by_default else "requested",
+        "open_exchange_needs_reasoning": False,
+    }
+
+
+def _claude_constraints(model: Model) -> Constraints:
     claude = model.family == "claude" and bool(model.version)
     capabilities = capabilities_of(model)
     return Constraints(
@@ -53,7 +73,7 @@ def constraints(model: Model) -> Constraints:
         open_exchange_needs_reasoning=True,
         reasoning_is_adaptive=capabilities.adaptive,
         allows_reasoning_at_end=False,
-        reasoning_forbids_forced_choice=True,
+        reasoning_forbids_forced_choice="always",
         has_error_flag=True,
         # ANT-13 to ANT-16
         empty_text="refused",

@@ -78,6 +78,8 @@ def _constraints(model: Model) -> Constraints:
         empty_message_speakers=frozenset({"human", "system"}),
         media_in_user=frozenset({"document", *media}),
         # MIS-14
+        # MIS-13: no key for it
+        keeps_own_errors=False,
         keeps_own_result_media=model.tokenizer_version >= 15,
         text_only_results=model.tokenizer_version < 15,
     )

@@ -40,6 +40,15 @@ _MISTRAL_TURNS = {
 }
 
 
+_GEMMA_TURNS = {
+    "allows_system": False,
+    "later_system_same_api": False,
+    "alternation": "strict",
+    "first_speaker": "human",
+    "first_speaker_same_api": "human",
+}
+
+
 def _template_constraints(model: Model) -> Row:
     """What the chat template of the served model requires."""
     # TPL-15
@@ -48,6 +57,14 @@ def _template_constraints(model: Model) -> Row:
     # TPL-04
     if model.family == "qwen" and model.at_least(3, 5):
         return {"needs_user_message": True, "later_system_same_api": False}
+    # TPL-11
+    if model.family == "gemma" and model.version and not model.at_least(3):
+        return _GEMMA_TURNS
+    return _call_constraints(model)
+
+
+def _call_constraints(model: Model) -> Row:
+    """What the served model requires of calls."""
     # TPL-12, TPL-13
     if _is_gpt_oss(model):
         return {"one_call_per_message": True, "calls_without_text": True}
@@ -55,8 +72,16 @@ def _template_constraints(model: Model) -> Row:
     return {"one_call_per_message": model.family == "llama" and not model.at_least(4)}
 
 
-def _gemini_signatures(model: Model) -> Row:
+def _content_by_model(model: Model) -> Row:
+    """TPL-13: null content fails."""
+    return {"empty_content": ""} if _is_gpt_oss(model) else {}
+
+
+def _openrouter_constraints(model: Model) -> Row:
     """COMP-21: every message with calls needs a signature; GEM-17 has a placeholder for it."""
+    # COMP-22
+    if model.family == "claude":
+        return {"reasoning_forbids_forced_choice": "cross-api"}
     if model.family != "gemini" or not model.at_least(3):
         return {}
     row = {"reasoning_replay": "plain", "accepts_unknown_reasoning": True, "reasoning_required_on_calls": "always"}
@@ -117,13 +142,21 @@ WIRES = (
         {"first_speaker": "human", "needs_user_message": True},
     ),
     # COMP-12: its own `/api/chat` requires the object itself; `/v1` accepts a string that contains one.
-    make_server_wire("ollama", {"arguments": "object"}, _TEMPLATE_CONSTRAINTS, ids=_family_id_scheme),
+    make_server_wire(
+        "ollama",
+        {"arguments": "object"},
+        _TEMPLATE_CONSTRAINTS,
+        by_model=_call_constraints,
+        dialect_by_model=_content_by_model,
+        ids=_family_id_scheme,
+    ),
     # COMP-14, COMP-15
     make_server_wire(
         "vllm",
         {"arguments": "json", "option_keys": _TOP_K_OPTION, "render_error": errors.render_status_code_error},
         _TEMPLATE_CONSTRAINTS,
         by_model=_template_constraints,
+        dialect_by_model=_content_by_model,
         ids=_family_id_scheme,
     ),
     # COMP-17, COMP-18; TPL-05, TPL-06, TPL-13: templates print null content or fail on it.
@@ -152,7 +185,7 @@ WIRES = (
             "render_error": errors.render_openrouter_error,
         },
         {"later_system": "developer", "media_in_user": _MEDIA},
-        by_model=_gemini_signatures,
+        by_model=_openrouter_constraints,
     ),
     # COMP-23
     make_server_wire(

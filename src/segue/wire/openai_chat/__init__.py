@@ -76,6 +76,9 @@ def make_wire(dialect: ChatDialect) -> Wire:
     )
 
 
+Row = Mapping[str, Any]
+_NO_CHANGES: Row = {}
+
 # OAI-CHAT-01, OAI-CHAT-02: any characters, at most 40 of them.
 _IDS = prefix_scheme("openai", "call_", limit=40, pattern=r"[\s\S]{1,40}")
 _MEDIA_KINDS = frozenset({"image", "audio", "document"})
@@ -116,6 +119,11 @@ def _names(model: Model) -> NameRule:
     return NameRule(same_api_allowed="." if is_reasoning_model(model) else "")
 
 
+def _fields_by_model(model: Model) -> Row:
+    # COMP-09
+    return {"arguments": "json"} if model.family == "minimax" else _NO_CHANGES
+
+
 OPENAI_DIALECT = ChatDialect(
     name="openai-chat",
     provider="openai",
@@ -135,8 +143,7 @@ OPENAI_DIALECT = ChatDialect(
     refusals=True,
     # OAI-CHAT-10: not documented for other servers.
     invalid_json_arguments=True,
-    # COMP-09
-    json_argument_families=frozenset({"minimax"}),
+    by_model=_fields_by_model,
     media=_MEDIA_KINDS,
     max_tokens_key="max_completion_tokens",
     description_limit=1024,
@@ -148,9 +155,6 @@ OPENAI_CHAT = make_wire(OPENAI_DIALECT)
 
 
 # ------------------------------------------------------------------------------------------------------ server profiles
-
-Row = Mapping[str, Any]
-_NO_CHANGES: Row = {}
 
 # Common to all servers: features that only OpenAI has are disabled.
 _SERVER_DIALECT: Row = {
@@ -185,12 +189,13 @@ def make_server_wire(
     constraints: Row = _NO_CHANGES,
     *,
     by_model: Callable[[Model], Row] = _no_model_changes,
+    dialect_by_model: Callable[[Model], Row] = _fields_by_model,
     ids: Callable[[Model], IdScheme] = OPENAI_DIALECT.ids,
 ) -> Wire:
     """Build the wire of a server profile.
 
     `dialect` and `constraints` hold the fields of `ChatDialect` and `Constraints` that differ; `by_model` returns the
-    constraints that depend on the model.
+    constraints that depend on the model, `dialect_by_model` such fields of the dialect.
     """
 
     def constraints_of(model: Model) -> Constraints:
@@ -198,5 +203,5 @@ def make_server_wire(
         row = {**_SERVER_CONSTRAINTS, **constraints, **by_model(model), **id_pattern}
         return msgspec.structs.replace(OPENAI_DIALECT.constraints(model), **row)
 
-    fixed = {"kind": "server", "profile": name, "constraints": constraints_of, "ids": ids}
+    fixed = {"kind": "server", "profile": name, "constraints": constraints_of, "ids": ids, "by_model": dialect_by_model}
     return make_wire(msgspec.structs.replace(OPENAI_DIALECT, **{**_SERVER_DIALECT, **dialect, **fixed}))

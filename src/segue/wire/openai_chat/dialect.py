@@ -6,7 +6,7 @@ A dialect is data: the functions of the wire read its fields and never compare a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
@@ -24,11 +24,13 @@ from segue.wire.openai_shared import render_error
 from segue.wire.options import drop_options
 from segue.wire.schema.rules import UNRESTRICTED, SchemaRules
 
-ArgumentsForm = Literal["text", "json", "object"]
-
 
 def _default_names(_model: Model) -> NameRule:
     return NameRule()
+
+
+def _no_changes(_model: Model) -> Mapping[str, Any]:
+    return {}
 
 
 def _keep_options(options: Options, _model: Model, _report: Report) -> Options:
@@ -88,10 +90,8 @@ class ChatDialect(Struct, frozen=True):
     """Whether a refusal has a key of its own."""
     named_results: bool = False
     """Whether tool messages carry the tool's name."""
-    arguments: ArgumentsForm = "text"
+    arguments: Literal["text", "json", "object"] = "text"
     """What the arguments string must be: any text, JSON, or a JSON object."""
-    json_argument_families: frozenset[str] = frozenset()
-    """Model families that need JSON where the vendor accepts any text."""
     invalid_json_arguments: bool = False
     """Whether arguments that are not valid JSON are known to be accepted, also in cross-API calls."""
     object_arguments: bool = False
@@ -142,6 +142,8 @@ class ChatDialect(Struct, frozen=True):
     """The finish reason of a reply that broke off, if the vendor has one."""
     render_error: Callable[[ApiError], JsonObject] = render_error
     """Renders an error body."""
+    by_model: Callable[[Model], Mapping[str, Any]] = _no_changes
+    """Returns the fields that differ for a model."""
     adjust_options: Callable[[Options, Model, Report], Options] = _keep_options
     """Removes what the vendor's models reject from cross-API options."""
 
@@ -150,9 +152,10 @@ class ChatDialect(Struct, frozen=True):
         """The provider of reasoning in messages. OpenAI sends none, and the models of a server are of any provider."""
         return self.provider if self.kind == "dialect" else UNKNOWN_PROVIDER
 
-    def arguments_form(self, model: Model) -> ArgumentsForm:
-        """Return what the arguments string must be for a model."""
-        return "json" if self.arguments == "text" and model.family in self.json_argument_families else self.arguments
+    def for_model(self, model: Model) -> ChatDialect:
+        """Return the dialect with the fields that differ for a model."""
+        changes = self.by_model(model)
+        return msgspec.structs.replace(self, **changes) if changes else self
 
     def accepts_key(self, key: str) -> bool:
         """Return whether an assistant message may have this key."""
@@ -161,16 +164,12 @@ class ChatDialect(Struct, frozen=True):
 
 
 class ChatContext:
-    """The render context: the dialect, projected ids and names, calls sent in the legacy form, and dropped keys.
+    """The render context: the dialect, projected ids and names, calls sent in the legacy form, and dropped keys."""
 
-    `arguments` is the form that the target's model needs.
-    """
+    __slots__ = ("dialect", "dropped_keys", "fetch", "ids", "legacy_calls", "project_name", "report")
 
-    __slots__ = ("arguments", "dialect", "dropped_keys", "fetch", "ids", "legacy_calls", "project_name", "report")
-
-    def __init__(self, dialect: ChatDialect, render_context: RenderContext, model: Model | None = None) -> None:
+    def __init__(self, dialect: ChatDialect, render_context: RenderContext) -> None:
         self.dialect = dialect
-        self.arguments = dialect.arguments if model is None else dialect.arguments_form(model)
         self.ids = render_context.ids
         self.project_name = render_context.names.render
         self.report = render_context.report

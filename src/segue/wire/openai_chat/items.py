@@ -390,13 +390,13 @@ def _can_keep_call(call: ToolCall, entry: Mapping[str, Any], context: ChatContex
 
 def _accepts_arguments(call: ToolCall, text: object, context: ChatContext) -> bool:
     """Return whether the target accepts the original arguments of a call."""
-    if context.arguments == "text" or not isinstance(text, str):
+    if context.dialect.arguments == "text" or not isinstance(text, str):
         return True
-    return call.arguments_text is None and (context.arguments == "json" or isinstance(call.arguments, dict))
+    return call.arguments_text is None and (context.dialect.arguments == "json" or isinstance(call.arguments, dict))
 
 
 def _render_arguments(call: ToolCall, context: ChatContext) -> str:
-    form = context.arguments
+    form = context.dialect.arguments
     broken = call.arguments is None and call.arguments_text is not None
     # OAI-CHAT-10, QWEN-03, COMP-09, COMP-14, COMP-17
     refused = form == "json" or not context.dialect.invalid_json_arguments

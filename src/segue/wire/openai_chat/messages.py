@@ -56,6 +56,7 @@ MESSAGE_KEYS = frozenset(
         "tool_call_id",
     }
 )
+ERROR_KEY = "is_error"
 _VALID_NAME = re.compile(r"[^\s<|\\/>]{1,64}")
 _NO_MEDIA = frozenset[str]()
 _NO_KEYS = frozenset[str]()
@@ -159,6 +160,8 @@ def _parse_result(message: JsonObject, role: str, dialect: ChatDialect) -> Messa
     response = ToolResponse(
         name=string_or_none(message.get("name")) or None,
         content=blocks,
+        # Not a field of the API, but clients of other APIs send it.
+        error=message.get(ERROR_KEY) is True,
         is_complete=True,
         origin=Origin(dialect.provider, None, raw_id, identity=identity),
         native=native,

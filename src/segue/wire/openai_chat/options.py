@@ -104,7 +104,9 @@ def _parse_choice(body: Mapping[str, Any]) -> ToolChoice | None:
         return mode
     if not isinstance(choice.get("type"), str):
         raise InputError(f"a string was expected, not {json_type_name(choice.get('type'))}", path="tool_choice.type")
-    detail = object_or_none(choice.get(choice["type"])) if isinstance(choice.get("type"), str) else None
+    # A flat choice is the Responses form.
+    flat = choice if isinstance(choice.get("name"), str) else None
+    detail = object_or_none(choice.get(choice["type"])) or flat
     if detail is None:
         return None
     if choice["type"] == "allowed_tools":
@@ -240,7 +242,7 @@ def render_options(
     )
     if options.max_tokens is not None:
         body[limit_key] = options.max_tokens
-    if options.stop is not None:
+    if options.stop:
         body["stop"] = list(options.stop)
     body.update(_render_reasoning(options.reasoning, dialect))
     if options.response_format is not None:

@@ -20,7 +20,7 @@ from segue.wire.json_values import JsonObject, object_or_none, require_list, req
 from segue.wire.merge import merge_changes
 from segue.wire.openai_chat.dialect import ChatContext, ChatDialect, drop_unknown_keys
 from segue.wire.openai_chat.items import CALL_KEYS, PART_KEYS, with_tool_name
-from segue.wire.openai_chat.messages import MESSAGE_KEYS, parse_message, render_messages
+from segue.wire.openai_chat.messages import ERROR_KEY, MESSAGE_KEYS, parse_message, render_messages
 from segue.wire.openai_chat.options import (
     fit_options,
     option_keys,
@@ -35,7 +35,9 @@ from segue.wire.schema.rules import MISTRAL, OPENAI_STRICT
 from segue.wire.tools import render_object_schema, to_function_tool, to_object_schema, undeclarable_message
 
 # `arguments` belongs to the legacy calls; the last three are added by SDKs when they parse a reply.
-_ITEM_KEYS = MESSAGE_KEYS | CALL_KEYS | PART_KEYS | {"arguments", "index", "parsed", "parsed_arguments", DETAILS_KEY}
+_ITEM_KEYS = (
+    MESSAGE_KEYS | CALL_KEYS | PART_KEYS | {"arguments", "index", "parsed", "parsed_arguments", DETAILS_KEY, ERROR_KEY}
+)
 
 
 def item_keys(dialect: ChatDialect) -> frozenset[str]:
@@ -132,7 +134,8 @@ def _tool_name(entry: JsonObject, detail: JsonObject) -> str:
 
 def render_request(transcript: Transcript, render_context: RenderContext, *, dialect: ChatDialect) -> JsonObject:
     model = parse_model(transcript.rules_model or dialect.default_model)
-    context = ChatContext(dialect, render_context, model)
+    dialect = dialect.for_model(model)
+    context = ChatContext(dialect, render_context)
     messages = render_messages(transcript.messages, transcript.system, context)
     tools = _supported_tools(transcript, context)
     if transcript.is_same_api and transcript.request.native is not None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
+
+import msgspec
 
 from segue.models import Model
 from segue.render.constraints import Constraints
@@ -28,8 +30,25 @@ _IDS = prefix_scheme("openai", "call_", limit=64, pattern=r"[\s\S]{1,64}")
 _MEDIA_KINDS = frozenset({"image", "document"})
 
 
+# DS-11: calls are folded into assistant messages, so that nothing may stand between them and their outputs.
+# Reasoning is plain text, not bound to the item after it.
+FOLDED_CALLS: Mapping[str, Any] = {
+    "results_adjacent": True,
+    "results_in_call_order": True,
+    "calls_last": True,
+    "reasoning_replay": "plain",
+    "accepts_unknown_reasoning": True,
+    "reasoning_precedes_item": False,
+}
+
+
 def constraints(model: Model) -> Constraints:
     """Return the constraints of a model. An unknown model is treated as a reasoning model."""
+    row = _openai_constraints(model)
+    return msgspec.structs.replace(row, **FOLDED_CALLS) if model.family == "deepseek" else row
+
+
+def _openai_constraints(model: Model) -> Constraints:
     return Constraints(
         OPENAI.name,
         OPENAI.provider,
@@ -79,7 +98,8 @@ def make_wire(
     default_model: str,
     constraints: Callable[[Model], Constraints],
     *,
-    kind: Literal["wire", "dialect"] = "dialect",
+    kind: Literal["wire", "dialect", "server"] = "dialect",
+    profile: str | None = None,
     render_error: Callable[[ApiError], JsonObject] = render_error,
     families: tuple[str, ...] = (),
     served_families: frozenset[str] | None = None,
@@ -109,14 +129,15 @@ def make_wire(
         parse_error=parse_error,
         render_error=render_error,
         # A dialect may not accept an id of another provider's response.
-        body_keys=BODY_KEYS if kind == "wire" else BODY_KEYS - {"previous_response_id"},
+        body_keys=BODY_KEYS if kind != "dialect" else BODY_KEYS - {"previous_response_id"},
         item_keys=ITEM_KEYS,
         tool_keys=TOOL_KEYS,
         custom_tools=True,
         vendor_options=VENDOR_OPTION_KEYS if dialect.vendor_options else {},
         # `store` defaults to true, so `false` carries meaning.
         meaningful_when_false=frozenset({"store"}),
-        on=None if kind == "wire" else OPENAI.name,
+        profile=profile,
+        on=OPENAI.name if kind == "dialect" else None,
         families=families,
         served_families=served_families,
         base_path=base_path,

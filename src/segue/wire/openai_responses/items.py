@@ -409,6 +409,8 @@ def render_reasoning(block: Thinking, own_native: Native | None) -> JsonObject:
             **fragment,
             "summary": own_native.fragment["summary"] if isinstance(fragment.get("summary"), list) else summary,
         }
+    if not block.encrypted and not block.signature:
+        return {"type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": block.text}]}
     rendered: JsonObject = {"type": "reasoning", "summary": summary, "encrypted_content": block.encrypted}
     return rendered if block.origin.item_id is None else {"id": block.origin.item_id, **rendered}
 

@@ -81,8 +81,9 @@ def _parse_choice(value: object) -> ToolChoice | None:
 
 def _choice_name(entry: JsonObject) -> str | None:
     """Return the tool name of an entry; for hosted tools its label or type."""
-    if entry.get("type") in ("function", "custom"):
-        return string_or_none(entry.get("name"))
+    if (kind := entry.get("type")) in ("function", "custom"):
+        # Clients of Chat Completions nest it.
+        return string_or_none(entry.get("name") or (object_or_none(entry.get(str(kind))) or {}).get("name"))
     return string_or_none(entry.get("name") or entry.get("server_label") or entry.get("type"))
 
 

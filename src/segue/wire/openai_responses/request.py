@@ -223,6 +223,16 @@ def _custom_names(tools: Sequence[Tool]) -> frozenset[str]:
     return frozenset(tool.name for tool in tools if tool.kind == "custom")
 
 
+def _repair_choice(body: JsonObject, transcript: Transcript, context: ResponsesContext) -> None:
+    """Replace a choice in the form of Chat Completions, and drop one without a tool name."""
+    choice = transcript.options.tool_choice
+    if choice is not None and choice.name:
+        body["tool_choice"] = {"type": body["tool_choice"]["type"], "name": context.project_name(choice.name)}
+        return
+    del body["tool_choice"]
+    context.report.add("adjusted", "`tool_choice` dropped: it names no tool", subject="tool_choice", level="lost")
+
+
 def _render_instructions(system: Sequence[Text]) -> str:
     return "\n\n".join(block.text for block in system if block.text)
 
@@ -245,8 +255,7 @@ def _render_same_api(
     if choice is not None and choice.get("type") == "allowed_tools":
         body["tool_choice"] = project_allowed_tools(choice, context.project_name)
     if choice is not None and choice.get("type") in ("function", "custom") and not _has_name(choice):
-        del body["tool_choice"]
-        context.report.add("adjusted", "`tool_choice` dropped: it names no tool", subject="tool_choice", level="lost")
+        _repair_choice(body, transcript, context)
     # OAI-RESP-24
     for key in ("messages", "system"):
         if key in body:

@@ -1,0 +1,24 @@
+"""The server profile `deepseek-responses`: DeepSeek's Responses API.
+
+It folds calls into assistant messages: outputs directly follow the calls of their turn, in call order (DS-11).
+Reasoning is plain text.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from segue.models import Model
+from segue.render.constraints import Constraints
+from segue.wire.openai_responses import FOLDED_CALLS, constraints, make_wire
+from segue.wire.openai_responses.context import OPENAI
+
+_NAME = "deepseek-responses"
+_DIALECT = replace(OPENAI, provider="deepseek", vendor_options=False)
+
+
+def _constraints(model: Model) -> Constraints:
+    return replace(constraints(model), **FOLDED_CALLS, provider=_DIALECT.provider, can_reason=True)
+
+
+WIRE = make_wire(_DIALECT, "DeepSeek Responses", "deepseek-flash", _constraints, kind="server", profile=_NAME)
