@@ -120,8 +120,9 @@ class Constraints(Struct, frozen=True):
     """While reasoning is on, the first reply of an open exchange must begin with reasoning."""
     reasoning_is_adaptive: bool = False
     """Reasoning without a budget is adaptive, which lifts `open_exchange_needs_reasoning`."""
-    reasoning_forbids_forced_choice: Literal["never", "cross-api", "always"] = "never"
-    """When reasoning is disabled because a tool is forced; `cross-api` where the target itself does so silently."""
+    reasoning_forbids_forced_choice: bool = False
+    forced_choice_disables_reasoning: bool = False
+    """Whether the target silently disables reasoning where a tool is forced: cross-API the request disables it."""
     allows_reasoning_at_end: bool = True
     """Whether the last assistant message may hold reasoning while reasoning is off."""
 

@@ -110,8 +110,10 @@ def adjust_reasoning(draft: Draft) -> Draft:
 
 
 def _forbids_forced_choice(draft: Draft) -> bool:
-    rule = draft.constraints.reasoning_forbids_forced_choice
-    return rule == "always" or (rule == "cross-api" and not draft.is_same_api)
+    constraints = draft.constraints
+    return constraints.reasoning_forbids_forced_choice or (
+        constraints.forced_choice_disables_reasoning and not draft.is_same_api
+    )
 
 
 def _is_function(tool: Tool, draft: Draft) -> bool:

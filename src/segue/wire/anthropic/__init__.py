@@ -73,7 +73,7 @@ def _claude_constraints(model: Model) -> Constraints:
         open_exchange_needs_reasoning=True,
         reasoning_is_adaptive=capabilities.adaptive,
         allows_reasoning_at_end=False,
-        reasoning_forbids_forced_choice="always",
+        reasoning_forbids_forced_choice=True,
         has_error_flag=True,
         # ANT-13 to ANT-16
         empty_text="refused",

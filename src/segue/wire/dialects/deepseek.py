@@ -40,7 +40,7 @@ def _constraints(model: Model) -> Constraints:
         reasoning_by_default=model.reasons_by_default,
         can_disable_reasoning=model.line not in ("r1", "reasoner"),
         # DS-09
-        reasoning_forbids_forced_choice="always",
+        reasoning_forbids_forced_choice=True,
         # «Prompt must contain the word 'json' in some form to use 'response_format' of type 'json_object'»
         json_word="anywhere",
         supports_schemas=False,

@@ -81,7 +81,7 @@ def _openrouter_constraints(model: Model) -> Row:
     """COMP-21: every message with calls needs a signature; GEM-17 has a placeholder for it."""
     # COMP-22
     if model.family == "claude":
-        return {"reasoning_forbids_forced_choice": "cross-api"}
+        return {"forced_choice_disables_reasoning": True}
     if model.family != "gemini" or not model.at_least(3):
         return {}
     row = {"reasoning_replay": "plain", "accepts_unknown_reasoning": True, "reasoning_required_on_calls": "always"}
