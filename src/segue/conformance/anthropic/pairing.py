@@ -152,9 +152,11 @@ def server_results_follow_calls(request: AnthropicRequest) -> Iterator[Problem]:
 def server_calls_have_results(request: AnthropicRequest) -> Iterator[Problem]:
     """A server_tool_use has its result before the user writes again.
 
-    It may be open at the end (the turn was paused), and while client tools run that the server tool called.
+    It may be open at the end (the turn was paused), and while client tools run that the server tool called. A result
+    of an unknown type counts.
     """
-    answered = {block.tool_use_id for block in request.blocks_of(*SERVER_RESULTS) if has_text(block.tool_use_id)}
+    results = request.blocks_of(*(name for name in request.blocks_by_type if name.endswith("_tool_result")))
+    answered = {block.tool_use_id for block in results if has_text(block.tool_use_id)}
     open_calls: list[Block] = []
     for message in request.merged_messages:
         if message.has_user_content():
