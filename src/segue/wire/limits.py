@@ -31,17 +31,20 @@ class ReplyLimits(Struct, frozen=True):
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise InputError("a positive integer was expected", path=f"limits.{name}")
 
-    def bytes_error(self) -> ApiError:
-        return _limit_error(f"the reply is larger than {self.bytes} bytes", "bytes")
-
-    def calls_error(self) -> ApiError:
-        return _limit_error(f"the reply has more than {self.calls} tool calls", "calls")
-
-    def arguments_error(self) -> ApiError:
-        return _limit_error(f"the arguments of a tool call are longer than {self.arguments} characters", "arguments")
-
 
 DEFAULT_LIMITS = ReplyLimits()
+
+
+def bytes_error(limits: ReplyLimits) -> ApiError:
+    return _limit_error(f"the reply is larger than {limits.bytes} bytes", "bytes")
+
+
+def calls_error(limits: ReplyLimits) -> ApiError:
+    return _limit_error(f"the reply has more than {limits.calls} tool calls", "calls")
+
+
+def arguments_error(limits: ReplyLimits) -> ApiError:
+    return _limit_error(f"the arguments of a tool call are longer than {limits.arguments} characters", "arguments")
 
 
 def require_limits(limits: object) -> None:
@@ -53,16 +56,16 @@ def require_limits(limits: object) -> None:
 def check_size(data: object, limits: ReplyLimits) -> None:
     """Raise `RemoteProtocolError` for a whole reply with too many bytes; a decoded one has no size."""
     if isinstance(data, bytes | bytearray | str) and len(data) > limits.bytes:
-        raise _to_remote_error(limits.bytes_error())
+        raise _to_remote_error(bytes_error(limits))
 
 
 def check_calls(reply: Reply, limits: ReplyLimits) -> None:
     """Raise `RemoteProtocolError` for a whole reply with too many calls or too long arguments."""
     calls = reply.calls
     if len(calls) > limits.calls:
-        raise _to_remote_error(limits.calls_error())
+        raise _to_remote_error(calls_error(limits))
     if any(_measure_arguments(call) > limits.arguments for call in calls):
-        raise _to_remote_error(limits.arguments_error())
+        raise _to_remote_error(arguments_error(limits))
 
 
 def _measure_arguments(call: ToolCall) -> int:

@@ -20,7 +20,7 @@ from segue.canonical.request import Reply
 from segue.errors import InputError, RemoteProtocolError
 from segue.wire.base import ApiError
 from segue.wire.json_values import JsonObject
-from segue.wire.limits import DEFAULT_LIMITS, ReplyLimits
+from segue.wire.limits import DEFAULT_LIMITS, ReplyLimits, arguments_error, bytes_error, calls_error
 from segue.wire.stream.delta_template import DeltaTemplate
 from segue.wire.stream.deltas import TextBuffer, parse_input
 from segue.wire.stream.events import (
@@ -71,7 +71,7 @@ class StreamParser:
         reader = self._reader
         self._received += len(data)
         if self._received > reader.limits.bytes:
-            reader.fail_at_limit(reader.limits.bytes_error())
+            reader.fail_at_limit(bytes_error(reader.limits))
         if reader.limit_error is not None:
             self._frames = FrameDecoder()
             return
@@ -257,7 +257,7 @@ class PayloadReader(ABC):
             buffer.append(text)
             self.events.append(InputDelta(index, text))
             if len(buffer) > self.limits.arguments:
-                self.fail_at_limit(self.limits.arguments_error())
+                self.fail_at_limit(arguments_error(self.limits))
 
     def fail_at_limit(self, error: ApiError) -> None:
         """End the reply with this error; the current payload is still parsed to its end."""
@@ -314,7 +314,7 @@ class PayloadReader(ABC):
 
     def _check_arguments(self, events: list[Event]) -> None:
         if any(isinstance(event, InputDelta) and len(event.text) > self.limits.arguments for event in events):
-            self.fail_at_limit(self.limits.arguments_error())
+            self.fail_at_limit(arguments_error(self.limits))
 
     def emit_finish(self, reply: Reply) -> Reply:
         """Emit usage and the end of the reply; for a failed reply, emit the error and return its partial reply."""
@@ -330,7 +330,7 @@ class PayloadReader(ABC):
         """Return the call with its canonical id, made from the turn key and its index among the calls of the turn."""
         index, self._call_count = self._call_count, self._call_count + 1
         if self._call_count > self.limits.calls:
-            self.fail_at_limit(self.limits.calls_error())
+            self.fail_at_limit(calls_error(self.limits))
         call_id = canonical_tool_id(
             provider=self.provider,
             raw_id=call.origin.raw_id,
