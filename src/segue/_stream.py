@@ -210,8 +210,9 @@ class _EventMapper:
                 mapped += self._map_end(event, event.block)
             elif isinstance(event, WholeBlock):
                 mapped += self._map_whole(event)
-            elif isinstance(event, ReplyStart) and event.model is None:
-                mapped.append(msgspec.structs.replace(event, model=self._sent.model))
+            elif isinstance(event, ReplyStart):
+                reply_id, model = self._sent.assign_reply_id(event.id), event.model or self._sent.model
+                mapped.append(msgspec.structs.replace(event, id=reply_id, model=model))
             else:
                 mapped.append(event)
         return mapped

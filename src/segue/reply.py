@@ -42,10 +42,23 @@ class SentRequest(msgspec.Struct, frozen=True):
     model: str | None
     tool_format: str
     source: Wire | None = None
+    reply_key: str = ""
+    """Unique for each request; the id of the caller's reply is made from it."""
 
     @property
     def is_cross_api(self) -> bool:
         return self.source is None or self.source.name != self.wire.name
+
+    def assign_reply_id(self, reply_id: str | None) -> str | None:
+        """Return the id of the caller's reply, given the provider's id.
+
+        Clients merge replies with equal ids, and providers may send no id or always the same one.
+        """
+        if self.source is None:
+            return reply_id
+        if reply_id and not self.is_cross_api and self.source.keeps_reply_id(reply_id, self.request):
+            return reply_id
+        return self.source.make_reply_id(self.reply_key)
 
     def build_extractor(self, report: Report, turn_key: str = DEFAULT_TURN_KEY) -> TextExtractor:
         """Return the extractor for tool calls in text; same-API only leaked calls are extracted, `<think>` stays."""
@@ -153,8 +166,11 @@ class ReplyReader:
         return self._reply
 
 
-def render_reply(reply: Reply, wire: Wire, report: Report, request: Request | None = None) -> dict[str, Any]:
-    """Render a reply as a body of an API. Its calls get ids that are new in the caller's `request`."""
+def render_reply(reply: Reply, wire: Wire, report: Report, sent: SentRequest | None = None) -> dict[str, Any]:
+    """Render a reply as a body of an API. It gets the reply id of the request, its calls ids that are new in it."""
+    request = None if sent is None else sent.request
+    if sent is not None:
+        reply = msgspec.structs.replace(reply, id=sent.assign_reply_id(reply.id))
     report_dropped(reply, wire, report)
     reply = msgspec.structs.replace(reply, blocks=_drop_blocks(reply, wire, report))
     ids = IdMap(wire.id_scheme(parse_model(reply.model if request is None else request.model)), provider=wire.provider)

@@ -13,6 +13,8 @@ from segue.wire.base import RenderContext
 from segue.wire.gemini.capabilities import API
 from segue.wire.gemini.fields import (
     JsonObject,
+    both_cases,
+    find_key,
     get_field,
 )
 from segue.wire.gemini.items import GeminiContext, is_signature_of_next, render_parts
@@ -42,6 +44,7 @@ from segue.wire.stream.events import (
 from segue.wire.stream.framing import encode_sse
 from segue.wire.stream.render import BlockOrder, StreamRenderer
 
+_ID_FIELDS = both_cases("responseId")
 _DELTA_HEAD = b'data: {"candidates":[{"content":{"parts":[{"text":'
 
 
@@ -114,11 +117,14 @@ class GeminiStreamRenderer(StreamRenderer):
         native = event.native if event.native is not None and event.native.api == API else None
         self._same_api = native is not None
         model = event.model or self.model
-        reply_fields = {**({"modelVersion": model} if model else {}), **({"responseId": event.id} if event.id else {})}
         kept: Mapping[str, Any] = native.fragment if native is not None else {}
+        reply_fields = {
+            **({"modelVersion": model} if model else {}),
+            **({find_key(kept, "responseId"): event.id} if event.id else {}),
+        }
         self._response_fields = {
             **reply_fields,
-            **{key: value for key, value in kept.items() if key not in PER_CHUNK_FIELDS},
+            **{key: value for key, value in kept.items() if key not in PER_CHUNK_FIELDS | _ID_FIELDS},
         }
         tail = encode_json(self._response_fields)[1:]
         tail = (b"," if len(tail) > 1 else b"") + tail
