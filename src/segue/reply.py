@@ -13,7 +13,7 @@ import msgspec
 from segue.canonical.blocks import Block, Message, Thinking, ToolCall
 from segue.canonical.json import parse_json_object
 from segue.canonical.pairing import Pairer
-from segue.canonical.request import Reply, Request
+from segue.canonical.request import Finish, Reply, Request
 from segue.errors import InputError, RemoteProtocolError
 from segue.models import parse_model
 from segue.pipeline import report_dropped_fields
@@ -24,13 +24,17 @@ from segue.wire.base import ApiError, RenderContext, Wire
 from segue.wire.ids import IdMap
 from segue.wire.limits import DEFAULT_LIMITS, ReplyLimits, check_calls, check_size
 from segue.wire.names import ANY_NAME, NameMap
-from segue.wire.replies import report_extra_choices
+from segue.wire.replies import failed_finish_error, invalid_call_error, report_extra_choices
 from segue.wire.stream.events import Event, ReplyStart, UsageUpdate
 from segue.wire.stream.parse import DEFAULT_TURN_KEY
 from segue.wire.text.extractor import TextExtractor, choose_extractor, extract_from_reply
 from segue.wire.text.registry import TEXT_FORMATS
 from segue.wire.tools import drop_call_nulls, project_tool, restore_parameter_names, unwrap_free_text
 from segue.wire.vendor_tools.convert import restore_client_call
+
+
+LIMIT_FINISHES: tuple[Finish, ...] = ("length", "filter")
+"""Reasons for which a provider ends a reply in the middle of a call."""
 
 
 class SentRequest(msgspec.Struct, frozen=True):
@@ -59,6 +63,16 @@ class SentRequest(msgspec.Struct, frozen=True):
         if reply_id and not self.is_cross_api and self.source.keeps_reply_id(reply_id, self.request):
             return reply_id
         return self.source.make_reply_id(self.reply_key)
+
+    def is_incomplete(self, call: ToolCall) -> bool:
+        """Return whether the call was cut off, or its arguments are not valid JSON.
+
+        Text that is not valid JSON is passed on unchanged on the same wire, if its clients validate arguments.
+        """
+        is_invalid = call.kind == "function" and call.arguments is None and bool(call.arguments_text)
+        source = self.source
+        keeps_text = source is not None and source.invalid_json_arguments and source.base_api == self.wire.base_api
+        return call.broken or (is_invalid and not keeps_text)
 
     def build_extractor(self, report: Report, turn_key: str = DEFAULT_TURN_KEY) -> TextExtractor:
         """Return the extractor for tool calls in text; same-API only leaked calls are extracted, `<think>` stays."""
@@ -170,6 +184,7 @@ def render_reply(reply: Reply, wire: Wire, report: Report, sent: SentRequest | N
     """Render a reply as a body of an API. It gets the reply id of the request, its calls ids that are new in it."""
     request = None if sent is None else sent.request
     if sent is not None:
+        _require_valid(reply, sent)
         reply = msgspec.structs.replace(reply, id=sent.assign_reply_id(reply.id))
     report_dropped(reply, wire, report)
     reply = msgspec.structs.replace(reply, blocks=_drop_blocks(reply, wire, report))
@@ -181,6 +196,20 @@ def render_reply(reply: Reply, wire: Wire, report: Report, sent: SentRequest | N
     for call in reply.calls:
         ids.assign(call, call.name)
     return wire.render_reply(reply, RenderContext(ids, names, report))
+
+
+def _require_valid(reply: Reply, sent: SentRequest) -> None:
+    """Raise `RemoteProtocolError` for a reply that a stream would end with an error."""
+    error: ApiError | None = None
+    cut = [call for call in reply.calls if call.kind != "hosted" and sent.is_incomplete(call)]
+    is_limit = reply.finish in LIMIT_FINISHES and cut == [reply.blocks[-1]] if cut else False
+    if reply.finish == "error" and sent.is_cross_api:
+        error = failed_finish_error(reply.raw_finish)
+    elif cut and not is_limit:
+        error = invalid_call_error(cut[0])
+    if error is not None:
+        message = error.message
+        raise RemoteProtocolError(message, status=error.status, code=error.code, kind=error.kind, message=message)
 
 
 def _drop_blocks(reply: Reply, wire: Wire, report: Report) -> tuple[Block, ...]:

@@ -110,6 +110,8 @@ class Wire:
     """Returns a reply id in the form of this API, made from a key that is unique for each request."""
     keeps_reply_id: Callable[[str, Request], bool] = is_random_id
     """Whether a same-API reply to this request keeps this id of the provider. Any other reply gets a made one."""
+    invalid_json_arguments: bool = False
+    """Whether arguments are text that may be invalid JSON, which clients of this API validate."""
     custom_tools: bool = False
     """Whether the API has custom tools (free-text input)."""
     message_names: bool = False

@@ -277,7 +277,8 @@ def render_usage(usage: Usage) -> JsonObject:
 
 
 def render_error(error: ApiError) -> JsonObject:
-    status = error.status or 500
+    # Only Anthropic has this status.
+    status = 503 if error.status == 529 else error.status or 500
     default_code = _STATUSES.get(status, "INTERNAL" if status >= 500 else "INVALID_ARGUMENT")
     code = error.code if error.code in {*_STATUSES.values(), *_OTHER_CODES} else default_code
     body: JsonObject = {"code": status, "message": error.message, "status": code}

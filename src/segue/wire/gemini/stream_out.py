@@ -110,7 +110,8 @@ class GeminiStreamRenderer(StreamRenderer):
             case Finished():
                 return self._render_finish(event)
             case Failed():
-                return [self._flush_parts(), encode_sse(encode_json(render_error(event.error)))]
+                # Not a server-sent event: clients parse it only as JSON in a write of its own.
+                return [encode_json(render_error(event.error)) + b"\n"]
         return ()
 
     def _start_reply(self, event: ReplyStart) -> None:

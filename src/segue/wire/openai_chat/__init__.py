@@ -59,6 +59,7 @@ def make_wire(dialect: ChatDialect) -> Wire:
         body_keys=body_keys(dialect),
         item_keys=item_keys(dialect),
         tool_keys=TOOL_KEYS,
+        invalid_json_arguments=dialect.invalid_json_arguments,
         make_reply_id=lambda key: ID_PREFIX + key,
         custom_tools=dialect.custom_tools,
         message_names=True,

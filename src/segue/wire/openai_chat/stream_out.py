@@ -99,7 +99,6 @@ class ChatRenderer(StreamRenderer):
                 yield from self._render_unknown_fields()
                 yield from self._render_finish(event)
             case Failed():
-                yield from self._render_unknown_fields()
                 yield encode_sse(encode_json(self._render_error(event.error)))
 
     def _render_chunk(self, delta: JsonObject) -> bytes:

@@ -130,6 +130,7 @@ def make_wire(
         body_keys=BODY_KEYS if kind != "dialect" else BODY_KEYS - {"previous_response_id"},
         item_keys=ITEM_KEYS,
         tool_keys=TOOL_KEYS,
+        invalid_json_arguments=True,
         make_reply_id=partial(dialect.derive_id, dialect.response_prefix),
         custom_tools=True,
         vendor_options=VENDOR_OPTION_KEYS if dialect.vendor_options else {},

@@ -61,6 +61,7 @@ _SUMMARY_EVENTS = ("reasoning_summary_part", "reasoning_summary_text", "summary"
 _CONTENT_EVENTS = ("content_part", "reasoning_text", "content", "content_index", "reasoning_text")
 _TEXT_EVENTS = ("content_part", "output_text", "content", "content_index", "output_text")
 
+_ERROR_CODES = {400: "invalid_prompt", 413: "context_length_exceeded", 429: "rate_limit_exceeded"}
 _STREAMED_TYPES = ("message", "reasoning", *FUNCTION_TYPES)
 
 
@@ -144,17 +145,13 @@ class ResponsesRenderer(StreamRenderer):
         yield self._writer.end(ending, self._usage)
 
     def _render_failure(self, error: ApiError) -> Iterator[bytes]:
+        # Codex repeats the request after any code but a few.
+        code = error.code or _ERROR_CODES.get(error.status, "server_error")
         if not self._writer.response:
-            payload = {
-                "type": "error",
-                "code": error.code or error.kind,
-                "message": error.message,
-                "param": error.param,
-            }
+            payload = {"type": "error", "code": code, "message": error.message, "param": error.param}
             yield encode_sse(encode_json({**payload, "sequence_number": 0}), "error")
             return
-        yield from self._close_message("incomplete")
-        error_fields = {"code": error.code or "server_error", "message": error.message}
+        error_fields = {"code": code, "message": error.message}
         yield self._writer.end({"status": "failed", "error": error_fields}, self._usage)
 
     # ----------------------------------------------------------------------------------------------------------- items
