@@ -32,7 +32,6 @@ from segue.wire.text.registry import TEXT_FORMATS
 from segue.wire.tools import drop_call_nulls, project_tool, restore_parameter_names, unwrap_free_text
 from segue.wire.vendor_tools.convert import restore_client_call
 
-
 LIMIT_FINISHES: tuple[Finish, ...] = ("length", "filter")
 """Reasons for which a provider ends a reply in the middle of a call."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import pytest
@@ -122,7 +122,7 @@ def test_foundry_callers_get_ids_in_the_form_of_the_service() -> None:
 def feed_in_pieces(client: str, server: str, data: bytes, cuts: list[int]) -> bytes:
     stream = segue.convert(request_body(client), source=client, target=server).stream()
     places = [0, *cuts, len(data)]
-    sent = [stream.feed(data[start:stop]) for start, stop in zip(places, places[1:], strict=False)]
+    sent = [stream.feed(data[start:stop]) for start, stop in pairwise(places)]
     return b"".join([*sent, stream.close()])
 
 
