@@ -20,6 +20,7 @@ from segue.wire.registry import WIRES
 from segue.wire.stream.framing import FrameDecoder
 from tests.budget import examples
 from tests.streams.rendering import stream_reply
+from tests.streams.responses_events import EVERYTHING, stream_events
 from tests.streams.test_api_pairs import replies, request_body
 
 PAIRS = tuple(product(WIRES, repeat=2))
@@ -143,3 +144,20 @@ def test_any_split_of_a_stream_gives_the_same_ids_and_content(client: str, serve
     cuts = data.draw(st.lists(st.integers(0, len(stream_data)), max_size=6).map(sorted))
     for pieces in (cuts, list(range(1, len(stream_data)))):
         assert content_and_ids(feed_in_pieces(client, server, stream_data, pieces), client) == whole
+
+
+@pytest.mark.parametrize("client", WIRES)
+@pytest.mark.parametrize("has_item_ids", [True, False])
+def test_any_split_of_a_response_gives_the_same_ids(client: str, has_item_ids: bool) -> None:
+    """A response as OpenAI streams it; its own ids go to Responses callers."""
+    events = [
+        {key: value for key, value in event.items() if has_item_ids or key != "item_id"}
+        for event in stream_events(EVERYTHING, 2)
+    ]
+    stream_data = b"".join(b"data: %b\n\n" % json.dumps(event, ensure_ascii=False).encode() for event in events)
+    whole = content_and_ids(feed_in_pieces(client, "openai-responses", stream_data, []), client)
+    for size in (1, 7, 300):
+        cuts = list(range(size, len(stream_data), size))
+        assert content_and_ids(feed_in_pieces(client, "openai-responses", stream_data, cuts), client) == whole
+    if client == "openai-responses":
+        assert {b'"id":"msg_1"', b'"id":"msg_2"', b'"id":"fc_1"', b'"id":"rs_1"'} <= set(whole[1])

@@ -122,7 +122,7 @@ SHELL_OUTPUT = {
 
 def shell_events(*, with_items: bool) -> list[Body]:
     """A hosted shell call and its output, by the types of the SDK."""
-    call = {**SHELL_CALL, "status": "in_progress", "action": {**SHELL_CALL["action"], "commands": []}}  # pyright: ignore[reportGeneralTypeIssues]
+    call = {**SHELL_CALL, "status": "in_progress", "action": {**SHELL_CALL["action"], "commands": []}}
     events: list[Body] = [{"type": "response.output_item.added", "output_index": 1, "item": call}]
     for number, command in enumerate(["ls", "pwd"]):
         at = {"output_index": 1, "command_index": number}
