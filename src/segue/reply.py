@@ -281,7 +281,9 @@ def report_dropped(reply: Reply, wire: Wire, report: Report) -> None:
     if any(block.origin.provider != wire.provider for block in signed):
         why = f"signatures and encrypted content of {reply.native.api} reasoning dropped: not supported by {wire.name}"
         report.add("reasoning", why, level="changed")
-    if reply.finish in ("error", "pause"):
-        cause = f" ({reply.raw_finish})" if reply.raw_finish else ""
-        state = "broke off" if reply.finish == "error" else "is not finished"
-        report.add("adjusted", f"the reply {state}{cause}: finish reason adapted to {wire.name}", subject="finish")
+    cause = f" ({reply.raw_finish})" if reply.raw_finish else ""
+    if reply.finish == "error":
+        report.add("adjusted", f"the reply broke off{cause}", subject="finish")
+    elif reply.finish == "pause":
+        message = f"the reply is not finished{cause}: finish reason adapted to {wire.name}"
+        report.add("adjusted", message, subject="finish")
