@@ -172,7 +172,8 @@ class ReplyStream:
         self.reply = reply = self._sent.with_model(self._parser.close())
         data = self._render_events(self._parser.events())
         if self._mapper.failure is not None:
-            data = self._renderer.render(self._mapper.failure)
+            self._renderer.render(self._mapper.usage)
+            data = self._renderer.render_failure(self._mapper.failure)
         report_dropped(reply, self._source, self.report)
         if reply.native is not None and reply.native.api == self._source.name:
             # A same-API reply keeps all choices, but a converted stream has only the first.
@@ -187,7 +188,7 @@ class ReplyStream:
         cause of a failed transport, and not after the `RemoteProtocolError` of an invalid stream.
         """
         self._closed = True
-        return self._renderer.render([Failed(_to_api_error(error, retry=retry))])
+        return self._renderer.render_failure(_to_api_error(error, retry=retry))
 
     def _render_events(self, events: list[Event]) -> bytes:
         if self._extractor is not None:
@@ -223,12 +224,12 @@ class _EventMapper:
         self._held: set[int] = set()
         self._cut_call: ToolCall | None = None
         self._cut_is_last = True
-        self.failure: list[Event] | None = None
-        """The end of a reply that failed; the events before it that are not rendered yet are dropped."""
+        self.usage: list[Event] = []
+        self.failure: ApiError | None = None
+        """The error that a failed reply ends with; the events before it that are not rendered yet are dropped."""
 
     def map_events(self, events: list[Event]) -> list[Event]:
         mapped: list[Event] = []
-        usage: list[Event] = []
         for event in events:
             if self.failure is not None:
                 break
@@ -248,9 +249,9 @@ class _EventMapper:
                 reply_id, model = self._sent.assign_reply_id(event.id), event.model or self._sent.model
                 mapped.append(msgspec.structs.replace(event, id=reply_id, model=model))
             elif (error := self._find_error(event)) is not None:
-                self.failure = [*usage, Failed(error)]
+                self.failure = error
             else:
-                usage += [event] if isinstance(event, UsageUpdate) else []
+                self.usage = [event] if isinstance(event, UsageUpdate) else self.usage
                 mapped.append(event)
         return mapped
 

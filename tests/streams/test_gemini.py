@@ -491,10 +491,7 @@ def test_reasoning_of_other_providers_is_never_signed() -> None:
 def test_failure_is_rendered_as_an_error() -> None:
     events = [*cross_api_events(Text("Hi"))[:-1], Failed(ApiError(429, "Slow down."))]
     data = render_stream(WIRE, events)
-    # Bare JSON after the events, as the service sends it.
-    assert json.loads(data.splitlines()[-1]) == {
-        "error": {"code": 429, "message": "Slow down.", "status": "RESOURCE_EXHAUSTED"}
-    }
+    assert payloads_of(data)[-1] == {"error": {"code": 429, "message": "Slow down.", "status": "RESOURCE_EXHAUSTED"}}
     assert isinstance(read(WIRE, data)[0][-1], Failed)
 
 

@@ -9,7 +9,7 @@ from segue.canonical.blocks import Block, Thinking, ToolCall
 from segue.canonical.json import encode_json
 from segue.canonical.request import Usage
 from segue.models import parse_model
-from segue.wire.base import RenderContext
+from segue.wire.base import ApiError, RenderContext
 from segue.wire.gemini.capabilities import API
 from segue.wire.gemini.fields import (
     JsonObject,
@@ -110,9 +110,12 @@ class GeminiStreamRenderer(StreamRenderer):
             case Finished():
                 return self._render_finish(event)
             case Failed():
-                # Not a server-sent event: clients parse it only as JSON in a write of its own.
-                return [encode_json(render_error(event.error)) + b"\n"]
+                return [self._flush_parts(), encode_sse(encode_json(render_error(event.error)))]
         return ()
+
+    def render_failure(self, error: ApiError) -> bytes:
+        """Render the error as JSON alone: clients parse it only so, and in a write of its own."""
+        return encode_json(render_error(error)) + b"\n"
 
     def _start_reply(self, event: ReplyStart) -> None:
         native = event.native if event.native is not None and event.native.api == API else None
