@@ -25,6 +25,8 @@ from segue.wire.limits import DEFAULT_LIMITS, ReplyLimits, require_limits
 from segue.wire.names import NameMap
 from segue.wire.registry import WIRES, find_wire, find_wire_or_server
 
+_STREAM_KEYS = frozenset({"stream", "stream_options"})
+
 
 class Converted:
     """A converted body and its report. `reply` and `stream` convert the provider's reply back to the source API.
@@ -95,7 +97,14 @@ class Converted:
     def _sent_request(self) -> SentRequest:
         model = self.body.get("model", self.body.get("modelId"))
         requested = model if isinstance(model, str) else None
-        return SentRequest(self._target, self._request, self._names, requested, self._tool_format, self._source)
+        return SentRequest(
+            self._target, self._request, self._names, requested, self._tool_format, self._source, self._reply_key
+        )
+
+    @cached_property
+    def _reply_key(self) -> str:
+        """A hash of the body, the same for a whole and for a streamed reply."""
+        return short_hash(encode_json({key: value for key, value in self.body.items() if key not in _STREAM_KEYS}))
 
     def reply(self, data: Body, *, limits: ReplyLimits = DEFAULT_LIMITS) -> dict[str, Any]:
         """Convert the target's reply to the source API, with the caller's tool names and ids unique in its history.
@@ -107,7 +116,7 @@ class Converted:
         sent = self._sent_request
         report = Report(target=self._source.name)
         reply = map_reply(sent.with_model(parse_reply(self._target, data, limits)), sent, report, turn_key="")
-        body = render_reply(reply, self._source, report, sent.request)
+        body = render_reply(reply, self._source, report, sent)
         self.reply_report = report
         self.report.extend(report.findings)
         return body

@@ -17,21 +17,29 @@ from segue.models import parse_model
 from segue.render.content import drop_omitted_blocks
 from segue.render.hosted import approvals_to_text
 from segue.render.report import Report
-from segue.reply import SentRequest, render_reply, report_dropped
+from segue.reply import LIMIT_FINISHES, SentRequest, render_reply, report_dropped
 from segue.wire.base import ApiError, RenderContext, Wire
 from segue.wire.ids import IdMap
 from segue.wire.limits import DEFAULT_LIMITS, ReplyLimits, require_limits
 from segue.wire.names import ANY_NAME, NameMap
 from segue.wire.registry import WIRES, find_wire
-from segue.wire.replies import report_extra_choices
+from segue.wire.replies import (
+    failed_finish_error,
+    invalid_call_error,
+    permanent_error,
+    report_extra_choices,
+    retryable_error,
+)
 from segue.wire.stream.events import (
     BlockEnd,
     BlockStart,
     Event,
     Failed,
+    Finished,
     InputDelta,
     ReplyStart,
     TextDelta,
+    UsageUpdate,
     WholeBlock,
     arguments_text,
 )
@@ -42,6 +50,7 @@ from segue.wire.tool_formats import find_tool_format
 # Chunks of bytes or text, mappings, and objects of the vendors' SDKs.
 Stream = bytes | bytearray | str | Iterable[object]
 _Bytes = bytes | bytearray | str
+_ENDINGS = (UsageUpdate, Finished, Failed)
 
 
 def assemble(
@@ -152,15 +161,19 @@ class ReplyStream:
         return rendered if self._parser.limit_error is None else rendered + self.close()
 
     def close(self) -> bytes:
-        """Return the end of the caller's stream: an error of its API if the target's stream was cut off.
+        """Return the end of the caller's stream. Closing twice has no effect.
 
-        Closing twice has no effect.
+        A stream that was cut off ends with only an error of the caller's API, of a kind that clients retry; so does a
+        reply that is not valid, with an error that they do not retry. Blocks that are open then do not end.
         """
         if self._closed:
             return b""
         self._closed = True
         self.reply = reply = self._sent.with_model(self._parser.close())
         data = self._render_events(self._parser.events())
+        if self._mapper.failure is not None:
+            self._renderer.render(self._mapper.usage)
+            data = self._renderer.render_failure(self._mapper.failure)
         report_dropped(reply, self._source, self.report)
         if reply.native is not None and reply.native.api == self._source.name:
             # A same-API reply keeps all choices, but a converted stream has only the first.
@@ -168,12 +181,14 @@ class ReplyStream:
         self._request_report.extend(self.report.findings)
         return data
 
-    def fail(self, error: ApiError | str) -> bytes:
-        """Return the end of the caller's stream: this error, in the form of the caller's API."""
+    def fail(self, error: ApiError | RemoteProtocolError | str, *, retry: bool | None = None) -> bytes:
+        """Return the end of the caller's stream: this error, in the form of the caller's API.
+
+        `retry` states whether clients should send the request again. By default they should after a text, which is the
+        cause of a failed transport, and not after the `RemoteProtocolError` of an invalid stream.
+        """
         self._closed = True
-        return self._render_events(
-            [Failed(ApiError(502, error, kind="api_error") if isinstance(error, str) else error)]
-        )
+        return self._renderer.render_failure(_to_api_error(error, retry=retry))
 
     def _render_events(self, events: list[Event]) -> bytes:
         if self._extractor is not None:
@@ -183,10 +198,22 @@ class ReplyStream:
         return self._renderer.render(self._mapper.map_events(events))
 
 
+def _to_api_error(error: ApiError | RemoteProtocolError | str, *, retry: bool | None) -> ApiError:
+    if isinstance(error, ApiError) and retry is None:
+        return error
+    if isinstance(error, RemoteProtocolError) and error.status and retry is None:
+        # The provider's own error.
+        return ApiError(error.status, error.message, error.kind or "api_error", error.code)
+    message = error if isinstance(error, str) else error.message
+    retry = isinstance(error, str) if retry is None else retry
+    return retryable_error(message) if retry else permanent_error(message)
+
+
 class _EventMapper:
     """Maps events to the caller's names and new ids, and drops what only the target API has.
 
-    A call that must be rewritten is held back until it is complete.
+    A call that must be rewritten is held back until it is complete. A call that was cut off or is not valid JSON never
+    ends. That is valid only for the last block of a reply that reached a limit; any other such reply fails.
     """
 
     def __init__(self, sent: SentRequest, ids: IdMap, report: Report) -> None:
@@ -195,10 +222,18 @@ class _EventMapper:
         self._ids = ids
         self._report = report
         self._held: set[int] = set()
+        self._cut_call: ToolCall | None = None
+        self._cut_is_last = True
+        self.usage: list[Event] = []
+        self.failure: ApiError | None = None
+        """The error that a failed reply ends with; the events before it that are not rendered yet are dropped."""
 
     def map_events(self, events: list[Event]) -> list[Event]:
         mapped: list[Event] = []
         for event in events:
+            if self.failure is not None:
+                break
+            self._cut_is_last = self._cut_is_last and (self._cut_call is None or isinstance(event, _ENDINGS))
             if isinstance(event, TextDelta):
                 mapped.append(event)
             elif isinstance(event, InputDelta):
@@ -210,11 +245,26 @@ class _EventMapper:
                 mapped += self._map_end(event, event.block)
             elif isinstance(event, WholeBlock):
                 mapped += self._map_whole(event)
-            elif isinstance(event, ReplyStart) and event.model is None:
-                mapped.append(msgspec.structs.replace(event, model=self._sent.model))
+            elif isinstance(event, ReplyStart):
+                reply_id, model = self._sent.assign_reply_id(event.id), event.model or self._sent.model
+                mapped.append(msgspec.structs.replace(event, id=reply_id, model=model))
+            elif (error := self._find_error(event)) is not None:
+                self.failure = error
             else:
+                self.usage = [event] if isinstance(event, UsageUpdate) else self.usage
                 mapped.append(event)
         return mapped
+
+    def _find_error(self, event: Event) -> ApiError | None:
+        """Return the error that the reply ends with; None if this is not its end, or it ends regularly."""
+        if isinstance(event, Failed):
+            return event.error
+        if not isinstance(event, Finished):
+            return None
+        if event.finish == "error" and self._sent.is_cross_api:
+            return failed_finish_error(event.raw_finish)
+        is_limit = event.finish in LIMIT_FINISHES and self._cut_is_last
+        return None if self._cut_call is None or is_limit else invalid_call_error(self._cut_call)
 
     def _map_start(self, event: BlockStart, call: ToolCall) -> list[Event]:
         if self._calls.needs_whole_call(call):
@@ -225,11 +275,13 @@ class _EventMapper:
         return [BlockStart(event.index, call)]
 
     def _map_end(self, event: BlockEnd, call: ToolCall) -> list[Event]:
+        if self._sent.is_incomplete(call):
+            self._report.add("dropped", f"incomplete call of {call.name} dropped: it was cut off", subject=call.name)
+            self._cut_is_last = self._cut_call is None
+            self._cut_call = call
+            return []
         if event.index not in self._held:
             return [BlockEnd(event.index, msgspec.structs.replace(call, name=self._calls.map_name(call.name)))]
-        if call.broken:
-            self._report.add("dropped", f"incomplete call of {call.name} dropped: it was cut off", subject=call.name)
-            return []
         call = self._calls.map_complete_call(call)
         self._ids.assign(call, call.name)
         start = msgspec.structs.replace(call, arguments={}, arguments_text=None)

@@ -13,7 +13,7 @@ import msgspec
 from segue.canonical.blocks import Block, Message, Thinking, ToolCall
 from segue.canonical.json import parse_json_object
 from segue.canonical.pairing import Pairer
-from segue.canonical.request import Reply, Request
+from segue.canonical.request import Finish, Reply, Request
 from segue.errors import InputError, RemoteProtocolError
 from segue.models import parse_model
 from segue.pipeline import report_dropped_fields
@@ -24,13 +24,16 @@ from segue.wire.base import ApiError, RenderContext, Wire
 from segue.wire.ids import IdMap
 from segue.wire.limits import DEFAULT_LIMITS, ReplyLimits, check_calls, check_size
 from segue.wire.names import ANY_NAME, NameMap
-from segue.wire.replies import report_extra_choices
+from segue.wire.replies import failed_finish_error, invalid_call_error, report_extra_choices
 from segue.wire.stream.events import Event, ReplyStart, UsageUpdate
 from segue.wire.stream.parse import DEFAULT_TURN_KEY
 from segue.wire.text.extractor import TextExtractor, choose_extractor, extract_from_reply
 from segue.wire.text.registry import TEXT_FORMATS
 from segue.wire.tools import drop_call_nulls, project_tool, restore_parameter_names, unwrap_free_text
 from segue.wire.vendor_tools.convert import restore_client_call
+
+LIMIT_FINISHES: tuple[Finish, ...] = ("length", "filter")
+"""Reasons for which a provider ends a reply in the middle of a call."""
 
 
 class SentRequest(msgspec.Struct, frozen=True):
@@ -42,10 +45,33 @@ class SentRequest(msgspec.Struct, frozen=True):
     model: str | None
     tool_format: str
     source: Wire | None = None
+    reply_key: str = ""
+    """Unique for each request; the id of the caller's reply is made from it."""
 
     @property
     def is_cross_api(self) -> bool:
         return self.source is None or self.source.name != self.wire.name
+
+    def assign_reply_id(self, reply_id: str | None) -> str | None:
+        """Return the id of the caller's reply, given the provider's id.
+
+        Clients merge replies with equal ids, and providers may send no id or always the same one.
+        """
+        if self.source is None:
+            return reply_id
+        if reply_id and not self.is_cross_api and self.source.keeps_reply_id(reply_id, self.request):
+            return reply_id
+        return self.source.make_reply_id(self.reply_key)
+
+    def is_incomplete(self, call: ToolCall) -> bool:
+        """Return whether the call was cut off, or its arguments are not valid JSON.
+
+        Text that is not valid JSON is passed on unchanged on the same wire, if its clients validate arguments.
+        """
+        is_invalid = call.kind == "function" and call.arguments is None and bool(call.arguments_text)
+        source = self.source
+        keeps_text = source is not None and source.invalid_json_arguments and source.base_api == self.wire.base_api
+        return call.broken or (is_invalid and not keeps_text)
 
     def build_extractor(self, report: Report, turn_key: str = DEFAULT_TURN_KEY) -> TextExtractor:
         """Return the extractor for tool calls in text; same-API only leaked calls are extracted, `<think>` stays."""
@@ -153,8 +179,12 @@ class ReplyReader:
         return self._reply
 
 
-def render_reply(reply: Reply, wire: Wire, report: Report, request: Request | None = None) -> dict[str, Any]:
-    """Render a reply as a body of an API. Its calls get ids that are new in the caller's `request`."""
+def render_reply(reply: Reply, wire: Wire, report: Report, sent: SentRequest | None = None) -> dict[str, Any]:
+    """Render a reply as a body of an API. It gets the reply id of the request, its calls ids that are new in it."""
+    request = None if sent is None else sent.request
+    if sent is not None:
+        _require_valid(reply, sent)
+        reply = msgspec.structs.replace(reply, id=sent.assign_reply_id(reply.id))
     report_dropped(reply, wire, report)
     reply = msgspec.structs.replace(reply, blocks=_drop_blocks(reply, wire, report))
     ids = IdMap(wire.id_scheme(parse_model(reply.model if request is None else request.model)), provider=wire.provider)
@@ -165,6 +195,20 @@ def render_reply(reply: Reply, wire: Wire, report: Report, request: Request | No
     for call in reply.calls:
         ids.assign(call, call.name)
     return wire.render_reply(reply, RenderContext(ids, names, report))
+
+
+def _require_valid(reply: Reply, sent: SentRequest) -> None:
+    """Raise `RemoteProtocolError` for a reply that a stream would end with an error."""
+    error: ApiError | None = None
+    cut = [call for call in reply.calls if call.kind != "hosted" and sent.is_incomplete(call)]
+    is_limit = reply.finish in LIMIT_FINISHES and cut == [reply.blocks[-1]] if cut else False
+    if reply.finish == "error" and sent.is_cross_api:
+        error = failed_finish_error(reply.raw_finish)
+    elif cut and not is_limit:
+        error = invalid_call_error(cut[0])
+    if error is not None:
+        message = error.message
+        raise RemoteProtocolError(message, status=error.status, code=error.code, kind=error.kind, message=message)
 
 
 def _drop_blocks(reply: Reply, wire: Wire, report: Report) -> tuple[Block, ...]:
@@ -237,7 +281,9 @@ def report_dropped(reply: Reply, wire: Wire, report: Report) -> None:
     if any(block.origin.provider != wire.provider for block in signed):
         why = f"signatures and encrypted content of {reply.native.api} reasoning dropped: not supported by {wire.name}"
         report.add("reasoning", why, level="changed")
-    if reply.finish in ("error", "pause"):
-        cause = f" ({reply.raw_finish})" if reply.raw_finish else ""
-        state = "broke off" if reply.finish == "error" else "is not finished"
-        report.add("adjusted", f"the reply {state}{cause}: finish reason adapted to {wire.name}", subject="finish")
+    cause = f" ({reply.raw_finish})" if reply.raw_finish else ""
+    if reply.finish == "error":
+        report.add("adjusted", f"the reply broke off{cause}", subject="finish")
+    elif reply.finish == "pause":
+        message = f"the reply is not finished{cause}: finish reason adapted to {wire.name}"
+        report.add("adjusted", message, subject="finish")

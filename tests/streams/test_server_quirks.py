@@ -129,7 +129,7 @@ def test_broken_response_uses_the_providers_reason(ending: str) -> None:
         "no more": [],
     }
     body, report = render_reply_body(assemble(broken_off(*ends[ending]), "openai-responses"), "openai-responses")
-    early = {"code": "server_error", "message": "the stream ended before the reply did"}
+    early = {"code": "server_error", "message": "upstream connection error: the stream ended before the reply did"}
     assert (body["id"], body["status"], body["error"]) == (failed["id"], "failed", content if ends[ending] else early)
     thought, text = body["output"]
     assert thought == THOUGHT

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from segue.wire.stream.render import StreamRenderer
 
 JsonObject = dict[str, Any]
+_RANDOM_ID = re.compile(r"(?:[^A-Za-z0-9]*[A-Za-z0-9]){16}")
 Fetch = Callable[[str], tuple[bytes, str]]
 """Returns the bytes and the media type of a URL. The core never fetches anything itself."""
 
@@ -48,6 +50,11 @@ class ApiError:
     param: str | None = None
     details: tuple[JsonObject, ...] = ()
     """The provider's own list of problems, where it sends one."""
+
+
+def is_random_id(reply_id: str, _request: Request) -> bool:
+    """Return whether an id is long enough to be random: servers also send short constants or counters."""
+    return _RANDOM_ID.match(reply_id) is not None
 
 
 @dataclass(frozen=True)
@@ -99,6 +106,12 @@ class Wire:
     """The same for messages, blocks and calls."""
     tool_keys: frozenset[str]
     """The same for declarations of functions and free-text tools."""
+    make_reply_id: Callable[[str], str] = str
+    """Returns a reply id in the form of this API, made from a key that is unique for each request."""
+    keeps_reply_id: Callable[[str, Request], bool] = is_random_id
+    """Whether a same-API reply to this request keeps this id of the provider. Any other reply gets a made one."""
+    invalid_json_arguments: bool = False
+    """Whether arguments are text that may be invalid JSON, which clients of this API validate."""
     custom_tools: bool = False
     """Whether the API has custom tools (free-text input)."""
     message_names: bool = False

@@ -13,6 +13,7 @@ from segue.canonical.json import encode_json
 from segue.canonical.request import Reply
 from segue.errors import InputError, RemoteProtocolError
 from segue.wire.base import ApiError
+from segue.wire.replies import permanent_error
 
 
 class ReplyLimits(Struct, frozen=True):
@@ -73,7 +74,7 @@ def _measure_arguments(call: ToolCall) -> int:
 
 
 def _limit_error(message: str, limit: str) -> ApiError:
-    return ApiError(400, f"{message} (limit `{limit}`)", kind="invalid_request_error")
+    return permanent_error(f"{message} (limit `{limit}`)")
 
 
 def _to_remote_error(error: ApiError) -> RemoteProtocolError:

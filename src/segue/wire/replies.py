@@ -7,12 +7,37 @@ from collections.abc import Iterable
 from segue.canonical.blocks import Block, Media, Text, ToolCall, ToolResponse
 from segue.render.constraints import TEXTS
 from segue.render.report import Report
+from segue.wire.base import ApiError
 from segue.wire.json_values import JsonObject, integer_or_none, object_or_none
+
+# DeepSeek's.
+_OVERLOAD_FINISHES = ("insufficient_system_resource",)
 
 
 def has_client_calls(blocks: Iterable[Block]) -> bool:
     """Return whether a reply has tool calls that the client runs."""
     return any(isinstance(block, ToolCall) and block.kind != "hosted" for block in blocks)
+
+
+def retryable_error(message: str) -> ApiError:
+    """Return an error after which clients send the request again: they look for this kind, or for this text."""
+    return ApiError(529, f"upstream connection error: {message}", kind="overloaded_error")
+
+
+def permanent_error(message: str) -> ApiError:
+    """Return an error after which clients do not send the request again, because it would fail in the same way."""
+    return ApiError(400, message, kind="invalid_request_error")
+
+
+def failed_finish_error(raw_finish: str | None) -> ApiError:
+    """Return the error for a reply that the provider ended as failed, without an error of its own."""
+    message = f"the provider ended the reply with `{raw_finish or 'error'}`"
+    return retryable_error(message) if raw_finish in _OVERLOAD_FINISHES else permanent_error(message)
+
+
+def invalid_call_error(call: ToolCall) -> ApiError:
+    """Return the error for a reply with a call whose arguments are incomplete or not valid JSON."""
+    return permanent_error(f"the model's arguments for the tool {call.name} are not valid JSON")
 
 
 def token_count(usage: JsonObject, *path: str) -> int:

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from segue.canonical.request import Request
 from segue.models import Model
 from segue.render.constraints import Constraints
 from segue.wire.anthropic.capabilities import API, DEFAULT_MODEL, capabilities_of
@@ -16,7 +17,7 @@ from segue.wire.anthropic.request import BODY_KEYS, parse_request, render_reques
 from segue.wire.anthropic.stream_in import AnthropicReader
 from segue.wire.anthropic.stream_out import AnthropicStreamRenderer
 from segue.wire.anthropic.tools import TOOL_KEYS
-from segue.wire.base import Wire
+from segue.wire.base import Wire, is_random_id
 from segue.wire.ids import IdScheme, prefix_scheme
 from segue.wire.names import NameRule
 from segue.wire.stream.parse import StreamParser
@@ -100,6 +101,12 @@ def _names(_model: Model) -> NameRule:
     return NameRule(same_api_limit=128)
 
 
+def _keeps_reply_id(reply_id: str, request: Request) -> bool:
+    """Return whether a later request may name the id: in a thread. Otherwise clients only merge replies by it."""
+    has_thread = request.native is not None and request.native.fragment.get("thread") is not None
+    return has_thread and is_random_id(reply_id, request)
+
+
 ANTHROPIC = Wire(
     name=API,
     kind="wire",
@@ -125,5 +132,7 @@ ANTHROPIC = Wire(
     families=("claude",),
     served_families=frozenset({"claude"}),
     key_header="x-api-key",
+    make_reply_id=lambda key: f"msg_{key}",
+    keeps_reply_id=_keeps_reply_id,
     fast_path=ANTHROPIC_FAST_PATH,
 )

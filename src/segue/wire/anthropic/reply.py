@@ -118,7 +118,8 @@ def render_reply(reply: Reply, context: RenderContext) -> JsonObject:
     if original is not None:
         content = [render_block(block, context) for block in reply.blocks]
         same = all(new is old for new, old in zip(content, original["content"], strict=True))
-        return original if same else {**original, "content": content}
+        body = original if same else {**original, "content": content}
+        return body if reply.id in (None, body.get("id")) else {**body, "id": reply.id}
     blocks = blocks_for_client(reply.blocks, context)
     has_calls = any(isinstance(block, ToolCall) for block in blocks if not is_hosted_from_api(block, API))
     body: JsonObject = {

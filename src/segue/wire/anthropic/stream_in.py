@@ -102,6 +102,9 @@ class AnthropicReader(BlockReader[_OpenBlock]):
 
     def _read_non_event(self, payload: JsonObject) -> None:
         """Parse a payload that is not an event: a complete message or an error; ignore any other."""
+        kind = string_or_none(payload.get("type"))
+        if kind not in (None, "message") and not kind.endswith("error"):
+            return
         if isinstance(payload.get("content"), list) and payload.get("role", "assistant") == "assistant":
             if not self.reply_started:
                 self.whole_reply = self.emit_reply(parse_reply(payload))

@@ -26,7 +26,7 @@ from segue.wire.stream.render import BlockRenderer
 
 _STOP_FIELDS = frozenset({"stop_reason", "stop_sequence", "stop_details"})
 _DELTA_FIELDS = ("stop_details", "container")
-_NOT_IN_START = _STOP_FIELDS | {"content", "usage", "container"}
+_NOT_IN_START = _STOP_FIELDS | {"id", "content", "usage", "container"}
 # Usage fields that the end of a stream repeats; the others are sent at the start.
 _USAGE_FIELDS = frozenset(
     {"input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"}

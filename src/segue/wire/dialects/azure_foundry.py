@@ -21,7 +21,9 @@ from segue.wire.openai_responses.context import ResponsesDialect
 from segue.wire.openai_responses.foundry import (
     accepts_item,
     accepts_part,
+    derive_id,
     drop_invalid_body_fields,
+    is_derived_id,
     is_item_id,
     is_valid_id,
     repair_agent,
@@ -46,7 +48,7 @@ def _constraints(model: Model) -> Constraints:
 
 def _is_response_id(response_id: str) -> bool:
     # AZF-07
-    return is_item_id(response_id, "caresp")
+    return is_item_id(response_id, "caresp") and not is_derived_id(response_id)
 
 
 def _repair_body(body: JsonObject, report: Report) -> JsonObject:
@@ -108,6 +110,7 @@ WIRE = make_wire(
         accepts_part=accepts_part,
         file_apis=frozenset({_NAME}),
         response_prefix="caresp",
+        derive_id=derive_id,
         is_response_id=_is_response_id,
         validate_tool=validate_tool,
         repair_item=repair_item,

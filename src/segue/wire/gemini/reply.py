@@ -185,7 +185,10 @@ def render_reply(reply: Reply, render_context: RenderContext) -> JsonObject:
     context = GeminiContext(render_context, parse_model(None))
     original = intact_fragment(reply.native, API)
     if original is not None:
-        return _render_same_api(reply, original, context)
+        body = _render_same_api(reply, original, context)
+        if reply.id in (None, get_text(body, "responseId")):
+            return body
+        return {**body, find_key(body, "responseId"): reply.id}
     parts = render_parts(
         _sign_first_call(
             [block for reply_block in reply.blocks for block in blocks_for_client(reply_block, render_context)]
@@ -274,7 +277,8 @@ def render_usage(usage: Usage) -> JsonObject:
 
 
 def render_error(error: ApiError) -> JsonObject:
-    status = error.status or 500
+    # Only Anthropic has this status.
+    status = 503 if error.status == 529 else error.status or 500
     default_code = _STATUSES.get(status, "INTERNAL" if status >= 500 else "INVALID_ARGUMENT")
     code = error.code if error.code in {*_STATUSES.values(), *_OTHER_CODES} else default_code
     body: JsonObject = {"code": status, "message": error.message, "status": code}

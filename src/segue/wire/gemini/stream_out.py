@@ -9,10 +9,12 @@ from segue.canonical.blocks import Block, Thinking, ToolCall
 from segue.canonical.json import encode_json
 from segue.canonical.request import Usage
 from segue.models import parse_model
-from segue.wire.base import RenderContext
+from segue.wire.base import ApiError, RenderContext
 from segue.wire.gemini.capabilities import API
 from segue.wire.gemini.fields import (
     JsonObject,
+    both_cases,
+    find_key,
     get_field,
 )
 from segue.wire.gemini.items import GeminiContext, is_signature_of_next, render_parts
@@ -42,6 +44,7 @@ from segue.wire.stream.events import (
 from segue.wire.stream.framing import encode_sse
 from segue.wire.stream.render import BlockOrder, StreamRenderer
 
+_ID_FIELDS = both_cases("responseId")
 _DELTA_HEAD = b'data: {"candidates":[{"content":{"parts":[{"text":'
 
 
@@ -110,15 +113,22 @@ class GeminiStreamRenderer(StreamRenderer):
                 return [self._flush_parts(), encode_sse(encode_json(render_error(event.error)))]
         return ()
 
+    def render_failure(self, error: ApiError) -> bytes:
+        """Render the error as JSON alone: clients parse it only so, and in a write of its own."""
+        return encode_json(render_error(error)) + b"\n"
+
     def _start_reply(self, event: ReplyStart) -> None:
         native = event.native if event.native is not None and event.native.api == API else None
         self._same_api = native is not None
         model = event.model or self.model
-        reply_fields = {**({"modelVersion": model} if model else {}), **({"responseId": event.id} if event.id else {})}
         kept: Mapping[str, Any] = native.fragment if native is not None else {}
+        reply_fields = {
+            **({"modelVersion": model} if model else {}),
+            **({find_key(kept, "responseId"): event.id} if event.id else {}),
+        }
         self._response_fields = {
             **reply_fields,
-            **{key: value for key, value in kept.items() if key not in PER_CHUNK_FIELDS},
+            **{key: value for key, value in kept.items() if key not in PER_CHUNK_FIELDS | _ID_FIELDS},
         }
         tail = encode_json(self._response_fields)[1:]
         tail = (b"," if len(tail) > 1 else b"") + tail

@@ -18,7 +18,7 @@ from segue.wire.ids import IdScheme, prefix_scheme
 from segue.wire.names import NameRule
 from segue.wire.openai_chat.dialect import ChatDialect
 from segue.wire.openai_chat.fast import chat_fast_path
-from segue.wire.openai_chat.reply import parse_reply, render_reply
+from segue.wire.openai_chat.reply import ID_PREFIX, parse_reply, render_reply
 from segue.wire.openai_chat.request import body_keys, item_keys, parse_request, render_request
 from segue.wire.openai_chat.stream_in import ChatReader
 from segue.wire.openai_chat.stream_out import ChatRenderer
@@ -59,6 +59,8 @@ def make_wire(dialect: ChatDialect) -> Wire:
         body_keys=body_keys(dialect),
         item_keys=item_keys(dialect),
         tool_keys=TOOL_KEYS,
+        invalid_json_arguments=dialect.invalid_json_arguments,
+        make_reply_id=lambda key: ID_PREFIX + key,
         custom_tools=dialect.custom_tools,
         message_names=True,
         refusals=dialect.refusals,

@@ -24,6 +24,7 @@ from segue.wire.openai_chat.dialect import ChatContext, ChatDialect
 from segue.wire.openai_chat.messages import MESSAGE_KEYS, parse_assistant, render_assistant, render_assistant_same_api
 from segue.wire.replies import report_extra_choices, token_count
 
+ID_PREFIX = "chatcmpl-"
 _FINISHES: dict[str, Finish] = {
     "stop": "stop",
     "tool_calls": "tool_calls",
@@ -147,9 +148,10 @@ def render_reply(reply: Reply, render_context: RenderContext, *, dialect: ChatDi
 def _render_same_api(reply: Reply, fragment: Mapping[str, Any], context: ChatContext) -> JsonObject:
     first, *others = cast("list[JsonObject]", fragment["choices"])
     message = render_assistant_same_api(reply.blocks, first["message"], context)
-    if message is first["message"]:
-        return cast("JsonObject", fragment)
-    return {**fragment, "choices": [{**first, "message": message}, *others]}
+    body = cast("JsonObject", fragment)
+    if message is not first["message"]:
+        body = {**body, "choices": [{**first, "message": message}, *others]}
+    return body if reply.id in (None, body.get("id")) else {**body, "id": reply.id}
 
 
 def _merge_reply(fragment: Mapping[str, Any], body: JsonObject) -> JsonObject:
@@ -183,7 +185,7 @@ def blocks_for_client(reply_blocks: Sequence[Block], context: ChatContext) -> li
 
 def _derive_id(reply: Reply) -> str:
     seed = [reply.model or "", reply.text, reply.thinking, *(call.id for call in reply.calls)]
-    return "chatcmpl-" + short_hash("|".join(seed))
+    return ID_PREFIX + short_hash("|".join(seed))
 
 
 def render_finish(finish: Finish, *, has_calls: bool, error_reason: str | None = None) -> str:

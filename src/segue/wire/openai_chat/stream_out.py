@@ -15,6 +15,7 @@ from segue.wire.openai_chat.dialect import ChatContext, ChatDialect
 from segue.wire.openai_chat.items import render_call
 from segue.wire.openai_chat.messages import render_assistant
 from segue.wire.openai_chat.reply import (
+    ID_PREFIX,
     blocks_for_client,
     render_finish,
     render_usage,
@@ -98,7 +99,6 @@ class ChatRenderer(StreamRenderer):
                 yield from self._render_unknown_fields()
                 yield from self._render_finish(event)
             case Failed():
-                yield from self._render_unknown_fields()
                 yield encode_sse(encode_json(self._render_error(event.error)))
 
     def _render_chunk(self, delta: JsonObject) -> bytes:
@@ -107,9 +107,9 @@ class ChatRenderer(StreamRenderer):
     def _render_opened(self, event: ReplyStart) -> bytes:
         self._same_api = event.native is not None and event.native.api == self._dialect.name
         native_fields: Mapping[str, Any] = event.native.fragment if self._same_api and event.native is not None else {}
-        reply_id = event.id if self._same_api else None
+        reply_id = event.id if self._same_api or (event.id or "").startswith(ID_PREFIX) else None
         self._envelope = {
-            "id": reply_id or "chatcmpl-" + short_hash(f"{event.id}|{event.model}"),
+            "id": reply_id or ID_PREFIX + short_hash(f"{event.id}|{event.model}"),
             "object": "chat.completion.chunk",
             "created": event.created or 0,
             "model": event.model or self.model,

@@ -123,15 +123,15 @@ def make_wire(
         parse_reply=partial(parse_reply, dialect=dialect),
         render_reply=partial(render_reply, dialect=dialect),
         open_stream=lambda turn_key: StreamParser(ResponsesReader(turn_key, dialect)),
-        stream_renderer=lambda render_context, model, request: ResponsesRenderer(
-            render_context, dialect, model, request
-        ),
+        stream_renderer=lambda render_context, model, _request: ResponsesRenderer(render_context, dialect, model),
         parse_error=parse_error,
         render_error=render_error,
         # A dialect may not accept an id of another provider's response.
         body_keys=BODY_KEYS if kind != "dialect" else BODY_KEYS - {"previous_response_id"},
         item_keys=ITEM_KEYS,
         tool_keys=TOOL_KEYS,
+        invalid_json_arguments=True,
+        make_reply_id=partial(dialect.derive_id, dialect.response_prefix),
         custom_tools=True,
         vendor_options=VENDOR_OPTION_KEYS if dialect.vendor_options else {},
         # `store` defaults to true, so `false` carries meaning.

@@ -51,7 +51,7 @@ class ItemAssembler:
         if item is None:
             return
         index, item_id = payload.get("output_index"), item.get("id")
-        existing = self._lookup.find_or_create_for(item, index)
+        existing = self._lookup.find_or_create_for(item, index, done=False)
         if existing.fragment and item_id is not None and existing.fragment.get("id") not in (None, item_id):
             # The server gives all items this index.
             existing = self._lookup.create(existing.kind, index, item_id)
@@ -144,6 +144,29 @@ class ItemAssembler:
         if not item.ended:
             item.input_done = True
             self._append_missing_input(item, payload.get(key))
+
+    def on_shell_command(self, payload: JsonObject) -> None:
+        """Read a command of a hosted shell call, for streams that do not end with the item."""
+        item = self._lookup.find_or_create(None, payload.get("output_index"), "shell_call")
+        if item.ended or not isinstance(payload.get("command"), str):
+            return
+        action = object_or_none(item.fragment.get("action")) or {}
+        known = action.get("commands")
+        commands = [*cast("list[object]", known if isinstance(known, list) else [])]
+        number = integer_or_none(payload.get("command_index")) or 0
+        if number < len(commands):
+            commands[number] = payload["command"]
+        else:
+            commands.append(payload["command"])
+        item.fragment = {**item.fragment, "action": {**action, "commands": commands}}
+
+    def on_shell_output(self, payload: JsonObject) -> None:
+        """Read the output of one command of a hosted shell call."""
+        item = self._lookup.find_or_create(payload.get("item_id"), payload.get("output_index"), "shell_call_output")
+        output, known = payload.get("output"), item.fragment.get("output")
+        if not item.ended and isinstance(output, list):
+            earlier = cast("list[object]", known if isinstance(known, list) else [])
+            item.fragment = {**item.fragment, "output": [*earlier, *cast("list[object]", output)]}
 
     # -------------------------------------------------------------------------------------------------------- emitting
 
@@ -250,7 +273,7 @@ class ItemAssembler:
 
     def on_item_done(self, payload: JsonObject) -> None:
         if (final_item := object_or_none(payload.get("item"))) is not None:
-            item = self._lookup.find_or_create_for(final_item, payload.get("output_index"))
+            item = self._lookup.find_or_create_for(final_item, payload.get("output_index"), done=True)
             if not item.ended:
                 self._finish_item(item, final_item)
 

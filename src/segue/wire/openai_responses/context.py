@@ -85,6 +85,8 @@ class ResponsesDialect(Struct, frozen=True):
     vendor_options: bool = False
     """Whether this is OpenAI itself, with the options that both of its APIs share."""
     response_prefix: str = "resp"
+    derive_id: Callable[..., str] = derive_id
+    """Returns a deterministic id for a client, made from a prefix and texts; the service does not accept it."""
     is_response_id: Callable[[str], bool] = bool
     """Whether this is a valid id of a stored response."""
     validate_tool: Callable[[JsonObject], None] | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from hashlib import sha256
 from typing import Any, cast
 
 from segue.errors import InputError
@@ -19,9 +20,22 @@ _CLIENT_TOOL_TYPES = (*_NAMESPACE_TOOL_TYPES, "namespace")
 
 # AZF-07: older ids are two characters shorter.
 _ITEM_ID = re.compile(r"([a-z]+)_(?:[\s\S]{48}|[\s\S]{50})")
+# AZF-07: a partition key, then letters and digits.
+_KEY_LENGTH = 18
+_DERIVED_MARK = "hist"
 _ID_PREFIXES = "msg om fc fco rs fs ws ci ig mcp mcpl mcpr mcpa ctc ctco cu cuo lsh lsho ap apo cmp wfa prog progo"
 # OAI-RESP-02, OAI-RESP-03
 _PREFIX_BY_TYPE = {"function_call": "fc", "custom_tool_call": "ctc", "reasoning": "rs", "message": "msg"}
+
+
+def derive_id(prefix: str, *seed: str) -> str:
+    """Return a deterministic id in the form of the service, with a mark by which segue recognises it later."""
+    digest = sha256("|".join(seed).encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{prefix}_{digest[:_KEY_LENGTH]}{_DERIVED_MARK}{digest[_KEY_LENGTH:46]}"
+
+
+def is_derived_id(item_id: str) -> bool:
+    return item_id.partition("_")[2][_KEY_LENGTH:].startswith(_DERIVED_MARK)
 
 
 def is_item_id(value: object, *prefixes: str) -> bool:
@@ -32,9 +46,10 @@ def is_item_id(value: object, *prefixes: str) -> bool:
 def is_valid_id(kind: str, item_id: object) -> bool:
     """Return whether an item may be sent with this id. AZF-09: the id of a memory search is not checked."""
     expected = _PREFIX_BY_TYPE.get(kind)
-    return kind == "memory_search_call" or (
-        is_item_id(item_id, expected) if expected is not None else is_item_id(item_id)
-    )
+    if kind == "memory_search_call":
+        return True
+    has_form = is_item_id(item_id, expected) if expected is not None else is_item_id(item_id)
+    return has_form and not is_derived_id(str(item_id))
 
 
 # -------------------------------------------------------------------------------------------------------------- repair

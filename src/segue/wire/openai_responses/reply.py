@@ -10,7 +10,7 @@ from segue.canonical.request import Finish, Reply, Usage
 from segue.wire.base import RenderContext
 from segue.wire.json_values import JsonObject, number_or_none, object_or_none, require_list, string_or_none
 from segue.wire.merge import replace_modelled_fields
-from segue.wire.openai_responses.context import ResponsesContext, ResponsesDialect, derive_id
+from segue.wire.openai_responses.context import ResponsesContext, ResponsesDialect
 from segue.wire.openai_responses.item_types import APPROVAL_REQUEST, CALL_TYPES, FUNCTION_TYPES, HOSTED_TYPES, item_type
 from segue.wire.openai_responses.items import project_call_item
 from segue.wire.openai_responses.messages import parse_reply_items, render_reply_items
@@ -111,10 +111,12 @@ def render_reply(reply: Reply, render_context: RenderContext, dialect: Responses
         and (cut := _drop_broken_calls(reply, own_native))
     ):
         return _render_same_api(reply, cut, context)
+    seed = (reply.id or "", reply.model or "", reply.text, reply.thinking, *(call.id for call in reply.calls))
+    reply_id = derive_response_id(reply.id, dialect, *seed)
     body = {
-        **render_envelope(derive_response_id(reply.id, dialect, *_id_seed(reply)), reply.created, reply.model),
+        **render_envelope(reply_id, reply.created, reply.model),
         **render_ending(reply.finish),
-        "output": _render_output(reply, context),
+        "output": _render_output(reply, reply_id, context),
     }
     if reply.usage is not None:
         body["usage"] = render_usage(reply.usage)
@@ -139,7 +141,7 @@ def _drop_broken_calls(reply: Reply, own_native: Native) -> JsonObject | None:
 
 def derive_response_id(reply_id: str | None, dialect: ResponsesDialect, *seed: str) -> str:
     prefix = dialect.response_prefix
-    return reply_id if reply_id and reply_id.startswith(f"{prefix}_") else derive_id(prefix, *seed)
+    return reply_id if reply_id and reply_id.startswith(f"{prefix}_") else dialect.derive_id(prefix, *seed)
 
 
 def render_envelope(reply_id: str, created: int | None, model: str | None) -> JsonObject:
@@ -180,25 +182,26 @@ def _render_same_api(reply: Reply, fragment: Mapping[str, Any], context: Respons
         for item in original_items
     ]
     unchanged = all(a is b for a, b in zip(items, original_items, strict=True))
-    return cast("JsonObject", fragment) if unchanged else {**fragment, "output": items}
+    body = cast("JsonObject", fragment) if unchanged else {**fragment, "output": items}
+    return body if reply.id in (None, body.get("id")) else {**body, "id": reply.id}
 
 
 def _project_item(item: JsonObject, call: ToolCall, context: ResponsesContext) -> JsonObject:
     return item if call.kind == "hosted" else project_call_item(item, call, context)
 
 
-def _id_seed(reply: Reply) -> list[str]:
-    return [reply.id or "", reply.model or "", reply.text, reply.thinking, *(call.id for call in reply.calls)]
-
-
 def render_status(finish: Finish) -> str:
     return "failed" if finish == "error" else "incomplete" if finish in _INCOMPLETE_REASONS else "completed"
 
 
-def _render_output(reply: Reply, context: ResponsesContext) -> list[JsonObject]:
-    """Render items with derived ids, which clients require and segue recognises when they are sent back."""
+def derive_item_id(prefix: str, reply_id: str, index: int, dialect: ResponsesDialect) -> str:
+    """Return the id of the item at this index of the output, which segue recognises when it is sent back."""
+    return dialect.derive_id(prefix, reply_id, str(index))
+
+
+def _render_output(reply: Reply, reply_id: str, context: ResponsesContext) -> list[JsonObject]:
+    """Render items with derived ids, which clients require."""
     items: list[JsonObject] = []
-    seed = _id_seed(reply)
     texts: list[Text] = []
     state = "incomplete" if reply.finish in _INCOMPLETE_REASONS else "completed"
     for index, block in enumerate(reply.blocks):
@@ -206,10 +209,10 @@ def _render_output(reply: Reply, context: ResponsesContext) -> list[JsonObject]:
             texts.append(block)
             if index + 1 < len(reply.blocks) and isinstance(reply.blocks[index + 1], Text):
                 continue
-            items.append(_render_message(texts, derive_id("msg", *seed, str(index)), state))
+            items.append(_render_message(texts, derive_item_id("msg", reply_id, len(items), context.dialect), state))
             texts = []
         else:
-            items += render_item(block, derive_id("", *seed, str(index)), state, context)
+            items += render_item(block, derive_item_id("", reply_id, len(items), context.dialect), state, context)
     return items
 
 

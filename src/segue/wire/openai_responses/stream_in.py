@@ -63,6 +63,8 @@ class ResponsesReader(PayloadReader):
             "response.output_item.added": items.on_item_added,
             "response.output_item.done": items.on_item_done,
             "response.output_text.annotation.added": partial(items.on_annotation, kind=_TEXT),
+            "response.shell_call_command.done": items.on_shell_command,
+            "response.shell_call_output_content.done": items.on_shell_output,
         }
         for name, text_kind in _TEXT_KIND_BY_EVENT.items():
             handlers[f"response.{name}.done"] = partial(items.on_text_done, kind=text_kind)
@@ -105,14 +107,14 @@ class ResponsesReader(PayloadReader):
         response = object_or_none(payload.get("response"))
         if self._ended:
             return
-        if response is not None and isinstance(kind, str) and kind.startswith("response."):
-            if kind in _TERMINAL:
+        if isinstance(kind, str) and kind.startswith("response."):
+            if response is not None and kind in _TERMINAL:
                 self._end(response, kind.removeprefix("response."))
-            elif kind.removeprefix("response.") in _LIFECYCLE:
+            elif response is not None and kind.removeprefix("response.") in _LIFECYCLE:
                 self._open(response)
-        elif payload.get("object") == "response" or isinstance(payload.get("output"), list):
+        elif payload.get("object") == "response" or (kind is None and isinstance(payload.get("output"), list)):
             self._end(payload, None)
-        elif kind == "error" or payload.get("error"):
+        elif kind == "error" or (kind is None and payload.get("error")):
             fields = {key: value for key, value in payload.items() if value is not None and key != "type"}
             self._fail(parse_error(0, fields))
 

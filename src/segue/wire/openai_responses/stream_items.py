@@ -186,13 +186,26 @@ class ItemLookup:
             item.id_count += 1
         return item
 
-    def find_or_create_for(self, item: JsonObject, index: object) -> PartialItem:
-        """Find the partial item that `item` is a newer state of, or create it."""
+    def find_or_create_for(self, item: JsonObject, index: object, *, done: bool) -> PartialItem:
+        """Find the partial item that `item` is a newer state of, or create it.
+
+        Servers change the call id between the events of an item; others give all items the same index.
+        """
         kind, item_id = item_type_or_none(item), item.get("id")
         existing = self._find(item_id, index, kind)
         call_id = raw_id_or_none(item.get("call_id"))
         if existing is not None and call_id and raw_id_or_none(existing.fragment.get("call_id")) not in (None, call_id):
-            return self.create(kind, index, item_id)
+            same_call = (
+                other
+                for other in reversed(self.items)
+                if not other.ended and other.kind == kind and raw_id_or_none(other.fragment.get("call_id")) == call_id
+            )
+            if (other := next(same_call, None)) is not None:
+                return other
+            own_id = existing.fragment.get("id")
+            has_same_id = item_id is not None and own_id == item_id
+            if not (has_same_id or (done and None in (own_id, item_id))):
+                return self.create(kind, index, item_id)
         existing = self.find_or_create(item_id, index, kind)
         if isinstance(item_id, str) and item_id:
             self._by_id.setdefault(item_id, existing)

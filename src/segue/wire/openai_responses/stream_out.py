@@ -13,14 +13,15 @@ import msgspec
 
 from segue.canonical.blocks import Block, Text, Thinking, ToolCall, ToolResponse
 from segue.canonical.json import encode_json, encode_json_text
-from segue.canonical.request import Request, Usage
+from segue.canonical.request import Usage
 from segue.wire.base import ApiError, RenderContext
 from segue.wire.json_values import JsonObject, object_or_none, string_or_none
-from segue.wire.openai_responses.context import ResponsesContext, ResponsesDialect, derive_id
+from segue.wire.openai_responses.context import ResponsesContext, ResponsesDialect
 from segue.wire.openai_responses.item_types import FUNCTION_TYPES, HOSTED_TYPES, is_embedded, item_type_or_none
 from segue.wire.openai_responses.items import project_call_item, render_call
 from segue.wire.openai_responses.reply import (
     REPLY_KEYS,
+    derive_item_id,
     derive_response_id,
     render_ending,
     render_envelope,
@@ -60,19 +61,17 @@ _SUMMARY_EVENTS = ("reasoning_summary_part", "reasoning_summary_text", "summary"
 _CONTENT_EVENTS = ("content_part", "reasoning_text", "content", "content_index", "reasoning_text")
 _TEXT_EVENTS = ("content_part", "output_text", "content", "content_index", "output_text")
 
+_ERROR_CODES = {400: "invalid_prompt", 413: "context_length_exceeded", 429: "rate_limit_exceeded"}
 _STREAMED_TYPES = ("message", "reasoning", *FUNCTION_TYPES)
 
 
 class ResponsesRenderer(StreamRenderer):
-    def __init__(
-        self, render_context: RenderContext, dialect: ResponsesDialect, model: str | None, request: Request | None
-    ) -> None:
+    def __init__(self, render_context: RenderContext, dialect: ResponsesDialect, model: str | None) -> None:
         super().__init__(render_context, model)
         self._dialect = dialect
         self._wire_context = ResponsesContext(dialect, render_context)
-        self._message_count = len(request.messages) if request is not None else 0
         self._order = BlockOrder()
-        self._writer = _ResponseWriter()
+        self._writer = _ResponseWriter(dialect)
         self._same_api = False
         self._open_message: _OpenItem | None = None
         self._open_items: dict[int, _OpenItem] = {}
@@ -110,7 +109,7 @@ class ResponsesRenderer(StreamRenderer):
             case BlockEnd():
                 return self._render_end(event)
             case WholeBlock():
-                return self._render_whole(event.index, event.block)
+                return self._render_whole(event.block)
             case UsageUpdate():
                 self._usage = event.usage
                 return ()
@@ -131,7 +130,7 @@ class ResponsesRenderer(StreamRenderer):
     def _render_opened(self, event: ReplyStart) -> Iterator[bytes]:
         native = self._wire_context.own_native(event.native)
         self._same_api = native is not None
-        seed = (event.id or "", event.model or "", str(event.created or ""), str(self._message_count))
+        seed = (event.id or "", event.model or "", str(event.created or ""))
         derived_id = derive_response_id(event.id, self._dialect, *seed)
         reply_id = event.id if self._same_api and event.id else derived_id
         envelope = render_envelope(reply_id, event.created, event.model or self.model)
@@ -146,17 +145,13 @@ class ResponsesRenderer(StreamRenderer):
         yield self._writer.end(ending, self._usage)
 
     def _render_failure(self, error: ApiError) -> Iterator[bytes]:
+        # Codex repeats the request after any code but a few.
+        code = error.code or _ERROR_CODES.get(error.status, "server_error")
         if not self._writer.response:
-            payload = {
-                "type": "error",
-                "code": error.code or error.kind,
-                "message": error.message,
-                "param": error.param,
-            }
+            payload = {"type": "error", "code": code, "message": error.message, "param": error.param}
             yield encode_sse(encode_json({**payload, "sequence_number": 0}), "error")
             return
-        yield from self._close_message("incomplete")
-        error_fields = {"code": error.code or "server_error", "message": error.message}
+        error_fields = {"code": code, "message": error.message}
         yield self._writer.end({"status": "failed", "error": error_fields}, self._usage)
 
     # ----------------------------------------------------------------------------------------------------------- items
@@ -188,7 +183,7 @@ class ResponsesRenderer(StreamRenderer):
             else:
                 yield from self._end_thinking(open_item, block)
         elif isinstance(block, ToolCall) or self._same_api:
-            yield from self._render_whole(index, block)
+            yield from self._render_whole(block)
 
     # ------------------------------------------------------------------------------------------------------------ text
 
@@ -199,7 +194,7 @@ class ResponsesRenderer(StreamRenderer):
         message = self._open_message
         if message is None or (own_id is not None and own_id != message.id):
             yield from self._close_message("completed")
-            item_id = own_id or self._writer.derive_id("msg", index)
+            item_id = own_id or self._writer.derive_id("msg")
             bare: JsonObject = {"id": item_id, "type": "message", "role": "assistant"}
             message = _OpenItem(item_id, {**fragment, **bare, "status": "in_progress", "content": []})
             yield self._writer.add_item(message)
@@ -259,7 +254,7 @@ class ResponsesRenderer(StreamRenderer):
         yield from self._close_message("completed")
         native = self._wire_context.own_native(block.native)
         fragment: Mapping[str, Any] = native.fragment if native is not None else {}
-        item_id = string_or_none(fragment.get("id")) or self._writer.derive_id("rs", event.index)
+        item_id = string_or_none(fragment.get("id")) or self._writer.derive_id("rs")
         open_item = self._open_items[event.index] = _OpenItem(
             item_id, {"id": item_id, "type": "reasoning", "summary": []}
         )
@@ -290,7 +285,7 @@ class ResponsesRenderer(StreamRenderer):
     def _begin_call(self, index: int, call: ToolCall) -> Iterator[bytes]:
         yield from self._close_message("completed")
         bare = render_call(msgspec.structs.replace(call, arguments={}, arguments_text=None), self._wire_context)
-        item = self._with_item_id(bare, call, index)
+        item = self._with_item_id(bare, call)
         name, key = _INPUT_EVENTS[item["type"]]
         item[key] = ""
         if item["type"] == "function_call":
@@ -301,12 +296,12 @@ class ResponsesRenderer(StreamRenderer):
         position: JsonObject = {"item_id": item["id"], "output_index": open_item.index}
         self._writer.start_deltas(index, f"{name}.delta", position)
 
-    def _with_item_id(self, item: JsonObject, call: ToolCall, index: int) -> JsonObject:
+    def _with_item_id(self, item: JsonObject, call: ToolCall) -> JsonObject:
         native = self._wire_context.own_native(call.native)
         own_id = string_or_none(native.fragment.get("id")) if native is not None else None
         prefix = "ctc" if item["type"] == "custom_tool_call" else "fc"
         return {
-            "id": own_id or self._writer.derive_id(prefix, index),
+            "id": own_id or self._writer.derive_id(prefix),
             **{key: item[key] for key in item if key != "id"},
         }
 
@@ -322,8 +317,8 @@ class ResponsesRenderer(StreamRenderer):
 
     # ------------------------------------------------------------------------------------------------------ whole items
 
-    def _render_whole(self, index: int, block: Block) -> Iterator[bytes]:
-        for item in _render_block_items(block, self._writer.derive_id("", index), self._wire_context):
+    def _render_whole(self, block: Block) -> Iterator[bytes]:
+        for item in _render_block_items(block, self._writer.derive_id(""), self._wire_context):
             yield from self._close_message("completed")
             open_item = _OpenItem(string_or_none(item.get("id")) or "", _clear_content(item))
             yield self._writer.add_item(open_item)
@@ -357,7 +352,8 @@ class _ResponseWriter:
     `delta_templates`, by block index.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, dialect: ResponsesDialect) -> None:
+        self._dialect = dialect
         self.response: JsonObject = {}
         self.delta_templates: dict[int, tuple[bytes, bytes]] = {}
         self._output: list[JsonObject] = []
@@ -379,8 +375,9 @@ class _ResponseWriter:
             str(ending["status"]), response={**self.response, **ending, "output": self._output, "usage": rendered_usage}
         )
 
-    def derive_id(self, prefix: str, index: int) -> str:
-        return derive_id(prefix, str(self.response.get("id")), str(index))
+    def derive_id(self, prefix: str) -> str:
+        """Return the id of the next item."""
+        return derive_item_id(prefix, str(self.response.get("id")), self._item_count, self._dialect)
 
     def add_item(self, item: _OpenItem) -> bytes:
         item.index, self._item_count = self._item_count, self._item_count + 1

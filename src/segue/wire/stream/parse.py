@@ -21,6 +21,7 @@ from segue.errors import InputError, RemoteProtocolError
 from segue.wire.base import ApiError
 from segue.wire.json_values import JsonObject
 from segue.wire.limits import DEFAULT_LIMITS, ReplyLimits, arguments_error, bytes_error, calls_error
+from segue.wire.replies import retryable_error
 from segue.wire.stream.delta_template import DeltaTemplate
 from segue.wire.stream.deltas import TextBuffer, parse_input
 from segue.wire.stream.events import (
@@ -173,7 +174,7 @@ class StreamParser:
 
 # ------------------------------------------------------------------------------------------------------ payload readers
 
-ENDED_EARLY = ApiError(0, "the stream ended before the reply did", kind="stream_ended")
+ENDED_EARLY = retryable_error("the stream ended before the reply did")
 
 # After this many misses no delta template is tried any more.
 _MAX_TEMPLATE_MISSES = 32

@@ -45,6 +45,10 @@ class StreamRenderer(ABC):
     def render(self, events: Iterable[Event]) -> bytes:
         """Render these events; the bytes of the last one include the end of the stream."""
 
+    def render_failure(self, error: ApiError) -> bytes:
+        """Render only the error that ends a failed stream, in the form that clients detect."""
+        return self.render((Failed(error),))
+
 
 _DELTAS = (TextDelta, InputDelta, ThinkingDelta)
 _REPLY_EVENTS = (ReplyStart, UsageUpdate, Finished, Failed)

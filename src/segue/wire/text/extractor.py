@@ -168,7 +168,10 @@ class TextExtractor:
     def feed(self, events: Iterable[Event]) -> list[Event]:
         out: list[Event] = []
         for event in events:
-            if isinstance(event, TextDelta) and event.index not in self._refusals:
+            if self.is_idle:
+                # Checked for each event: the result must not depend on how a stream is split.
+                out.append(event)
+            elif isinstance(event, TextDelta) and event.index not in self._refusals:
                 self._feed_text(event.text, out)
             elif isinstance(event, BlockStart | BlockEnd) and isinstance(event.block, Text) and not event.block.refusal:
                 self._start_pending = isinstance(event, BlockStart)
