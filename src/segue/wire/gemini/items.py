@@ -52,6 +52,7 @@ from segue.wire.gemini.results import parse_result_content, render_result_conten
 from segue.wire.json_values import require_object
 from segue.wire.media import report_dropped_name
 from segue.wire.merge import intact_fragment
+from segue.wire.mixed_body import Host, parse_item
 from segue.wire.tools import render_arguments_object
 
 CODE_EXECUTION = "code_execution"
@@ -69,7 +70,9 @@ def parse_parts(parts: list[Any], model: str | None, *, from_model: bool = True)
             part_blocks = _parse_part(require_object(item), model, from_model)
         except InputError as error:
             raise error.with_prefix(f"parts[{index}]") from None
-        intact = intact and all(block.native is None or block.native.intact for block in part_blocks)
+        intact = intact and all(
+            block.native is None or (block.native.intact and block.native.api == API) for block in part_blocks
+        )
         blocks += part_blocks
     return tuple(blocks), intact
 
@@ -79,6 +82,8 @@ def _parse_part(part: JsonObject, model: str | None, from_model: bool) -> list[B
     signature = get_text_strict(part, "thoughtSignature") or None
     signature = signature if from_model else None
     members = data_fields(part)
+    if not members and (block := parse_item(part, Host(API, API, API))) is not None:
+        return [block]
     if from_model and members and get_field(part, "thought") is True and not members[0].startswith("function"):
         return [_parse_thought(part, signature, origin)]
     text = get_text_strict(part, "text")
