@@ -48,6 +48,8 @@ from segue.wire.merge import intact_fragment, unmodelled_fields
 from segue.wire.mixed_body import Host, find_item_api, parse_item
 from segue.wire.tools import render_named_arguments
 
+# Blocks about the reply that are no part of its content.
+_NOTICES = frozenset({"fallback"})
 _SERVER_ID_PATTERN = re.compile("srvtoolu_[a-zA-Z0-9_]+")
 
 
@@ -86,6 +88,8 @@ def _parse_block(value: object, model: str | None) -> Block:
         )
     if kind.endswith("_tool_result") and "tool_use_id" in block:
         return _parse_hosted_result(block, model)
+    if kind in _NOTICES:
+        return Opaque(kind, native=Native(API, block), omit_reason="notice")
     return Opaque(kind, text=unknown_block_text(block), native=Native(API, block))
 
 

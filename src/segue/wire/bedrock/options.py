@@ -89,7 +89,7 @@ def _parse_reasoning(model: object, extra: JsonObject, output: JsonObject) -> Re
         return Reasoning(enabled=nova["type"] == "enabled", effort=known_effort)
     if known_effort is not None:
         return Reasoning(effort=known_effort)
-    key = "thinking" if extra.get("thinking") else "reasoning_config"
+    key = "reasoning_config" if extra.get("thinking") is None else "thinking"
     inner = optional_object(extra.get("output_config"), f"{MODEL_FIELDS}.output_config") or {}
     effort = optional_string(inner.get("effort"), f"{MODEL_FIELDS}.output_config.effort")
     fields = {"thinking": extra.get(key), "model": model, "output_config": {"effort": output.get("effort", effort)}}

@@ -129,9 +129,9 @@ def _get_member(part: JsonObject, member: str) -> JsonObject:
     return require_object(get_field(part, member), find_key(part, member))
 
 
-def parse_origin(inner: JsonObject, model: str | None) -> Origin:
-    """Return the origin of a call or result. Every type may have an id, and many have none."""
-    text = get_text_strict(inner, "id")
+def parse_origin(inner: JsonObject, model: str | None, path: str = "") -> Origin:
+    """Return the origin of a call or result at `path`. Every type may have an id, and many have none."""
+    text = get_text_strict(inner, "id", path)
     raw_id = raw_id_or_none(text)
     invalid_id = text if raw_id is None and text else None
     return Origin(API, model, raw_id, invalid_id, "synthetic" if raw_id is None else "natural")
@@ -145,27 +145,27 @@ def _parse_arguments(arguments: Any) -> tuple[Any, str | None, bool]:
 
 
 def _parse_call(part: JsonObject, model: str | None) -> Block:
-    inner = _get_member(part, "functionCall")
+    inner, path = _get_member(part, "functionCall"), find_key(part, "functionCall")
     arguments, text, intact = _parse_arguments(get_field(inner, "args"))
     return ToolCall(
-        get_text_strict(inner, "name") or "",
+        get_text_strict(inner, "name", path) or "",
         arguments,
         arguments_text=text,
-        origin=parse_origin(inner, model),
+        origin=parse_origin(inner, model, path),
         native=Native(API, part, intact),
     )
 
 
 def _parse_response(part: JsonObject, model: str | None) -> Block:
-    inner = _get_member(part, "functionResponse")
+    inner, path = _get_member(part, "functionResponse"), find_key(part, "functionResponse")
     content, structured, failed, intact = parse_result_content(inner)
     return ToolResponse(
-        name=get_text_strict(inner, "name") or None,
+        name=get_text_strict(inner, "name", path) or None,
         content=content,
         structured=structured,
         error=failed,
         is_complete=True,
-        origin=parse_origin(inner, model),
+        origin=parse_origin(inner, model, path),
         native=Native(API, part, intact),
     )
 
