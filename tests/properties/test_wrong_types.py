@@ -304,7 +304,7 @@ def test_null_means_absent(api: str, path: str) -> None:
     if None in _FIELDS[api][path] or path.endswith(("messages", "input", "contents", "role", "].function", "]")):
         return
     body = _set(_typed_body(api), path, None)
-    if api == "bedrock" or path.endswith((".name", ".type", "functionCall", ".text")):
+    if api == "bedrock" or path.endswith((".name", ".type", "functionCall", ".text", "tool_choice.function")):
         # Required fields, and a closed service model.
         return
     made = segue.convert(body, source=api, target="openai-chat")

@@ -51,6 +51,7 @@ _OTHER_KEYS = frozenset(
     {"max_completion_tokens", "max_tokens", "stop", "tool_choice", "function_call", "reasoning_effort", "thinking"}
     | {"response_format"}
 )
+_CHOICE_TYPES = ("function", "custom", "allowed_tools")
 _SWITCH_KEYS = frozenset({"enable_thinking", "thinking_budget"})
 
 
@@ -107,10 +108,12 @@ def _parse_choice(body: Mapping[str, Any]) -> ToolChoice | None:
         raise InputError(f"a string was expected, not {json_type_name(choice.get('type'))}", path="tool_choice.type")
     path = f"tool_choice.{choice['type']}"
     # A flat choice is the Responses form.
-    flat = choice if isinstance(choice.get("name"), str) else None
-    detail = optional_object(choice.get(choice["type"]), path) or flat
-    if detail is None:
+    detail = optional_object(choice.get(choice["type"]), path)
+    if detail is None and isinstance(choice.get("name"), str):
+        detail = choice
+    if detail is None and choice["type"] not in _CHOICE_TYPES:
         return None
+    detail = require_object(detail, path)
     if choice["type"] == "allowed_tools":
         mode = _parse_mode(optional_string(detail.get("mode"), f"{path}.mode"))
         return mode and msgspec.structs.replace(mode, allowed=_parse_allowed(detail.get("tools")))
