@@ -217,6 +217,25 @@ def test_whole_messages_of_other_apis_in_gemini() -> None:
     assert not _rejects(segue.repair(body, "gemini").body, "gemini")
 
 
+def test_output_without_an_id_is_paired_by_order() -> None:
+    reply = {"role": "assistant", "content": None, "tool_calls": [_call("openai-chat")]}
+    output = {"type": "function_call_output", "output": RESULT}
+    body = _body("openai-chat", [{"role": "user", "content": "Read it."}, reply, output], _tool("openai-chat"))
+    _assert_whole(WIRES["openai-chat"].parse_request(body))
+
+
+@pytest.mark.parametrize("schema", [SCHEMA, {"type": "OBJECT", "properties": {"path": {"type": "STRING"}}}])
+@pytest.mark.parametrize("host", ["gemini", "bedrock", "anthropic", "openai-chat"])
+def test_bare_function_declarations(host: str, schema: dict[str, Any]) -> None:
+    tool = {"name": "read", "description": "Reads a file.", "parameters": schema}
+    body = _body(host, [_message(host, "user", _text(host, "user", "Read it."))], tool)
+    (parsed,) = WIRES[host].parse_request(body).tools
+    assert (parsed.name, parsed.kind) == ("read", "function")
+    assert parsed.parameters is not None
+    assert parsed.parameters["properties"]["path"]["type"] == "string"
+    assert not _rejects(segue.repair(body, host).body, host)
+
+
 def test_errors_and_pictures_of_results_are_kept() -> None:
     picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aVZCT1I="}}
     failed = {**_result("anthropic", "a"), "is_error": True}

@@ -105,7 +105,7 @@ def parse_item(item: JsonObject, host: Host) -> ToolCall | ToolResponse | None:
     body, path = _enclose_item(item, api)
     parsed = _parse(api, body, path)
     blocks = [block for message in parsed.messages for block in message.blocks if _is_tool_block(block)]
-    return cast("ToolCall | ToolResponse", _adopt(blocks[0], host)) if blocks else None
+    return cast("ToolCall | ToolResponse", _adopt(blocks[-1], host)) if blocks else None
 
 
 def _is_tool_block(block: Block) -> bool:
@@ -123,7 +123,8 @@ def _enclose_item(item: JsonObject, api: str) -> tuple[JsonObject, str]:
         case "openai-chat":
             return {"messages": [{"role": "assistant", "tool_calls": [item]}]}, "messages[0].tool_calls[0]"
         case "openai-responses":
-            return {"input": [item]}, "input[0]"
+            # After an open call, so that an output without an id is parsed as a result.
+            return {"input": [{"type": "function_call", "call_id": "call", "arguments": "{}"}, item]}, "input[1]"
         case "gemini":
             return {"contents": [{"role": "model", "parts": [item]}]}, "contents[0].parts[0]"
         case _:
@@ -240,7 +241,8 @@ def find_tool_api(entry: Mapping[str, Any]) -> str | None:
 def parse_tool(entry: JsonObject, host_api: str, *accepted: str) -> tuple[Tool, ...] | None:
     """Parse a declaration of another API; None for this API's own, and for forms that its wire accepts too."""
     api = find_tool_api(entry)
-    if api is None or api in (host_api, *accepted):
+    is_bare = api == GEMINI and "name" in entry
+    if api is None or (api in (host_api, *accepted) and not is_bare):
         return None
     return tuple(parse_declaration(entry, api))
 

@@ -54,7 +54,8 @@ def parse_parts(value: object, side: _Side, path: str, dialect: ResponsesDialect
         try:
             part = require_object(item)
             # An output's parts are never calls or results.
-            foreign = parse_item(part, dialect.host) if path != "output" else None
+            may_be_item = path != "output" and part.get("type") not in _TEXT_TYPES.values()
+            foreign = parse_item(part, dialect.host) if may_be_item else None
             blocks.append(foreign or _parse_part(part, side, dialect))
         except InputError as error:
             raise error.with_prefix(f"{path}[{index}]") from None
