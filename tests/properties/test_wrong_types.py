@@ -18,7 +18,7 @@ _NOT_NUMBERS: tuple[Any, ...] = ("hot", True, [], {})
 _NOT_INTEGERS: tuple[Any, ...] = ("many", 1.5, True, [], {})
 _NOT_BOOLEANS: tuple[Any, ...] = ("yes", 1, [], {})
 _NOT_OBJECTS: tuple[Any, ...] = ("x", 5, True, [])
-_NOT_SCHEMAS: tuple[Any, ...] = ("x", 5, [])
+_NOT_SCHEMAS: tuple[Any, ...] = ("x", 5, True, [])
 _NOT_LISTS: tuple[Any, ...] = ("x", 5, True)
 _NOT_TEXT_LISTS: tuple[Any, ...] = (5, True, {}, [5])
 _CHAT_FIELDS: dict[str, tuple[Any, ...]] = {
@@ -50,6 +50,7 @@ _CHAT_FIELDS: dict[str, tuple[Any, ...]] = {
     "top_p": _NOT_NUMBERS,
     "max_tokens": _NOT_INTEGERS,
     "stream": _NOT_BOOLEANS,
+    "stream_options": _NOT_OBJECTS,
     "stop": _NOT_TEXT_LISTS,
     "tool_choice": (5, True, []),
     "tool_choice.type": _NOT_STRINGS,
@@ -163,7 +164,7 @@ _FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
         "tools[0].functionDeclarations[0].parameters": _NOT_SCHEMAS,
         "generationConfig": _NOT_OBJECTS,
         "generationConfig.temperature": _NOT_NUMBERS,
-        "generationConfig.topK": _NOT_INTEGERS,
+        "generationConfig.topK": _NOT_NUMBERS,
         "generationConfig.maxOutputTokens": _NOT_INTEGERS,
         "generationConfig.stopSequences": _NOT_TEXT_LISTS,
         "generationConfig.responseMimeType": _NOT_STRINGS,

@@ -86,9 +86,7 @@ def optional_strings(value: object, path: str) -> tuple[str, ...] | None:
 
 
 def optional_schema(value: object, path: str) -> JsonObject | None:
-    """Return a schema; true and false, which are schemas too, have no object and count as none."""
-    if isinstance(value, bool):
-        return None
+    """Return a schema. APIs accept no other schema than an object, also not true and false."""
     if value is None or isinstance(value, dict):
         return cast("JsonObject | None", value)
     raise InputError(f"a schema was expected, not {json_type_name(value)}", path=path)

@@ -31,7 +31,7 @@ from segue.wire.gemini.fields import (
     object_or_none,
     replace_fields,
 )
-from segue.wire.json_values import optional_integer, optional_schema, optional_strings
+from segue.wire.json_values import optional_integer, optional_number, optional_schema, optional_strings
 from segue.wire.options import (
     budget_for_effort,
     clamp_effort,
@@ -86,8 +86,12 @@ def parse_options(body: Mapping[str, Any]) -> Options:
     def get_path(name: str) -> str:
         return join_path(path, find_key(config, name))
 
+    plain = parse_plain_options(_PLAIN_OPTIONS | {"top_k": None}, partial(get_numeric, config), get_path)
+    # A float, unlike in other APIs.
+    top_k = optional_number(get_numeric(config, "topK"), get_path("topK"))
+    plain["top_k"] = int(top_k) if top_k is not None and top_k == int(top_k) else None
     return Options(
-        **parse_plain_options(_PLAIN_OPTIONS, partial(get_numeric, config), get_path),
+        **plain,
         stop=_parse_strings(get_field(config, "stopSequences"), get_path("stopSequences")),
         tool_choice=_parse_choice(*get_object_strict(tool_config, "functionCallingConfig", tool_path)),
         reasoning=_parse_reasoning(*get_object_strict(config, "thinkingConfig", path)),

@@ -80,6 +80,7 @@ def parse_options(body: Mapping[str, Any], dialect: ChatDialect) -> Options:
     if dialect.vendor_options:
         plain["user"] = optional_string(body.get("safety_identifier"), "safety_identifier") or plain["user"]
     stop = body.get("stop")
+    optional_object(body.get("stream_options"), "stream_options")
     return Options(
         **plain,
         max_tokens=old_limit if limit is None else limit,
