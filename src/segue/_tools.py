@@ -2,45 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, cast, overload
 
 from segue._literals import Api, ToolFormat
-from segue.canonical.blocks import Native
 from segue.canonical.json import encode_json, parse_json, to_plain_json
 from segue.canonical.request import Options, Request, Tool
 from segue.errors import InputError, UndetectedApiError, require_string
 from segue.models import parse_model
-from segue.pipeline import MCP, report_dropped_tool_fields, report_surrogates
+from segue.pipeline import report_dropped_tool_fields, report_surrogates
 from segue.render.constraints import Policy
 from segue.render.report import Report
 from segue.render.transcript import Transcript
 from segue.wire.base import RenderContext, Wire
 from segue.wire.ids import IdMap
-from segue.wire.json_values import json_type_name
+from segue.wire.mixed_body import find_tool_api
+from segue.wire.mixed_body import parse_declaration as parse_by_api
 from segue.wire.names import NameMap
-from segue.wire.registry import WIRES, find_wire
+from segue.wire.registry import find_wire
 from segue.wire.vendor_tools.convert import convert_vendor_tools
 
 # Tool format names that are not wire names.
 _FORMAT_ALIASES = {"openai": "openai-chat"}
-_DECLARATION_LISTS = ("functionDeclarations", "function_declarations")
-_SCHEMA_KEYS = frozenset(
-    {"input_schema", "inputSchema", "parameters", "parametersJsonSchema", "parameters_json_schema"}
-)
-# Keys that only one API's declarations have, with the wires that parse them.
-_API_KEYS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("function", ("openai-chat",)),
-    ("custom", ("openai-chat",)),
-    ("input_schema", ("anthropic",)),
-    *((key, ("gemini",)) for key in _DECLARATION_LISTS),
-    *(
-        (key, ("gemini",))
-        for key in ("parametersJsonSchema", "parameters_json_schema", "googleSearch", "codeExecution")
-    ),
-    ("toolSpec", ("bedrock",)),
-)
 
 
 class ConvertedTools(Sequence[dict[str, Any]]):
@@ -112,60 +96,22 @@ def _parse_entry(entry: object, position: int, wire: Wire | None) -> tuple[Tool,
     if not isinstance(entry, dict):
         raise InputError("a tool's declaration must be an object", path=f"tools[{position}]")
     tool = cast("dict[str, Any]", entry)
-    _validate_schemas(tool, f"tools[{position}]")
     try:
-        if wire is None and isinstance(tool.get("name"), str) and isinstance(tool.get("inputSchema"), dict):
-            return (_parse_mcp_tool(tool),)
-        wire = wire or WIRES[_detect_source(tool)]
-        if wire.name == "gemini" and "name" in tool:
-            tool = {_DECLARATION_LISTS[0]: [tool]}
-        # Each wire parses its own list of messages and ignores the others.
-        return wire.parse_request({"messages": [], "input": [], "contents": [], "tools": [tool]}).tools
+        return tuple(parse_by_api(tool, _detect_source(tool) if wire is None else wire.name))
     except InputError as error:
-        path = error.path.replace("tools[0]", "", 1).removeprefix(".")
-        raise InputError(error.message, path=f"tools[{position}]{'.' if path else ''}{path}") from None
-
-
-def _validate_schemas(tool: dict[str, Any], path: str) -> None:
-    """Raise `InputError` for a schema that is not an object, true or false."""
-    for key, value in tool.items():
-        if key in _SCHEMA_KEYS and value is not None and not isinstance(value, dict | bool):
-            raise InputError(f"a schema was expected, not {json_type_name(value)}", path=f"{path}.{key}")
-        if key in ("function", "toolSpec") and isinstance(value, dict):
-            _validate_schemas(cast("dict[str, Any]", value), f"{path}.{key}")
-        if key in _DECLARATION_LISTS and isinstance(value, list):
-            for index, inner in enumerate(cast("list[object]", value)):
-                if isinstance(inner, dict):
-                    _validate_schemas(cast("dict[str, Any]", inner), f"{path}.{key}[{index}]")
-
-
-def _parse_mcp_tool(tool: dict[str, Any]) -> Tool:
-    """Parse a tool as listed by an MCP server."""
-    description = tool.get("description")
-    text = description if isinstance(description, str) else None
-    return Tool(tool["name"], text, tool["inputSchema"], native=Native(MCP, tool))
+        raise error.with_prefix(f"tools[{position}]") from None
 
 
 def _detect_source(tool: Mapping[str, Any]) -> str:
-    for key, wires in _candidate_apis(tool):
-        for name in wires:
-            if name in WIRES:
-                return name
-        raise InputError(f"`{key}` belongs to {wires[0]}, which is not a known API; expected one of {', '.join(WIRES)}")
-    raise UndetectedApiError("not a tool declaration of a known API")
-
-
-def _candidate_apis(tool: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    yield from ((key, wires) for key, wires in _API_KEYS if tool.get(key) is not None)
-    schema = tool.get("parameters")
-    if isinstance(schema, dict) and cast("dict[str, Any]", schema).get("type") == "OBJECT":
-        yield "parameters", ("gemini",)
-    if isinstance(tool.get("name"), str) and tool.get("type") in (None, "function"):
-        yield "name", ("openai-responses", "openai-chat") if "type" in tool else ("openai-chat",)
+    """Return the API of a declaration; one that may be of several APIs counts as OpenAI's."""
+    api = find_tool_api(tool)
+    if api is not None:
+        return api
     if isinstance(tool.get("type"), str):
-        # Tool types defined by Anthropic end with a date: `bash_20250124`.
-        dated = tool["type"][-8:].isdigit()
-        yield "type", ("anthropic",) if dated else ("openai-responses", "openai-chat")
+        return "openai-responses"
+    if isinstance(tool.get("name"), str):
+        return "openai-responses" if "type" in tool else "openai-chat"
+    raise UndetectedApiError("not a tool declaration of a known API")
 
 
 def _render_tools(tools: tuple[Tool, ...], wire: Wire, model: str | None, report: Report) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ import msgspec
 
 from segue.canonical.blocks import Block, Media, Message, Opaque, Text, ToolCall, ToolResponse, calls_of, responses_of
 from segue.canonical.request import Request, Tool
-from segue.errors import InputError, require_string
+from segue.errors import InputError
 from segue.models import parse_model
 from segue.render.constraints import Policy
 from segue.render.passes import render
@@ -22,16 +22,13 @@ from segue.render.transcript import Transcript
 from segue.wire.base import Fetch, RenderContext, Wire
 from segue.wire.detect_body import detect_source, find_contradicting_api
 from segue.wire.ids import IdMap
+from segue.wire.mixed_body import MCP, MCP_KEYS
 from segue.wire.names import NameMap, NameRule
 from segue.wire.registry import WIRES
 from segue.wire.text.prompting import render_as_text, text_constraints
 from segue.wire.text.registry import select_render_format
 from segue.wire.tool_formats import id_scheme_for
 from segue.wire.vendor_tools.convert import convert_vendor_tools, merge_body_fields
-
-MCP = "mcp"
-"""`native.api` of tool declarations listed by an MCP server."""
-MCP_KEYS = frozenset({"name", "description", "inputSchema"})
 
 _MAX_ID_SHOWN = 64
 _SPECIAL_TEXTS = ("search_result", "searchResult", "guardContent")
@@ -91,7 +88,6 @@ def convert_request(body: Mapping[str, Any], job: ConvertJob, *, replaced_surrog
     other = find_contradicting_api(body, source.name)
     if other is not None:
         raise InputError(f"this is a body of {other}, not of {source.name}")
-    require_string(body.get("model"), "model", required=False)
     request = source.parse_request(body)
     report = Report(target=target.name)
     report_surrogates(replaced_surrogates, report)
@@ -192,6 +188,8 @@ def render_for(
         for response in responses_of(message):
             if response.call_id in ids and not response.hosted:
                 report.emitted_results.append((response.call_id, ids.render(response.call_id)))
+    if transcript.is_same_api:
+        _report_mixed(request, report)
     for name, projected in names.changed:
         if transcript.is_same_api and name in hosted:
             continue
@@ -199,6 +197,28 @@ def render_for(
     for tool, name, projected in names.parameters.changed:
         report.add("name", f"parameter {name!r} of {tool} renamed to {projected!r}", subject=name)
     return transcript, RenderedBody(body, ids, names, report)
+
+
+def _report_mixed(request: Request, report: Report) -> None:
+    """Report the calls, results and tools of a same-API body that had the form of another API."""
+    own_api = request.native.api if request.native is not None else ""
+
+    def find_other_form(item: ToolCall | ToolResponse | Tool) -> str | None:
+        api = item.native.api if item.native is not None else own_api
+        return api if api != own_api and (api in WIRES or api == MCP) else None
+
+    for message in request.messages:
+        for call in calls_of(message):
+            if form := find_other_form(call):
+                why = f"tool call in the form of {form} sent in that of {own_api}"
+                report.add("tools", why, call_id=call.id, subject=call.name)
+        for response in responses_of(message):
+            if form := find_other_form(response):
+                why = f"result in the form of {form} sent in that of {own_api}"
+                report.add("tools", why, call_id=response.call_id, subject=response.name)
+    for tool in request.tools:
+        if tool.kind != "hosted" and (form := find_other_form(tool)):
+            report.add("tools", f"tool in the form of {form} declared in that of {own_api}", subject=tool.name)
 
 
 def _report_duplicate_key(call: ToolCall, wire: Wire, report: Report) -> None:
@@ -215,7 +235,8 @@ def _report_new_id(call: ToolCall, ids: IdMap, wire: Wire, policy: Policy, repor
     if raw_id is None or not sent:
         return
     shown = raw_id if len(raw_id) <= _MAX_ID_SHOWN else f"{raw_id[:_MAX_ID_SHOWN]}…"
-    same_api = policy.ids == "auto" and call.native is not None and call.native.api == wire.name
+    same_form = call.native is not None and call.native.api == wire.name
+    same_api = policy.ids == "auto" and same_form and call.origin.provider == wire.provider
     if same_api and sent != raw_id:
         why = f"call id {shown!r} replaced by {sent!r}: it is invalid or used by another call"
         report.add("id", why, call_id=call.id, subject=call.name)

@@ -171,18 +171,6 @@ def test_search_from_the_server_stays() -> None:
     assert not segue.repair(_search(), "anthropic").changes
 
 
-def test_invalid_result_name_is_repaired() -> None:
-    call = {"id": "abcdefghi", "type": "function", "function": {"name": "f", "arguments": "{}"}}
-    messages = [
-        {"role": "user", "content": "a"},
-        {"role": "assistant", "content": "", "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": "abcdefghi", "name": -1, "content": "r"},
-    ]
-    made = segue.repair({"model": "mistral-large-latest", "messages": messages}, "mistral").body
-    assert made["messages"][2]["name"] == "f"
-    assert segue.check(made, "mistral")
-
-
 @pytest.mark.parametrize("source", TARGETS)
 def test_invalid_value_is_rejected_or_repaired(source: str) -> None:
     found: list[str] = []

@@ -170,11 +170,9 @@ def test_azf_03_and_04_no_nulls_and_typed_output_parts():
 def test_member_of_wrong_type_is_dropped_and_reported():
     item = {"type": "custom_tool_call", "call_id": "c", "name": "f", "input": "x"}
     result = {"type": "custom_tool_call_output", "call_id": "c", "output": "r"}
-    out = convert_same_api(
-        {"input": [user(), {**item, "caller": 7}, result], "temperature": "warm", "tools": [{"type": "new"}]}
-    )
+    out = convert_same_api({"input": [user(), {**item, "caller": 7}, result], "tools": [{"type": "new"}]})
     assert out.body == {"input": [user(), item, result], "tools": []}
-    assert {("dropped", "caller"), ("dropped", "temperature"), ("tools", "tools")} <= set(findings(out))
+    assert {("dropped", "caller"), ("tools", "tools")} <= set(findings(out))
 
 
 def test_azf_06_reasoning_and_its_ids_are_dropped():

@@ -219,7 +219,7 @@ def test_valid_body_is_detected_by_shape():
         ([user({"text": 3})], "contents[0].parts[0].text"),
         ([user({"function_response": []})], "contents[0].parts[0].function_response"),
         ([user({"functionResponse": {"name": "f", "parts": [3]}})], "contents[0].parts[0].parts[0]"),
-        ([model({"functionCall": {"name": 3}})], "contents[0].parts[0].name"),
+        ([model({"functionCall": {"name": 3}})], "contents[0].parts[0].functionCall.name"),
         ([model({"text": "x", "thoughtSignature": 3})], "contents[0].parts[0].thoughtSignature"),
     ],
 )

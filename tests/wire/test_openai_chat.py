@@ -125,7 +125,7 @@ SAME_API = {
         tool_choice={"type": "function", "function": {"name": "f"}, "note": 1},
         response_format={"type": "json_schema", "json_schema": {"name": "r", "schema": SCHEMA, "description": "d"}},
     ),
-    "old token limit": body_of(user(), max_tokens=5, temperature="hot", stop=["a", "b"], response_format={"type": "x"}),
+    "old token limit": body_of(user(), max_tokens=5.0, temperature=1, stop=["a", "b"], response_format={"type": "x"}),
     "key order": {"tools": [TOOL], "messages": [user()], "stream": False, "model": "gpt-4.1", "tool_choice": "auto"},
     "calls": body_of(
         user(),
@@ -504,7 +504,7 @@ def test_options_and_tools() -> None:
         ({"max_completion_tokens": 0, "max_tokens": 5}, Options(max_tokens=0)),
         ({"reasoning_effort": "none"}, Options(reasoning=Reasoning(enabled=False, effort="none"))),
         ({"response_format": {"type": "json_object"}}, Options(response_format=ResponseFormat("json"))),
-        ({"temperature": "hot", "top_p": True, "stop": [1], "seed": 1.5, "user": 1, "stream": "yes"}, Options()),
+        ({"max_tokens": 8192.0, "seed": 7.0, "temperature": None}, Options(max_tokens=8192, seed=7)),
     ],
 )
 def test_single_options(options: dict, expected: Options) -> None:

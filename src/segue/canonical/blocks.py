@@ -23,7 +23,7 @@ Identity = Literal[
 ]
 State = Literal["pending", "complete", "error", "cancelled", "interrupted"]
 Outcome = Literal["cancelled", "interrupted"]
-OmitReason = Literal["repeated", "missing", "listing", "declaring", "instruction"]
+OmitReason = Literal["repeated", "missing", "listing", "declaring", "instruction", "notice"]
 
 
 class Native(Struct, frozen=True, gc=False):
@@ -116,7 +116,7 @@ class Opaque(Struct, frozen=True, gc=False, tag="opaque"):
 
     `omit_reason` is set where it is no part of the conversation and is omitted cross-API: a repeated item
     (`repeated`), a reference to history outside the body (`missing`), a `listing` of tools, a declaration of tools
-    (`declaring`), an `instruction` to the API.
+    (`declaring`), an `instruction` to the API, a `notice` of the provider about the reply.
     """
 
     kind: str

@@ -18,6 +18,8 @@ import msgspec
 from segue.errors import InputError
 
 MAX_DEPTH = 500
+# Python writes no longer integers as text.
+_INTEGER_LIMIT = 10**4300
 _MAX_PATH_SHOWN = 80
 _TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep"
 
@@ -264,6 +266,8 @@ def _to_plain(value: object, path: str, parents: tuple[int, ...], surrogate_coun
         surrogate_count[0] += count
         return text
     if value is None or isinstance(value, bool | int):
+        if value is not None and not -_INTEGER_LIMIT < value < _INTEGER_LIMIT:
+            raise InputError("an integer of more than 4,300 digits can't be written as JSON", path=path)
         return value
     if isinstance(value, float):
         if not math.isfinite(value):

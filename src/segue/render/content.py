@@ -33,6 +33,7 @@ _OMIT_FINDINGS: dict[OmitReason, tuple[FindingKind, Level, str]] = {
     "listing": ("dropped", "note", "{kind} dropped: a list of tools is not part of the conversation"),
     "declaring": ("moved", "changed", "{kind}: tools declared in mid-conversation moved to the tool declarations"),
     "instruction": ("dropped", "lost", "{kind} dropped: an instruction to the API, not part of the conversation"),
+    "notice": ("dropped", "note", "{kind} dropped: a notice of the provider, not part of the conversation"),
 }
 
 

@@ -38,11 +38,13 @@ _BEDROCK_KEYS = frozenset(
     {"modelId", "inferenceConfig", "toolConfig", "additionalModelRequestFields", "guardrailConfig", "performanceConfig"}
 )
 _BEDROCK_BLOCKS = frozenset(
-    {"toolUse", "toolResult", "reasoningContent", "cachePoint", "guardContent", "citationsContent", "searchResult"}
+    {"reasoningContent", "cachePoint", "guardContent", "citationsContent", "searchResult"}
     | {"image", "document", "video", "audio"}
 )
+_BEDROCK_TOOL_BLOCKS = frozenset({"toolUse", "toolResult"})
 _CHAT_PARTS = frozenset({"image_url", "input_audio", "refusal", "document_url"})
-_ANTHROPIC_BLOCKS = frozenset({"tool_use", "tool_result", "redacted_thinking", "server_tool_use", "image"})
+_ANTHROPIC_BLOCKS = frozenset({"redacted_thinking", "image"})
+_ANTHROPIC_TOOL_BLOCKS = frozenset({"tool_use", "tool_result", "server_tool_use"})
 # Keys that hold the conversation in one API only.
 _ROOT_KEYS = {
     wire.conversation_key: wire.name
@@ -55,6 +57,9 @@ _FOUNDRY_KEYS = frozenset({"agent_reference", "agent"})
 
 def detect_source(body: Mapping[str, Any]) -> str:
     """Return the name of the wire that a body is written in."""
+    conversations = [f"`{key}`" for key in ("messages", *_ROOT_KEYS) if body.get(key) is not None]
+    if len(conversations) > 1:
+        raise UndetectedApiError(f"the body has more than one conversation: {' and '.join(conversations)}")
     root = _api_by_root_key(body)
     if root is not None:
         return "azure-foundry" if root == "openai-responses" and _is_foundry(body) else root
@@ -64,7 +69,7 @@ def detect_source(body: Mapping[str, Any]) -> str:
         *roots, last = (f"`{key}`" for key in ("messages", *_ROOT_KEYS))
         missing = f"no {', '.join(roots)} or {last}"
         raise UndetectedApiError(f"{missing}: not a request body of a known API")
-    apis = set(_certain_apis(body)) or set(_likely_apis(body))
+    apis = {*_certain_apis(body), *_apis_of_tool_items(body)} or set(_likely_apis(body))
     if len(apis) > 1:
         raise UndetectedApiError(f"the body has features of {' and '.join(sorted(apis))}")
     if "bedrock" in apis:
@@ -77,15 +82,28 @@ def detect_source(body: Mapping[str, Any]) -> str:
 
 
 def find_contradicting_api(body: Mapping[str, Any], api: str) -> str | None:
-    """Return the wire that a body certainly belongs to, if that is not the wire of `api`; else None."""
-    expected = WIRES[api].base_api
-    contradicting: set[str] = set()
+    """Return the wire that a body certainly belongs to, if that is not the wire of `api`; else None.
+
+    Calls, results and tools in the form of another API are not enough: the wire of `api` parses them too.
+    """
+    wire = WIRES[api]
+    expected = wire.base_api
+    if wire.conversation_key != "messages" and body.get(wire.conversation_key) is not None:
+        return None
     root = _api_by_root_key(body)
-    for certain in _certain_apis(body) if root is None else (root,):
-        if certain == expected:
-            return None
-        contradicting.add(certain)
-    return min(contradicting, default=None)
+    certain = set(_certain_apis(body)) if root is None else {root}
+    if expected in certain or root is not None:
+        return min(certain - {expected}, default=None)
+    tool_apis = set(_apis_of_tool_items(body))
+    likely = set(_likely_apis(body)) if isinstance(body.get("messages"), list) else set[str]()
+    if wire.conversation_key != "messages":
+        certain |= tool_apis
+    elif expected not in tool_apis | likely:
+        certain |= tool_apis & likely
+    if expected == "bedrock":
+        # Its tools are in `toolConfig`.
+        certain |= set(_apis_of_tools(body))
+    return min(certain, default=None)
 
 
 def _api_by_root_key(body: Mapping[str, Any]) -> str | None:
@@ -117,26 +135,38 @@ def _certain_apis(body: Mapping[str, Any]) -> Iterator[str]:
     """Yield one API name for each feature that only that API has."""
     if _BEDROCK_KEYS & body.keys():
         yield "bedrock"
+    for message in _objects(body.get("messages")):
+        if message.get("role") == "developer":
+            yield "openai-chat"
+        for part in _objects(message.get("content")):
+            kind = str(part.get("type"))
+            if "type" not in part and _BEDROCK_BLOCKS & part.keys():
+                yield "bedrock"
+            if kind in _CHAT_PARTS:
+                yield "openai-chat"
+            elif kind in _ANTHROPIC_BLOCKS:
+                yield "anthropic"
+
+
+def _apis_of_tool_items(body: Mapping[str, Any]) -> Iterator[str]:
+    """Yield one API name for each call, result and tool in the form of an API that has `messages`."""
+    yield from _apis_of_tools(body)
+    for message in _objects(body.get("messages")):
+        if str(message.get("role")) in ("tool", "function") or message.get("tool_calls"):
+            yield "openai-chat"
+        for part in _objects(message.get("content")):
+            if "type" not in part and _BEDROCK_TOOL_BLOCKS & part.keys():
+                yield "bedrock"
+            elif str(part.get("type")) in _ANTHROPIC_TOOL_BLOCKS:
+                yield "anthropic"
+
+
+def _apis_of_tools(body: Mapping[str, Any]) -> Iterator[str]:
     for tool in _objects(body.get("tools")):
         if "input_schema" in tool:
             yield "anthropic"
         elif isinstance(tool.get("function"), dict):
             yield "openai-chat"
-    for message in _objects(body.get("messages")):
-        yield from _certain_apis_of_message(message)
-
-
-def _certain_apis_of_message(message: Mapping[str, Any]) -> Iterator[str]:
-    if str(message.get("role")) in ("tool", "function", "developer") or message.get("tool_calls"):
-        yield "openai-chat"
-    for part in _objects(message.get("content")):
-        kind = str(part.get("type"))
-        if "type" not in part and _BEDROCK_BLOCKS & part.keys():
-            yield "bedrock"
-        if kind in _CHAT_PARTS:
-            yield "openai-chat"
-        elif kind in _ANTHROPIC_BLOCKS:
-            yield "anthropic"
 
 
 def _is_untyped_text(part: Mapping[str, Any]) -> bool:

@@ -39,6 +39,62 @@ def require_list(value: object, path: str = "") -> list[Any]:
     raise InputError(f"a list was expected, not {json_type_name(value)}", path=path)
 
 
+# The values of a request: null means absent, and any other value of the wrong type raises `InputError` with its path.
+
+
+def optional_object(value: object, path: str) -> JsonObject | None:
+    return None if value is None else require_object(value, path)
+
+
+def optional_string(value: object, path: str) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    raise InputError(f"a string was expected, not {json_type_name(value)}", path=path)
+
+
+def optional_boolean(value: object, path: str) -> bool | None:
+    if value is None or isinstance(value, bool):
+        return value
+    raise InputError(f"a boolean was expected, not {json_type_name(value)}", path=path)
+
+
+def optional_number(value: object, path: str) -> int | float | None:
+    if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
+        return value
+    raise InputError(f"a number was expected, not {json_type_name(value)}", path=path)
+
+
+def optional_integer(value: object, path: str) -> int | None:
+    """Return an integer; an integral float counts as one."""
+    number = optional_number(value, path)
+    if number is None or isinstance(number, int):
+        return number
+    if not number.is_integer():
+        raise InputError(f"an integer was expected, not {number}", path=path)
+    return int(number)
+
+
+def optional_strings(value: object, path: str) -> tuple[str, ...] | None:
+    """Return the items of a list of strings."""
+    if value is None:
+        return None
+    items = require_list(value, path)
+    for index, item in enumerate(items):
+        if not isinstance(item, str):
+            raise InputError(f"a string was expected, not {json_type_name(item)}", path=f"{path}[{index}]")
+    return tuple(items)
+
+
+def optional_schema(value: object, path: str) -> JsonObject | None:
+    """Return a schema. APIs accept no other schema than an object, also not true and false."""
+    if value is None or isinstance(value, dict):
+        return cast("JsonObject | None", value)
+    raise InputError(f"a schema was expected, not {json_type_name(value)}", path=path)
+
+
+# The values of replies and of unmodelled fields: a value of another type counts as absent.
+
+
 def object_or_none(value: object) -> JsonObject | None:
     return cast("JsonObject", value) if isinstance(value, dict) else None
 
@@ -58,14 +114,3 @@ def number_or_none(value: object) -> int | float | None:
 def unknown_fields(fields: Mapping[str, Any], known: frozenset[str]) -> tuple[str, ...]:
     """Return the keys outside `known` that have a non-empty value."""
     return tuple(key for key, value in fields.items() if key not in known and value not in (None, [], {}, "", False))
-
-
-def boolean_or_none(value: object) -> bool | None:
-    return value if isinstance(value, bool) else None
-
-
-def strings_or_none(value: object) -> tuple[str, ...] | None:
-    """Return the items of a list of strings; None for any other value."""
-    items = cast("list[object]", value) if isinstance(value, list) else [None]
-    texts = tuple(item for item in items if isinstance(item, str))
-    return texts if len(texts) == len(items) else None

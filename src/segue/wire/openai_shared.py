@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import msgspec
@@ -14,7 +14,14 @@ from segue.canonical.request import Effort, Options, Reasoning
 from segue.models import Model
 from segue.render.report import Report
 from segue.wire.base import ApiError, Fetch
-from segue.wire.json_values import JsonObject, object_or_none, string_or_none
+from segue.wire.json_values import (
+    JsonObject,
+    object_or_none,
+    optional_boolean,
+    optional_object,
+    optional_string,
+    string_or_none,
+)
 from segue.wire.options import OPENAI_USER_PATTERN, drop_options, effort_for_budget, hash_invalid_user_id
 
 # -------------------------------------------------------------------------------------------------------------- models
@@ -126,24 +133,24 @@ TOOL_KEYS = _TOOL_FIELDS | {"type"} | {f"{kind}.{key}" for kind in ("function", 
 
 # ------------------------------------------------------------------------------------------------------------- options
 
-# Options that only OpenAI's two APIs have, with the type of the value.
-_VENDOR_OPTION_TYPES: dict[str, type] = {
-    "store": bool,
-    "metadata": dict,
-    "service_tier": str,
-    "prompt_cache_key": str,
-    "prompt_cache_retention": str,
-    "verbosity": str,
-    "user": str,
-    "safety_identifier": str,
+# Options that only OpenAI's two APIs have, with the parser of the value.
+_VENDOR_OPTION_PARSERS: dict[str, Callable[[object, str], Any]] = {
+    "store": optional_boolean,
+    "metadata": optional_object,
+    "service_tier": optional_string,
+    "prompt_cache_key": optional_string,
+    "prompt_cache_retention": optional_string,
+    "verbosity": optional_string,
+    "user": optional_string,
+    "safety_identifier": optional_string,
 }
-VENDOR_OPTIONS = {name: name for name in _VENDOR_OPTION_TYPES}
+VENDOR_OPTIONS = {name: name for name in _VENDOR_OPTION_PARSERS}
 
 
 def parse_vendor_options(body: Mapping[str, Any]) -> JsonObject | None:
     """Parse the vendor options at the top level of a body."""
-    options = {name: body[name] for name, kind in _VENDOR_OPTION_TYPES.items() if isinstance(body.get(name), kind)}
-    return options or None
+    values = {name: parse(body.get(name), name) for name, parse in _VENDOR_OPTION_PARSERS.items()}
+    return {name: value for name, value in values.items() if value is not None} or None
 
 
 def render_vendor_options(options: Options, user_key: str) -> JsonObject:

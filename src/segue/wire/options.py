@@ -14,27 +14,31 @@ import msgspec
 
 from segue.canonical.request import Effort, Options
 from segue.render.report import Report, field_level
-from segue.wire.json_values import JsonObject, boolean_or_none, integer_or_none, number_or_none, string_or_none
+from segue.wire.json_values import JsonObject, optional_boolean, optional_integer, optional_number, optional_string
 
-_VALUE_PARSERS: dict[str, Callable[[object], Any]] = {
-    "max_tokens": integer_or_none,
-    "temperature": number_or_none,
-    "top_p": number_or_none,
-    "top_k": integer_or_none,
-    "parallel": boolean_or_none,
-    "stream": boolean_or_none,
-    "seed": integer_or_none,
-    "presence_penalty": number_or_none,
-    "frequency_penalty": number_or_none,
-    "user": string_or_none,
+_VALUE_PARSERS: dict[str, Callable[[object, str], Any]] = {
+    "max_tokens": optional_integer,
+    "temperature": optional_number,
+    "top_p": optional_number,
+    "top_k": optional_integer,
+    "parallel": optional_boolean,
+    "stream": optional_boolean,
+    "seed": optional_integer,
+    "presence_penalty": optional_number,
+    "frequency_penalty": optional_number,
+    "user": optional_string,
 }
 # Names of options in reports where they differ from the canonical name.
 _REPORT_NAMES = {"parallel": "parallel_tool_calls"}
 
 
-def parse_plain_options(keys: Mapping[str, str | None], get: Callable[[str], object]) -> dict[str, Any]:
-    """Return the plain options by canonical field; a value of the wrong type, or without a key, is None."""
-    return {field: None if key is None else _VALUE_PARSERS[field](get(key)) for field, key in keys.items()}
+def parse_plain_options(
+    keys: Mapping[str, str | None], get: Callable[[str], object], get_path: Callable[[str], str] = str
+) -> dict[str, Any]:
+    """Return the plain options by canonical field, None without a key. `get_path` returns the path of a key."""
+    return {
+        field: None if key is None else _VALUE_PARSERS[field](get(key), get_path(key)) for field, key in keys.items()
+    }
 
 
 def render_plain_options(options: Options, keys: Mapping[str, str | None]) -> JsonObject:

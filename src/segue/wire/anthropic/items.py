@@ -35,10 +35,21 @@ from segue.wire.anthropic.media import parse_document, parse_image, parse_search
 from segue.wire.anthropic.server_results import server_tool_blocks, unknown_block_text
 from segue.wire.base import RenderContext
 from segue.wire.code import fence_code
-from segue.wire.json_values import JsonObject, json_type_name, object_or_none, require_object, string_or_none
+from segue.wire.json_values import (
+    JsonObject,
+    json_type_name,
+    object_or_none,
+    optional_boolean,
+    optional_string,
+    require_object,
+    string_or_none,
+)
 from segue.wire.merge import intact_fragment, unmodelled_fields
+from segue.wire.mixed_body import Host, find_item_api, parse_item
 from segue.wire.tools import render_named_arguments
 
+# Blocks about the reply that are no part of its content.
+_NOTICES = frozenset({"fallback"})
 _SERVER_ID_PATTERN = re.compile("srvtoolu_[a-zA-Z0-9_]+")
 
 
@@ -63,9 +74,11 @@ def parse_content(content: list[Any], model: str | None = None) -> tuple[Block, 
 def _parse_block(value: object, model: str | None) -> Block:
     block = require_object(value, "")
     kind = block.get("type")
+    parse = _PARSERS.get(kind) if isinstance(kind, str) else None
+    if parse is None and find_item_api(block) not in (None, API):
+        return parse_item(block, Host(API, API, API)) or Opaque(str(kind), native=Native(API, block))
     if not isinstance(kind, str) or not kind:
         raise InputError(f"a string was expected as `type`, not {json_type_name(kind)}", path="type")
-    parse = _PARSERS.get(kind)
     if parse is not None:
         parsed = parse(block, model)
         return (
@@ -75,6 +88,8 @@ def _parse_block(value: object, model: str | None) -> Block:
         )
     if kind.endswith("_tool_result") and "tool_use_id" in block:
         return _parse_hosted_result(block, model)
+    if kind in _NOTICES:
+        return Opaque(kind, native=Native(API, block), omit_reason="notice")
     return Opaque(kind, text=unknown_block_text(block), native=Native(API, block))
 
 
@@ -90,25 +105,25 @@ def _parse_text(block: JsonObject, _model: str | None) -> Block:
 
 
 def _parse_thinking(block: JsonObject, model: str | None) -> Block:
-    text = string_or_none(block.get("thinking"))
+    text, signature = (optional_string(block.get(key), key) for key in ("thinking", "signature"))
     return Thinking(
         text or "",
         # ANT-25: a signature is useless without the signed text
-        signature=string_or_none(block.get("signature")) if text is not None else None,
+        signature=signature if text is not None else None,
         origin=Origin(API, model, identity="absent"),
         native=Native(API, block),
     )
 
 
 def _parse_redacted_thinking(block: JsonObject, model: str | None) -> Block:
-    encrypted = string_or_none(block.get("data"))
+    encrypted = optional_string(block.get("data"), "data")
     return Thinking(encrypted=encrypted, origin=Origin(API, model, identity="absent"), native=Native(API, block))
 
 
 def _origin(block: JsonObject, key: str, model: str | None) -> Origin:
-    raw_id = block.get(key)
+    raw_id = optional_string(block.get(key), key)
     valid_id = raw_id_or_none(raw_id)
-    malformed = raw_id if valid_id is None and isinstance(raw_id, str) and raw_id else None
+    malformed = raw_id if valid_id is None and raw_id else None
     parent = raw_id_or_none((object_or_none(block.get("caller")) or {}).get("tool_id"))
     return Origin(API, model, valid_id, malformed, "synthetic" if valid_id is None else "natural", parent)
 
@@ -131,9 +146,7 @@ def _parse_tool_use(block: JsonObject, model: str | None) -> Block:
 
 def _parse_hosted_call(block: JsonObject, model: str | None) -> Block:
     # ANT-02: with another id the fragment is not intact
-    hosted_id = block.get("id")
-    if hosted_id is not None and not isinstance(hosted_id, str):
-        raise InputError(f"a string was expected, not {json_type_name(hosted_id)}", path="id")
+    hosted_id = optional_string(block.get("id"), "id")
     intact = block["type"] != "server_tool_use" or _SERVER_ID_PATTERN.fullmatch(str(hosted_id)) is not None
     name, server = _require_text(block, "name"), string_or_none(block.get("server_name"))
     return ToolCall(
@@ -148,6 +161,7 @@ def _parse_hosted_call(block: JsonObject, model: str | None) -> Block:
 
 def _parse_tool_result(block: JsonObject, model: str | None) -> Block:
     content: Any = block.get("content")
+    failed = optional_boolean(block.get("is_error"), "is_error") or False
     intact = (content is not None or "content" not in block) and isinstance(block.get("is_error", False), bool)
     if isinstance(content, str):
         blocks: tuple[Block, ...] = (Text(content),)
@@ -161,7 +175,7 @@ def _parse_tool_result(block: JsonObject, model: str | None) -> Block:
         raise InputError(f"a string or a list was expected, not {json_type_name(content)}", path="content")
     return ToolResponse(
         content=blocks,
-        error=block.get("is_error") is True,
+        error=failed,
         is_complete=True,
         origin=_origin(block, "tool_use_id", model),
         native=Native(API, block, intact),

@@ -12,7 +12,7 @@ from segue.canonical.blocks import Block, Media, Native, Opaque, Text
 from segue.render.constraints import TEXTS
 from segue.wire.anthropic.capabilities import API
 from segue.wire.base import RenderContext
-from segue.wire.json_values import JsonObject, object_or_none, string_or_none
+from segue.wire.json_values import JsonObject, object_or_none, optional_object, optional_string, string_or_none
 from segue.wire.media import decode_data_url, report_dropped_name
 
 _IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
@@ -34,9 +34,11 @@ def parse_document(block: JsonObject) -> Block:
 
 
 def _parse_source(kind: Any, block: JsonObject) -> Media | None:
-    source = object_or_none(block.get("source")) or {}
+    source = optional_object(block.get("source"), "source") or {}
+    for key in ("type", "media_type", "data", "url", "file_id"):
+        optional_string(source.get(key), f"source.{key}")
     native = Native(API, block)
-    name = string_or_none(block.get("title"))
+    name = optional_string(block.get("title"), "title")
     match source:
         case {"type": "base64", "data": str(data)}:
             return Media(kind, string_or_none(source.get("media_type")), data=data, name=name, native=native)

@@ -15,7 +15,15 @@ from segue.canonical.request import Effort, Options, Reasoning, ResponseFormat, 
 from segue.models import Model, parse_model
 from segue.render.report import Report
 from segue.wire.anthropic.capabilities import Capabilities, capabilities_of
-from segue.wire.json_values import JsonObject, integer_or_none, object_or_none, string_or_none, strings_or_none
+from segue.wire.json_values import (
+    JsonObject,
+    optional_boolean,
+    optional_integer,
+    optional_object,
+    optional_schema,
+    optional_string,
+    optional_strings,
+)
 from segue.wire.options import (
     budget_for_effort,
     clamp_effort,
@@ -45,21 +53,23 @@ _USER_PATTERN = r"[\s\S]{0,256}"
 
 
 def parse_options(body: Mapping[str, Any]) -> Options:
-    """Parse the options of a body. Values of a wrong type are left in its native fragment."""
-    choice = object_or_none(body.get("tool_choice")) or {}
-    serial = choice.get("disable_parallel_tool_use")
+    choice = optional_object(body.get("tool_choice"), "tool_choice") or {}
+    serial = optional_boolean(choice.get("disable_parallel_tool_use"), "tool_choice.disable_parallel_tool_use")
+    metadata = optional_object(body.get("metadata"), "metadata") or {}
     return Options(
         **parse_plain_options(_PLAIN_OPTIONS, body.get),
-        stop=strings_or_none(body.get("stop_sequences")),
+        stop=optional_strings(body.get("stop_sequences"), "stop_sequences"),
         tool_choice=_parse_choice(choice),
-        parallel=not serial if isinstance(serial, bool) else None,
+        parallel=None if serial is None else not serial,
         reasoning=parse_reasoning(body),
         response_format=_parse_format(body),
-        user=string_or_none((object_or_none(body.get("metadata")) or {}).get("user_id")),
+        user=optional_string(metadata.get("user_id"), "metadata.user_id"),
     )
 
 
 def _parse_choice(choice: JsonObject) -> ToolChoice | None:
+    for key in ("type", "name"):
+        optional_string(choice.get(key), f"tool_choice.{key}")
     match choice:
         case {"type": "auto"}:
             return ToolChoice("auto")
@@ -74,10 +84,12 @@ def _parse_choice(choice: JsonObject) -> ToolChoice | None:
 
 
 def _parse_format(body: Mapping[str, Any]) -> ResponseFormat | None:
-    config = object_or_none(body.get("output_config")) or {}
-    form = object_or_none(config.get("format")) or object_or_none(body.get("output_format")) or {}
-    schema = object_or_none(form.get("schema"))
-    if form.get("type") != "json_schema" or schema is None:
+    config = optional_object(body.get("output_config"), "output_config") or {}
+    form, path = optional_object(config.get("format"), "output_config.format"), "output_config.format"
+    if form is None:
+        form, path = optional_object(body.get("output_format"), "output_format") or {}, "output_format"
+    schema = optional_schema(form.get("schema"), f"{path}.schema")
+    if optional_string(form.get("type"), f"{path}.type") != "json_schema" or schema is None:
         return None
     # Replies of this API always follow their schema.
     return ResponseFormat("schema", schema, strict=True)
@@ -210,12 +222,14 @@ _MIN_BUDGET = 1024
 _EFFORTS: tuple[Effort, ...] = ("minimal", "low", "medium", "high", "xhigh", "max")
 
 
-def parse_reasoning(body: Mapping[str, Any]) -> Reasoning | None:
-    thinking = object_or_none(body.get("thinking")) or {}
+def parse_reasoning(body: Mapping[str, Any], path: str = "thinking") -> Reasoning | None:
+    """Parse `thinking`, which is at `path`, and the effort."""
+    thinking = optional_object(body.get("thinking"), path) or {}
     effort = _parse_effort(body)
-    match thinking.get("type"):
+    budget = optional_integer(thinking.get("budget_tokens"), f"{path}.budget_tokens")
+    match optional_string(thinking.get("type"), f"{path}.type"):
         case "enabled":
-            return Reasoning(enabled=True, effort=effort, budget=integer_or_none(thinking.get("budget_tokens")))
+            return Reasoning(enabled=True, effort=effort, budget=budget)
         case "adaptive":
             return Reasoning(enabled=True, effort=effort, adaptive=True)
         case "disabled" | "between_tools":
@@ -230,7 +244,8 @@ def parse_reasoning(body: Mapping[str, Any]) -> Reasoning | None:
 
 
 def _parse_effort(body: Mapping[str, Any]) -> Effort | None:
-    effort = (object_or_none(body.get("output_config")) or {}).get("effort")
+    config = optional_object(body.get("output_config"), "output_config") or {}
+    effort = optional_string(config.get("effort"), "output_config.effort")
     return next((known for known in _EFFORTS if known == effort), None)
 
 

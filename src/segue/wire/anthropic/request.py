@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from segue.canonical.blocks import Block, Message, Native, Speaker, Text, ToolResponse
+from segue.canonical.blocks import Block, Message, Native, Speaker, Text
 from segue.canonical.pairing import pair
 from segue.canonical.request import Request
 from segue.errors import InputError
@@ -13,13 +13,22 @@ from segue.models import parse_model
 from segue.render.constraints import TEXTS
 from segue.render.report import Report
 from segue.render.transcript import Transcript
+from segue.wire import mixed_body
 from segue.wire.anthropic.capabilities import API, DEFAULT_MODEL
 from segue.wire.anthropic.items import drop_text_keys, parse_content, render_block, with_unmodelled
 from segue.wire.anthropic.options import fit_options, parse_options, render_options
 from segue.wire.anthropic.tools import parse_tools, render_tools
 from segue.wire.base import RenderContext
-from segue.wire.json_values import JsonObject, json_type_name, require_list, require_object, string_or_none
+from segue.wire.json_values import (
+    JsonObject,
+    json_type_name,
+    optional_object,
+    optional_string,
+    require_list,
+    require_object,
+)
 from segue.wire.merge import intact_fragment, merge_changes
+from segue.wire.mixed_body import Host, has_results
 from segue.wire.tools import drop_undeclared_choice
 
 _SPEAKERS: dict[str, Speaker] = {"user": "human", "assistant": "ai", "system": "system"}
@@ -37,11 +46,14 @@ _ROLES: dict[Speaker, str] = {"human": "user", "tool": "user", "ai": "assistant"
 def parse_request(body: Mapping[str, Any]) -> Request:
     if "messages" not in body:
         raise InputError("`messages` is missing", path="messages")
-    model = string_or_none(body.get("model"))
+    model = optional_string(body.get("model"), "model")
     messages: list[Message] = []
+    host = Host(API, API, API)
     for index, item in enumerate(require_list(body["messages"], "messages")):
         try:
-            messages.append(_parse_message(item))
+            message = require_object(item)
+            if not mixed_body.add_message(messages, message, host):
+                messages.append(_parse_message(message, host))
         except InputError as error:
             raise error.with_prefix(f"messages[{index}]") from None
     return Request(
@@ -57,23 +69,26 @@ def parse_request(body: Mapping[str, Any]) -> Request:
 
 def _parse_thread(value: Any) -> str | None:
     """Return whether the body continues a thread whose earlier calls are stored by the provider."""
-    return "a thread" if isinstance(value, dict) and cast("JsonObject", value).get("type") == "continue" else None
+    thread = optional_object(value, "thread") or {}
+    return "a thread" if optional_string(thread.get("type"), "thread.type") == "continue" else None
 
 
-def _parse_message(value: object) -> Message:
-    message = require_object(value, "")
+def _parse_message(message: JsonObject, host: Host) -> Message:
     role = message.get("role")
     if not isinstance(role, str):
         raise InputError(f"a string was expected as `role`, not {json_type_name(role)}", path="role")
     speaker = _SPEAKERS.get(role)
     if speaker is None:
         raise InputError(f"unknown role {role!r}; user, assistant or system was expected", path="role")
-    blocks = _parse_message_content(message.get("content"), speaker)
-    if speaker == "human" and any(isinstance(block, ToolResponse) and not block.hosted for block in blocks):
+    message, calls = mixed_body.split_calls(message, host)
+    blocks = (*_parse_message_content(message.get("content"), speaker), *calls)
+    if speaker == "human" and has_results(blocks):
         speaker = "tool"
     # ANT-16: null is rejected.
     intact = "content" in message and message["content"] is not None
-    intact = intact and all(block.native is None or block.native.intact for block in blocks)
+    intact = intact and all(
+        block.native is None or (block.native.intact and block.native.api == API) for block in blocks
+    )
     return Message(speaker, blocks, native=Native(API, message, intact))
 
 

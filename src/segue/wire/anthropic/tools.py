@@ -8,15 +8,17 @@ from typing import Any, cast
 from segue.canonical.blocks import Native
 from segue.canonical.request import Tool
 from segue.errors import InputError
+from segue.wire import mixed_body
 from segue.wire.anthropic.capabilities import API
 from segue.wire.base import RenderContext
 from segue.wire.json_values import (
     JsonObject,
-    json_type_name,
     object_or_none,
+    optional_boolean,
+    optional_schema,
+    optional_string,
     require_list,
     require_object,
-    string_or_none,
 )
 from segue.wire.merge import intact_fragment, unmodelled_fields
 from segue.wire.names import CLAUDE_PARAMETERS
@@ -29,28 +31,28 @@ TOOL_KEYS = frozenset({"type", "name", "description", "input_schema", "strict"})
 def parse_tools(value: object) -> tuple[Tool, ...]:
     if value is None:
         return ()
-    return tuple(_parse_tool(item, f"tools[{index}]") for index, item in enumerate(require_list(value, "tools")))
+    tools: list[Tool] = []
+    for index, item in enumerate(require_list(value, "tools")):
+        try:
+            tool = require_object(item)
+            tools += mixed_body.parse_tool(tool, API) or [_parse_tool(tool)]
+        except InputError as error:
+            raise error.with_prefix(f"tools[{index}]") from None
+    return tuple(tools)
 
 
-def _parse_tool(value: Any, path: str) -> Tool:
-    tool = require_object(value, path)
-    name = string_or_none(tool.get("name"))
-    if name is None and tool.get("name") is not None:
-        raise InputError(f"a tool's name must be a string, not {json_type_name(tool['name'])}", path=f"{path}.name")
+def _parse_tool(tool: JsonObject) -> Tool:
+    name, kind = optional_string(tool.get("name"), "name"), optional_string(tool.get("type"), "type")
     native = Native(API, tool)
-    kind = tool.get("type")
-    if kind is not None and not isinstance(kind, str):
-        raise InputError(f"a tool's type must be a string, not {json_type_name(kind)}", path=f"{path}.type")
     if kind not in (None, "custom"):
         return Tool(name or str(tool.get("mcp_server_name") or kind), kind="hosted", native=native)
     if name is None:
-        raise InputError("a tool needs a name", path=f"{path}.name")
-    strict = tool.get("strict")
+        raise InputError("a tool needs a name", path="name")
     return Tool(
         name,
-        string_or_none(tool.get("description")),
-        object_or_none(tool.get("input_schema")),
-        strict=strict if isinstance(strict, bool) else None,
+        optional_string(tool.get("description"), "description"),
+        optional_schema(tool.get("input_schema"), "input_schema"),
+        strict=optional_boolean(tool.get("strict"), "strict"),
         native=native,
     )
 

@@ -38,6 +38,7 @@ from segue.wire.bedrock.media import MEDIA_KINDS, parse_media, parse_search_resu
 from segue.wire.code import fence_code
 from segue.wire.json_values import JsonObject, json_type_name, object_or_none, require_object, string_or_none
 from segue.wire.merge import intact_fragment
+from segue.wire.mixed_body import Host, parse_item
 from segue.wire.tools import render_named_arguments
 
 CACHE_POINT = "cachePoint"
@@ -78,12 +79,16 @@ def parse_content(content: list[Any], model: str | None) -> tuple[tuple[Block, .
             parsed, valid = _parse_item(item, model, _PARSERS, hosted_ids)
         except InputError as error:
             raise error.with_prefix(f"content[{index}]") from None
-        intact = intact and valid and all(block.native is None or block.native.intact for block in parsed)
+        intact = intact and valid and all(block.native is None or _is_intact(block.native) for block in parsed)
         blocks += parsed
         point = require_object(item).get(CACHE_POINT)
         if isinstance(point, dict) and blocks:
             blocks[-1] = with_cache_point(blocks[-1], cast("JsonObject", point))
     return tuple(blocks), intact
+
+
+def _is_intact(native: Native) -> bool:
+    return native.intact and native.api == API
 
 
 _CacheableT = TypeVar("_CacheableT", Block, Text, Tool)
@@ -136,6 +141,9 @@ def _parse_item(
             block = msgspec.structs.replace(block, hosted=True)
         blocks.append(block)
     if not known_keys and CACHE_POINT not in members:
+        foreign = parse_item(item, Host(API, API, API)) if parsers is _PARSERS else None
+        if foreign is not None:
+            return [foreign], False
         kind = next(iter(members))
         # BED-09: the API rejects unknown block types.
         blocks.append(Opaque(kind, text=_unknown_block_text(members[kind]), native=Native(API, item, intact=False)))

@@ -19,7 +19,15 @@ from segue.wire.anthropic.capabilities import Capabilities as ClaudeCapabilities
 from segue.wire.anthropic.capabilities import capabilities_of as claude_capabilities_of
 from segue.wire.anthropic.options import fit_budget, is_thinking, parse_reasoning, render_reasoning
 from segue.wire.bedrock.capabilities import capabilities_of
-from segue.wire.json_values import JsonObject, integer_or_none, object_or_none, string_or_none, strings_or_none
+from segue.wire.json_values import (
+    JsonObject,
+    object_or_none,
+    optional_integer,
+    optional_object,
+    optional_string,
+    optional_strings,
+    string_or_none,
+)
 from segue.wire.options import (
     clamp_effort,
     drop_blank_stops,
@@ -40,20 +48,20 @@ _UNSUPPORTED_OPTIONS = ("seed", "presence_penalty", "frequency_penalty", "user")
 
 
 def parse_options(body: Mapping[str, Any]) -> Options:
-    """Parse the options of a body. Values of a wrong type are left in its native fragment."""
-    config = object_or_none(body.get("inferenceConfig")) or {}
-    extra = object_or_none(body.get(MODEL_FIELDS)) or {}
-    output = object_or_none(body.get("outputConfig")) or {}
-    tools = object_or_none(body.get("toolConfig")) or {}
-    inner = object_or_none(extra.get("inferenceConfig")) or {}
-    top_k = (extra.get("top_k"), inner.get("topK"))
+    config, extra, output, tools = (
+        optional_object(body.get(key), key) or {}
+        for key in ("inferenceConfig", MODEL_FIELDS, "outputConfig", "toolConfig")
+    )
+    inner = optional_object(extra.get("inferenceConfig"), f"{MODEL_FIELDS}.inferenceConfig") or {}
+    top_k = optional_integer(extra.get("top_k"), f"{MODEL_FIELDS}.top_k")
+    inner_top_k = optional_integer(inner.get("topK"), f"{MODEL_FIELDS}.inferenceConfig.topK")
     return Options(
-        **parse_plain_options(_PLAIN_OPTIONS, config.get),
-        top_k=next((value for value in map(integer_or_none, top_k) if value is not None), None),
-        stop=strings_or_none(config.get("stopSequences")),
-        tool_choice=_parse_choice(object_or_none(tools.get("toolChoice")) or {}),
+        **parse_plain_options(_PLAIN_OPTIONS, config.get, lambda key: f"inferenceConfig.{key}"),
+        top_k=inner_top_k if top_k is None else top_k,
+        stop=optional_strings(config.get("stopSequences"), "inferenceConfig.stopSequences"),
+        tool_choice=_parse_choice(optional_object(tools.get("toolChoice"), "toolConfig.toolChoice") or {}),
         reasoning=_parse_reasoning(body.get("modelId"), extra, output),
-        response_format=_parse_format(object_or_none(output.get("textFormat")) or {}),
+        response_format=_parse_format(optional_object(output.get("textFormat"), "outputConfig.textFormat") or {}),
     )
 
 
@@ -71,16 +79,21 @@ def _parse_choice(choice: JsonObject) -> ToolChoice | None:
 
 def _parse_reasoning(model: object, extra: JsonObject, output: JsonObject) -> Reasoning | None:
     """Parse Claude's `thinking` (formerly `reasoning_config`), Nova's `reasoningConfig`, the effort of gpt-oss."""
-    nova = object_or_none(extra.get("reasoningConfig")) or {}
-    efforts = (nova.get("maxReasoningEffort"), extra.get("reasoning_effort"))
-    effort: Effort | None = next((step for step in _EFFORTS if step in efforts), None)
+    nova = optional_object(extra.get("reasoningConfig"), f"{MODEL_FIELDS}.reasoningConfig") or {}
+    efforts = (
+        optional_string(nova.get("maxReasoningEffort"), f"{MODEL_FIELDS}.reasoningConfig.maxReasoningEffort"),
+        optional_string(extra.get("reasoning_effort"), f"{MODEL_FIELDS}.reasoning_effort"),
+    )
+    known_effort: Effort | None = next((step for step in _EFFORTS if step in efforts), None)
     if nova.get("type") in ("enabled", "disabled"):
-        return Reasoning(enabled=nova["type"] == "enabled", effort=effort)
-    if effort is not None:
-        return Reasoning(effort=effort)
-    fields = {"thinking": extra.get("thinking") or extra.get("reasoning_config"), "model": model}
-    inner = object_or_none(extra.get("output_config")) or {}
-    return parse_reasoning({**fields, "output_config": {"effort": output.get("effort", inner.get("effort"))}})
+        return Reasoning(enabled=nova["type"] == "enabled", effort=known_effort)
+    if known_effort is not None:
+        return Reasoning(effort=known_effort)
+    key = "reasoning_config" if extra.get("thinking") is None else "thinking"
+    inner = optional_object(extra.get("output_config"), f"{MODEL_FIELDS}.output_config") or {}
+    effort = optional_string(inner.get("effort"), f"{MODEL_FIELDS}.output_config.effort")
+    fields = {"thinking": extra.get(key), "model": model, "output_config": {"effort": output.get("effort", effort)}}
+    return parse_reasoning(fields, f"{MODEL_FIELDS}.{key}")
 
 
 def _parse_format(form: JsonObject) -> ResponseFormat | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
-from segue.canonical.blocks import Block, Message, Native, Speaker, Text, ToolResponse
+from segue.canonical.blocks import Block, Message, Native, Speaker, Text
 from segue.canonical.pairing import pair
 from segue.canonical.request import Options, Request, Tool
 from segue.errors import InputError
@@ -16,6 +16,7 @@ from segue.models import Model, parse_model
 from segue.render.constraints import TEXTS
 from segue.render.report import Report, field_level
 from segue.render.transcript import Transcript
+from segue.wire import mixed_body
 from segue.wire.base import RenderContext
 from segue.wire.bedrock.capabilities import API, DEFAULT_MODEL, capabilities_of
 from segue.wire.bedrock.items import CACHE_POINT, parse_content, render_block, split_fragment, with_cache_point
@@ -27,11 +28,12 @@ from segue.wire.json_values import (
     JsonObject,
     json_type_name,
     object_or_none,
+    optional_string,
     require_list,
     require_object,
-    string_or_none,
 )
 from segue.wire.merge import intact_fragment, merge_changes
+from segue.wire.mixed_body import Host, has_results
 
 # BED-10: the service model lists the role `system`
 _SPEAKERS: dict[str, Speaker] = {"user": "human", "assistant": "ai", "system": "system"}
@@ -53,11 +55,14 @@ _NESTED = ("inferenceConfig", MODEL_FIELDS, "outputConfig")
 
 def parse_request(body: Mapping[str, Any]) -> Request:
     validate_request(dict(body))
-    model = string_or_none(body.get("modelId"))
+    model = optional_string(body.get("modelId"), "modelId")
     messages: list[Message] = []
+    host = Host(API, API, API)
     for index, item in enumerate(require_list(body["messages"], "messages")):
         try:
-            messages.append(_parse_message(item))
+            message = require_object(item)
+            if not mixed_body.add_message(messages, message, host):
+                messages.append(_parse_message(message, host))
         except InputError as error:
             raise error.with_prefix(f"messages[{index}]") from None
     return Request(
@@ -78,13 +83,13 @@ def _parse_tool_config(body: Mapping[str, Any]) -> tuple[Tool, ...]:
     return parse_tools(require_object(config, "toolConfig").get("tools"), "toolConfig.tools")
 
 
-def _parse_message(value: object) -> Message:
-    message = require_object(value)
+def _parse_message(message: JsonObject, host: Host) -> Message:
     role = message.get("role")
     speaker = _SPEAKERS.get(role) if isinstance(role, str) else None
     if speaker is None:
         shown_role = repr(role) if isinstance(role, str) else json_type_name(role)
         raise InputError(f"the role user, assistant or system was expected, not {shown_role}", path="role")
+    message, calls = mixed_body.split_calls(message, host)
     content: Any = message.get("content")
     # Only a list is valid, but clients of other APIs send a string.
     if isinstance(content, str) or content is None:
@@ -92,9 +97,9 @@ def _parse_message(value: object) -> Message:
         intact = False
     else:
         blocks, intact = parse_content(require_list(content, "content"), None)
-    if speaker == "human" and any(isinstance(block, ToolResponse) and not block.hosted for block in blocks):
+    if speaker == "human" and has_results(blocks):
         speaker = "tool"
-    return Message(speaker, blocks, native=Native(API, message, intact))
+    return Message(speaker, (*blocks, *calls), native=Native(API, message, intact and not calls))
 
 
 def _parse_system(value: Any) -> tuple[Text, ...]:

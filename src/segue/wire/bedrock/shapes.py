@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 from msgspec.structs import replace
 
 from segue.errors import InputError
 from segue.specs.types import Spec, bounded, closed_object, load_types
 from segue.wire.json_values import JsonObject, json_type_name, require_list, require_object
+from segue.wire.mixed_body import find_item_api, find_message_api, find_tool_api
 
 # Members that may be missing or null.
 _REPAIRED = frozenset(
@@ -87,8 +88,10 @@ def _validate(value: Any, spec: Spec, path: str) -> None:
         case "any":
             return
         case "list":
+            items = spec.items or Spec()
             for index, item in enumerate(require_list(value, path)):
-                _validate(item, spec.items or Spec(), f"{path}[{index}]")
+                if not _is_foreign(item, items.name):
+                    _validate(item, items, f"{path}[{index}]")
         case "map":
             for key, item in require_object(value, path).items():
                 _validate(item, spec.items or Spec(), _under(path, key))
@@ -101,9 +104,21 @@ def _validate(value: Any, spec: Spec, path: str) -> None:
     _validate_size(value, spec, path)
 
 
+def _is_foreign(item: Any, type_name: str) -> bool:
+    """Return whether the wire of another API parses this message or tool."""
+    if type_name not in ("Message", "Tool") or not isinstance(item, dict):
+        return False
+    fields = cast("JsonObject", item)
+    if type_name == "Tool":
+        return find_tool_api(fields) not in (None, "bedrock")
+    is_item = "role" not in fields and find_item_api(fields) is not None
+    return is_item or bool(fields.get("tool_calls")) or find_message_api(fields, "bedrock") is not None
+
+
 def _validate_scalar(value: Any, spec: Spec, path: str) -> None:
     name, types = _PYTHON_TYPES[spec.kind]
-    if not isinstance(value, types) or (isinstance(value, bool) and spec.kind != "boolean"):
+    integral = spec.kind == "integer" and isinstance(value, float) and value.is_integer()
+    if not (integral or isinstance(value, types)) or (isinstance(value, bool) and spec.kind != "boolean"):
         raise InputError(f"{name} was expected, not {json_type_name(value)}", path=path)
     if spec.values and value not in spec.values:
         raise InputError(f"one of {', '.join(spec.values)} was expected, not {value!r}", path=path)

@@ -9,6 +9,7 @@ from segue.canonical.blocks import Native
 from segue.canonical.request import Tool
 from segue.errors import InputError
 from segue.models import Model
+from segue.wire import mixed_body
 from segue.wire.base import RenderContext
 from segue.wire.bedrock.capabilities import API
 from segue.wire.bedrock.items import CACHE_POINT, split_fragment, with_cache_point
@@ -30,6 +31,13 @@ def parse_tools(value: object, path: str) -> tuple[Tool, ...]:
     tools: list[Tool] = []
     for index, item in enumerate(require_list(value, path)):
         entry = require_object(item, f"{path}[{index}]")
+        try:
+            foreign = mixed_body.parse_tool(entry, API)
+        except InputError as error:
+            raise error.with_prefix(f"{path}[{index}]") from None
+        if foreign is not None:
+            tools += foreign
+            continue
         point = object_or_none(entry.get(CACHE_POINT))
         if len(entry) > 1 or point is None:
             tools.append(_parse_tool(entry, f"{path}[{index}]"))

@@ -10,16 +10,17 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from segue.errors import InputError
 from segue.wire.json_values import (
     JsonObject,
     integer_or_none,
-    json_type_name,
-    number_or_none,
     object_or_none,
+    optional_object,
+    optional_string,
     require_list,
     string_or_none,
 )
+
+_NUMBER = re.compile(r"-?\d{1,300}(?:\.\d{1,300})?")
 
 
 @lru_cache(maxsize=256)
@@ -72,16 +73,27 @@ def get_int(fields: Mapping[str, Any], name: str) -> int | None:
     return integer_or_none(get_field(fields, name))
 
 
-def get_number(fields: Mapping[str, Any], name: str) -> float | int | None:
-    return number_or_none(get_field(fields, name))
+def get_text_strict(fields: Mapping[str, Any], name: str, path: str = "") -> str | None:
+    """Return the text under a key of the object at `path`, or None. Raises `InputError` for any other type."""
+    return optional_string(get_field(fields, name), join_path(path, find_key(fields, name)))
 
 
-def get_text_strict(fields: Mapping[str, Any], name: str) -> str | None:
-    """Return the text under a key or None. Raises `InputError` for any other type."""
+def get_object_strict(fields: Mapping[str, Any], name: str, path: str = "") -> tuple[JsonObject, str]:
+    """Return the object under a key of the object at `path`, or an empty one, and its path."""
+    inner_path = join_path(path, find_key(fields, name))
+    return optional_object(get_field(fields, name), inner_path) or {}, inner_path
+
+
+def get_numeric(fields: Mapping[str, Any], name: str) -> Any:
+    """Return the value under a key; the API also accepts a number as text."""
     value = get_field(fields, name)
-    if value is None or isinstance(value, str):
-        return value
-    raise InputError(f"a string was expected, not {json_type_name(value)}", path=find_key(fields, name))
+    if isinstance(value, str) and _NUMBER.fullmatch(value):
+        return int(value) if value.lstrip("-").isdigit() else float(value)
+    return value
+
+
+def join_path(path: str, key: str) -> str:
+    return f"{path}.{key}" if path else key
 
 
 def as_list(value: object, path: str) -> list[Any]:

@@ -52,6 +52,7 @@ from segue.wire.gemini.results import parse_result_content, render_result_conten
 from segue.wire.json_values import require_object
 from segue.wire.media import report_dropped_name
 from segue.wire.merge import intact_fragment
+from segue.wire.mixed_body import Host, parse_item
 from segue.wire.tools import render_arguments_object
 
 CODE_EXECUTION = "code_execution"
@@ -69,7 +70,9 @@ def parse_parts(parts: list[Any], model: str | None, *, from_model: bool = True)
             part_blocks = _parse_part(require_object(item), model, from_model)
         except InputError as error:
             raise error.with_prefix(f"parts[{index}]") from None
-        intact = intact and all(block.native is None or block.native.intact for block in part_blocks)
+        intact = intact and all(
+            block.native is None or (block.native.intact and block.native.api == API) for block in part_blocks
+        )
         blocks += part_blocks
     return tuple(blocks), intact
 
@@ -79,6 +82,8 @@ def _parse_part(part: JsonObject, model: str | None, from_model: bool) -> list[B
     signature = get_text_strict(part, "thoughtSignature") or None
     signature = signature if from_model else None
     members = data_fields(part)
+    if not members and (block := parse_item(part, Host(API, API, API))) is not None:
+        return [block]
     if from_model and members and get_field(part, "thought") is True and not members[0].startswith("function"):
         return [_parse_thought(part, signature, origin)]
     text = get_text_strict(part, "text")
@@ -124,9 +129,9 @@ def _get_member(part: JsonObject, member: str) -> JsonObject:
     return require_object(get_field(part, member), find_key(part, member))
 
 
-def parse_origin(inner: JsonObject, model: str | None) -> Origin:
-    """Return the origin of a call or result. Every type may have an id, and many have none."""
-    text = get_text_strict(inner, "id")
+def parse_origin(inner: JsonObject, model: str | None, path: str = "") -> Origin:
+    """Return the origin of a call or result at `path`. Every type may have an id, and many have none."""
+    text = get_text_strict(inner, "id", path)
     raw_id = raw_id_or_none(text)
     invalid_id = text if raw_id is None and text else None
     return Origin(API, model, raw_id, invalid_id, "synthetic" if raw_id is None else "natural")
@@ -140,27 +145,27 @@ def _parse_arguments(arguments: Any) -> tuple[Any, str | None, bool]:
 
 
 def _parse_call(part: JsonObject, model: str | None) -> Block:
-    inner = _get_member(part, "functionCall")
+    inner, path = _get_member(part, "functionCall"), find_key(part, "functionCall")
     arguments, text, intact = _parse_arguments(get_field(inner, "args"))
     return ToolCall(
-        get_text_strict(inner, "name") or "",
+        get_text_strict(inner, "name", path) or "",
         arguments,
         arguments_text=text,
-        origin=parse_origin(inner, model),
+        origin=parse_origin(inner, model, path),
         native=Native(API, part, intact),
     )
 
 
 def _parse_response(part: JsonObject, model: str | None) -> Block:
-    inner = _get_member(part, "functionResponse")
+    inner, path = _get_member(part, "functionResponse"), find_key(part, "functionResponse")
     content, structured, failed, intact = parse_result_content(inner)
     return ToolResponse(
-        name=get_text_strict(inner, "name") or None,
+        name=get_text_strict(inner, "name", path) or None,
         content=content,
         structured=structured,
         error=failed,
         is_complete=True,
-        origin=parse_origin(inner, model),
+        origin=parse_origin(inner, model, path),
         native=Native(API, part, intact),
     )
 

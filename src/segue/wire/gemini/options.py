@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any, cast, get_args
 
 from segue.canonical.request import Effort, Options, Reasoning, ResponseFormat, ToolChoice
-from segue.errors import InputError
 from segue.models import Model, parse_model
 from segue.render.report import Report
 from segue.render.transcript import Transcript
@@ -23,14 +22,16 @@ from segue.wire.gemini.fields import (
     both_cases,
     find_key,
     get_field,
-    get_int,
-    get_number,
+    get_numeric,
     get_object,
+    get_object_strict,
     get_text,
+    get_text_strict,
+    join_path,
     object_or_none,
     replace_fields,
 )
-from segue.wire.json_values import strings_or_none
+from segue.wire.json_values import optional_integer, optional_number, optional_schema, optional_strings
 from segue.wire.options import (
     budget_for_effort,
     clamp_effort,
@@ -79,34 +80,34 @@ _MODEL_SPECIFIC = (*_PENALTIES, "thinkingConfig")
 
 
 def parse_options(body: Mapping[str, Any]) -> Options:
-    """Parse the options of a body. Values of a wrong type are left in its native fragment."""
-    config = get_object(body, "generationConfig")
-    plain = parse_plain_options(_PLAIN_OPTIONS, partial(get_field, config))
-    plain["top_k"] = _integral(get_number(config, "topK"))
+    config, path = get_object_strict(body, "generationConfig")
+    tool_config, tool_path = get_object_strict(body, "toolConfig")
+
+    def get_path(name: str) -> str:
+        return join_path(path, find_key(config, name))
+
+    plain = parse_plain_options(_PLAIN_OPTIONS | {"top_k": None}, partial(get_numeric, config), get_path)
+    # A float, unlike in other APIs.
+    top_k = optional_number(get_numeric(config, "topK"), get_path("topK"))
+    plain["top_k"] = int(top_k) if top_k is not None and top_k == int(top_k) else None
     return Options(
         **plain,
-        stop=strings_or_none(get_field(config, "stopSequences")) or None,
-        tool_choice=_parse_choice(get_object(get_object(body, "toolConfig"), "functionCallingConfig")),
-        reasoning=_parse_reasoning(get_object(config, "thinkingConfig")),
-        response_format=_parse_format(config),
+        stop=_parse_strings(get_field(config, "stopSequences"), get_path("stopSequences")),
+        tool_choice=_parse_choice(*get_object_strict(tool_config, "functionCallingConfig", tool_path)),
+        reasoning=_parse_reasoning(*get_object_strict(config, "thinkingConfig", path)),
+        response_format=_parse_format(config, path),
     )
 
 
-def _integral(value: float | int | None) -> int | None:
-    return int(value) if value is not None and value == int(value) else None
+def _parse_strings(value: object, path: str) -> tuple[str, ...] | None:
+    """Return the strings of a list; a single string may replace a list of one."""
+    return ((value,) if value else None) if isinstance(value, str) else optional_strings(value, path) or None
 
 
-def _parse_choice(config: JsonObject) -> ToolChoice | None:
-    raw_mode = get_field(config, "mode")
-    if not isinstance(raw_mode, str | None):
-        raise InputError("a string was expected", path=f"toolConfig.functionCallingConfig.{find_key(config, 'mode')}")
-    mode = (raw_mode or "").upper()
-    names: Any = get_field(config, "allowedFunctionNames")
-    for index, name in enumerate(cast("list[Any]", names) if isinstance(names, list) else [names] if names else []):
-        if not isinstance(name, str):
-            path = f"toolConfig.functionCallingConfig.{find_key(config, 'allowedFunctionNames')}"
-            raise InputError("a string was expected", path=f"{path}[{index}]" if isinstance(names, list) else path)
-    allowed = tuple(str(name) for name in cast("list[Any]", names)) if isinstance(names, list) and names else None
+def _parse_choice(config: JsonObject, path: str) -> ToolChoice | None:
+    mode = (get_text_strict(config, "mode", path) or "").upper()
+    names = get_field(config, "allowedFunctionNames")
+    allowed = _parse_strings(names, join_path(path, find_key(config, "allowedFunctionNames")))
     match mode:
         case "AUTO" | "VALIDATED":
             return ToolChoice("auto", allowed=allowed if mode == "VALIDATED" else None)
@@ -120,10 +121,13 @@ def _parse_choice(config: JsonObject) -> ToolChoice | None:
             return None
 
 
-def _parse_format(config: JsonObject) -> ResponseFormat | None:
-    mime = get_text(config, "responseMimeType")
-    schema = object_or_none(get_field(config, "responseJsonSchema"))
-    if schema is None and (gemini_schema := object_or_none(get_field(config, "responseSchema"))) is not None:
+def _parse_format(config: JsonObject, path: str) -> ResponseFormat | None:
+    mime = get_text_strict(config, "responseMimeType", path)
+    schema, gemini_schema = (
+        optional_schema(get_field(config, name), join_path(path, find_key(config, name)))
+        for name in ("responseJsonSchema", "responseSchema")
+    )
+    if schema is None and gemini_schema is not None:
         schema = parse_schema(gemini_schema)
     match mime:
         case "application/json":
@@ -352,10 +356,12 @@ _EFFORTS: tuple[Effort, ...] = get_args(Effort)
 _DYNAMIC_BUDGET = -1
 
 
-def _parse_reasoning(config: Mapping[str, Any]) -> Reasoning | None:
-    level = (get_text(config, "thinkingLevel") or "").lower()
+def _parse_reasoning(config: Mapping[str, Any], path: str) -> Reasoning | None:
+    level = (get_text_strict(config, "thinkingLevel", path) or "").lower()
     effort: Effort | None = next((known for known in _EFFORTS if known == level), None)
-    budget = get_int(config, "thinkingBudget")
+    budget = optional_integer(
+        get_numeric(config, "thinkingBudget"), join_path(path, find_key(config, "thinkingBudget"))
+    )
     match budget:
         case None:
             return None if effort is None else Reasoning(effort=effort)

@@ -18,6 +18,7 @@ from segue.errors import InputError
 from segue.models import parse_model
 from segue.render.constraints import TEXTS
 from segue.render.transcript import Transcript
+from segue.wire import mixed_body
 from segue.wire.base import RenderContext
 from segue.wire.gemini.capabilities import API, DEFAULT_MODEL
 from segue.wire.gemini.fields import (
@@ -28,7 +29,6 @@ from segue.wire.gemini.fields import (
     get_field,
     get_text,
     get_text_strict,
-    json_type_name,
 )
 from segue.wire.gemini.items import GeminiContext, data_fields, parse_parts, render_parts
 from segue.wire.gemini.options import (
@@ -40,8 +40,9 @@ from segue.wire.gemini.options import (
 )
 from segue.wire.gemini.request_types import drop_invalid_fields
 from segue.wire.gemini.tools import merge_tools, parse_tools, render_tools
-from segue.wire.json_values import require_object
+from segue.wire.json_values import json_type_name, require_object
 from segue.wire.merge import intact_fragment
+from segue.wire.mixed_body import Host, has_results
 from segue.wire.schema import render_format_schema, rules
 from segue.wire.tools import drop_undeclared_choice
 
@@ -54,13 +55,16 @@ BODY_KEYS = both_cases("model", "contents", "systemInstruction", "tools") | OPTI
 
 
 def parse_request(body: Mapping[str, Any]) -> Request:
-    model = get_text(body, "model")
+    model = get_text_strict(body, "model")
     if get_field(body, "contents") is None:
         raise InputError("`contents` is missing", path="contents")
     contents: list[Message] = []
+    host = Host(API, API, API)
     for index, item in enumerate(as_list(body["contents"], "contents")):
         try:
-            contents.append(_parse_content(item))
+            content = require_object(item)
+            if not mixed_body.add_message(contents, content, host):
+                contents.append(_parse_content(content, host))
         except InputError as error:
             raise error.with_prefix(f"contents[{index}]") from None
     return Request(
@@ -70,22 +74,22 @@ def parse_request(body: Mapping[str, Any]) -> Request:
         options=parse_options(body),
         model=model,
         # Cached content precedes the contents of the body.
-        continues=get_text(body, "cachedContent"),
+        continues=get_text_strict(body, "cachedContent"),
         native=Native(API, body),
     )
 
 
-def _parse_content(value: object) -> Message:
-    content = require_object(value)
+def _parse_content(content: JsonObject, host: Host) -> Message:
     role = content.get("role")
     speaker = _SPEAKERS.get(role.lower() or "user") if isinstance(role, str) else "human" if role is None else None
     if speaker is None:
         shown_role = repr(role) if isinstance(role, str) else json_type_name(role)
         raise InputError(f"the role user or model was expected, not {shown_role}", path="role")
+    content, calls = mixed_body.split_calls(content, host)
     blocks, intact = parse_parts(as_list(content.get("parts"), "parts"), None, from_model=speaker == "ai")
-    if speaker == "human" and any(isinstance(block, ToolResponse) and not block.hosted for block in blocks):
+    if speaker == "human" and has_results(blocks):
         speaker = "tool"
-    return Message(speaker, blocks, native=Native(API, content, intact))
+    return Message(speaker, (*blocks, *calls), native=Native(API, content, intact and not calls))
 
 
 def _pair_messages(contents: Sequence[Message]) -> tuple[Message, ...]:

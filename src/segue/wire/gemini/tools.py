@@ -12,6 +12,7 @@ from typing import Any, cast
 from segue.canonical.blocks import Native
 from segue.canonical.request import Tool
 from segue.errors import InputError
+from segue.wire import mixed_body
 from segue.wire.base import RenderContext
 from segue.wire.gemini.capabilities import API
 from segue.wire.gemini.fields import (
@@ -21,10 +22,10 @@ from segue.wire.gemini.fields import (
     find_key,
     get_field,
     get_text,
-    object_or_none,
+    get_text_strict,
     replace_fields,
 )
-from segue.wire.json_values import require_object
+from segue.wire.json_values import optional_schema, require_object
 from segue.wire.merge import intact_fragment
 from segue.wire.schema import render_schema, rules
 from segue.wire.schema.openapi import is_valid_schema, parse_schema
@@ -42,8 +43,9 @@ def parse_tools(value: object) -> tuple[Tool, ...]:
     for index, item in enumerate(as_list(value, "tools")):
         try:
             entry = require_object(item)
-            for key in entry:
-                tools += _parse_tool_field(entry, key)
+            tools += mixed_body.parse_tool(entry, API) or [
+                tool for key in entry for tool in _parse_tool_field(entry, key)
+            ]
         except InputError as error:
             raise error.with_prefix(f"tools[{index}]") from None
     return tuple(tools)
@@ -62,13 +64,16 @@ def _parse_tool_field(entry: JsonObject, key: str) -> list[Tool]:
 
 
 def _parse_function(function: JsonObject) -> Tool:
-    name = get_text(function, "name")
+    name = get_text_strict(function, "name")
     if name is None:
         raise InputError("a function needs a name", path="name")
-    parameters = object_or_none(get_field(function, "parametersJsonSchema"))
-    if parameters is None and (schema := object_or_none(get_field(function, "parameters"))) is not None:
+    parameters, schema = (
+        optional_schema(get_field(function, key), find_key(function, key))
+        for key in ("parametersJsonSchema", "parameters")
+    )
+    if parameters is None and schema is not None:
         parameters = parse_schema(schema)
-    return Tool(name, get_text(function, "description"), parameters, native=Native(API, function))
+    return Tool(name, get_text_strict(function, "description"), parameters, native=Native(API, function))
 
 
 # ----------------------------------------------------------------------------------------------------------------- out
@@ -151,7 +156,10 @@ def merge_tools(original_entries: Any, tools: Sequence[Tool], render_context: Re
     for item in as_list(original_entries, "tools"):
         entry = cast("JsonObject", item)
         key = find_key(entry, _DECLARATIONS)
-        functions = as_list(entry.get(key), key)
+        functions: list[Any] = as_list(entry.get(key), key)
+        if (foreign := mixed_body.parse_tool(entry, API)) is not None:
+            # A hosted tool of another API is not declared.
+            functions, entry = [tool for tool in foreign if tool.kind != "hosted"], {}
         kept: list[JsonObject] = []
         for function in [next(rendered) for _ in functions]:
             # GEM-23
@@ -168,5 +176,5 @@ def merge_tools(original_entries: Any, tools: Sequence[Tool], render_context: Re
         if kept != functions:
             changed = True
             entry = {**entry, key: kept}
-        entries.append(entry)
+        entries += [entry] if entry else []
     return entries if changed else None

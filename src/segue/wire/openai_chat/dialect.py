@@ -19,6 +19,7 @@ from segue.render.report import Report, field_level
 from segue.wire.base import ApiError, BodyTool, RenderContext
 from segue.wire.ids import IdScheme
 from segue.wire.json_values import JsonObject
+from segue.wire.mixed_body import Host
 from segue.wire.names import NameRule
 from segue.wire.openai_shared import render_error
 from segue.wire.options import drop_options
@@ -156,6 +157,11 @@ class ChatDialect(Struct, frozen=True):
         """Return the dialect with the fields that differ for a model."""
         changes = self.by_model(model)
         return msgspec.structs.replace(self, **changes) if changes else self
+
+    @property
+    def host(self) -> Host:
+        """The host of tool items of other APIs in a body of this one."""
+        return Host(self.name, "openai-chat", self.provider)
 
     def accepts_key(self, key: str) -> bool:
         """Return whether an assistant message may have this key."""

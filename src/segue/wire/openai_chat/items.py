@@ -31,6 +31,7 @@ from segue.wire.code import fence_code
 from segue.wire.json_values import JsonObject, json_type_name, object_or_none, require_object, string_or_none
 from segue.wire.media import add_extension, detect_audio_type, report_dropped_name
 from segue.wire.merge import replace_modelled_fields
+from segue.wire.mixed_body import parse_item
 from segue.wire.openai_chat.dialect import ChatContext, ChatDialect, drop_unknown_keys
 from segue.wire.openai_shared import (
     AUDIO_FORMATS,
@@ -76,6 +77,8 @@ def parse_content(
 
 def _parse_part(part: JsonObject, dialect: ChatDialect, role: str, reasoning_origin: Origin | None) -> Block:
     kind = part.get("type")
+    if kind != "text" and (block := parse_item(part, dialect.host)) is not None:
+        return block
     if not isinstance(kind, str):
         raise InputError(f"a string was expected, not {json_type_name(kind)}", path="type")
     allowed_types = dialect.allowed_part_types.get(role)

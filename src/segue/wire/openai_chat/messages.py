@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from segue.canonical.blocks import (
     Block,
@@ -27,8 +28,17 @@ from segue.canonical.blocks import (
 from segue.canonical.ids import raw_id_or_none
 from segue.canonical.json import encode_json_text
 from segue.errors import InputError
-from segue.wire.json_values import JsonObject, object_or_none, require_list, require_object, string_or_none
+from segue.wire.json_values import (
+    JsonObject,
+    object_or_none,
+    optional_object,
+    optional_string,
+    require_list,
+    require_object,
+    string_or_none,
+)
 from segue.wire.merge import replace_modelled_fields
+from segue.wire.mixed_body import has_results
 from segue.wire.openai_chat.dialect import ChatContext, ChatDialect, drop_unknown_keys
 from segue.wire.openai_chat.items import (
     is_legacy_call,
@@ -57,6 +67,7 @@ MESSAGE_KEYS = frozenset(
     }
 )
 ERROR_KEY = "is_error"
+_STRING_KEYS = ("name", "refusal", "reasoning_content", "reasoning", "tool_call_id")
 _VALID_NAME = re.compile(r"[^\s<|\\/>]{1,64}")
 _NO_MEDIA = frozenset[str]()
 _NO_KEYS = frozenset[str]()
@@ -74,16 +85,18 @@ def parse_message(message: JsonObject, dialect: ChatDialect) -> Message:
             return _parse_result(message, role, dialect)
         case "assistant":
             blocks = parse_assistant(message, dialect)
-            native = Native(dialect.name, message, _is_valid_assistant(message, dialect) and _are_intact(blocks))
+            intact = _is_valid_assistant(message, dialect) and _are_intact(blocks)
+            native = Native(dialect.name, message, intact and _are_calls_listed(message, blocks))
             prefill = dialect.prefill_key is not None and message.get(dialect.prefill_key) is True
             name = string_or_none(message.get("name"))
             return Message("ai", tuple(blocks), name=name, prefill=prefill, native=native)
         case "user" | "system" | "developer":
+            _validate_fields(message)
             content = message.get("content")
             blocks = parse_content(content, dialect, role)
-            intact = isinstance(content, str) or (bool(content) and _are_intact(blocks))
+            intact = isinstance(content, str) or (bool(content) and _are_intact(blocks) and not _has_calls(blocks))
             native = Native(dialect.name, message, intact)
-            speaker = "human" if role == "user" else "system"
+            speaker = "tool" if has_results(blocks) else "human" if role == "user" else "system"
             return Message(speaker, tuple(blocks), name=string_or_none(message.get("name")), native=native)
         case _:
             raise InputError(f"unknown role {role!r}; expected one of {', '.join(_ROLES)}", path="role")
@@ -118,20 +131,34 @@ def parse_assistant(message: JsonObject, dialect: ChatDialect, model: str | None
 
 
 def _are_intact(blocks: Sequence[Block]) -> bool:
-    """Return whether every part can be sent unchanged."""
-    return all(isinstance(block, ToolCall) or block.native is None or block.native.intact for block in blocks)
+    """Return whether every part can be sent unchanged; calls are sent on their own, and results are no parts."""
+    others = [block for block in blocks if not isinstance(block, ToolCall)]
+    return all(
+        not isinstance(block, ToolResponse) and (block.native is None or block.native.intact) for block in others
+    )
+
+
+def _has_calls(blocks: Sequence[Block]) -> bool:
+    return any(isinstance(block, ToolCall) for block in blocks)
+
+
+def _are_calls_listed(message: JsonObject, blocks: Sequence[Block]) -> bool:
+    """Return whether no call is in the content, where other APIs have them."""
+    listed = len(message.get("tool_calls") or ()) + (message.get("function_call") is not None)
+    return sum(isinstance(block, ToolCall) for block in blocks) == listed
 
 
 def _is_valid_assistant(message: Mapping[str, Any], dialect: ChatDialect) -> bool:
-    """Return whether the message can be sent unchanged."""
+    """Return whether the message can be sent unchanged. Raises `InputError` for a field of the wrong type."""
+    _validate_fields(message)
+    for index, entry in enumerate(message.get("tool_calls") or ()):
+        optional_string(entry.get("id"), f"tool_calls[{index}].id")
     # KIM-04: the vendor ignores reasoning under any other key than its own.
     key = dialect.reasoning_key
     has_other_place = dialect.reasoning_parts or (key is not None and key not in message)
     if has_other_place and not message.keys().isdisjoint((*REASONING_KEYS, DETAILS_KEY)):
         return False
     if message.get("function_call") and not dialect.legacy_calls:
-        return False
-    if any(not isinstance(message.get(key), str | None) for key in REASONING_KEYS):
         return False
     if any(message.get(key) and not dialect.accepts_key(key) for key in ("refusal", "audio")):
         return False
@@ -146,20 +173,30 @@ def _is_valid_assistant(message: Mapping[str, Any], dialect: ChatDialect) -> boo
     return has_output and content is None
 
 
+def _validate_fields(message: Mapping[str, Any]) -> None:
+    """Raise `InputError` for a field of the wrong type; replies, which are parsed by the same code, may have those."""
+    for key in _STRING_KEYS:
+        optional_string(message.get(key), key)
+    optional_object(message.get("audio"), "audio")
+
+
 def _parse_result(message: JsonObject, role: str, dialect: ChatDialect) -> Message:
     content = message.get("content")
-    blocks = (Text(content),) if isinstance(content, str) else tuple(parse_content(content, dialect, role))
+    blocks: Sequence[Block] = [Text(content)] if isinstance(content, str) else ()
+    if not isinstance(content, str):
+        blocks = parse_content(content, dialect, role)
+        if has_results(blocks):
+            return _parse_nested_results(message, blocks, dialect)
     # OAI-CHAT-11: a tool message must have content; only the legacy `function` message may have null.
     intact = isinstance(content, str) or bool(blocks) or (role == "function" and "content" in message)
     intact = intact and (role == "tool" or dialect.legacy_calls) and _are_intact(blocks)
-    # MIS-12
-    intact = intact and isinstance(message.get("name"), str | None)
+    _validate_fields(message)
     native = Native(dialect.name, message, intact)
     raw_id = raw_id_or_none(message.get("tool_call_id"))
     identity = "absent" if role == "function" else "natural" if raw_id else "synthetic"
     response = ToolResponse(
         name=string_or_none(message.get("name")) or None,
-        content=blocks,
+        content=tuple(blocks),
         # Not a field of the API, but clients of other APIs send it.
         error=message.get(ERROR_KEY) is True,
         is_complete=True,
@@ -167,6 +204,20 @@ def _parse_result(message: JsonObject, role: str, dialect: ChatDialect) -> Messa
         native=native,
     )
     return Message("tool", (response,), native=native)
+
+
+def _parse_nested_results(message: JsonObject, blocks: Sequence[Block], dialect: ChatDialect) -> Message:
+    """Parse a tool message whose content is results of another API. An id that they lack is the message's."""
+    raw_id = raw_id_or_none(message.get("tool_call_id"))
+    results = [
+        replace(block, origin=replace(block.origin, raw_id=block.origin.raw_id or raw_id))
+        for block in blocks
+        if isinstance(block, ToolResponse)
+    ]
+    others = tuple(block for block in blocks if not isinstance(block, ToolResponse | ToolCall))
+    if others:
+        results[0] = replace(results[0], content=(*others, *(results[0].content or ())), native=None)
+    return Message("tool", tuple(results), native=Native(dialect.name, message, intact=False))
 
 
 # ----------------------------------------------------------------------------------------------------------- rendering

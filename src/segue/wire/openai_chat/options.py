@@ -1,8 +1,4 @@
-"""Request options ⇄ `Options`.
-
-A value of the wrong type is not parsed: it stays in the native body and is sent back unchanged. Only options that
-affect the history (tool choice, reasoning) must have the right type.
-"""
+"""Request options ⇄ `Options`."""
 
 from __future__ import annotations
 
@@ -16,12 +12,15 @@ from segue.errors import InputError
 from segue.models import Model
 from segue.render.report import Report
 from segue.wire.json_values import (
-    boolean_or_none,
-    integer_or_none,
     json_type_name,
     object_or_none,
-    string_or_none,
-    strings_or_none,
+    optional_boolean,
+    optional_integer,
+    optional_object,
+    optional_schema,
+    optional_string,
+    optional_strings,
+    require_object,
 )
 from segue.wire.names import NameRule
 from segue.wire.openai_chat.dialect import ChatDialect, JsonObject
@@ -52,6 +51,7 @@ _OTHER_KEYS = frozenset(
     {"max_completion_tokens", "max_tokens", "stop", "tool_choice", "function_call", "reasoning_effort", "thinking"}
     | {"response_format"}
 )
+_CHOICE_TYPES = ("function", "custom", "allowed_tools")
 _SWITCH_KEYS = frozenset({"enable_thinking", "thinking_budget"})
 
 
@@ -75,18 +75,19 @@ def _plain_keys(dialect: ChatDialect) -> Mapping[str, str | None]:
 
 
 def parse_options(body: Mapping[str, Any], dialect: ChatDialect) -> Options:
-    limit = integer_or_none(body.get("max_completion_tokens"))
+    limit, old_limit = (optional_integer(body.get(key), key) for key in ("max_completion_tokens", "max_tokens"))
     plain = parse_plain_options(_plain_keys(dialect), body.get)
     if dialect.vendor_options:
-        plain["user"] = string_or_none(body.get("safety_identifier")) or plain["user"]
+        plain["user"] = optional_string(body.get("safety_identifier"), "safety_identifier") or plain["user"]
     stop = body.get("stop")
+    optional_object(body.get("stream_options"), "stream_options")
     return Options(
         **plain,
-        max_tokens=integer_or_none(body.get("max_tokens")) if limit is None else limit,
-        stop=(stop,) if isinstance(stop, str) else strings_or_none(stop) or None,
+        max_tokens=old_limit if limit is None else limit,
+        stop=(stop,) if isinstance(stop, str) else optional_strings(stop, "stop") or None,
         tool_choice=_parse_choice(body),
         reasoning=_parse_reasoning(body, dialect),
-        response_format=_parse_format(object_or_none(body.get("response_format"))),
+        response_format=_parse_format(optional_object(body.get("response_format"), "response_format")),
         vendor_options=parse_vendor_options(body) if dialect.vendor_options else None,
     )
 
@@ -94,8 +95,10 @@ def parse_options(body: Mapping[str, Any], dialect: ChatDialect) -> Options:
 def _parse_choice(body: Mapping[str, Any]) -> ToolChoice | None:
     value = body.get("tool_choice")
     if value is None and (legacy_choice := body.get("function_call")) is not None:
-        name = (object_or_none(legacy_choice) or {}).get("name")
-        return ToolChoice("tool", name) if isinstance(name, str) else _parse_mode(legacy_choice)
+        if isinstance(legacy_choice, str):
+            return _parse_mode(legacy_choice)
+        name = optional_string(require_object(legacy_choice, "function_call").get("name"), "function_call.name")
+        return None if name is None else ToolChoice("tool", name)
     choice = object_or_none(value)
     if choice is None:
         mode = _parse_mode(value)
@@ -104,16 +107,19 @@ def _parse_choice(body: Mapping[str, Any]) -> ToolChoice | None:
         return mode
     if not isinstance(choice.get("type"), str):
         raise InputError(f"a string was expected, not {json_type_name(choice.get('type'))}", path="tool_choice.type")
+    path = f"tool_choice.{choice['type']}"
     # A flat choice is the Responses form.
-    flat = choice if isinstance(choice.get("name"), str) else None
-    detail = object_or_none(choice.get(choice["type"])) or flat
-    if detail is None:
+    detail = optional_object(choice.get(choice["type"]), path)
+    if detail is None and isinstance(choice.get("name"), str):
+        detail = choice
+    if detail is None and choice["type"] not in _CHOICE_TYPES:
         return None
+    detail = require_object(detail, path)
     if choice["type"] == "allowed_tools":
-        mode = _parse_mode(detail.get("mode"))
+        mode = _parse_mode(optional_string(detail.get("mode"), f"{path}.mode"))
         return mode and msgspec.structs.replace(mode, allowed=_parse_allowed(detail.get("tools")))
-    name = detail.get("name")
-    return ToolChoice("tool", name) if isinstance(name, str) else None
+    name = optional_string(detail.get("name"), f"{path}.name")
+    return None if name is None else ToolChoice("tool", name)
 
 
 def _parse_allowed(value: object) -> tuple[str, ...] | None:
@@ -141,14 +147,16 @@ def _parse_reasoning(body: Mapping[str, Any], dialect: ChatDialect) -> Reasoning
         enabled = True
     budget: int | None = None
     if dialect.reasoning_option in ("thinking", "graded"):
-        switch = (object_or_none(body.get("thinking")) or {}).get("type")
+        thinking = optional_object(body.get("thinking"), "thinking") or {}
+        switch = optional_string(thinking.get("type"), "thinking.type")
         enabled = switch == "enabled" if switch in ("enabled", "disabled") else enabled
     if dialect.reasoning_option == "switch":
-        enabled = boolean_or_none(body.get("enable_thinking"))
-        effort, budget = None, integer_or_none(body.get("thinking_budget"))
+        enabled = optional_boolean(body.get("enable_thinking"), "enable_thinking")
+        effort, budget = None, optional_integer(body.get("thinking_budget"), "thinking_budget")
     if dialect.template_options and enabled is None:
         # COMP-18
-        enabled = boolean_or_none((object_or_none(body.get("chat_template_kwargs")) or {}).get("enable_thinking"))
+        template = optional_object(body.get("chat_template_kwargs"), "chat_template_kwargs") or {}
+        enabled = optional_boolean(template.get("enable_thinking"), "chat_template_kwargs.enable_thinking")
     reasoning = Reasoning(enabled=enabled, effort=effort, budget=budget)
     return None if reasoning == Reasoning() else reasoning
 
@@ -156,17 +164,22 @@ def _parse_reasoning(body: Mapping[str, Any], dialect: ChatDialect) -> Reasoning
 def _parse_format(value: JsonObject | None) -> ResponseFormat | None:
     if value is None:
         return None
-    match value.get("type"):
+    match optional_string(value.get("type"), "response_format.type"):
         case "text":
             return ResponseFormat("text")
         case "json_object":
             return ResponseFormat("json")
         case "json_schema":
-            schema_format = object_or_none(value.get("json_schema"))
+            path = "response_format.json_schema"
+            schema_format = optional_object(value.get("json_schema"), path)
             if schema_format is None:
                 return None
-            name, strict = string_or_none(schema_format.get("name")), boolean_or_none(schema_format.get("strict"))
-            return ResponseFormat("schema", object_or_none(schema_format.get("schema")), name, strict)
+            return ResponseFormat(
+                "schema",
+                optional_schema(schema_format.get("schema"), f"{path}.schema"),
+                optional_string(schema_format.get("name"), f"{path}.name"),
+                optional_boolean(schema_format.get("strict"), f"{path}.strict"),
+            )
         case _:
             return None
 

@@ -14,9 +14,20 @@ from segue.errors import InputError
 from segue.models import parse_model
 from segue.render.report import Report
 from segue.render.transcript import Transcript
+from segue.wire import mixed_body
 from segue.wire.base import RenderContext
 from segue.wire.draft7 import is_draft7
-from segue.wire.json_values import JsonObject, object_or_none, require_list, require_object, string_or_none
+from segue.wire.json_values import (
+    JsonObject,
+    object_or_none,
+    optional_boolean,
+    optional_object,
+    optional_schema,
+    optional_string,
+    require_list,
+    require_object,
+    string_or_none,
+)
 from segue.wire.merge import merge_changes
 from segue.wire.openai_chat.dialect import ChatContext, ChatDialect, drop_unknown_keys
 from segue.wire.openai_chat.items import CALL_KEYS, PART_KEYS, with_tool_name
@@ -34,6 +45,8 @@ from segue.wire.schema import render_format_schema, render_schema, render_tool_s
 from segue.wire.schema.rules import MISTRAL, OPENAI_STRICT
 from segue.wire.tools import render_object_schema, to_function_tool, to_object_schema, undeclarable_message
 
+# The APIs whose declarations are parsed here.
+_ACCEPTED_TOOLS = ("openai-chat", "openai-responses")
 # `arguments` belongs to the legacy calls; the last three are added by SDKs when they parse a reply.
 _ITEM_KEYS = (
     MESSAGE_KEYS | CALL_KEYS | PART_KEYS | {"arguments", "index", "parsed", "parsed_arguments", DETAILS_KEY, ERROR_KEY}
@@ -54,13 +67,16 @@ def body_keys(dialect: ChatDialect) -> frozenset[str]:
 
 
 def parse_request(body: Mapping[str, Any], *, dialect: ChatDialect) -> Request:
-    model = string_or_none(body.get("model"))
+    model = optional_string(body.get("model"), "model")
     if "messages" not in body:
         raise InputError("a list of messages was expected", path="messages")
     messages: list[Message] = []
+    host = dialect.host
     for index, item in enumerate(require_list(body["messages"], "messages")):
         try:
-            messages.append(parse_message(require_object(item), dialect))
+            message = require_object(item)
+            if not mixed_body.add_message(messages, message, host):
+                messages.append(parse_message(message, dialect))
         except InputError as error:
             raise error.with_prefix(f"messages[{index}]") from None
     # KIM-08: the API ignores ids and pairs by order.
@@ -81,7 +97,10 @@ def _parse_tools(body: Mapping[str, Any], dialect: ChatDialect) -> Iterator[Tool
         for index, item in enumerate(require_list(body[key], key)):
             try:
                 entry = require_object(item)
-                yield _parse_function(entry, entry, dialect) if key == "functions" else _parse_tool(entry, dialect)
+                if key == "functions":
+                    yield _parse_function(entry, entry, dialect)
+                else:
+                    yield from mixed_body.parse_tool(entry, *_ACCEPTED_TOOLS) or [_parse_tool(entry, dialect)]
             except InputError as error:
                 raise error.with_prefix(f"{key}[{index}]") from None
 
@@ -99,11 +118,12 @@ def _parse_tool(entry: JsonObject, dialect: ChatDialect) -> Tool:
     intact = not flat and "type" in entry
     if kind == "function":
         return _parse_function(entry, detail, dialect, intact=intact)
-    form = object_or_none(detail.get("format")) or {}
-    grammar = object_or_none(form.get("grammar")) or (form if "definition" in form else None)
+    form = optional_object(detail.get("format"), _detail_path(entry, detail, "format")) or {}
+    grammar = optional_object(form.get("grammar"), _detail_path(entry, detail, "format.grammar"))
+    grammar = grammar or (form if "definition" in form else None)
     return Tool(
         _tool_name(entry, detail),
-        string_or_none(detail.get("description")),
+        optional_string(detail.get("description"), _detail_path(entry, detail, "description")),
         kind="custom",
         grammar=grammar,
         native=Native(dialect.name, entry, intact),
@@ -111,12 +131,11 @@ def _parse_tool(entry: JsonObject, dialect: ChatDialect) -> Tool:
 
 
 def _parse_function(entry: JsonObject, detail: JsonObject, dialect: ChatDialect, *, intact: bool = True) -> Tool:
-    strict = detail.get("strict")
     return Tool(
         _tool_name(entry, detail),
-        string_or_none(detail.get("description")),
-        object_or_none(detail.get("parameters")),
-        strict=strict if isinstance(strict, bool) else None,
+        optional_string(detail.get("description"), _detail_path(entry, detail, "description")),
+        optional_schema(detail.get("parameters"), _detail_path(entry, detail, "parameters")),
+        strict=optional_boolean(detail.get("strict"), _detail_path(entry, detail, "strict")),
         native=Native(dialect.name, entry, intact),
     )
 
@@ -124,9 +143,13 @@ def _parse_function(entry: JsonObject, detail: JsonObject, dialect: ChatDialect,
 def _tool_name(entry: JsonObject, detail: JsonObject) -> str:
     name = detail.get("name")
     if not isinstance(name, str):
-        path = "name" if detail is entry else f"{entry.get('type', 'function')}.name"
-        raise InputError("a tool's name was expected", path=path)
+        raise InputError("a tool's name was expected", path=_detail_path(entry, detail, "name"))
     return name
+
+
+def _detail_path(entry: JsonObject, detail: JsonObject, key: str) -> str:
+    """Return the path of a key in the declaration, which may be flat."""
+    return key if detail is entry else f"{entry.get('type', 'function')}.{key}"
 
 
 # ----------------------------------------------------------------------------------------------------------- rendering

@@ -14,6 +14,7 @@ from segue.canonical.json import parse_argument_text
 from segue.render.report import Report
 from segue.wire.base import RenderContext
 from segue.wire.json_values import JsonObject
+from segue.wire.mixed_body import Host
 from segue.wire.openai_responses.required_fields import has_required_fields, is_openai_item
 from segue.wire.openai_shared import OPENAI_APIS
 
@@ -95,6 +96,11 @@ class ResponsesDialect(Struct, frozen=True):
     """Repairs an item of this type for the vendor; returns the same object if it is valid."""
     repair_body: Callable[[JsonObject, Report], JsonObject] | None = None
     """The same for a same-API body."""
+
+    @property
+    def host(self) -> Host:
+        """The host of tool items of other APIs in a body of this one."""
+        return Host(self.name, "openai-responses", self.provider)
 
 
 OPENAI = ResponsesDialect("openai-responses", "openai", vendor_options=True)

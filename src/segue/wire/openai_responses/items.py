@@ -177,7 +177,7 @@ def _parse_output_content(output: object, context: ParseContext) -> tuple[tuple[
         return (Text(output),), UNSET, len(output) <= OUTPUT_LIMIT
     if isinstance(output, list):
         blocks = parse_parts(cast("list[object]", output), "input", "output", context.dialect)
-        return tuple(blocks), UNSET, are_intact(blocks)
+        return tuple(blocks), UNSET, are_intact(blocks, context.dialect)
     return (), UNSET if output is None else output, False
 
 
@@ -327,9 +327,6 @@ def _has_text(blocks: Iterable[Block]) -> bool:
 
 def parse_assistant_message(item: JsonObject, context: ParseContext) -> list[Block]:
     """Parse one block for each part, each with the item reduced to that part as its fragment."""
-    if item.get("tool_calls"):
-        # OAI-RESP-14
-        raise InputError("`tool_calls` belongs to Chat Completions; use `function_call` items", path="tool_calls")
     content, is_valid = item.get("content"), is_valid_message(item)
     if isinstance(content, str):
         return [Text(content, native=context.native(item, is_valid))]
@@ -341,9 +338,12 @@ def parse_assistant_message(item: JsonObject, context: ParseContext) -> list[Blo
     if not parts:
         return [Text("", native=context.native(item, is_valid))]
     # One invalid part makes the whole item not intact.
-    intact = is_valid and are_intact(parts)
+    intact = is_valid and are_intact(parts, context.dialect)
     blocks: list[Block] = []
     for index, (part, block) in enumerate(zip(cast("list[object]", content), parts, strict=True)):
+        if isinstance(block, ToolCall | ToolResponse):
+            blocks.append(block)
+            continue
         if len(parts) == 1:
             native, position = context.native(item, intact), None
         else:

@@ -20,11 +20,13 @@ from segue.wire.json_values import (
     JsonObject,
     json_type_name,
     object_or_none,
+    optional_string,
     require_list,
     require_object,
     string_or_none,
 )
 from segue.wire.merge import replace_modelled_fields
+from segue.wire.mixed_body import find_item_api, has_results, parse_item, parse_message, split_calls
 from segue.wire.openai_responses.context import ParseContext, ResponsesContext
 from segue.wire.openai_responses.item_types import (
     APPROVAL_REQUEST,
@@ -97,6 +99,17 @@ def parse_items(
     for index, value in enumerate(items):
         try:
             item = require_object(value)
+            if path == "input":
+                # Replies may have any value here.
+                optional_string(item.get("call_id"), "call_id")
+            foreign = _parse_foreign(item, context)
+            if foreign is not None:
+                blocks, side = foreign
+                if side == "ai":
+                    group.add(blocks, True)
+                else:
+                    messages += [*group.close(), Message("tool", tuple(blocks), native=context.native({}))]
+                continue
             kind = item_type(item)
             side = _side_of(kind, item, context)
             if index in repeated:
@@ -118,6 +131,20 @@ def parse_items(
         except InputError as error:
             raise error.with_prefix(f"{path}[{index}]") from None
     return messages + group.close()
+
+
+def _parse_foreign(item: JsonObject, context: ParseContext) -> tuple[Sequence[Block], Literal["ai", "tool"]] | None:
+    """Parse an item in another API's form, and return the side it belongs to; None for this API's own items."""
+    host = context.dialect.host
+    if "role" not in item:
+        if find_item_api(item) in (None, host.base_api) or (block := parse_item(item, host)) is None:
+            return None
+        return [block], "ai" if isinstance(block, ToolCall) else "tool"
+    if item.get("role") == "assistant" and "parts" not in item:
+        rest, calls = split_calls(item, host)
+        return ([*parse_assistant_message(rest, context), *calls], "ai") if calls else None
+    message = parse_message(item, host)
+    return None if message is None else (message.blocks, "ai" if message.speaker == "ai" else "tool")
 
 
 def parse_reply_items(items: Sequence[object], context: ParseContext) -> tuple[Block, ...]:
@@ -212,7 +239,8 @@ def _parse_text_message(item: JsonObject, native: Native, context: ParseContext)
     if not isinstance(content, list):
         raise InputError(f"a string or a list of parts was expected, not {json_type_name(content)}", path="content")
     blocks = tuple(parse_parts(cast("list[object]", content), "input", "content", context.dialect))
-    intact = native.intact and are_intact(blocks)
+    intact = native.intact and are_intact(blocks, context.dialect)
+    speaker = "tool" if has_results(blocks) else speaker
     return Message(speaker, blocks, native=msgspec.structs.replace(native, intact=intact))
 
 

@@ -1,7 +1,4 @@
-"""Request options ⇄ `Options`.
-
-A value of the wrong type is not parsed: it stays in the native body and is sent back unchanged.
-"""
+"""Request options ⇄ `Options`."""
 
 from __future__ import annotations
 
@@ -15,9 +12,13 @@ from segue.errors import InputError
 from segue.models import Model
 from segue.wire.json_values import (
     JsonObject,
-    boolean_or_none,
     json_type_name,
     object_or_none,
+    optional_boolean,
+    optional_object,
+    optional_schema,
+    optional_string,
+    require_object,
     string_or_none,
 )
 from segue.wire.names import NameRule
@@ -52,13 +53,15 @@ _MIN_TOKENS = 16
 
 
 def parse_options(body: Mapping[str, Any], dialect: ResponsesDialect) -> Options:
-    verbosity = (object_or_none(body.get("text")) or {}).get("verbosity")
+    text = optional_object(body.get("text"), "text") or {}
+    verbosity = optional_string(text.get("verbosity"), "text.verbosity")
+    user_ids = [optional_string(body.get(key), key) for key in ("safety_identifier", "user")]
     return Options(
         **parse_plain_options(_PLAIN_OPTIONS, body.get),
         tool_choice=_parse_choice(body.get("tool_choice")),
-        reasoning=_parse_reasoning(object_or_none(body.get("reasoning")), dialect),
-        response_format=_parse_format(object_or_none((object_or_none(body.get("text")) or {}).get("format"))),
-        user=string_or_none(body.get("safety_identifier")) or string_or_none(body.get("user")),
+        reasoning=_parse_reasoning(optional_object(body.get("reasoning"), "reasoning"), dialect),
+        response_format=_parse_format(optional_object(text.get("format"), "text.format")),
+        user=user_ids[0] or user_ids[1],
         vendor_options=parse_vendor_options({**body, "verbosity": verbosity}) if dialect.vendor_options else None,
     )
 
@@ -68,12 +71,13 @@ def _parse_mode(value: object) -> ToolChoice | None:
 
 
 def _parse_choice(value: object) -> ToolChoice | None:
-    choice = object_or_none(value)
-    if choice is None:
+    if value is None or isinstance(value, str):
         return _parse_mode(value)
-    kind = string_or_none(choice.get("type"))
+    choice = require_object(value, "tool_choice")
+    kind = optional_string(choice.get("type"), "tool_choice.type")
+    optional_string(choice.get("name"), "tool_choice.name")
     if kind == "allowed_tools":
-        mode = _parse_mode(choice.get("mode"))
+        mode = _parse_mode(optional_string(choice.get("mode"), "tool_choice.mode"))
         return mode and msgspec.structs.replace(mode, allowed=_parse_allowed(choice.get("tools")))
     name = _choice_name(choice)
     return ToolChoice("tool", name) if name else None
@@ -108,14 +112,19 @@ def _parse_reasoning(value: JsonObject | None, dialect: ResponsesDialect) -> Rea
 
 
 def _parse_format(value: JsonObject | None) -> ResponseFormat | None:
+    optional_string((value or {}).get("type"), "text.format.type")
     match value:
         case {"type": "text"}:
             return ResponseFormat("text")
         case {"type": "json_object"}:
             return ResponseFormat("json")
         case {"type": "json_schema"}:
-            name, strict = string_or_none(value.get("name")), boolean_or_none(value.get("strict"))
-            return ResponseFormat("schema", object_or_none(value.get("schema")), name, strict)
+            return ResponseFormat(
+                "schema",
+                optional_schema(value.get("schema"), "text.format.schema"),
+                optional_string(value.get("name"), "text.format.name"),
+                optional_boolean(value.get("strict"), "text.format.strict"),
+            )
         case _:
             return None
 

@@ -25,6 +25,7 @@ from segue.wire.json_values import (
 )
 from segue.wire.media import add_extension, report_dropped_name
 from segue.wire.merge import replace_modelled_fields
+from segue.wire.mixed_body import parse_item
 from segue.wire.openai_responses.context import OPENAI, ResponsesContext, ResponsesDialect
 from segue.wire.openai_shared import AUDIO_TYPES, data_url, fetch_media, image_detail, split_data_url
 
@@ -49,17 +50,23 @@ _PDF = "application/pdf"
 
 def parse_parts(value: object, side: _Side, path: str, dialect: ResponsesDialect = OPENAI) -> list[Block]:
     blocks: list[Block] = []
-    for index, part in enumerate(require_list(value, path)):
+    for index, item in enumerate(require_list(value, path)):
         try:
-            blocks.append(_parse_part(require_object(part), side, dialect))
+            part = require_object(item)
+            # An output's parts are never calls or results.
+            may_be_item = path != "output" and part.get("type") not in _TEXT_TYPES.values()
+            foreign = parse_item(part, dialect.host) if may_be_item else None
+            blocks.append(foreign or _parse_part(part, side, dialect))
         except InputError as error:
             raise error.with_prefix(f"{path}[{index}]") from None
     return blocks
 
 
-def are_intact(blocks: Iterable[Block]) -> bool:
+def are_intact(blocks: Iterable[Block], dialect: ResponsesDialect) -> bool:
     """Return whether each part can be sent unchanged."""
-    return all(block.native is not None and block.native.intact for block in blocks)
+    return all(
+        block.native is not None and block.native.intact and block.native.api == dialect.name for block in blocks
+    )
 
 
 def _parse_part(part: JsonObject, side: _Side, dialect: ResponsesDialect) -> Block:

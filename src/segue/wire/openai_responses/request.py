@@ -16,7 +16,15 @@ from segue.errors import InputError
 from segue.models import parse_model
 from segue.render.transcript import Transcript
 from segue.wire.base import RenderContext
-from segue.wire.json_values import JsonObject, json_type_name, object_or_none, require_list, string_or_none
+from segue.wire.json_values import (
+    JsonObject,
+    json_type_name,
+    object_or_none,
+    optional_object,
+    optional_string,
+    require_list,
+    string_or_none,
+)
 from segue.wire.merge import merge_changes
 from segue.wire.openai_responses.context import ParseContext, ResponsesContext, ResponsesDialect
 from segue.wire.openai_responses.item_types import CALL_TYPES, FUNCTION_TYPES, OUTPUT_TYPES, CallType, item_type_or_none
@@ -47,7 +55,7 @@ BODY_KEYS = OPTION_KEYS | {"model", "input", "instructions", "tools", "previous_
 
 
 def parse_request(body: Mapping[str, Any], dialect: ResponsesDialect) -> Request:
-    model = string_or_none(body.get("model")) or None
+    model = optional_string(body.get("model"), "model") or None
     items = _input_items(body, dialect)
     declared = [] if body.get("tools") is None else parse_tools(body["tools"], dialect)
     names = {tool.name for tool in declared}
@@ -134,12 +142,13 @@ def _all_answered(called: Counter[str | None], answered: Iterable[str | None]) -
 
 def _previous_state(body: Mapping[str, Any], dialect: ResponsesDialect) -> str | None:
     """Return the stored response or conversation that precedes the items of the body."""
-    conversation = object_or_none(body.get("conversation"))
-    previous = string_or_none(body.get("previous_response_id")) or ""
-    state = (previous if dialect.is_response_id(previous) else None) or string_or_none(body.get("conversation"))
+    value = body.get("conversation")
+    previous = optional_string(body.get("previous_response_id"), "previous_response_id") or ""
+    conversation = None if isinstance(value, str) else optional_object(value, "conversation")
+    state = (previous if dialect.is_response_id(previous) else None) or string_or_none(value)
     if state or conversation is None:
         return state or None
-    return string_or_none(conversation.get("id")) or "a stored conversation"
+    return optional_string(conversation.get("id"), "conversation.id") or "a stored conversation"
 
 
 def _referenced_ids(items: Sequence[object]) -> list[str]:

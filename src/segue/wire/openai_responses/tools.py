@@ -15,11 +15,15 @@ from segue.canonical.blocks import Native
 from segue.canonical.request import Tool
 from segue.errors import InputError
 from segue.render.report import Report
+from segue.wire import mixed_body
 from segue.wire.json_values import (
     JsonObject,
-    boolean_or_none,
     json_type_name,
     object_or_none,
+    optional_boolean,
+    optional_object,
+    optional_schema,
+    optional_string,
     require_list,
     require_object,
     string_or_none,
@@ -37,6 +41,8 @@ from segue.wire.schema import render_tool_schema, rules
 from segue.wire.tools import render_object_schema, to_object_schema, undeclarable_message
 
 _KINDS = ("function", "custom")
+# The APIs whose declarations are parsed here.
+_ACCEPTED_TOOLS = ("openai-responses", "openai-chat")
 # As on Chat Completions; only applied to cross-API bodies.
 _LIMIT = 128
 DECLARING_TYPES = ("additional_tools", "tool_search_output")
@@ -51,10 +57,10 @@ def parse_tools(
     """Parse all tools of a list; `declared_in` is the type of the item that declares them."""
     tools: list[Tool] = []
     for index, item in enumerate(require_list(value, path)):
+        extra = {"declared_in": declared_in} if declared_in else None
         try:
-            tools += _parse_entry(
-                require_object(item), None, {"declared_in": declared_in} if declared_in else None, dialect
-            )
+            entry = require_object(item)
+            tools += mixed_body.parse_tool(entry, *_ACCEPTED_TOOLS) or _parse_entry(entry, None, extra, dialect)
         except InputError as error:
             raise error.with_prefix(f"{path}[{index}]") from None
     return tools
@@ -113,17 +119,18 @@ def _parse_client_tool(
     nested = object_or_none(entry.get(kind)) if "name" not in entry else None
     detail = entry if nested is None else nested
     name = _parse_name(detail)
-    parameters = detail.get("parameters")
-    intact = nested is None and entry.get("type") == kind and (parameters is None or isinstance(parameters, dict))
-    form = object_or_none(detail.get("format")) or {}
-    grammar = object_or_none(form.get("grammar")) or form
+    prefix = "" if nested is None else f"{kind}."
+    parameters = optional_schema(detail.get("parameters"), f"{prefix}parameters")
+    intact = nested is None and entry.get("type") == kind and detail.get("parameters") in (None, parameters)
+    form = optional_object(detail.get("format"), f"{prefix}format") or {}
+    grammar = optional_object(form.get("grammar"), f"{prefix}format.grammar") or form
     grammar_fields = {key: grammar[key] for key in ("syntax", "definition") if key in grammar}
     return Tool(
         name if namespace is None else join_name(namespace, name),
-        string_or_none(detail.get("description")),
-        object_or_none(detail.get("parameters")),
+        optional_string(detail.get("description"), f"{prefix}description"),
+        parameters,
         kind="custom" if kind == "custom" else "function",
-        strict=boolean_or_none(detail.get("strict")),
+        strict=optional_boolean(detail.get("strict"), f"{prefix}strict"),
         grammar=grammar_fields or None,
         native=Native(dialect.name, entry, intact),
         extra=extra,
@@ -208,7 +215,15 @@ def _with_name(entry: JsonObject, name: str) -> JsonObject:
 
 def project_tools(entries: Sequence[Any], context: ResponsesContext, namespace: str | None = None) -> list[Any]:
     """Return the declarations with projected names in valid form; unchanged ones are the same objects."""
-    return [_project_tool(object_or_none(entry) or {}, context, namespace) for entry in entries]
+    return [tool for entry in entries for tool in _project_entry(object_or_none(entry) or {}, context, namespace)]
+
+
+def _project_entry(entry: JsonObject, context: ResponsesContext, namespace: str | None) -> list[JsonObject]:
+    foreign = mixed_body.parse_tool(entry, *_ACCEPTED_TOOLS)
+    if foreign is None:
+        return [_project_tool(entry, context, namespace)]
+    # A hosted tool of another API is not declared.
+    return [_render_tool(tool, context) for tool in foreign if tool.kind != "hosted"]
 
 
 def _project_tool(entry: JsonObject, context: ResponsesContext, namespace: str | None) -> JsonObject:
