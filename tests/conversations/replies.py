@@ -14,7 +14,7 @@ def chat_reply(*entries: Any, content: Any = None, model: str = "gpt-4.1", finis
     message = {"role": "assistant", "content": content, **({"tool_calls": list(entries)} if entries else {})}
     reason = finish or ("tool_calls" if entries else "stop")
     return {
-        "id": "chatcmpl-1",
+        "id": "chatcmpl-A1b2C3d4E5f6G7h8",
         "object": "chat.completion",
         "created": 1,
         "model": model,

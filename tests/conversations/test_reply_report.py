@@ -17,6 +17,7 @@ FROM_ANTHROPIC = anthropic(user("Go."))
 FROM_RESPONSES = {"model": "gpt-5.1", "input": [user("Go.")]}
 FROM_GEMINI = {"contents": [{"role": "user", "parts": [{"text": "Go."}]}]}
 SOURCES = {
+    "mistral": {**FROM_CHAT, "model": "mistral-large-latest"},
     "openai-chat": FROM_CHAT,
     "anthropic": FROM_ANTHROPIC,
     "openai-responses": FROM_RESPONSES,
@@ -43,24 +44,13 @@ FINISHES = {
 }
 
 
-@pytest.mark.parametrize(
-    ("source", "expected"),
-    [("openai-chat", "length"), ("anthropic", "max_tokens"), ("openai-responses", ("failed", None))],
-)
-def test_malformed_gemini_call_is_no_normal_finish(source: str, expected: Any) -> None:
+@pytest.mark.parametrize("source", ["openai-chat", "anthropic", "openai-responses", "mistral"])
+@pytest.mark.parametrize("finish", ["MALFORMED_FUNCTION_CALL", "OTHER"])
+def test_failed_reply_is_an_error_and_no_normal_finish(source: str, finish: str) -> None:
     converted = _converted(source, "gemini")
-    given = {"candidates": [{"index": 0, "finishReason": "MALFORMED_FUNCTION_CALL"}], "modelVersion": "gemini-2.5-pro"}
-    assert FINISHES[source](converted.reply(given)) == expected
-    assert ("adjusted", "finish") in _finding_kinds(converted)
-    assert converted.reply_report is not None
-    assert "MALFORMED_FUNCTION_CALL" in converted.reply_report.findings[0].message
-
-
-def test_vendor_finish_reason_for_a_broken_reply() -> None:
-    body = {"model": "mistral-large-latest", "messages": [user("Go.")]}
-    converted = segue.convert(body, source="mistral", target="gemini")
-    given = {"candidates": [{"index": 0, "finishReason": "OTHER"}]}
-    assert converted.reply(given)["choices"][0]["finish_reason"] == "error"
+    given = {"candidates": [{"index": 0, "finishReason": finish}], "modelVersion": "gemini-2.5-pro"}
+    with pytest.raises(segue.RemoteProtocolError, match=finish):
+        converted.reply(given)
 
 
 @pytest.mark.parametrize(

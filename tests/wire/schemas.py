@@ -5,7 +5,6 @@ The walks are written from the vendors' pages and error messages, apart from the
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -304,10 +303,6 @@ def anthropic_complaints(schema: Schema) -> Iterator[str]:
     yield from _object_at_the_top(schema, "oneOf", "anyOf", "allOf")
     yield from _references_lead_somewhere(schema)
     jsonschema.Draft202012Validator.check_schema(schema)
-    for path, node in subschemas(schema):
-        for key in node.get("properties", ()) if isinstance(node, dict) else ():
-            if not re.fullmatch(r"[a-zA-Z0-9_.-]{1,64}", key):
-                yield f"{path}: Property keys should match pattern: {key!r}"
 
 
 def bedrock_complaints(schema: Schema) -> Iterator[str]:

@@ -89,7 +89,7 @@ def test_conversation_renders_reply_items_as_text():
         assert segue.check(body, target)
         assert "N-14" in json.dumps(body)
     types = [item.get("type") for item in chat.render(API).body["input"]]
-    assert types == [None, "function_call", "function_call_output", "message", None]
+    assert types == [None, None, "function_call", "function_call_output", None]
 
 
 def test_calls_outputs_and_uncalled_items_are_distinguished():
@@ -329,7 +329,7 @@ def test_approval_response_goes_with_its_request():
     out = convert_same_api(approval("mcpr_1"))
     assert [item["type"] if "type" in item else item["role"] for item in out.body["input"]] == [
         "user",
-        "message",
+        "user",
         "user",
     ]
     thought = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAAAx"}
@@ -337,7 +337,7 @@ def test_approval_response_goes_with_its_request():
     body["input"].insert(1, thought)
     kept = segue.convert(body, source="openai-responses", target="openai-responses")
     assert kept.body == body
-    moved = segue.convert(body, source="openai-responses", target="openai-responses", model="gpt-5.1")
+    moved = segue.convert(body, source="openai-responses", target="openai-responses", model="gpt-4.1")
     assert segue.check(moved.body, "openai-responses")
     assert "mcpr_1" not in json.dumps(moved.body)
 

@@ -80,7 +80,7 @@ def test_resp_03_reasoning_with_invalid_id_is_dropped_with_its_items(item_id):
     assert kinds(out) == ["message", "message", "function_call", "function_call_output"]
     assert ids(out) == [None] * 4
     assert findings(out) == ["reasoning"]
-    assert dropped_subjects(out) == ["msg_1", "fc_1"]
+    assert dropped_subjects(out) == ["id"]
 
 
 def test_encrypted_reasoning_without_an_id_stays():
@@ -385,7 +385,7 @@ def test_other_malformed_items_become_text():
     )
     assert out.body["input"] == [
         user(),
-        {"role": "assistant", "content": "[approval asked for f: {}]"},
+        user("[approval asked for f: {}]"),
         user("[answer to the request for approval] approved"),
         {"role": "assistant", "content": "a"},
         {"type": "additional_tools", "tools": [function()], "role": "developer"},
@@ -518,7 +518,7 @@ def test_resp_10_unencrypted_reasoning_needs_stored_state(stored):
     out = convert_same_api(user(), bare, *REPLY[1:], *RESULTS, store=stored)
     assert ("reasoning" in kinds(out)) == stored
     assert (ids(out)[-4] == "fc_1") == stored
-    assert findings(out) == ([] if stored else ["reasoning"])
+    assert findings(out) == []
 
 
 def test_resp_10_references_need_stored_state():
@@ -528,13 +528,14 @@ def test_resp_10_references_need_stored_state():
     assert findings(out) == ["dropped"]
 
 
-def test_resp_11_encrypted_reasoning_goes_to_its_own_model():
+def test_resp_11_encrypted_reasoning_goes_to_every_reasoning_model():
     same = convert_same_api(user(), *REPLY, *RESULTS, model="gpt-5.6-terra-2026-07-01")
     assert kinds(same)[1] == "reasoning"
-    for model in ("gpt-5", "gpt-4.1"):
-        out = convert_same_api(user(), *REPLY, *RESULTS, model=model)
-        assert ids(out) == [None] * 6
-        assert findings(out) == ["reasoning"]
+    other = convert_same_api(user(), *REPLY, *RESULTS, model="gpt-5")
+    assert kinds(other)[1] == "reasoning"
+    out = convert_same_api(user(), *REPLY, *RESULTS, model="gpt-4.1")
+    assert ids(out) == [None] * 6
+    assert findings(out) == ["reasoning"]
     # An unchanged body is kept.
     given_body = body(user(), *REPLY, *RESULTS, model="gpt-4.1")
     assert segue.convert(given_body, target=API).body == given_body
@@ -617,7 +618,7 @@ def test_repair_reports_its_changes():
     repaired = segue.repair(body(user(), call(id="call_1"), result("call_9", "lost")), API)
     assert {change.path for change in repaired.changes} >= {"input[2]", "input[3]"}
     assert findings(repaired) == ["orphan", "synthetic"]
-    assert dropped_subjects(repaired) == ["call_1"]
+    assert dropped_subjects(repaired) == ["id"]
     valid = json.dumps(BODIES["agent"]).encode()
     assert segue.repair(valid, API).data == valid
 
@@ -630,7 +631,7 @@ def test_output_for_provider_state_needs_its_own_id():
     out = convert_same_api(*items, previous_response_id="resp_1")
     assert out.body["input"][0] == result("call_9", "a")
     assert [item.get("role") for item in out.body["input"][1:]] == ["user"] * 2
-    assert findings(out) == ["orphan"] * 2
+    assert [len(finding.call_ids) for finding in out.report.findings_of("orphan")] == [2]
 
 
 @pytest.mark.parametrize(

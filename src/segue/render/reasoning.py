@@ -181,4 +181,4 @@ def replace_reasoning(draft: Draft, block: Block, why: str) -> list[Block]:
 
 def has_reasoning_content(text: str, signature: str | None = None, encrypted: str | None = None) -> bool:
     """Return whether a reasoning block has content: a placeholder for missing reasoning has none."""
-    return bool(encrypted) or text not in _PLACEHOLDER_TEXTS or (signature or "") not in _PLACEHOLDER_SIGNATURES
+    return encrypted is not None or text not in _PLACEHOLDER_TEXTS or (signature or "") not in _PLACEHOLDER_SIGNATURES

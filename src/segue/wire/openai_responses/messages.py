@@ -203,9 +203,9 @@ def _parse_input_item(kind: str, side: _Side, item: JsonObject, context: ParseCo
     """Parse an input item: text, a tool output, or an instruction to the API."""
     native = context.native(item, valid_id and (kind != "message" or is_valid_message(item)))
     if side == "tool":
-        # OAI-RESP-05: an output without an id is an update if no call is open.
+        # OAI-RESP-05: an output without the key `call_id` is an update if no call is open.
         response = parse_output(item, context, valid_id=valid_id)
-        if context.all_answered and item.get("call_id") is None and kind == "function_call_output":
+        if context.all_answered and "call_id" not in item and kind == "function_call_output":
             return Message("human", (_parse_update(item, response.native),), native=response.native)
         return Message("tool", (response,), native=context.native({}))
     if side == "none":
@@ -305,7 +305,8 @@ def _mark_not_intact(block: Block) -> Block:
 def _strip_ids_and_reasoning(block: Block) -> Block:
     """Remove item id and reasoning content, which are only valid together (OAI-RESP-07, OAI-RESP-08)."""
     if isinstance(block, Thinking):
-        return msgspec.structs.replace(block, signature=None, encrypted=None)
+        # An empty text is not sent, but dropping it is reported.
+        return msgspec.structs.replace(block, signature=None, encrypted="" if block.encrypted else None)
     if block.native is None or (isinstance(block, ToolCall) and block.kind == "hosted"):
         return block
     if isinstance(block, Opaque) or (isinstance(block, ToolResponse) and block.hosted):
