@@ -198,7 +198,7 @@ def test_every_path_on_the_page_exists() -> None:
     paths = [path for path in named if not path.endswith("/acme.py")]
     assert len(paths) > 60
     # The files of a wire are listed without its folder.
-    bases = (ROOT, PACKAGE, PACKAGE / "wire" / "anthropic")
+    bases = (ROOT, PACKAGE, PACKAGE / "wire", PACKAGE / "wire" / "anthropic")
     missing = [path for path in paths if not any((base / path).exists() for base in bases)]
     assert not missing
 

@@ -25,6 +25,7 @@ NOT_COUNTED = {
         "request_types": "types of the vendor",
         "results": "the content of function responses; the catalog and the fast path share it",
     },
+    "openai_chat": {"reasoning": "the keys of reasoning in messages; messages and stream_in share them"},
     "openai_responses": {
         "foundry": "repairs for a dialect whose server validates types",
         "foundry_types": "types of the vendor",

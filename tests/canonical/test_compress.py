@@ -129,7 +129,7 @@ def test_pinned_messages_system_text_and_open_turns_stay(strategy: str):
     made = compress_twice(messages, strategy, 1, summarise=lambda _: "s")
     assert not made.reached
     assert [message for message in made.messages if message in kept] == kept
-    assert "1 pinned messages, 1 pending calls" in made.reason
+    assert "1 pinned message, 1 pending call" in made.reason
 
 
 def test_a_pinned_call_keeps_its_results_and_a_pinned_result_its_call():

@@ -859,7 +859,6 @@ NOT_BY_A_BODY = {
     "GEM-29": "about streams of the OpenAI-compatible endpoint; the text is a client library's",
     "AZF-12": "about streams that a client reads",
     "DS-03": "of the Anthropic-compatible endpoint, which is not emulated",
-    "DS-11": "of the Responses endpoint, which is not emulated",
     "COMP-03": "about calls that the model makes",
     "COMP-20": "about how the server was started",
 }

@@ -225,7 +225,7 @@ class ScenarioGenerator:
             f"{self.new_marker()}\n\n  ",
             "",
         )
-        error = self.chance(1)
+        error = self.chance(1) and (bool(text) or self.api != "anthropic")
         picture_allowed = (
             self.api in (None, "anthropic", "openai-responses", "azure-foundry")
             and not (self.valid and error)

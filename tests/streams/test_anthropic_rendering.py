@@ -377,7 +377,11 @@ def in_pieces(body: dict[str, Any], chance: random.Random) -> list[Any]:
     return [*payloads, message_delta(body["stop_reason"], **body["usage"]), STOP]
 
 
-@given(st.lists(blocks, max_size=4), st.randoms(use_true_random=False))
+def call_id_of(block: Any) -> object:
+    return block.get("id", id(block))
+
+
+@given(st.lists(blocks, max_size=4, unique_by=call_id_of), st.randoms(use_true_random=False))
 @examples(2)
 def test_any_reply_in_any_pieces(content: Sequence[Any], chance: random.Random) -> None:
     body = anthropic_reply(*content)

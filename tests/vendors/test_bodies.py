@@ -26,11 +26,16 @@ def model_of(sent: SentRequest) -> str | None:
     return sent.path.partition("/models/")[2].partition(":")[0] or json.loads(sent.body).get("model")
 
 
+# Google's client sends each chunk of a stream back as a content of its own: calls in two chunks break GEM-02.
+SPLIT_CALLS = "google-genai stream"
+
+
 @EVERY_RECORDING
 def test_checker_accepts_vendor_bodies(name: str) -> None:
     for sent in record_client(name):
         verdict = check_body(json.loads(sent.body), RECORDINGS[name].api, model=model_of(sent))
-        assert verdict, str(verdict)
+        rejected = {violation.rule for violation in verdict if violation.severity == "reject"}
+        assert rejected <= ({"GEM-02"} if name == SPLIT_CALLS else set()), str(verdict)
 
 
 @EVERY_RECORDING
@@ -38,6 +43,9 @@ def test_same_api_is_unchanged(name: str) -> None:
     api = RECORDINGS[name].api
     for sent in record_client(name):
         home = segue.convert(sent.body, source=api, target=api, model=model_of(sent))
+        if name == SPLIT_CALLS and not check_body(json.loads(sent.body), api, model=model_of(sent)):
+            assert check_body(home.body, api, model=model_of(sent))
+            continue
         assert checks.dump_json(home.body) == checks.dump_json(json.loads(sent.body))
         assert segue.repair(sent.body, api, model=model_of(sent)).changes == ()
 

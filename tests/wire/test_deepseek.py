@@ -202,7 +202,6 @@ def test_no_reasoning_placeholder_where_thinking_is_disabled() -> None:
         ({"thinking": ON, "reasoning_effort": "max"}, Reasoning(enabled=True, effort="max")),
         ({"thinking": OFF}, Reasoning(enabled=False)),
         ({"reasoning_effort": "low"}, Reasoning(effort="low")),
-        ({"thinking": "yes"}, None),
     ],
 )
 def test_thinking_is_read(body: dict, expected: Reasoning | None) -> None:

@@ -9,8 +9,8 @@ The blocks keep that wire's fragment as `native`, and the provider of the body a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,9 +19,6 @@ from segue.canonical.blocks import Block, Message, Native, ToolCall, ToolRespons
 from segue.canonical.request import Request, Tool
 from segue.errors import InputError
 from segue.wire.json_values import JsonObject, object_or_none, optional_schema, optional_string
-
-if TYPE_CHECKING:
-    from segue.wire.base import Wire
 
 CHAT, RESPONSES, ANTHROPIC, GEMINI, BEDROCK = "openai-chat", "openai-responses", "anthropic", "gemini", "bedrock"
 MCP = "mcp"
@@ -75,11 +72,12 @@ class Host(Struct, frozen=True):
     provider: str
 
 
-def _find_wire(api: str) -> Wire:
-    # Imported late: the wires of the registry import this module.
-    from segue.wire.registry import WIRES
+_parsers: dict[str, Callable[[JsonObject], Request]] = {}
 
-    return WIRES[api]
+
+def register_parsers(parsers: Mapping[str, Callable[[JsonObject], Request]]) -> None:
+    """Set the body parser of each API. The registry does this, since the wires in it import this module."""
+    _parsers.update(parsers)
 
 
 # ---------------------------------------------------------------------------------------------------- calls and results
@@ -134,7 +132,7 @@ def _enclose_item(item: JsonObject, api: str) -> tuple[JsonObject, str]:
 def _parse(api: str, body: JsonObject, path: str) -> Request:
     """Parse a body made for one item; paths in errors are relative to the item."""
     try:
-        return _find_wire(api).parse_request(body)
+        return _parsers[api](body)
     except InputError as error:
         raise InputError(error.message, path=error.path.removeprefix(path).removeprefix(".")) from None
 

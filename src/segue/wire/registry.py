@@ -21,6 +21,7 @@ from segue.wire.anthropic import ANTHROPIC
 from segue.wire.base import Wire
 from segue.wire.bedrock import BEDROCK
 from segue.wire.gemini import GEMINI
+from segue.wire.mixed_body import register_parsers
 from segue.wire.openai_chat import OPENAI_CHAT
 from segue.wire.openai_responses import OPENAI_RESPONSES
 from segue.wire.text.registry import FORMATS
@@ -56,6 +57,7 @@ def _index_by_name(wires: Iterator[Wire]) -> tuple[dict[str, Wire], dict[str, Wi
 
 WIRES, SERVERS = _index_by_name(_load_dialects())
 """APIs by name, and server profiles by name."""
+register_parsers({name: wire.parse_request for name, wire in WIRES.items()})
 
 
 def find_wire_or_server(name: str, profile: str | None = None, *, argument: str) -> Wire:

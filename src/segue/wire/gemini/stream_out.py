@@ -51,8 +51,9 @@ _DELTA_HEAD = b'data: {"candidates":[{"content":{"parts":[{"text":'
 class GeminiStreamRenderer(StreamRenderer):
     """Renders events as chunks.
 
-    Calls are sent whole (GEM-25). The last ones are part of the final chunk, because clients would send back the empty
-    text of a final chunk after a call.
+    Calls are sent whole (GEM-25), neighbours in one chunk: Google's clients send each chunk back as a content of its
+    own, and the API rejects calls of one reply in two contents (GEM-02). The last ones are part of the final chunk,
+    because clients would send back the empty text of a final chunk after a call.
     """
 
     def __init__(self, render_context: RenderContext, model: str | None) -> None:
@@ -66,6 +67,7 @@ class GeminiStreamRenderer(StreamRenderer):
         self._signature: Thinking | None = None
         self._has_calls = False
         self._pending_parts: list[JsonObject] = []
+        self._pending_are_calls = False
         self._has_content = False
         self._usage: Usage | None = None
 
@@ -172,9 +174,11 @@ class GeminiStreamRenderer(StreamRenderer):
         signature, self._signature = self._signature, None
         parts = render_parts([*([signature] if signature is not None else []), *blocks], self._wire_context)
         if parts:
-            if self._pending_parts:
+            are_calls = all(map(_is_call, parts))
+            if self._pending_parts and not (are_calls and self._pending_are_calls):
                 yield self._flush_parts()
-            self._pending_parts = parts
+            self._pending_are_calls = are_calls
+            self._pending_parts += parts
             self._has_content = True
 
     def _render_finish(self, event: Finished) -> Iterator[bytes]:
@@ -195,3 +199,7 @@ class GeminiStreamRenderer(StreamRenderer):
             # The vendor's client treats a chunk without content as a failed reply.
             candidate = {"content": {"parts": parts or [{"text": ""}], "role": "model"}, **candidate}
         yield self._render_chunk(candidate, **usage)
+
+
+def _is_call(part: JsonObject) -> bool:
+    return find_key(part, "functionCall") in part

@@ -170,12 +170,16 @@ class ChatDialect(Struct, frozen=True):
 
 
 class ChatContext:
-    """The render context: the dialect, projected ids and names, calls sent in the legacy form, and dropped keys."""
+    """The render context: the dialect, projected ids and names, calls sent in the legacy form, and dropped keys.
 
-    __slots__ = ("dialect", "dropped_keys", "fetch", "ids", "legacy_calls", "project_name", "report")
+    In a reply (`is_reply`) arguments that are not valid JSON are not wrapped.
+    """
 
-    def __init__(self, dialect: ChatDialect, render_context: RenderContext) -> None:
+    __slots__ = ("dialect", "dropped_keys", "fetch", "ids", "is_reply", "legacy_calls", "project_name", "report")
+
+    def __init__(self, dialect: ChatDialect, render_context: RenderContext, *, is_reply: bool = False) -> None:
         self.dialect = dialect
+        self.is_reply = is_reply
         self.ids = render_context.ids
         self.project_name = render_context.names.render
         self.report = render_context.report

@@ -393,13 +393,15 @@ def _can_keep_call(call: ToolCall, entry: Mapping[str, Any], context: ChatContex
 
 def _accepts_arguments(call: ToolCall, text: object, context: ChatContext) -> bool:
     """Return whether the target accepts the original arguments of a call."""
-    if context.dialect.arguments == "text" or not isinstance(text, str):
+    if context.is_reply or context.dialect.arguments == "text" or not isinstance(text, str):
         return True
     return call.arguments_text is None and (context.dialect.arguments == "json" or isinstance(call.arguments, dict))
 
 
 def _render_arguments(call: ToolCall, context: ChatContext) -> str:
     form = context.dialect.arguments
+    if context.is_reply:
+        return render_arguments_text(call, context.report)
     broken = call.arguments is None and call.arguments_text is not None
     # OAI-CHAT-10, QWEN-03, COMP-09, COMP-14, COMP-17
     refused = form == "json" or not context.dialect.invalid_json_arguments

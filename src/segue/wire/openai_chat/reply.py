@@ -111,7 +111,7 @@ def _parse_usage(value: object) -> Usage | None:
 
 
 def render_reply(reply: Reply, render_context: RenderContext, *, dialect: ChatDialect) -> JsonObject:
-    context = ChatContext(dialect, render_context)
+    context = ChatContext(dialect, render_context, is_reply=True)
     own_native = context.own_native(reply.native)
     if own_native is not None:
         # A streamed reply has only its first choice.

@@ -48,7 +48,7 @@ class ChatRenderer(StreamRenderer):
     ) -> None:
         super().__init__(render_context, model)
         self._dialect = dialect
-        self._wire_context = ChatContext(dialect, render_context)
+        self._wire_context = ChatContext(dialect, render_context, is_reply=True)
         self._request = request
         self._head = b""
         self._envelope: JsonObject = {}

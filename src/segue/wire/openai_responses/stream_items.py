@@ -139,6 +139,7 @@ class ItemLookup:
         self.items: list[PartialItem] = []
         self._by_id: dict[str, PartialItem] = {}
         self._by_index: dict[int, PartialItem] = {}
+        self._by_call: dict[tuple[str | None, str], PartialItem] = {}
         # The open items of each kind, the last one first; ended ones are removed when they are found.
         self._open: dict[str | None, list[tuple[int, PartialItem]]] = {}
 
@@ -191,16 +192,20 @@ class ItemLookup:
 
         Servers change the call id between the events of an item; others give all items the same index.
         """
-        kind, item_id = item_type_or_none(item), item.get("id")
+        kind, call_id = item_type_or_none(item), raw_id_or_none(item.get("call_id"))
+        found = self._find_or_create_for(item, index, kind, call_id, done=done)
+        if call_id is not None:
+            self._by_call[kind, call_id] = found
+        return found
+
+    def _find_or_create_for(
+        self, item: JsonObject, index: object, kind: str | None, call_id: str | None, *, done: bool
+    ) -> PartialItem:
+        item_id = item.get("id")
         existing = self._find(item_id, index, kind)
-        call_id = raw_id_or_none(item.get("call_id"))
         if existing is not None and call_id and raw_id_or_none(existing.fragment.get("call_id")) not in (None, call_id):
-            same_call = (
-                other
-                for other in reversed(self.items)
-                if not other.ended and other.kind == kind and raw_id_or_none(other.fragment.get("call_id")) == call_id
-            )
-            if (other := next(same_call, None)) is not None:
+            other = self._by_call.get((kind, call_id))
+            if other is not None and not other.ended and raw_id_or_none(other.fragment.get("call_id")) == call_id:
                 return other
             own_id = existing.fragment.get("id")
             has_same_id = item_id is not None and own_id == item_id

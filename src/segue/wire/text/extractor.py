@@ -163,7 +163,8 @@ class TextExtractor:
     @property
     def is_idle(self) -> bool:
         """Whether all further events would pass unchanged."""
-        return self._format is None and self._think.is_done and not (self._indexes_shifted or self._start_pending)
+        has_changed = self._think.has_tag or self._indexes_shifted or self._start_pending
+        return self._format is None and self._think.is_done and not has_changed
 
     def feed(self, events: Iterable[Event]) -> list[Event]:
         out: list[Event] = []
