@@ -7,6 +7,7 @@ import os
 import pty
 import stat
 import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
@@ -31,7 +32,7 @@ def body_file(tmp_path: Path) -> Path:
 
 def test_stdin_to_stdout_is_the_body_and_a_line_end():
     ended = run(*TO, stdin=GOOD)
-    assert (ended.code, ended.err) == (0, "")
+    assert ended.code == 0
     assert ended.out == segue.convert(GOOD, target="anthropic").data + b"\n"
 
 
@@ -161,8 +162,11 @@ def test_a_report_may_not_replace_its_input(body_file):
     assert body_file.read_bytes() == GOOD
 
 
-def test_repairs_are_not_printed_without_terminal():
-    assert run(*TO, stdin=OPEN).err == ""
+def test_losses_and_changes_are_printed_without_a_terminal_too():
+    *lines, summary = run(*TO, stdin=OPEN).err.splitlines()
+    assert {line.removeprefix("segue: ").partition(":")[0] for line in lines} == {"changed"}
+    assert summary.startswith("segue: openai-chat → anthropic: ")
+    assert run(*TO, "--json", stdin=OPEN).err == ""
 
 
 def test_verbose_prints_each_finding_and_the_number_of_each_level():
@@ -316,3 +320,14 @@ def test_the_output_is_the_next_input():
     assert back["messages"][0] == QUESTION
     assert back["messages"][2]["content"] == RESULT["content"]
     assert back["messages"][1]["tool_calls"][0]["function"]["name"] == CALL_MESSAGE["tool_calls"][0]["function"]["name"]
+
+
+@pytest.mark.parametrize("stream", ["input", "output"])
+def test_report_never_replaces_a_redirected_file(stream, body_file):
+    redirect = "<" if stream == "input" else "1<>"
+    command = f'"$0" -m segue convert --to anthropic --report "$1" {redirect} "$1"'
+    shell = ["sh", "-c", command, sys.executable, str(body_file)]
+    ended = subprocess.run(shell, input=GOOD, capture_output=True, check=False, env=environment())
+    assert ended.returncode == 2
+    assert f"is the {stream} file" in ended.stderr.decode()
+    assert body_file.read_bytes() == GOOD

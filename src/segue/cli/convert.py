@@ -46,7 +46,7 @@ def _policy_options(function: Callable[..., Any]) -> Callable[..., Any]:
 @options.tool_format_option
 @_policy_options
 @click.option("--report", metavar="FILE", help="Write the report as JSON to this file, or to stderr with -.")
-@click.option("-v", "--verbose", is_flag=True, help="Print all findings, also if stderr is not a terminal.")
+@click.option("-v", "--verbose", is_flag=True, help="Print notes too, and print findings with --report and --json.")
 @options.file_argument
 def command(file: str, *, as_json: bool, report: str | None, verbose: bool, **arguments: Any) -> None:
     """Convert a request body (FILE or stdin) to another API.
@@ -71,15 +71,19 @@ def command(file: str, *, as_json: bool, report: str | None, verbose: bool, **ar
             _write_report(report, msgspec.json.format(report_data, indent=2) + b"\n")
         if as_json:
             chunks = [b'{"body":', converted.data, b',"report":', report_data, b"}"]
-    if verbose or (report is None and streams.is_terminal(sys.stderr)):
+    if verbose or not (report or as_json):
         _print_summary(converted, arguments["target"], verbose=verbose)
     streams.write(*chunks, b"\n")
 
 
 def _check_report_path(file: str, report: str | None) -> None:
-    """Raise a usage error if the report would overwrite the input."""
-    if report and streams.STDIO not in (file, report) and Path(report).exists() and Path(report).samefile(file):
-        raise click.UsageError(f"--report {report} is the input file", click.get_current_context())
+    """Raise a usage error if the report would overwrite the input or the converted body."""
+    if not report or report == streams.STDIO or not Path(report).is_file():
+        return
+    source = sys.stdin if file == streams.STDIO else file
+    for role, other in (("input", source), ("output", sys.stdout)):
+        if streams.is_same_file(report, other):
+            raise click.UsageError(f"--report {report} is the {role} file", click.get_current_context())
 
 
 def _write_report(file: str, data: bytes) -> None:

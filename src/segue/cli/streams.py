@@ -216,6 +216,15 @@ def has_working_folder() -> bool:
     return True
 
 
+def is_same_file(path: str, other: str | TextIO | None) -> bool:
+    """Return whether a path and another path, or an open stream, are the same file."""
+    try:
+        found = Path(other).stat() if isinstance(other, str) else os.fstat(other.fileno()) if other else None
+        return found is not None and os.path.samestat(Path(path).stat(), found)
+    except (OSError, ValueError):
+        return False
+
+
 def is_terminal(stream: TextIO | None) -> bool:
     """Return whether a stream is a terminal; a stream that was closed before the start is None."""
     return stream is not None and stream.isatty()

@@ -41,7 +41,8 @@ def bytes_error(limits: ReplyLimits) -> ApiError:
 
 
 def calls_error(limits: ReplyLimits) -> ApiError:
-    return _limit_error(f"the reply has more than {limits.calls} tool calls", "calls")
+    count = "one tool call" if limits.calls == 1 else f"{limits.calls} tool calls"
+    return _limit_error(f"the reply has more than {count}", "calls")
 
 
 def arguments_error(limits: ReplyLimits) -> ApiError:
