@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import segue
 from segue.canonical.blocks import Origin, Text, Thinking, ToolCall
 from segue.canonical.request import Reply, Usage
 from segue.models import parse_model
@@ -46,7 +47,9 @@ from tests.streams.anthropic_events import (
 )
 from tests.streams.parsing import (
     only_call,
+    payloads_of,
     read,
+    splits,
 )
 from tests.streams.rendering import (
     AT_ONCE,
@@ -202,6 +205,25 @@ def test_live_conversion_equals_the_whole_stream() -> None:
     # Fields not known at the start are absent there.
     assert (first.usage.input_tokens, first.usage.output_tokens, first.stop_reason) == (11, 1, None)
     assert (last.usage.input_tokens, last.usage.output_tokens, last.stop_reason) == (12, 7, "tool_use")
+
+
+def test_no_event_but_the_deltas_depends_on_how_the_bytes_are_split() -> None:
+    fallback = {"type": "fallback", "from": {"model": "claude-opus-4-6"}, "to": {"model": "claude-haiku-4-5"}}
+    ending = {**message_delta(output_tokens=9), "service_tier": "batch"}
+    for payloads in (RECORDED, [START, block_start(0, **fallback), block_stop(0), ending, STOP]):
+        data = encode_events(*payloads)
+        whole = convert_stream([data])
+        assert whole[0]["type"] == "message_start"
+        assert whole[0]["message"]["usage"]["output_tokens"] == START["message"]["usage"]["output_tokens"]
+        assert all(convert_stream(chunks) == whole for chunks in splits(data))
+
+
+def convert_stream(chunks: Iterable[bytes]) -> list[dict[str, Any]]:
+    """The events of a same-API stream; without its deltas, which may be joined."""
+    body = {"model": "claude-opus-4-6", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}]}
+    stream = segue.convert(body, source="anthropic", target="anthropic").stream()
+    events = payloads_of(b"".join([*map(stream.feed, chunks), stream.close()]))
+    return [event for event in events if event["type"] != "content_block_delta"]
 
 
 def test_the_asynchronous_client_reads_the_same() -> None:

@@ -55,6 +55,7 @@ _ERROR_KINDS = {
     413: "request_too_large",
     429: "rate_limit_error",
     500: "api_error",
+    503: "overloaded_error",
     504: "timeout_error",
     529: "overloaded_error",
 }
@@ -99,7 +100,7 @@ def _parse_usage(usage: JsonObject | None) -> Usage | None:
 
 
 def parse_error(status: int, body: Mapping[str, Any]) -> ApiError:
-    error = object_or_none(body.get("error")) or {}
+    error = object_or_none(body.get("error")) or {"message": body.get("error")}
     status = status or _STATUSES.get(str(error.get("type")), 0)
     details = object_or_none(error.get("details")) or {}
     return ApiError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from functools import partial
 from typing import Any, cast
 
@@ -112,8 +113,7 @@ class AnthropicReader(BlockReader[_OpenBlock]):
             self._fail(payload)
 
     def _fail(self, payload: JsonObject) -> None:
-        error = payload.get("error")
-        self.error = parse_error(0, {"error": {"message": error}} if isinstance(error, str) else payload)
+        self.error = parse_error(0, payload)
 
     # --------------------------------------------------------------------------------------------------- reply fields
 
@@ -123,7 +123,10 @@ class AnthropicReader(BlockReader[_OpenBlock]):
             # `native` refers to the message that is updated below, so at the end it has the final fields.
             self._model = string_or_none(self._message.get("model"))
             self.emit_reply_start(
-                string_or_none(self._message.get("id")), self._model, native=Native(API, self._message, intact=False)
+                string_or_none(self._message.get("id")),
+                self._model,
+                native=Native(API, self._message, intact=False),
+                opening=deepcopy(self._message),
             )
 
     def _merge_fields(self, fields: Mapping[str, Any]) -> None:

@@ -40,7 +40,8 @@ class AnthropicStreamRenderer(BlockRenderer):
     _sent_fields: Mapping[str, Any] = {}
 
     def render_reply_start(self, event: ReplyStart) -> bytes:
-        own_fields = {key: value for key, value in self.response_fields.items() if key not in _NOT_IN_START}
+        fields = event.opening if self.same_api and event.opening is not None else self.response_fields
+        own_fields = {key: value for key, value in fields.items() if key not in _NOT_IN_START}
         message: JsonObject = {
             "id": message_id(event.id, f"{event.id}|{event.model}"),
             "type": "message",
@@ -50,7 +51,7 @@ class AnthropicStreamRenderer(BlockRenderer):
             "content": [],
             "stop_reason": None,
             "stop_sequence": None,
-            "usage": object_or_none(self.response_fields.get("usage")) or render_usage(Usage()),
+            "usage": object_or_none(fields.get("usage")) or render_usage(Usage()),
         }
         self._sent_fields = own_fields
         return _event("message_start", message=message)

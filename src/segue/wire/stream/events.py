@@ -20,12 +20,16 @@ from segue.wire.json_values import JsonObject
 
 
 class ReplyStart(Struct, gc=False):
-    """The reply begins. `native` holds the API's own fields of the reply."""
+    """The reply begins. `native` holds the API's own fields of the reply.
+
+    `opening` holds the fields that were sent at the start, where the stream changes those of `native` later.
+    """
 
     id: str | None = None
     model: str | None = None
     created: int | None = None
     native: Native | None = None
+    opening: JsonObject | None = None
 
 
 class BlockStart(Struct, gc=False):

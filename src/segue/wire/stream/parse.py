@@ -227,11 +227,16 @@ class PayloadReader(ABC):
     # Emitting events.
 
     def emit_reply_start(
-        self, id: str | None, model: str | None, created: int | None = None, native: Native | None = None
+        self,
+        id: str | None,
+        model: str | None,
+        created: int | None = None,
+        native: Native | None = None,
+        opening: JsonObject | None = None,
     ) -> None:
         if not self.reply_started:
             self.reply_started = True
-            self.events.append(ReplyStart(id, model, created, native))
+            self.events.append(ReplyStart(id, model, created, native, opening))
 
     def emit_block_start(self, block: Text | Thinking | ToolCall) -> int:
         index, self.block_count = self.block_count, self.block_count + 1
