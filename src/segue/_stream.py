@@ -17,7 +17,7 @@ from segue.models import parse_model
 from segue.render.content import drop_omitted_blocks
 from segue.render.hosted import approvals_to_text
 from segue.render.report import Report
-from segue.reply import LIMIT_FINISHES, SentRequest, render_reply, report_dropped
+from segue.reply import LIMIT_FINISHES, SentRequest, render_reply, report_dropped, require_call_names
 from segue.wire.base import ApiError, RenderContext, Wire
 from segue.wire.ids import IdMap
 from segue.wire.limits import DEFAULT_LIMITS, ReplyLimits, require_limits
@@ -26,9 +26,13 @@ from segue.wire.registry import WIRES, find_wire
 from segue.wire.replies import (
     failed_finish_error,
     invalid_call_error,
+    is_overload,
+    is_unnamed_call,
     permanent_error,
     report_extra_choices,
     retryable_error,
+    unify_overload,
+    unnamed_call_error,
 )
 from segue.wire.stream.events import (
     BlockEnd,
@@ -73,6 +77,7 @@ def assemble(
         if other is None:
             raise
         raise RemoteProtocolError(f"not a stream of {wire.name}; this looks like one of {other}") from None
+    require_call_names(reply, wire)
     return extract_from_reply(reply, choose_extractor(wire, reply.model, tool_format, turn_key=DEFAULT_TURN_KEY))
 
 
@@ -173,7 +178,7 @@ class ReplyStream:
         data = self._render_events(self._parser.events())
         if self._mapper.failure is not None:
             self._renderer.render(self._mapper.usage)
-            data = self._renderer.render_failure(self._mapper.failure)
+            data = self._render_failure(self._mapper.failure)
         report_dropped(reply, self._source, self.report)
         if reply.native is not None and reply.native.api == self._source.name:
             # A same-API reply keeps all choices, but a converted stream has only the first.
@@ -188,7 +193,10 @@ class ReplyStream:
         cause of a failed transport, and not after the `RemoteProtocolError` of an invalid stream.
         """
         self._closed = True
-        return self._renderer.render_failure(_to_api_error(error, retry=retry))
+        return self._render_failure(_to_api_error(error, retry=retry))
+
+    def _render_failure(self, error: ApiError) -> bytes:
+        return self._renderer.render_failure(unify_overload(error) if self._sent.is_cross_api else error)
 
     def _render_events(self, events: list[Event]) -> bytes:
         if self._extractor is not None:
@@ -201,9 +209,10 @@ class ReplyStream:
 def _to_api_error(error: ApiError | RemoteProtocolError | str, *, retry: bool | None) -> ApiError:
     if isinstance(error, ApiError) and retry is None:
         return error
-    if isinstance(error, RemoteProtocolError) and error.status and retry is None:
-        # The provider's own error.
-        return ApiError(error.status, error.message, error.kind or "api_error", error.code)
+    if isinstance(error, RemoteProtocolError) and retry is None:
+        own_error = ApiError(error.status or 0, error.message, error.kind or "api_error", error.code)
+        if own_error.status or is_overload(own_error):
+            return own_error
     message = error if isinstance(error, str) else error.message
     retry = isinstance(error, str) if retry is None else retry
     return retryable_error(message) if retry else permanent_error(message)
@@ -239,6 +248,8 @@ class _EventMapper:
             elif isinstance(event, InputDelta):
                 if event.index not in self._held:
                     mapped.append(event)
+            elif isinstance(event, BlockEnd | WholeBlock) and is_unnamed_call(event.block):
+                self.failure = unnamed_call_error(self._sent.wire.name)
             elif isinstance(event, BlockStart) and isinstance(event.block, ToolCall):
                 mapped += self._map_start(event, event.block)
             elif isinstance(event, BlockEnd) and isinstance(event.block, ToolCall):
@@ -267,7 +278,7 @@ class _EventMapper:
         return None if self._cut_call is None or is_limit else invalid_call_error(self._cut_call)
 
     def _map_start(self, event: BlockStart, call: ToolCall) -> list[Event]:
-        if self._calls.needs_whole_call(call):
+        if not call.name or self._calls.needs_whole_call(call):
             self._held.add(event.index)
             return []
         call = msgspec.structs.replace(call, name=self._calls.map_name(call.name))

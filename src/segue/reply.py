@@ -24,7 +24,13 @@ from segue.wire.base import ApiError, RenderContext, Wire
 from segue.wire.ids import IdMap
 from segue.wire.limits import DEFAULT_LIMITS, ReplyLimits, check_calls, check_size
 from segue.wire.names import ANY_NAME, NameMap
-from segue.wire.replies import failed_finish_error, invalid_call_error, report_extra_choices
+from segue.wire.replies import (
+    failed_finish_error,
+    invalid_call_error,
+    is_unnamed_call,
+    report_extra_choices,
+    unnamed_call_error,
+)
 from segue.wire.stream.events import Event, ReplyStart, UsageUpdate
 from segue.wire.stream.parse import DEFAULT_TURN_KEY
 from segue.wire.text.extractor import TextExtractor, choose_extractor, extract_from_reply
@@ -111,10 +117,15 @@ def parse_reply(wire: Wire, data: object, limits: ReplyLimits = DEFAULT_LIMITS) 
         reply = wire.parse_reply(value)
     except InputError as error:
         raise RemoteProtocolError(f"not a reply of {wire.name}: {error}") from None
-    if any(call.kind != "hosted" and not call.name for call in reply.calls):
-        raise RemoteProtocolError(f"not a reply of {wire.name}: a tool call without a name")
+    require_call_names(reply, wire)
     check_calls(reply, limits)
     return _mark_cut_call(reply)
+
+
+def require_call_names(reply: Reply, wire: Wire) -> None:
+    """Raise `RemoteProtocolError` for a reply that has a call without a name."""
+    if any(map(is_unnamed_call, reply.calls)):
+        raise RemoteProtocolError(unnamed_call_error(wire.name).message)
 
 
 def _mark_cut_call(reply: Reply) -> Reply:
@@ -128,10 +139,11 @@ def _mark_cut_call(reply: Reply) -> Reply:
 
 
 def _is_error(value: Mapping[str, Any]) -> bool:
-    """Return whether this is an error body: with an `error` object, flat, or with a `detail` list."""
+    """Return whether this is an error body: with an `error` object or text, flat, or with a `detail` list."""
     flat = str(value.get("object")).lower() == "error" or isinstance(value.get("detail"), list)
     flat = flat or "__type" in value or list(value) in (["message"], ["Message"])
-    return isinstance(value.get("error"), dict) or flat
+    error = value.get("error")
+    return isinstance(error, dict) or (isinstance(error, str) and bool(error)) or flat
 
 
 def map_reply(
@@ -175,7 +187,9 @@ class ReplyReader:
     def close(self) -> Reply:
         """Return the whole reply. If the stream broke off, its finish is `error`."""
         if self._reply is None:
-            self._reply = map_reply(self._sent.with_model(self._parser.close()), self._sent, self.report)
+            reply = self._parser.close()
+            require_call_names(reply, self._sent.wire)
+            self._reply = map_reply(self._sent.with_model(reply), self._sent, self.report)
         return self._reply
 
 

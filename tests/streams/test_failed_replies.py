@@ -18,6 +18,8 @@ from segue.errors import RemoteProtocolError
 from segue.wire.base import ApiError
 from segue.wire.registry import WIRES
 from segue.wire.stream.framing import FrameDecoder
+from tests.streams.chat_events import TOOLS, calls, entry
+from tests.streams.parsing import sse
 from tests.streams.rendering import stream_reply
 from tests.streams.test_api_pairs import request_body
 
@@ -231,3 +233,30 @@ def test_fail_distinguishes_transport_and_content(client: str) -> None:
     assert check_retried(client, fail(RemoteProtocolError("not JSON: x"), retry=True))
     assert "Slow down." in read_error(client, fail(ApiError(429, "Slow down.", kind="rate_limit_error")))[1]
     assert "Busy." in read_error(client, fail(RemoteProtocolError("Busy.", status=529, kind="overloaded_error")))[1]
+
+
+UNNAMED_CALLS: dict[str, list[dict[str, Any]]] = {
+    "openai-chat": [calls(entry(0, "c", "", "{}")), TOOLS],
+    "mistral": [calls({"index": 0, "id": "c", "function": {"name": None, "arguments": '{"a": 1}'}}), TOOLS],
+    "openai-responses": [
+        {"type": "response.created", "response": {"id": "resp_1", "object": "response", "output": []}},
+        {"type": "response.function_call_arguments.done", "output_index": 0, "item_id": "fc_1", "arguments": "{}"},
+        {"type": "response.completed", "response": {"id": "resp_1", "object": "response", "status": "completed"}},
+    ],
+    "gemini": [
+        {"candidates": [{"content": {"parts": [{"functionCall": {"name": "", "args": {}}}]}, "finishReason": "STOP"}]}
+    ],
+}
+
+
+@pytest.mark.parametrize("client", WIRES)
+@pytest.mark.parametrize("server", UNNAMED_CALLS)
+def test_a_streamed_call_without_a_name_fails_as_in_a_whole_reply(client: str, server: str) -> None:
+    data = sse(*UNNAMED_CALLS[server])
+    message = f"not a reply of {server}: a tool call without a name"
+    stream = open_stream(client, server)
+    sent = stream.feed(data)
+    assert check_not_retried(client, stream.close()) == message
+    assert not re.search(rb'"tool_use"|"tool_calls"|"function_call"|"functionCall"|"toolUse"', sent)
+    with pytest.raises(RemoteProtocolError, match=message):
+        segue.assemble(data, server)

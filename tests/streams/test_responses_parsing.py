@@ -379,3 +379,22 @@ def test_items_of_requests_as_a_reply(case: Body) -> None:
     assert content_of(reply) == content_of(whole)
     for payloads in (events, reply_events(reply)):
         assert content_of(read(WIRE, render_stream(WIRE, payloads))[1]) == content_of(whole)
+
+
+@pytest.mark.parametrize("is_added", [True, False])
+def test_the_name_may_arrive_with_the_complete_arguments(is_added: bool) -> None:
+    item = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "arguments": "", "status": "in_progress"}
+    added = {"type": "response.output_item.added", "output_index": 0, "item": item}
+    place = {"item_id": "fc_1", "output_index": 0}
+    done = {"type": "response.function_call_arguments.done", **place, "name": "f", "arguments": '{"x": 1}'}
+    response = {"id": "resp_1", "object": "response", "model": "gpt-5", "output": []}
+    payloads = [
+        {"type": "response.created", "response": response},
+        *([added] if is_added else []),
+        {"type": "response.function_call_arguments.delta", **place, "delta": '{"x"'},
+        done,
+        {"type": "response.completed", "response": {**response, "status": "completed"}},
+    ]
+    events, reply = read(WIRE, sse(*payloads))
+    (call,) = reply.calls
+    assert (call.name, call.arguments, started_calls(events)) == ("f", {"x": 1}, [call.id])

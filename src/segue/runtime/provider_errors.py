@@ -22,6 +22,7 @@ from segue.runtime.http_client import TransportError
 from segue.runtime.providers import Endpoint, catalogue
 from segue.wire.base import ApiError
 from segue.wire.registry import WIRES
+from segue.wire.replies import OVERLOAD_KINDS
 
 _MAX_TEXT = 300
 _REDIRECT_STATUS, _CLIENT_ERROR_STATUS, _SERVER_ERROR_STATUS = 300, 400, 500
@@ -32,8 +33,7 @@ _NO_CREDIT = frozenset(
     | {"insufficient_balance", "insufficient_credits", "servicequotaexceededexception"}
 )
 _OVERLOADED = frozenset(
-    {"overloaded_error", "engine_overloaded_error", "service_tier_capacity_exceeded", "3505", "unavailable"}
-    | {"serviceunavailable", "serviceunavailableexception", "service_unavailable_error", "modelnotreadyexception"}
+    OVERLOAD_KINDS
     | {"modelerrorexception", "modelstreamerrorexception", "internalserverexception", "server_error", "api_error"}
 )
 _RATE_LIMITED = frozenset(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from segue.canonical.blocks import Block, Media, Text, ToolCall, ToolResponse
 from segue.render.constraints import TEXTS
@@ -10,8 +11,14 @@ from segue.render.report import Report
 from segue.wire.base import ApiError
 from segue.wire.json_values import JsonObject, integer_or_none, object_or_none
 
-# DeepSeek's.
-_OVERLOAD_FINISHES = ("insufficient_system_resource",)
+_OVERLOAD_STATUSES = (503, 529)
+# Kinds and codes of errors, in lower case, and a finish reason (DeepSeek's).
+OVERLOAD_KINDS = frozenset(
+    {"overloaded_error", "engine_overloaded_error", "engine_overloaded", "server_is_overloaded", "slow_down"}
+    | {"service_tier_capacity_exceeded", "3505", "unavailable", "serviceunavailable", "service_unavailable"}
+    | {"service_unavailable_error", "serviceunavailableexception", "modelnotreadyexception"}
+    | {"insufficient_system_resource"}
+)
 
 
 def has_client_calls(blocks: Iterable[Block]) -> bool:
@@ -32,7 +39,28 @@ def permanent_error(message: str) -> ApiError:
 def failed_finish_error(raw_finish: str | None) -> ApiError:
     """Return the error for a reply that the provider ended as failed, without an error of its own."""
     message = f"the provider ended the reply with `{raw_finish or 'error'}`"
-    return retryable_error(message) if raw_finish in _OVERLOAD_FINISHES else permanent_error(message)
+    return retryable_error(message) if raw_finish in OVERLOAD_KINDS else permanent_error(message)
+
+
+def is_overload(error: ApiError) -> bool:
+    """Return whether the provider is overloaded or unavailable, by the status, kind or code of its error."""
+    names = {error.kind.lower(), (error.code or "").lower()}
+    return error.status in _OVERLOAD_STATUSES or not names.isdisjoint(OVERLOAD_KINDS)
+
+
+def unify_overload(error: ApiError) -> ApiError:
+    """Return an overload error with the status and kind for which each API has a form; any other error unchanged."""
+    return replace(error, status=529, kind="overloaded_error", code=None) if is_overload(error) else error
+
+
+def is_unnamed_call(block: Block) -> bool:
+    """Return whether this is a complete call without a name, which no client can run."""
+    return isinstance(block, ToolCall) and block.kind != "hosted" and not block.name and not block.broken
+
+
+def unnamed_call_error(api: str) -> ApiError:
+    """Return the error for a reply of this API with a call that has no name."""
+    return permanent_error(f"not a reply of {api}: a tool call without a name")
 
 
 def invalid_call_error(call: ToolCall) -> ApiError:

@@ -78,6 +78,7 @@ _STATUSES = {
     504: "DEADLINE_EXCEEDED",
     529: "UNAVAILABLE",
 }
+_STATUS_BY_NAME = {name: status for status, name in _STATUSES.items()} | {"UNAVAILABLE": 503}
 # Codes of the same standard that have no status of their own.
 _OTHER_CODES = frozenset({"FAILED_PRECONDITION", "OUT_OF_RANGE", "ALREADY_EXISTS", "DATA_LOSS", "UNKNOWN"})
 _BAD_KEY = "API_KEY_INVALID"
@@ -148,8 +149,8 @@ def _parse_usage(usage: JsonObject | None) -> Usage | None:
 
 
 def parse_error(status: int, body: Mapping[str, Any]) -> ApiError:
-    error = object_or_none(body.get("error")) or {}
-    status = status or get_int(error, "code") or 0
+    error = object_or_none(body.get("error")) or {"message": body.get("error")}
+    status = status or get_int(error, "code") or _STATUS_BY_NAME.get(get_text(error, "status") or "", 0)
     return ApiError(
         status,
         get_text(error, "message") or get_text(body, "message") or f"HTTP status {status}",

@@ -143,6 +143,9 @@ class ItemAssembler:
         item = self._lookup.find_or_create(payload.get("item_id"), payload.get("output_index"), kind)
         if not item.ended:
             item.input_done = True
+            if (name := string_or_none(payload.get("name"))) and kind in FUNCTION_TYPES:
+                item.fragment = {"name": name, **item.fragment}
+                self._begin_call(item)
             self._append_missing_input(item, payload.get(key))
 
     def on_shell_command(self, payload: JsonObject) -> None:
