@@ -1177,7 +1177,7 @@ def test_errors_parse_and_render():
         (422, "invalid_request_error"),
         (429, "rate_limit_error"),
         (500, "api_error"),
-        (503, "api_error"),
+        (503, "overloaded_error"),
         (529, "overloaded_error"),
     ],
 )
