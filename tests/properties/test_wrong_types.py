@@ -30,6 +30,15 @@ _CHAT_FIELDS: dict[str, tuple[Any, ...]] = {
     "messages[0].content": (5, True, {}),
     "messages[1].content[0].text": (*_NOT_STRINGS, None),
     "messages[1].content[0].type": _NOT_STRINGS,
+    "messages[1].content[1].image_url": (5, True, [], {}, None),
+    "messages[1].content[1].image_url.url": (*_NOT_STRINGS, None),
+    "messages[1].content[1].image_url.detail": _NOT_STRINGS,
+    "messages[1].content[2].input_audio": (5, True, [], {}, None),
+    "messages[1].content[2].input_audio.data": (*_NOT_STRINGS, None),
+    "messages[1].content[2].input_audio.format": (*_NOT_STRINGS, None),
+    "messages[1].content[3].file": (*_NOT_OBJECTS, None),
+    "messages[1].content[3].file.file_data": _NOT_STRINGS,
+    "messages[1].content[3].file.filename": _NOT_STRINGS,
     "messages[2].tool_calls": (*_NOT_LISTS, {}),
     "messages[2].tool_calls[0]": _NOT_OBJECTS,
     "messages[2].tool_calls[0].id": _NOT_STRINGS,
@@ -64,6 +73,9 @@ _CHAT_FIELDS: dict[str, tuple[Any, ...]] = {
     "parallel_tool_calls": _NOT_BOOLEANS,
     "presence_penalty": _NOT_NUMBERS,
     "frequency_penalty": _NOT_NUMBERS,
+    "n": _NOT_INTEGERS,
+    "logprobs": _NOT_BOOLEANS,
+    "top_logprobs": _NOT_INTEGERS,
 }
 _OPENAI_FIELDS: dict[str, tuple[Any, ...]] = {
     "max_completion_tokens": _NOT_INTEGERS,
@@ -72,6 +84,11 @@ _OPENAI_FIELDS: dict[str, tuple[Any, ...]] = {
     "store": _NOT_BOOLEANS,
     "metadata": _NOT_OBJECTS,
     "service_tier": _NOT_STRINGS,
+    "audio": _NOT_OBJECTS,
+    "logit_bias": _NOT_OBJECTS,
+    "modalities": (*_NOT_TEXT_LISTS, "x"),
+    "prediction": _NOT_OBJECTS,
+    "web_search_options": _NOT_OBJECTS,
 }
 _RESPONSES_FIELDS: dict[str, tuple[Any, ...]] = {
     "model": _NOT_STRINGS,
@@ -80,6 +97,12 @@ _RESPONSES_FIELDS: dict[str, tuple[Any, ...]] = {
     "input[0].role": (*_NOT_STRINGS, "narrator"),
     "input[0].content": (5, True, {}),
     "input[1].content[0].text": (*_NOT_STRINGS, None),
+    "input[1].content[1].image_url": (5, True, []),
+    "input[1].content[1].file_id": _NOT_STRINGS,
+    "input[1].content[2].file_data": _NOT_STRINGS,
+    "input[1].content[2].file_url": _NOT_STRINGS,
+    "input[1].content[2].file_id": _NOT_STRINGS,
+    "input[1].content[2].filename": _NOT_STRINGS,
     "input[2].call_id": _NOT_STRINGS,
     "input[2].name": _NOT_STRINGS,
     "input[3].call_id": _NOT_STRINGS,
@@ -94,7 +117,7 @@ _RESPONSES_FIELDS: dict[str, tuple[Any, ...]] = {
     "max_output_tokens": _NOT_INTEGERS,
     "stream": _NOT_BOOLEANS,
     "parallel_tool_calls": _NOT_BOOLEANS,
-    "tool_choice": (5, True, []),
+    "tool_choice": (5, True, [], "sometimes"),
     "tool_choice.type": _NOT_STRINGS,
     "tool_choice.name": _NOT_STRINGS,
     "reasoning": _NOT_OBJECTS,
@@ -103,10 +126,22 @@ _RESPONSES_FIELDS: dict[str, tuple[Any, ...]] = {
     "text.format": _NOT_OBJECTS,
     "text.format.schema": _NOT_SCHEMAS,
     "previous_response_id": _NOT_STRINGS,
+    "include": (*_NOT_TEXT_LISTS, "x"),
+    "truncation": _NOT_STRINGS,
+    "background": _NOT_BOOLEANS,
+    "top_logprobs": _NOT_INTEGERS,
+    "max_tool_calls": _NOT_INTEGERS,
+    "prompt": _NOT_OBJECTS,
+    "stream_options": _NOT_OBJECTS,
+}
+_MISTRAL_FIELDS: dict[str, tuple[Any, ...]] = {
+    "safe_prompt": _NOT_BOOLEANS,
+    "prompt_mode": _NOT_STRINGS,
+    "prediction": _NOT_OBJECTS,
 }
 _FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
     "openai-chat": {**_CHAT_FIELDS, **_OPENAI_FIELDS},
-    "mistral": {**_CHAT_FIELDS, "random_seed": _NOT_INTEGERS},
+    "mistral": {**_CHAT_FIELDS, "random_seed": _NOT_INTEGERS, **_MISTRAL_FIELDS},
     "kimi": {**_CHAT_FIELDS, "thinking": _NOT_OBJECTS, "thinking.type": _NOT_STRINGS},
     "deepseek": {**_CHAT_FIELDS, "thinking": _NOT_OBJECTS},
     "qwen": {**_CHAT_FIELDS, "enable_thinking": _NOT_BOOLEANS, "thinking_budget": _NOT_INTEGERS},
@@ -119,6 +154,9 @@ _FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
         "messages[0].role": (*_NOT_STRINGS, "narrator"),
         "messages[0].content": (5, True, {}, None),
         "messages[1].content[0].text": (*_NOT_STRINGS, None),
+        "messages[1].content[1].source": (*_NOT_OBJECTS, None),
+        "messages[1].content[1].source.media_type": _NOT_STRINGS,
+        "messages[1].content[1].source.data": _NOT_STRINGS,
         "messages[2].content[0].id": _NOT_STRINGS,
         "messages[2].content[0].name": (*_NOT_STRINGS, None),
         "messages[3].content[0].tool_use_id": _NOT_STRINGS,
@@ -135,14 +173,20 @@ _FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
         "stream": _NOT_BOOLEANS,
         "stop_sequences": (*_NOT_TEXT_LISTS, "x"),
         "tool_choice": _NOT_OBJECTS,
-        "tool_choice.type": _NOT_STRINGS,
-        "tool_choice.name": _NOT_STRINGS,
+        "tool_choice.type": (*_NOT_STRINGS, "sometimes"),
+        "tool_choice.name": (*_NOT_STRINGS, None),
         "tool_choice.disable_parallel_tool_use": _NOT_BOOLEANS,
         "thinking": _NOT_OBJECTS,
         "thinking.type": _NOT_STRINGS,
         "thinking.budget_tokens": _NOT_INTEGERS,
         "metadata": _NOT_OBJECTS,
         "metadata.user_id": _NOT_STRINGS,
+        "cache_control": _NOT_OBJECTS,
+        "context_management": _NOT_OBJECTS,
+        "inference_geo": _NOT_STRINGS,
+        "mcp_servers": (*_NOT_LISTS, {}),
+        "service_tier": _NOT_STRINGS,
+        "speed": _NOT_STRINGS,
         "output_config": _NOT_OBJECTS,
         "output_config.effort": _NOT_STRINGS,
         "output_config.format": _NOT_OBJECTS,
@@ -154,6 +198,12 @@ _FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
         "contents[0].role": (*_NOT_STRINGS, "narrator"),
         "contents[0].parts": _NOT_LISTS,
         "contents[0].parts[0].text": _NOT_STRINGS,
+        "contents[1].parts[1].inlineData": _NOT_OBJECTS,
+        "contents[1].parts[1].inlineData.mimeType": _NOT_STRINGS,
+        "contents[1].parts[1].inlineData.data": _NOT_STRINGS,
+        "contents[1].parts[2].fileData": _NOT_OBJECTS,
+        "contents[1].parts[2].fileData.mimeType": _NOT_STRINGS,
+        "contents[1].parts[2].fileData.fileUri": _NOT_STRINGS,
         "contents[2].parts[0].functionCall": _NOT_OBJECTS,
         "contents[2].parts[0].functionCall.name": _NOT_STRINGS,
         "contents[2].parts[0].functionCall.id": _NOT_STRINGS,
@@ -168,13 +218,16 @@ _FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
         "generationConfig.maxOutputTokens": _NOT_INTEGERS,
         "generationConfig.stopSequences": _NOT_TEXT_LISTS,
         "generationConfig.responseMimeType": _NOT_STRINGS,
+        "generationConfig.candidateCount": _NOT_INTEGERS,
+        "generationConfig.logprobs": _NOT_INTEGERS,
+        "generationConfig.responseLogprobs": _NOT_BOOLEANS,
         "generationConfig.responseSchema": _NOT_SCHEMAS,
         "generationConfig.thinkingConfig": _NOT_OBJECTS,
         "generationConfig.thinkingConfig.thinkingBudget": _NOT_INTEGERS,
         "generationConfig.thinkingConfig.thinkingLevel": _NOT_STRINGS,
         "toolConfig": _NOT_OBJECTS,
         "toolConfig.functionCallingConfig": _NOT_OBJECTS,
-        "toolConfig.functionCallingConfig.mode": _NOT_STRINGS,
+        "toolConfig.functionCallingConfig.mode": (*_NOT_STRINGS, "SOMETIMES"),
     },
     "bedrock": {
         "modelId": _NOT_STRINGS,
@@ -196,6 +249,21 @@ _FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
         "additionalModelRequestFields.thinking.budget_tokens": _NOT_INTEGERS,
     },
 }
+_IMAGE, _AUDIO, _PDF = "iVBORw0KGgo=", "UklGRgAAAABXQVZF", "JVBERi0xLjQK"
+_CHAT_MEDIA: list[dict[str, Any]] = [
+    {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{_IMAGE}"}},
+    {"type": "input_audio", "input_audio": {"data": _AUDIO, "format": "wav"}},
+    {"type": "file", "file": {"file_data": f"data:application/pdf;base64,{_PDF}", "filename": "a.pdf"}},
+]
+_RESPONSES_MEDIA: list[dict[str, Any]] = [
+    {"type": "input_image", "image_url": f"data:image/png;base64,{_IMAGE}", "detail": "auto"},
+    {"type": "input_file", "file_data": f"data:application/pdf;base64,{_PDF}", "filename": "a.pdf"},
+]
+_CLAUDE_IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": _IMAGE}}
+_GEMINI_MEDIA: list[dict[str, Any]] = [
+    {"inlineData": {"mimeType": "image/png", "data": _IMAGE}},
+    {"fileData": {"mimeType": "application/pdf", "fileUri": "https://example.com/a.pdf"}},
+]
 _SCHEMA = {"type": "object", "properties": {}}
 
 
@@ -207,7 +275,7 @@ def _typed_body(api: str) -> Any:
         return {
             "messages": [
                 {"role": "user", "content": "a"},
-                {"role": "user", "content": [{"type": "text", "text": "b"}]},
+                {"role": "user", "content": [{"type": "text", "text": "b"}, *_CHAT_MEDIA]},
                 {"role": "assistant", "content": "", "tool_calls": [call]},
                 {"role": "tool", "tool_call_id": "abcdefghi", "content": "r"},
             ],
@@ -217,7 +285,7 @@ def _typed_body(api: str) -> Any:
         return {
             "input": [
                 {"role": "user", "content": "a"},
-                {"role": "user", "content": [{"type": "input_text", "text": "b"}]},
+                {"role": "user", "content": [{"type": "input_text", "text": "b"}, *_RESPONSES_MEDIA]},
                 {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
                 {"type": "function_call_output", "call_id": "c", "output": "r"},
             ],
@@ -228,7 +296,7 @@ def _typed_body(api: str) -> Any:
             "max_tokens": 9,
             "messages": [
                 {"role": "user", "content": "a"},
-                {"role": "user", "content": [{"type": "text", "text": "b"}]},
+                {"role": "user", "content": [{"type": "text", "text": "b"}, _CLAUDE_IMAGE]},
                 {"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "f", "input": {}}]},
                 {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "r"}]},
             ],
@@ -238,7 +306,7 @@ def _typed_body(api: str) -> Any:
         return {
             "contents": [
                 {"role": "user", "parts": [{"text": "a"}]},
-                {"role": "user", "parts": [{"text": "b"}]},
+                {"role": "user", "parts": [{"text": "b"}, *_GEMINI_MEDIA]},
                 {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}]},
                 {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {"output": "r"}}}]},
             ],
@@ -255,8 +323,9 @@ def _typed_body(api: str) -> Any:
     }
 
 
-# What an object must hold for its other fields to be parsed.
-_SIBLINGS = {
+# What an object must hold for its other fields to be parsed, by path and where needed by API.
+_SIBLINGS: dict[str, dict[str, Any]] = {
+    "anthropic tool_choice": {"type": "tool", "name": "f"},
     "tool_choice": {"type": "function"},
     "response_format": {"type": "json_schema"},
     "text.format": {"type": "json_schema"},
@@ -264,7 +333,7 @@ _SIBLINGS = {
 }
 
 
-def _set(body: Any, path: str, value: Any) -> Any:
+def _set(body: Any, path: str, value: Any, api: str = "") -> Any:
     changed = copy.deepcopy(body)
     steps: list[str | int] = []
     for step in path.split("."):
@@ -274,7 +343,7 @@ def _set(body: Any, path: str, value: Any) -> Any:
     for step in steps[:-1]:
         passed = f"{passed}[{step}]" if isinstance(step, int) else f"{passed}.{step}".removeprefix(".")
         if isinstance(step, str) and step not in place:
-            place[step] = dict(_SIBLINGS.get(passed, {}))
+            place[step] = dict(_SIBLINGS.get(f"{api} {passed}") or _SIBLINGS.get(passed, {}))
         place = place[step]
     place[steps[-1]] = value
     return changed
@@ -285,7 +354,7 @@ def test_field_of_the_wrong_type_is_bad_input(api: str, path: str) -> None:
     base = _typed_body(api)
     segue.convert(base, source=api, target=api)
     for value in _FIELDS[api][path]:
-        body = _set(base, path, value)
+        body = _set(base, path, value, api)
         for target in (api, "anthropic", "openai-responses"):
             with pytest.raises(segue.InputError) as raised:
                 segue.convert(body, source=api, target=target)
@@ -304,7 +373,7 @@ def test_field_of_the_wrong_type_is_bad_input(api: str, path: str) -> None:
 def test_null_means_absent(api: str, path: str) -> None:
     if None in _FIELDS[api][path] or path.endswith(("messages", "input", "contents", "role", "].function", "]")):
         return
-    body = _set(_typed_body(api), path, None)
+    body = _set(_typed_body(api), path, None, api)
     if api == "bedrock" or path.endswith((".name", ".type", "functionCall", ".text", "tool_choice.function")):
         # Required fields, and a closed service model.
         return

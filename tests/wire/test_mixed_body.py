@@ -340,3 +340,60 @@ def test_any_mixture_is_valid(host: str, target: str, turns: list[list[tuple[str
     made = segue.convert(body, source=host, target=target)
     assert not _rejects(made.body, target)
     assert not made.report.findings_of("orphan", "synthetic", "dropped")
+
+
+# ---------------------------------------------------------------------------------------------------------- tool choice
+
+_HOSTS = ("openai-chat", "mistral", "openai-responses", "anthropic")
+_NAMED = {"name": "read"}
+_CHOICES: dict[str, dict[str, Any]] = {
+    "auto": {"anthropic": {"type": "auto"}, "openai-chat": "auto"},
+    "none": {"anthropic": {"type": "none"}, "openai-chat": "none"},
+    "required": {"anthropic": {"type": "any"}, "openai-chat": "required"},
+    "serial": {"anthropic": {"type": "auto", "disable_parallel_tool_use": True}},
+    "serial required": {"anthropic": {"type": "any", "disable_parallel_tool_use": True}},
+    "tool": {
+        "anthropic": {"type": "tool", **_NAMED},
+        "openai-chat": {"type": "function", "function": _NAMED},
+        "openai-responses": {"type": "function", **_NAMED},
+    },
+}
+
+
+def _choice_body(host: str, form: str, choice: object) -> dict[str, Any]:
+    key = "input" if host == "openai-responses" else "messages"
+    body: dict[str, Any] = {key: [{"role": "user", "content": "a"}], "tools": [_tool(form)], "tool_choice": choice}
+    return body | ({"max_tokens": 99} if host == "anthropic" else {})
+
+
+@pytest.mark.parametrize("host", _HOSTS)
+@pytest.mark.parametrize(("kind", "form"), [(kind, form) for kind, forms in _CHOICES.items() for form in forms])
+def test_tool_choice_of_another_api(kind: str, form: str, host: str) -> None:
+    body = _choice_body(host, form, _CHOICES[kind][form])
+    own = _choice_body(form, form, _CHOICES[kind][form])
+    models = {"anthropic": "claude-sonnet-4-5", "gemini": "gemini-2.5-pro", "bedrock": "anthropic.claude-sonnet-4-5"}
+    for target in TARGETS:
+        model = models.get(target)
+        expected = segue.convert(own, source=form, target=target, model=model).body
+        for data in (body, encode_json({**body, "metadata": {"padding": "x" * 9000}})):
+            made = segue.convert(data, source=host, target=target, model=model).body
+            for key in ("tool_choice", "parallel_tool_calls", "toolConfig"):
+                if key == "toolConfig" and target == "bedrock":
+                    assert made[key].get("toolChoice") == expected[key].get("toolChoice")
+                else:
+                    assert made.get(key) == expected.get(key), (target, key)
+    if host != form:
+        repaired = segue.repair(body, host).body
+        assert segue.check(repaired, host), segue.check(repaired, host).violations
+
+
+@pytest.mark.parametrize("host", ["openai-chat", "openai-responses", "anthropic"])
+def test_invalid_tool_choice_of_another_api(host: str) -> None:
+    for choice, path in (
+        ({"type": "tool"}, "tool_choice.name"),
+        ({"type": "tool", "name": 5}, "tool_choice.name"),
+        ({"type": "auto", "disable_parallel_tool_use": "yes"}, "tool_choice.disable_parallel_tool_use"),
+    ):
+        with pytest.raises(segue.InputError) as raised:
+            segue.convert(_choice_body(host, "anthropic", choice), source=host, target="gemini")
+        assert raised.value.path == path

@@ -92,6 +92,16 @@ def optional_schema(value: object, path: str) -> JsonObject | None:
     raise InputError(f"a schema was expected, not {json_type_name(value)}", path=path)
 
 
+def optional_list(value: object, path: str) -> list[Any] | None:
+    return None if value is None else require_list(value, path)
+
+
+def require_string(value: object, path: str) -> str:
+    if isinstance(value, str):
+        return value
+    raise InputError(f"a string was expected, not {json_type_name(value)}", path=path)
+
+
 # The values of replies and of unmodelled fields: a value of another type counts as absent.
 
 

@@ -1,4 +1,4 @@
-"""Tool calls, results and declarations of one API inside a body of another.
+"""Tool calls, results, declarations and tool choices of one API inside a body of another.
 
 Clients that serve several APIs put blocks of one into bodies of another: `tool_use` blocks and Claude's tools into Chat
 bodies, Chat messages into Responses input. A wire calls these functions for an item that its own parser does not
@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.canonical.blocks import Block, Message, Native, ToolCall, ToolResponse
-from segue.canonical.request import Request, Tool
+from segue.canonical.request import Options, Request, Tool
 from segue.errors import InputError
 from segue.wire.json_values import JsonObject, object_or_none, optional_schema, optional_string
 
@@ -62,6 +62,10 @@ _TOOL_KEYS: tuple[tuple[str, type, str], ...] = (
     ("toolSpec", object, BEDROCK),
 )
 _DECLARATIONS = "functionDeclarations"
+# `type` of the tool choices that only Anthropic has, and of those that both OpenAI APIs have.
+_ANTHROPIC_CHOICES = frozenset({"auto", "any", "none", "tool"})
+_OPENAI_CHOICES = frozenset({"function", "custom"})
+_OPENAI_MODES = frozenset({"auto", "none", "required"})
 
 
 class Host(Struct, frozen=True):
@@ -257,3 +261,37 @@ def parse_declaration(entry: JsonObject, api: str) -> Iterator[Tool]:
     tools = [{_DECLARATIONS: [entry]}] if is_bare else [entry]
     # Each wire parses its own list of messages and ignores the others.
     yield from _parse(api, {"messages": [], "input": [], "contents": [], "tools": tools}, path).tools
+
+
+# ---------------------------------------------------------------------------------------------------------- tool choice
+
+
+def _find_choice_api(value: object, host_api: str) -> str | None:
+    """Return the API of a tool choice, by its shape; None if it may be the body's own."""
+    choice = object_or_none(value)
+    if choice is None:
+        # Both OpenAI APIs have these modes.
+        return CHAT if host_api == ANTHROPIC and isinstance(value, str) and value in _OPENAI_MODES else None
+    kind = choice.get("type")
+    api: str | None = None
+    if isinstance(kind, str) and kind in _ANTHROPIC_CHOICES:
+        api = ANTHROPIC
+    elif isinstance(kind, str) and kind in _OPENAI_CHOICES:
+        nested, named = isinstance(choice.get(kind), dict), isinstance(choice.get("name"), str)
+        api = CHAT if nested else RESPONSES if named else None
+    return None if api == host_api else api
+
+
+def parse_choice(value: object, host_api: str) -> Options | None:
+    """Parse a `tool_choice` in the form of another API: the choice, and `parallel` where the form has it."""
+    api = _find_choice_api(value, host_api)
+    if api is None:
+        return None
+    return _parse(api, {"messages": [], "input": [], "tool_choice": value}, "").options
+
+
+def forget_foreign_choice(rendered: JsonObject, body: Mapping[str, Any], host_api: str) -> None:
+    """Remove a choice in another API's form from the rendering of a body, so that merging replaces it in the body."""
+    if _find_choice_api(body.get("tool_choice"), host_api) is not None:
+        for key in ("tool_choice", "parallel_tool_calls"):
+            rendered.pop(key, None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from hashlib import sha256
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -28,6 +28,8 @@ _VALUE_PARSERS: dict[str, Callable[[object, str], Any]] = {
     "frequency_penalty": optional_number,
     "user": optional_string,
 }
+OptionTypes: TypeAlias = Mapping[str, Callable[[object, str], object]]
+"""Options without a canonical field, which are only sent same-API, with the parser that validates the value."""
 # Names of options in reports where they differ from the canonical name.
 _REPORT_NAMES = {"parallel": "parallel_tool_calls"}
 
@@ -39,6 +41,12 @@ def parse_plain_options(
     return {
         field: None if key is None else _VALUE_PARSERS[field](get(key), get_path(key)) for field, key in keys.items()
     }
+
+
+def validate_options(types: OptionTypes, get: Callable[[str], object], get_path: Callable[[str], str] = str) -> None:
+    """Raise `InputError` for an option without a canonical field whose value has the wrong type."""
+    for key, parse in types.items():
+        parse(get(key), get_path(key))
 
 
 def render_plain_options(options: Options, keys: Mapping[str, str | None]) -> JsonObject:

@@ -12,7 +12,7 @@ from segue.canonical.blocks import Block, Media, Native, Opaque, Text
 from segue.render.constraints import TEXTS
 from segue.wire.anthropic.capabilities import API
 from segue.wire.base import RenderContext
-from segue.wire.json_values import JsonObject, object_or_none, optional_object, optional_string, string_or_none
+from segue.wire.json_values import JsonObject, object_or_none, optional_string, require_object, string_or_none
 from segue.wire.media import decode_data_url, report_dropped_name
 
 _IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
@@ -34,7 +34,7 @@ def parse_document(block: JsonObject) -> Block:
 
 
 def _parse_source(kind: Any, block: JsonObject) -> Media | None:
-    source = optional_object(block.get("source"), "source") or {}
+    source = require_object(block.get("source"), "source")
     for key in ("type", "media_type", "data", "url", "file_id"):
         optional_string(source.get(key), f"source.{key}")
     native = Native(API, block)

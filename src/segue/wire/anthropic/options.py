@@ -12,19 +12,23 @@ from typing import Any
 from msgspec.structs import replace
 
 from segue.canonical.request import Effort, Options, Reasoning, ResponseFormat, ToolChoice
+from segue.errors import InputError
 from segue.models import Model, parse_model
 from segue.render.report import Report
+from segue.wire import mixed_body
 from segue.wire.anthropic.capabilities import Capabilities, capabilities_of
 from segue.wire.json_values import (
     JsonObject,
     optional_boolean,
     optional_integer,
+    optional_list,
     optional_object,
     optional_schema,
     optional_string,
     optional_strings,
 )
 from segue.wire.options import (
+    OptionTypes,
     budget_for_effort,
     clamp_effort,
     drop_blank_stops,
@@ -33,6 +37,7 @@ from segue.wire.options import (
     parse_plain_options,
     present_options,
     report_dropped,
+    validate_options,
 )
 from segue.wire.schema import render_format_schema, rules
 
@@ -44,6 +49,14 @@ _PLAIN_OPTIONS = {
     "top_k": "top_k",
     "stream": "stream",
 }
+_OPTION_TYPES: OptionTypes = {
+    "cache_control": optional_object,
+    "context_management": optional_object,
+    "inference_geo": optional_string,
+    "mcp_servers": optional_list,
+    "service_tier": optional_string,
+    "speed": optional_string,
+}
 _SAMPLING_OPTIONS = ("temperature", "top_p", "top_k")
 _UNSUPPORTED_OPTIONS = ("seed", "presence_penalty", "frequency_penalty")
 _USER_PATTERN = r"[\s\S]{0,256}"
@@ -53,13 +66,15 @@ _USER_PATTERN = r"[\s\S]{0,256}"
 
 
 def parse_options(body: Mapping[str, Any]) -> Options:
-    choice = optional_object(body.get("tool_choice"), "tool_choice") or {}
+    validate_options(_OPTION_TYPES, body.get)
+    foreign = mixed_body.parse_choice(body.get("tool_choice"), mixed_body.ANTHROPIC)
+    choice = (optional_object(body.get("tool_choice"), "tool_choice") or {}) if foreign is None else {}
     serial = optional_boolean(choice.get("disable_parallel_tool_use"), "tool_choice.disable_parallel_tool_use")
     metadata = optional_object(body.get("metadata"), "metadata") or {}
     return Options(
         **parse_plain_options(_PLAIN_OPTIONS, body.get),
         stop=optional_strings(body.get("stop_sequences"), "stop_sequences"),
-        tool_choice=_parse_choice(choice),
+        tool_choice=_parse_choice(choice) if foreign is None else foreign.tool_choice,
         parallel=None if serial is None else not serial,
         reasoning=parse_reasoning(body),
         response_format=_parse_format(body),
@@ -79,6 +94,10 @@ def _parse_choice(choice: JsonObject) -> ToolChoice | None:
             return ToolChoice("none")
         case {"type": "tool", "name": str(name)}:
             return ToolChoice("tool", name)
+        case {"type": "tool"}:
+            raise InputError("a tool choice of this type needs a name", path="tool_choice.name")
+        case {"type": str()}:
+            raise InputError("unknown type; expected one of auto, any, none, tool", path="tool_choice.type")
         case _:
             return None
 

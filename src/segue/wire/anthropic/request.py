@@ -246,6 +246,7 @@ def _merge_options(fragment: Mapping[str, Any], transcript: Transcript, context:
     context.report.findings.extend(
         finding for finding in report_after.findings if finding not in report_before.findings
     )
+    mixed_body.forget_foreign_choice(before, fragment, mixed_body.ANTHROPIC)
     before["model"], after["model"] = request.model, transcript.model
     body = merge_changes(fragment, before, after)
     # A field that both the old and the new model reject is in neither rendering, so the difference does not remove it.

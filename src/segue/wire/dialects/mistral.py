@@ -9,6 +9,7 @@ from segue.models import OPEN_FAMILIES, Model
 from segue.render.constraints import Constraints
 from segue.render.report import Report
 from segue.wire.ids import mistral_scheme
+from segue.wire.json_values import optional_boolean, optional_object, optional_string
 from segue.wire.openai_chat import errors, make_wire
 from segue.wire.openai_chat.dialect import ChatDialect, fit_reasoning, is_reasoning_off
 from segue.wire.options import budget_for_effort, closest_effort, drop_options
@@ -131,6 +132,11 @@ WIRE = make_wire(
         max_temperature=1,
         empty_tools=False,
         parameters_required=True,
+        option_types={
+            "safe_prompt": optional_boolean,
+            "prompt_mode": optional_string,
+            "prediction": optional_object,
+        },
         option_keys={"seed": "random_seed", "top_k": "top_k", "user": None},
         allowed_keys={place: frozenset(keys.split()) for place, keys in _ALLOWED_KEYS.items()},
         allowed_part_types={

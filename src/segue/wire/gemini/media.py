@@ -11,7 +11,7 @@ from segue.canonical.blocks import Block, Media, Native, Opaque
 from segue.render.constraints import TEXTS
 from segue.wire.base import Fetch
 from segue.wire.gemini.capabilities import API
-from segue.wire.gemini.fields import JsonObject, get_field, get_object, get_text
+from segue.wire.gemini.fields import JsonObject, get_object_strict, get_text_strict
 from segue.wire.media import decode_data_url
 
 # The base64 that the API accepts: either alphabet, with or without padding, unused bits zero.
@@ -59,26 +59,25 @@ _PROVIDER_FILES = ("https://generativelanguage.googleapis.com/", "gs://", "files
 
 
 def parse_inline(part: JsonObject) -> Block:
-    blob = get_object(part, "inlineData")
-    data, mime = get_text(blob, "data"), get_text(blob, "mimeType")
+    blob, path = get_object_strict(part, "inlineData")
+    data, mime, name = (get_text_strict(blob, key, path) for key in ("data", "mimeType", "displayName"))
     if data is None or not re.fullmatch(BASE64_PATTERN, data):
-        valid = data is None and isinstance(get_field(part, "inlineData"), dict)
-        return Opaque("inlineData", native=Native(API, part, valid))
-    return Media(_media_kind(mime), mime, data=data, name=get_text(blob, "displayName"), native=Native(API, part))
+        return Opaque("inlineData", native=Native(API, part, data is None))
+    return Media(_media_kind(mime), mime, data=data, name=name, native=Native(API, part))
 
 
 def parse_file(part: JsonObject) -> Block:
-    file = get_object(part, "fileData")
-    uri, mime = get_text(file, "fileUri"), get_text(file, "mimeType")
+    file, path = get_object_strict(part, "fileData")
+    uri, mime, name = (get_text_strict(file, key, path) for key in ("fileUri", "mimeType", "displayName"))
     if uri is None:
-        return Opaque("fileData", native=Native(API, part, isinstance(get_field(part, "fileData"), dict)))
+        return Opaque("fileData", native=Native(API, part))
     is_provider_file = uri.startswith(_PROVIDER_FILES) or not uri.startswith(("https://", "http://"))
     return Media(
         "video" if mime is None and _host(uri) in _YOUTUBE_HOSTS else _media_kind(mime or _guess_mime(uri)),
         mime,
         url=None if is_provider_file else uri,
         file_id=uri if is_provider_file else None,
-        name=get_text(file, "displayName"),
+        name=name,
         native=Native(API, part),
     )
 

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, cast, get_args
 
 from segue.canonical.request import Effort, Options, Reasoning, ResponseFormat, ToolChoice
+from segue.errors import InputError
 from segue.models import Model, parse_model
 from segue.render.report import Report
 from segue.render.transcript import Transcript
@@ -31,14 +32,22 @@ from segue.wire.gemini.fields import (
     object_or_none,
     replace_fields,
 )
-from segue.wire.json_values import optional_integer, optional_number, optional_schema, optional_strings
+from segue.wire.json_values import (
+    optional_boolean,
+    optional_integer,
+    optional_number,
+    optional_schema,
+    optional_strings,
+)
 from segue.wire.options import (
+    OptionTypes,
     budget_for_effort,
     clamp_effort,
     effort_for_budget,
     parse_plain_options,
     render_plain_options,
     report_dropped,
+    validate_options,
 )
 from segue.wire.schema.openapi import parse_schema
 
@@ -52,6 +61,11 @@ _PLAIN_OPTIONS = {
     "seed": "seed",
     "presence_penalty": "presencePenalty",
     "frequency_penalty": "frequencyPenalty",
+}
+_CONFIG_TYPES: OptionTypes = {
+    "candidateCount": optional_integer,
+    "logprobs": optional_integer,
+    "responseLogprobs": optional_boolean,
 }
 _THINKING_KEYS = frozenset(
     f"{outer}.{key}" for outer in both_cases("thinkingConfig") for key in both_cases("thinkingBudget", "thinkingLevel")
@@ -87,6 +101,7 @@ def parse_options(body: Mapping[str, Any]) -> Options:
         return join_path(path, find_key(config, name))
 
     plain = parse_plain_options(_PLAIN_OPTIONS | {"top_k": None}, partial(get_numeric, config), get_path)
+    validate_options(_CONFIG_TYPES, partial(get_numeric, config), get_path)
     # A float, unlike in other APIs.
     top_k = optional_number(get_numeric(config, "topK"), get_path("topK"))
     plain["top_k"] = int(top_k) if top_k is not None and top_k == int(top_k) else None
@@ -117,8 +132,13 @@ def _parse_choice(config: JsonObject, path: str) -> ToolChoice | None:
             return ToolChoice("required", allowed=allowed)
         case "NONE":
             return ToolChoice("none")
-        case _:
+        case "" | "MODE_UNSPECIFIED":
             return None
+        case _:
+            raise InputError(
+                f"unknown mode {mode}; expected one of AUTO, ANY, NONE, VALIDATED",
+                path=join_path(path, find_key(config, "mode")),
+            )
 
 
 def _parse_format(config: JsonObject, path: str) -> ResponseFormat | None:

@@ -15,6 +15,7 @@ from segue.models import Model
 from segue.render.constraints import Constraints
 from segue.wire.base import BodyTool, Wire
 from segue.wire.ids import IdScheme, prefix_scheme
+from segue.wire.json_values import optional_object, optional_strings
 from segue.wire.names import NameRule
 from segue.wire.openai_chat.dialect import ChatDialect
 from segue.wire.openai_chat.fast import chat_fast_path
@@ -141,6 +142,13 @@ OPENAI_DIALECT = ChatDialect(
     developer_role=True,
     custom_tools=True,
     vendor_options=True,
+    option_types={
+        "audio": optional_object,
+        "logit_bias": optional_object,
+        "modalities": optional_strings,
+        "prediction": optional_object,
+        "web_search_options": optional_object,
+    },
     legacy_calls=True,
     refusals=True,
     # OAI-CHAT-10: not documented for other servers.
@@ -164,6 +172,7 @@ _SERVER_DIALECT: Row = {
     "developer_role": False,
     "custom_tools": False,
     "vendor_options": False,
+    "option_types": {},
     "legacy_calls": False,
     "refusals": False,
     "invalid_json_arguments": False,

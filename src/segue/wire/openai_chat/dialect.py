@@ -22,7 +22,7 @@ from segue.wire.json_values import JsonObject
 from segue.wire.mixed_body import Host
 from segue.wire.names import NameRule
 from segue.wire.openai_shared import render_error
-from segue.wire.options import drop_options
+from segue.wire.options import OptionTypes, drop_options
 from segue.wire.schema.rules import UNRESTRICTED, SchemaRules
 
 
@@ -124,6 +124,8 @@ class ChatDialect(Struct, frozen=True):
     """The accepted subset of JSON Schema, for tools and response formats."""
     strict_schema_rules: SchemaRules | None = None
     """The same for `strict`; None if there is no such mode."""
+    option_types: OptionTypes = {}
+    """Options of this vendor alone that have no canonical field."""
     option_keys: Mapping[str, str | None] = {}
     """Keys of options that differ from the usual ones; None if the option does not exist."""
     allowed_keys: Mapping[str, frozenset[str]] = {}

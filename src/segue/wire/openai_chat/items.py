@@ -28,7 +28,15 @@ from segue.canonical.json import encode_json_text, parse_argument_text
 from segue.errors import InputError, ProjectionError
 from segue.render.constraints import TEXTS
 from segue.wire.code import fence_code
-from segue.wire.json_values import JsonObject, json_type_name, object_or_none, require_object, string_or_none
+from segue.wire.json_values import (
+    JsonObject,
+    json_type_name,
+    object_or_none,
+    optional_string,
+    require_object,
+    require_string,
+    string_or_none,
+)
 from segue.wire.media import add_extension, detect_audio_type, report_dropped_name
 from segue.wire.merge import replace_modelled_fields
 from segue.wire.mixed_body import parse_item
@@ -118,40 +126,44 @@ def _parse_media(kind: str, part: JsonObject, native: Native) -> Media | None:
     value = part.get(kind)
     match kind:
         case "image_url" | "video_url":
-            url = value if isinstance(value, str) else (object_or_none(value) or {}).get("url")
-            if not isinstance(url, str):
+            if value is None and isinstance(part.get("uuid"), str):
+                # vLLM: a medium of an earlier request.
                 return None
+            fields = {"url": value} if isinstance(value, str) else require_object(value, kind)
+            url = require_string(fields.get("url"), f"{kind}.url")
             mime, data = split_data_url(url)
             medium = "image" if kind == "image_url" else "video"
-            detail = image_detail((object_or_none(value) or {}).get("detail"))
+            detail = image_detail(optional_string(fields.get("detail"), f"{kind}.detail"))
             return Media(medium, mime=mime, data=data, url=url if data is None else None, native=native, extra=detail)
-        case "document_url" if isinstance(value, str):
-            mime, data = split_data_url(value)
-            name = string_or_none(part.get("document_name"))
-            return Media(
-                "document", mime=mime, data=data, url=value if data is None else None, name=name, native=native
-            )
+        case "document_url":
+            url = require_string(value, kind)
+            mime, data = split_data_url(url)
+            name = optional_string(part.get("document_name"), "document_name")
+            return Media("document", mime=mime, data=data, url=url if data is None else None, name=name, native=native)
         case "input_audio" if isinstance(value, str):
             mime, data = split_data_url(value)
             if data is None and value.startswith(("http://", "https://")):
                 return Media("audio", url=value, native=native)
             return Media("audio", mime=mime or detect_audio_type(data or value), data=data or value, native=native)
         case "input_audio":
-            audio = object_or_none(value) or {}
-            data, form = audio.get("data"), audio.get("format")
-            if not isinstance(data, str) or not isinstance(form, str):
-                return None
+            audio = require_object(value, kind)
+            data, form = (require_string(audio.get(key), f"{kind}.{key}") for key in ("data", "format"))
             if data.startswith(("http://", "https://")):
                 return Media("audio", mime=AUDIO_TYPES.get(form, f"audio/{form}"), url=data, native=native)
             return Media("audio", mime=AUDIO_TYPES.get(form, f"audio/{form}"), data=data, native=native)
         case "file":
-            return _parse_file(object_or_none(value) or part, native)
+            if value is None and ("file_id" in part or "file_data" in part):
+                return _parse_file(part, native)
+            return _parse_file(require_object(value, kind), native, kind)
         case _:
             return None
 
 
-def _parse_file(file: JsonObject, native: Native) -> Media | None:
-    data, file_id, name = (string_or_none(file.get(key)) for key in ("file_data", "file_id", "filename"))
+def _parse_file(file: JsonObject, native: Native, path: str = "") -> Media | None:
+    data, file_id, name = (
+        optional_string(file.get(key), f"{path}.{key}".removeprefix("."))
+        for key in ("file_data", "file_id", "filename")
+    )
     if data is None and file_id is None:
         return None
     mime, decoded = split_data_url(data) if data is not None else (None, None)

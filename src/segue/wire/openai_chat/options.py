@@ -11,6 +11,7 @@ from segue.canonical.request import Effort, Options, Reasoning, ResponseFormat, 
 from segue.errors import InputError
 from segue.models import Model
 from segue.render.report import Report
+from segue.wire import mixed_body
 from segue.wire.json_values import (
     json_type_name,
     object_or_none,
@@ -26,11 +27,13 @@ from segue.wire.names import NameRule
 from segue.wire.openai_chat.dialect import ChatDialect, JsonObject
 from segue.wire.openai_shared import convert_budget_to_effort, parse_vendor_options, render_vendor_options
 from segue.wire.options import (
+    OptionTypes,
     budget_for_effort,
     drop_options,
     effort_for_budget,
     parse_plain_options,
     render_plain_options,
+    validate_options,
 )
 
 _EFFORTS: tuple[Effort, ...] = get_args(Effort)
@@ -52,6 +55,12 @@ _OTHER_KEYS = frozenset(
     | {"response_format"}
 )
 _CHOICE_TYPES = ("function", "custom", "allowed_tools")
+_COMMON_OPTION_TYPES: OptionTypes = {
+    "n": optional_integer,
+    "logprobs": optional_boolean,
+    "top_logprobs": optional_integer,
+    "stream_options": optional_object,
+}
 _SWITCH_KEYS = frozenset({"enable_thinking", "thinking_budget"})
 
 
@@ -80,12 +89,15 @@ def parse_options(body: Mapping[str, Any], dialect: ChatDialect) -> Options:
     if dialect.vendor_options:
         plain["user"] = optional_string(body.get("safety_identifier"), "safety_identifier") or plain["user"]
     stop = body.get("stop")
-    optional_object(body.get("stream_options"), "stream_options")
+    validate_options({**_COMMON_OPTION_TYPES, **dialect.option_types}, body.get)
+    foreign = mixed_body.parse_choice(body.get("tool_choice"), mixed_body.CHAT)
+    if foreign is not None and foreign.parallel is not None:
+        plain["parallel"] = foreign.parallel
     return Options(
         **plain,
         max_tokens=old_limit if limit is None else limit,
         stop=(stop,) if isinstance(stop, str) else optional_strings(stop, "stop") or None,
-        tool_choice=_parse_choice(body),
+        tool_choice=_parse_choice(body) if foreign is None else foreign.tool_choice,
         reasoning=_parse_reasoning(body, dialect),
         response_format=_parse_format(optional_object(body.get("response_format"), "response_format")),
         vendor_options=parse_vendor_options(body) if dialect.vendor_options else None,
@@ -108,12 +120,9 @@ def _parse_choice(body: Mapping[str, Any]) -> ToolChoice | None:
     if not isinstance(choice.get("type"), str):
         raise InputError(f"a string was expected, not {json_type_name(choice.get('type'))}", path="tool_choice.type")
     path = f"tool_choice.{choice['type']}"
-    # A flat choice is the Responses form.
     detail = optional_object(choice.get(choice["type"]), path)
-    if detail is None and isinstance(choice.get("name"), str):
-        detail = choice
     if detail is None and choice["type"] not in _CHOICE_TYPES:
-        return None
+        raise InputError(f"unknown type; expected one of {', '.join(_CHOICE_TYPES)}", path="tool_choice.type")
     detail = require_object(detail, path)
     if choice["type"] == "allowed_tools":
         mode = _parse_mode(optional_string(detail.get("mode"), f"{path}.mode"))

@@ -200,6 +200,7 @@ def _render_same_api(
     custom = _custom_names(request.tools)
     original_options = render_options(request.options, context.dialect, str, custom, original)
     new_options = render_options(transcript.options, context.dialect, context.project_name, custom, original)
+    mixed_body.forget_foreign_choice(original_options, original, mixed_body.CHAT)
     if request.model is not None:
         original_options["model"] = request.model
     if transcript.model is not None:

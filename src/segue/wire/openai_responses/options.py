@@ -10,14 +10,17 @@ import msgspec
 from segue.canonical.request import Effort, Options, Reasoning, ResponseFormat, ToolChoice
 from segue.errors import InputError
 from segue.models import Model
+from segue.wire import mixed_body
 from segue.wire.json_values import (
     JsonObject,
     json_type_name,
     object_or_none,
     optional_boolean,
+    optional_integer,
     optional_object,
     optional_schema,
     optional_string,
+    optional_strings,
     require_object,
     string_or_none,
 )
@@ -30,7 +33,14 @@ from segue.wire.openai_shared import (
     parse_vendor_options,
     render_vendor_options,
 )
-from segue.wire.options import drop_options, effort_for_budget, parse_plain_options, render_plain_options
+from segue.wire.options import (
+    OptionTypes,
+    drop_options,
+    effort_for_budget,
+    parse_plain_options,
+    render_plain_options,
+    validate_options,
+)
 
 _EFFORTS: tuple[Effort, ...] = get_args(Effort)
 _MODES: tuple[Literal["auto", "none", "required"], ...] = ("auto", "none", "required")
@@ -45,6 +55,15 @@ OPTION_KEYS = frozenset(
     {*_PLAIN_OPTIONS.values(), "tool_choice", "reasoning.effort", "text.format", "user", "safety_identifier"}
 )
 VENDOR_OPTION_KEYS = VENDOR_OPTIONS | {"verbosity": "text.verbosity"}
+_OPTION_TYPES: OptionTypes = {
+    "include": optional_strings,
+    "truncation": optional_string,
+    "background": optional_boolean,
+    "top_logprobs": optional_integer,
+    "max_tool_calls": optional_integer,
+    "prompt": optional_object,
+    "stream_options": optional_object,
+}
 _UNSUPPORTED_OPTIONS = ("top_k", "stop", "seed", "presence_penalty", "frequency_penalty")
 _MIN_TOKENS = 16
 
@@ -56,9 +75,14 @@ def parse_options(body: Mapping[str, Any], dialect: ResponsesDialect) -> Options
     text = optional_object(body.get("text"), "text") or {}
     verbosity = optional_string(text.get("verbosity"), "text.verbosity")
     user_ids = [optional_string(body.get(key), key) for key in ("safety_identifier", "user")]
+    validate_options(_OPTION_TYPES, body.get)
+    plain = parse_plain_options(_PLAIN_OPTIONS, body.get)
+    foreign = mixed_body.parse_choice(body.get("tool_choice"), mixed_body.RESPONSES)
+    if foreign is not None and foreign.parallel is not None:
+        plain["parallel"] = foreign.parallel
     return Options(
-        **parse_plain_options(_PLAIN_OPTIONS, body.get),
-        tool_choice=_parse_choice(body.get("tool_choice")),
+        **plain,
+        tool_choice=_parse_choice(body.get("tool_choice")) if foreign is None else foreign.tool_choice,
         reasoning=_parse_reasoning(optional_object(body.get("reasoning"), "reasoning"), dialect),
         response_format=_parse_format(optional_object(text.get("format"), "text.format")),
         user=user_ids[0] or user_ids[1],
@@ -72,7 +96,10 @@ def _parse_mode(value: object) -> ToolChoice | None:
 
 def _parse_choice(value: object) -> ToolChoice | None:
     if value is None or isinstance(value, str):
-        return _parse_mode(value)
+        mode = _parse_mode(value)
+        if value is not None and mode is None:
+            raise InputError(f"one of {', '.join(_MODES)}, or an object, was expected", path="tool_choice")
+        return mode
     choice = require_object(value, "tool_choice")
     kind = optional_string(choice.get("type"), "tool_choice.type")
     optional_string(choice.get("name"), "tool_choice.name")

@@ -19,6 +19,8 @@ from segue.wire.json_values import (
     JsonObject,
     json_type_name,
     object_or_none,
+    optional_object,
+    optional_string,
     require_list,
     require_object,
     string_or_none,
@@ -98,14 +100,16 @@ def _parse_media(kind: str, part: JsonObject, dialect: ResponsesDialect) -> Medi
         case "input_image" | "image_url":
             # An object with the URL is the Chat Completions form.
             url_object = object_or_none(part.get("image_url"))
-            url = part.get("image_url") if url_object is None else url_object.get("url")
+            url = optional_string(part.get("image_url"), "image_url") if url_object is None else url_object.get("url")
+            if url_object is not None:
+                optional_string(url, "image_url.url")
             return parse_image_url(part, url, dialect, intact=kind == "input_image" and url_object is None)
         case "input_file":
             return _parse_file(part, dialect)
         case "input_audio":
-            audio = object_or_none(part.get("input_audio")) or {}
-            data, form = audio.get("data"), audio.get("format")
-            if not isinstance(data, str) or not isinstance(form, str):
+            audio = optional_object(part.get("input_audio"), kind) or {}
+            data, form = (optional_string(audio.get(key), f"{kind}.{key}") for key in ("data", "format"))
+            if data is None or form is None:
                 return None
             mime, native = AUDIO_TYPES.get(form, f"audio/{form}"), Native(dialect.name, part)
             return Media("audio", mime=mime, data=data, native=native)
@@ -117,8 +121,8 @@ def parse_image_url(
     part: JsonObject, url: object, dialect: ResponsesDialect = OPENAI, *, intact: bool = True
 ) -> Media | None:
     """Parse an image by URL, data URL or file id."""
-    file_id = string_or_none(part.get("file_id"))
-    native = Native(dialect.name, part, intact and are_strings_or_none(part, "image_url", "file_id"))
+    file_id = optional_string(part.get("file_id"), "file_id")
+    native = Native(dialect.name, part, intact)
     detail = image_detail(part.get("detail"))
     if not isinstance(url, str):
         return Media("image", file_id=file_id, native=native, extra=detail) if file_id is not None else None
@@ -132,13 +136,13 @@ def are_strings_or_none(fields: JsonObject, *keys: str) -> bool:
 
 
 def _parse_file(part: JsonObject, dialect: ResponsesDialect) -> Media | None:
-    data, url, file_id = (string_or_none(part.get(key)) for key in ("file_data", "file_url", "file_id"))
+    data, url, file_id, name = (
+        optional_string(part.get(key), key) for key in ("file_data", "file_url", "file_id", "filename")
+    )
     if data is None and url is None and file_id is None:
         return None
     mime, decoded = split_data_url(data) if data is not None else (None, None)
-    name = string_or_none(part.get("filename"))
-    is_valid = are_strings_or_none(part, "file_data", "file_url", "file_id")
-    return Media("document", mime, decoded or data, url, file_id, name, native=Native(dialect.name, part, is_valid))
+    return Media("document", mime, decoded or data, url, file_id, name, native=Native(dialect.name, part))
 
 
 # ----------------------------------------------------------------------------------------------------------------- out

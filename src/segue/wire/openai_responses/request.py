@@ -15,6 +15,7 @@ from segue.canonical.request import Request, Tool
 from segue.errors import InputError
 from segue.models import parse_model
 from segue.render.transcript import Transcript
+from segue.wire import mixed_body
 from segue.wire.base import RenderContext
 from segue.wire.json_values import (
     JsonObject,
@@ -322,6 +323,7 @@ def _merge_options(transcript: Transcript, original: Mapping[str, Any], context:
     new_options = render_options(
         options, lambda name: context.project_name(name) if name in declared else name, custom, original
     )
+    mixed_body.forget_foreign_choice(original_options, original, mixed_body.RESPONSES)
     if request.model is not None:
         original_options["model"] = request.model
     if transcript.model is not None:
