@@ -518,7 +518,6 @@ def test_hosted_error_is_detected_by_content(content, error):
         ({"type": "image", "source": {"type": "url", "url": "https://x"}}, Media("image", url="https://x")),
         ({"type": "image", "source": {"type": "file", "file_id": "f"}}, Media("image", file_id="f")),
         ({"type": "image", "source": {"type": "base64"}}, Opaque("image")),
-        ({"type": "image"}, Opaque("image")),
         (
             {
                 "type": "document",

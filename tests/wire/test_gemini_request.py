@@ -236,7 +236,7 @@ def test_options_are_parsed_in_camel_and_snake_case():
         ({"mode": "ANY", "allowed_function_names": ["a", "b"]}, ToolChoice("required", allowed=("a", "b"))),
         ({"mode": "VALIDATED", "allowedFunctionNames": ["a"]}, ToolChoice("auto", allowed=("a",))),
         ({"mode": "NONE"}, ToolChoice("none")),
-        ({"mode": "SOME"}, None),
+        ({"mode": "MODE_UNSPECIFIED"}, None),
         ({}, None),
     ],
 )

@@ -182,7 +182,6 @@ SAME_API = {
                 {"type": "file", "file": {"file_id": "file-1"}},
                 {"type": "file", "file": {"file_data": "data:application/pdf;base64,AAAA", "filename": "a.pdf"}},
                 {"type": "hologram", "hologram": {"depth": 3}},
-                {"type": "image_url", "image_url": {}},
             ]
         ),
         {"role": "assistant", "content": [{"type": "text", "text": "a"}, {"type": "refusal", "refusal": "no"}]},
@@ -426,7 +425,7 @@ def test_calls_of_every_kind() -> None:
 
 def test_parts() -> None:
     request = parsed(*SAME_API["media"]["messages"])
-    _, picture, linked, sound, held, file, unknown, broken = request.messages[0].blocks
+    _, picture, linked, sound, held, file, unknown = request.messages[0].blocks
     assert isinstance(picture, Media)
     assert (picture.kind, picture.mime, picture.data, picture.url) == ("image", "image/png", "iVBORw0KGgo=", None)
     assert isinstance(linked, Media)
@@ -439,7 +438,6 @@ def test_parts() -> None:
     assert (file.mime, file.data, file.name) == ("application/pdf", "AAAA", "a.pdf")
     assert isinstance(unknown, Opaque)
     assert unknown.kind == "hologram"
-    assert isinstance(broken, Opaque)
 
 
 def test_native_fragments_are_the_input_objects() -> None:

@@ -692,7 +692,7 @@ def test_options_are_read():
         vendor_options={"store": False, "prompt_cache_key": "k", "verbosity": "low"},
     )
     assert WIRE.parse_request(body(reasoning={"effort": "none"})).options.reasoning == Reasoning(False, "none")
-    odd = body(temperature=None, tool_choice="new", reasoning={}, text={"format": {"type": "x"}})
+    odd = body(temperature=None, reasoning={}, text={"format": {"type": "x"}})
     assert WIRE.parse_request(odd).options == Options()
     assert convert_same_api(odd).body == odd
 

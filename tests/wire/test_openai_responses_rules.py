@@ -381,7 +381,7 @@ def test_other_malformed_items_become_text():
         {"role": "assistant", "content": "a", "tool_calls": None, "function_call": None},
         {"type": "compaction_trigger"},
         {"type": "additional_tools", "tools": [function()], "id": "at 1"},
-        user([{"type": "input_image", "image_url": "https://x", "file_id": 7}, {"type": "input_image"}]),
+        user([{"type": "input_image"}]),
     )
     assert out.body["input"] == [
         user(),
@@ -389,12 +389,7 @@ def test_other_malformed_items_become_text():
         user("[answer to the request for approval] approved"),
         {"role": "assistant", "content": "a"},
         {"type": "additional_tools", "tools": [function()], "role": "developer"},
-        user(
-            [
-                {"type": "input_image", "detail": "auto", "image_url": "https://x"},
-                {"type": "input_text", "text": "[input_image not supported here]"},
-            ]
-        ),
+        user([{"type": "input_text", "text": "[input_image not supported here]"}]),
     ]
 
 
