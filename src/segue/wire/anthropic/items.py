@@ -50,6 +50,8 @@ from segue.wire.tools import render_named_arguments
 
 # Blocks about the reply that are no part of its content.
 _NOTICES = frozenset({"fallback"})
+# In a reply, the summary of a history that the client still has; in a request it stands for that history.
+_REPLY_NOTICES = frozenset({"compaction"})
 _SERVER_ID_PATTERN = re.compile("srvtoolu_[a-zA-Z0-9_]+")
 
 
@@ -69,6 +71,16 @@ def parse_content(content: list[Any], model: str | None = None) -> tuple[Block, 
         except InputError as error:
             raise error.with_prefix(f"content[{index}]") from None
     return tuple(blocks)
+
+
+def parse_reply_content(content: list[Any], model: str | None = None) -> tuple[Block, ...]:
+    """Parse the content of a reply; clients of other APIs do not get its notices."""
+    return tuple(
+        msgspec.structs.replace(block, omit_reason="notice")
+        if isinstance(block, Opaque) and block.kind in _REPLY_NOTICES
+        else block
+        for block in parse_content(content, model)
+    )
 
 
 def _parse_block(value: object, model: str | None) -> Block:
