@@ -24,7 +24,7 @@ FindingKind = Literal[
     "compressed",  # a message was shortened, summarised or dropped to save space
     "dedupe",  # one of several results of a call was dropped
     "dropped",  # content that the target does not accept was dropped
-    "id",  # the provider's own id of a call could not be kept
+    "id",  # the provider's own id of a call is missing or could not be kept
     "inserted",  # a filler, first or last message was inserted
     "model",  # the model's name was dropped
     "moved",  # content was moved

@@ -134,7 +134,7 @@ def parse_origin(inner: JsonObject, model: str | None, path: str = "") -> Origin
     text = get_text_strict(inner, "id", path)
     raw_id = raw_id_or_none(text)
     invalid_id = text if raw_id is None and text else None
-    return Origin(API, model, raw_id, invalid_id, "synthetic" if raw_id is None else "natural")
+    return Origin(API, model, raw_id, invalid_id, "nullable" if raw_id is None else "natural")
 
 
 def _parse_arguments(arguments: Any) -> tuple[Any, str | None, bool]:
