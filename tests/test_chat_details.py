@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import segue
+from tests.bodies import chat
 
 CALL = {"id": "abcdefgh1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
@@ -106,3 +107,15 @@ def test_openrouter_disables_reasoning_openly_where_it_would_do_so_silently():
         "reasoning_effort": "low",
     }
     assert segue.repair(own, "openai-chat", profile="openrouter").body == own
+
+
+@pytest.mark.parametrize("target", ["anthropic", "gemini", "openai-responses", "bedrock", "deepseek", "mistral"])
+@pytest.mark.parametrize(
+    "details",
+    ["RDX", {"bad": 1}, 5, [5], ["RDX"], [None], [{"bad": 1}], [{"type": "reasoning.text", "text": 5}]],
+    ids=repr,
+)
+def test_invalid_reasoning_details_are_lost_reasoning(details: Any, target: str):
+    body = {"messages": [chat.user(), chat.assistant(reasoning_details=details), chat.user()]}
+    report = segue.convert(body, source="openai-chat", target=target).report
+    assert [finding.level for finding in report.findings_of("reasoning")] == ["lost"]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import segue
+from segue.render.report import Report
 from tests.bodies import chat
 from tests.cli.process import run
 
@@ -147,3 +148,23 @@ def test_same_key_in_another_place_is_accepted() -> None:
     schema = {"type": "object", "properties": {"messages": {"type": "string"}}}
     tool = {"type": "function", "function": {"name": "messages", "parameters": schema}}
     assert segue.convert(json.dumps({"messages": [USER], "tools": [tool]}), target="kimi").body
+
+
+@pytest.mark.parametrize("long", ["k" * 20_000, "k v " * 5_000], ids=["word", "words"])
+@pytest.mark.parametrize("target", ["anthropic", "gemini", "openai-chat", "openai-responses", "bedrock", "mistral"])
+def test_long_values_are_shortened_in_messages_only(long: str, target: str) -> None:
+    body = {
+        **chat.body(USER, chat.assistant_calls(chat.call(name=long)), chat.result(), model=long),
+        long: 1,
+        "tools": [{"type": "function", "function": {"name": long}}],
+    }
+    findings = segue.convert(body, source="openai-chat", target=target).report.findings
+    assert max(len(finding.message) for finding in findings) < 1_000
+    assert target == "openai-chat" or any(finding.subject == long for finding in findings)
+
+
+def test_values_of_usual_length_are_not_shortened() -> None:
+    message = f"`{'a' * 100}` dropped: {'the target has no such field, ' * 10}"
+    report = Report()
+    report.add("dropped", message)
+    assert report.findings[0].message == message

@@ -132,3 +132,50 @@ def applied(before: Any, after: Any) -> bool:
 def test_every_difference_is_listed(before: Any, after: Any) -> None:
     assert applied(before, after)
     assert applied(before, before)
+
+
+NO_IDS: list[dict[str, Any]] = [{}, {"id": None}, {"id": ""}]
+
+
+def _body_with_ids(api: str, given: dict[str, Any]) -> dict[str, Any]:
+    """Return a body with a call and its result, with the given id in the key of this API."""
+
+    def put(key: str) -> dict[str, Any]:
+        return {key: given["id"]} if "id" in given else {}
+
+    function = {"name": "look", "arguments": "{}"}
+    match api:
+        case "openai-responses":
+            items = [{"type": "function_call", **put("call_id"), **function}]
+            return {"input": [GO, *items, {"type": "function_call_output", **put("call_id"), "output": "r"}]}
+        case "anthropic":
+            made: Any = {"type": "tool_use", **put("id"), "name": "look", "input": {}}
+            return body_with_tool(GO, assistant(made), user({"type": "tool_result", **put("tool_use_id")}))
+        case "bedrock":
+            use = {"toolUse": {**put("toolUseId"), "name": "look", "input": {}}}
+            response = {"toolResult": {**put("toolUseId"), "content": [{"text": "r"}]}}
+            sides = [("user", {"text": "go"}), ("assistant", use), ("user", response)]
+            return {"messages": [{"role": role, "content": [block]} for role, block in sides]}
+        case "gemini":
+            made = {"functionCall": {**put("id"), "name": "look", "args": {}}}
+            response = {"functionResponse": {**put("id"), "name": "look", "response": {}}}
+            sides = [("user", {"text": "go"}), ("model", made), ("user", response)]
+            return {"contents": [{"role": role, "parts": [part]} for role, part in sides]}
+        case _:
+            made = {**put("id"), "type": "function", "function": function}
+            return chat.body(GO, chat.assistant_calls(made), {"role": "tool", **put("tool_call_id"), "content": "r"})
+
+
+@pytest.mark.parametrize("given_id", NO_IDS, ids=["missing", "null", "empty"])
+@pytest.mark.parametrize("api", ["openai-chat", "openai-responses", "anthropic", "bedrock", "mistral", "deepseek"])
+def test_added_id_is_a_finding(api: Any, given_id: dict[str, Any]) -> None:
+    report = segue.repair(_body_with_ids(api, given_id), api).report
+    (finding,) = report.findings_of("id")
+    assert (finding.level, finding.subject, len(finding.call_ids)) == ("changed", "look", 1)
+
+
+@pytest.mark.parametrize("given_id", NO_IDS, ids=["missing", "null", "empty"])
+def test_optional_id_is_not_added(given_id: dict[str, Any]) -> None:
+    repaired = segue.repair(_body_with_ids("gemini", given_id), "gemini")
+    assert repaired.changes == ()
+    assert repaired.report.findings == []

@@ -83,10 +83,12 @@ _SUGGESTIONS: dict[SuggestedCommand, str] = {
 _RETRYABLE = frozenset[ProviderErrorCause]({"broken", "network", "overloaded", "rate-limited", "timeout"})
 
 
-# A quoted value in a message, as `repr` formats it, and the length of what is kept of a long one.
-_QUOTED_VALUE = re.compile(r"(?<!\w)'(?:[^'\\]|\\.)*+'|(?<!\w)\"(?:[^\"\\]|\\.)*+\"", re.DOTALL)
+# A quoted value in a message, as `repr` formats it or between backticks, and the length of what is kept of a long one.
+_QUOTED_VALUE = re.compile(r"(?<!\w)'(?:[^'\\]|\\.)*+'|(?<!\w)\"(?:[^\"\\]|\\.)*+\"|`[^`]*+`", re.DOTALL)
 _MAX_QUOTED = 120
+_LONG_WORD = re.compile(r"\S{121,}")
 _KEPT = 60
+_MAX_MESSAGE = 800
 
 
 def shorten_quoted(message: str) -> str:
@@ -96,6 +98,18 @@ def shorten_quoted(message: str) -> str:
     return _QUOTED_VALUE.sub(
         lambda value: value[0] if len(value[0]) <= _MAX_QUOTED else f"{value[0][:_KEPT]}…{value[0][0]}", message
     )
+
+
+def shorten_message(message: str) -> str:
+    """Return a message with its long quoted values, long words and its middle shortened; most are returned unchanged.
+
+    A name in a message is not always quoted.
+    """
+    if len(message) <= _MAX_QUOTED:
+        return message
+    message = _LONG_WORD.sub(lambda word: f"{word[0][:_KEPT]}…", shorten_quoted(message))
+    half = _MAX_MESSAGE // 2
+    return message if len(message) <= _MAX_MESSAGE else f"{message[:half]}…{message[-half:]}"
 
 
 class SegueError(Exception):

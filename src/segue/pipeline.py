@@ -230,13 +230,17 @@ def _report_duplicate_key(call: ToolCall, wire: Wire, report: Report) -> None:
 
 
 def _report_new_id(call: ToolCall, ids: IdMap, wire: Wire, policy: Policy, report: Report) -> None:
-    """Report a same-API id that could not be kept, and one that several calls share, also cross-API."""
+    """Report a same-API id that is missing or could not be kept, and one that several calls share, also cross-API."""
     raw_id, sent = call.origin.raw_id, ids.render(call.id)
-    if raw_id is None or not sent:
-        return
-    shown = raw_id if len(raw_id) <= _MAX_ID_SHOWN else f"{raw_id[:_MAX_ID_SHOWN]}…"
     same_form = call.native is not None and call.native.api == wire.name
     same_api = policy.ids == "auto" and same_form and call.origin.provider == wire.provider
+    if not sent:
+        return
+    if raw_id is None:
+        if same_api and call.origin.identity == "synthetic" and sent != call.origin.item_id:
+            report.add("id", "id added to a call without one", call_id=call.id, subject=call.name)
+        return
+    shown = raw_id if len(raw_id) <= _MAX_ID_SHOWN else f"{raw_id[:_MAX_ID_SHOWN]}…"
     if same_api and sent != raw_id:
         why = f"call id {shown!r} replaced by {sent!r}: it is invalid or used by another call"
         report.add("id", why, call_id=call.id, subject=call.name)

@@ -407,7 +407,7 @@ def test_a_signed_call_whose_results_were_lost_is_a_turn_of_its_own():
 def test_origin_records_how_the_id_was_found():
     (first,) = blocks_of(call(1))
     (second,) = blocks_of(call(2, id="a"))
-    assert (first.origin.identity, first.origin.raw_id) == ("synthetic", None)
+    assert (first.origin.identity, first.origin.raw_id) == ("nullable", None)
     assert (second.origin.identity, second.origin.raw_id, second.origin.provider) == ("natural", "a", "gemini")
 
 

@@ -86,10 +86,13 @@ def test_requests(target: str, text: str) -> None:
     assert any(json.dumps(variant)[1:-1] in sent for variant in variants)
 
 
+FALLBACK = {"type": "fallback", "from": {"model": "a"}, "to": {"model": "b"}, "trigger": {"type": "overloaded"}}
+
+
+@pytest.mark.parametrize("notice", [FALLBACK, {"type": "compaction", "content": "So far."}], ids=lambda n: n["type"])
 @pytest.mark.parametrize("source", [name for name in TARGETS if name != "anthropic"])
-def test_provider_notices_are_no_text(source: str) -> None:
-    """A `fallback` block states which model answered; it is not part of the answer."""
-    notice = {"type": "fallback", "from": {"model": "a"}, "to": {"model": "b"}, "trigger": {"type": "overloaded"}}
+def test_provider_notices_are_no_text(source: str, notice: dict[str, Any]) -> None:
+    """A `fallback` block states which model answered, a `compaction` sums up the history: no part of the answer."""
     reply = {
         "id": "msg_1",
         "type": "message",
@@ -112,16 +115,22 @@ def test_provider_notices_are_no_text(source: str) -> None:
     data = b"".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in events)
     body = segue.convert(CALLER, source="anthropic", target=source).body
     made = segue.convert(body, source=source, target="anthropic")
-    assert "fallback" not in json.dumps(made.reply(reply))
-    assert [finding.subject for finding in made.report.findings_of("dropped")][-1] == "fallback"
+    shown = json.dumps(made.reply(reply))
+    assert notice["type"] not in shown
+    assert "So far." not in shown
+    finding = made.report.findings_of("dropped")[-1]
+    assert (finding.level, finding.message.split()[0]) == ("note", notice["type"])
     stream = made.stream()
     sent = stream.feed(data) + stream.close()
-    assert b"fallback" not in sent
+    assert notice["type"].encode() not in sent
+    assert b"So far." not in sent
     assert b"Hello." in sent
     assert segue.assemble(data, "anthropic").text == "Hello."
     back = segue.convert(
         {**CALLER, "messages": [*CALLER["messages"], {"role": "assistant", "content": reply["content"]}]}, target=source
     )
+    # Clients send a compaction in place of the history before it.
+    assert ("So far." in json.dumps(back.body)) is (notice["type"] == "compaction")
     assert "fallback" not in json.dumps(back.body)
 
 

@@ -397,3 +397,41 @@ def test_invalid_tool_choice_of_another_api(host: str) -> None:
         with pytest.raises(segue.InputError) as raised:
             segue.convert(_choice_body(host, "anthropic", choice), source=host, target="gemini")
         assert raised.value.path == path
+
+
+REASONING: dict[str, tuple[str, dict[str, Any]]] = {
+    "thinking": ("anthropic", {"type": "thinking", "thinking": "THX", "signature": "c2ln"}),
+    "redacted_thinking": ("anthropic", {"type": "redacted_thinking", "data": "THX"}),
+    "reasoning": (
+        "openai-responses",
+        {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "THX"}]},
+    ),
+    "reasoningContent": ("bedrock", {"reasoningContent": {"reasoningText": {"text": "THX", "signature": "c2ln"}}}),
+    "thought": ("gemini", {"text": "THX", "thought": True}),
+}
+
+
+def _body_with_reasoning(host: str, part: dict[str, Any]) -> dict[str, Any]:
+    turns = [("user", _text(host, "user", "a")), ("assistant", part), ("user", _text(host, "user", "b"))]
+    answer = _text(host, "assistant", "ok")
+    messages: list[dict[str, Any]] = []
+    for role, first in turns:
+        content = [first, answer] if role == "assistant" else [first]
+        if host == "gemini":
+            messages.append({"role": "model" if role == "assistant" else role, "parts": content})
+        else:
+            messages.append({"role": role, "content": content})
+    key = {"gemini": "contents", "openai-responses": "input"}.get(host, "messages")
+    return {key: messages, **({"max_tokens": 9} if host == "anthropic" else {})}
+
+
+@pytest.mark.parametrize("target", FORMS)
+@pytest.mark.parametrize("form", REASONING)
+@pytest.mark.parametrize("host", FORMS)
+def test_reasoning_is_kept_by_its_provider_or_reported(host: str, form: str, target: str) -> None:
+    provider, part = REASONING[form]
+    converted = segue.convert(_body_with_reasoning(host, part), source=host, target=target)
+    losses = [finding for finding in converted.report.findings_of("reasoning") if finding.level == "lost"]
+    assert ("THX" in json.dumps(converted.body)) is (target == provider)
+    assert bool(losses) is (target != provider)
+    assert "not supported here" not in json.dumps(converted.body)

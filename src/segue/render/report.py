@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from segue.errors import shorten_message
+
 Fault = Literal["canonical", "rendering", "projection"]
 Level = Literal[
     "lost",  # content or an option that the user set does not reach the target
@@ -22,7 +24,7 @@ FindingKind = Literal[
     "compressed",  # a message was shortened, summarised or dropped to save space
     "dedupe",  # one of several results of a call was dropped
     "dropped",  # content that the target does not accept was dropped
-    "id",  # the provider's own id of a call could not be kept
+    "id",  # the provider's own id of a call is missing or could not be kept
     "inserted",  # a filler, first or last message was inserted
     "model",  # the model's name was dropped
     "moved",  # content was moved
@@ -147,11 +149,12 @@ class Report:
         fault: Fault | None = None,
         level: Level | None = None,
     ) -> None:
-        """Add a finding. `fault` and `level` default to the usual ones of the kind."""
+        """Add a finding. `fault` and `level` default to the usual ones of the kind; `subject` is never shortened."""
         fault = fault or _DEFAULT_FAULTS.get(kind, "rendering")
         level = level or _DEFAULT_LEVELS.get(kind, "changed")
         call_ids = () if call_id is None else (call_id,)
-        self.extend([Finding(kind, level, fault, message, subject, call_ids, () if path is None else (path,))])
+        paths = () if path is None else (path,)
+        self.extend([Finding(kind, level, fault, shorten_message(message), subject, call_ids, paths)])
 
     def extend(self, findings: Iterable[Finding]) -> None:
         """Add findings; one that differs from another only in call ids and paths is merged into it."""

@@ -38,13 +38,12 @@ _BEDROCK_KEYS = frozenset(
     {"modelId", "inferenceConfig", "toolConfig", "additionalModelRequestFields", "guardrailConfig", "performanceConfig"}
 )
 _BEDROCK_BLOCKS = frozenset(
-    {"reasoningContent", "cachePoint", "guardContent", "citationsContent", "searchResult"}
-    | {"image", "document", "video", "audio"}
+    {"cachePoint", "guardContent", "citationsContent", "searchResult"} | {"image", "document", "video", "audio"}
 )
-_BEDROCK_TOOL_BLOCKS = frozenset({"toolUse", "toolResult"})
+_BEDROCK_ITEMS = frozenset({"toolUse", "toolResult", "reasoningContent"})
 _CHAT_PARTS = frozenset({"image_url", "input_audio", "refusal", "document_url"})
-_ANTHROPIC_BLOCKS = frozenset({"redacted_thinking", "image"})
-_ANTHROPIC_TOOL_BLOCKS = frozenset({"tool_use", "tool_result", "server_tool_use"})
+_ANTHROPIC_BLOCKS = frozenset({"image"})
+_ANTHROPIC_ITEMS = frozenset({"tool_use", "tool_result", "server_tool_use", "redacted_thinking"})
 # Keys that hold the conversation in one API only.
 _ROOT_KEYS = {
     wire.conversation_key: wire.name
@@ -69,7 +68,7 @@ def detect_source(body: Mapping[str, Any]) -> str:
         *roots, last = (f"`{key}`" for key in ("messages", *_ROOT_KEYS))
         missing = f"no {', '.join(roots)} or {last}"
         raise UndetectedApiError(f"{missing}: not a request body of a known API")
-    apis = {*_certain_apis(body), *_apis_of_tool_items(body)} or set(_likely_apis(body))
+    apis = {*_certain_apis(body), *_apis_of_items(body)} or set(_likely_apis(body))
     if len(apis) > 1:
         raise UndetectedApiError(f"the body has features of {' and '.join(sorted(apis))}")
     if "bedrock" in apis:
@@ -84,7 +83,7 @@ def detect_source(body: Mapping[str, Any]) -> str:
 def find_contradicting_api(body: Mapping[str, Any], api: str) -> str | None:
     """Return the wire that a body certainly belongs to, if that is not the wire of `api`; else None.
 
-    Calls, results and tools in the form of another API are not enough: the wire of `api` parses them too.
+    Calls, results, reasoning and tools in the form of another API are not enough: the wire of `api` parses them too.
     """
     wire = WIRES[api]
     expected = wire.base_api
@@ -94,7 +93,7 @@ def find_contradicting_api(body: Mapping[str, Any], api: str) -> str | None:
     certain = set(_certain_apis(body)) if root is None else {root}
     if expected in certain or root is not None:
         return min(certain - {expected}, default=None)
-    tool_apis = set(_apis_of_tool_items(body))
+    tool_apis = set(_apis_of_items(body))
     likely = set(_likely_apis(body)) if isinstance(body.get("messages"), list) else set[str]()
     if wire.conversation_key != "messages":
         certain |= tool_apis
@@ -148,16 +147,16 @@ def _certain_apis(body: Mapping[str, Any]) -> Iterator[str]:
                 yield "anthropic"
 
 
-def _apis_of_tool_items(body: Mapping[str, Any]) -> Iterator[str]:
-    """Yield one API name for each call, result and tool in the form of an API that has `messages`."""
+def _apis_of_items(body: Mapping[str, Any]) -> Iterator[str]:
+    """Yield one API name for each call, result, reasoning block and tool in the form of an API that has `messages`."""
     yield from _apis_of_tools(body)
     for message in _objects(body.get("messages")):
         if str(message.get("role")) in ("tool", "function") or message.get("tool_calls"):
             yield "openai-chat"
         for part in _objects(message.get("content")):
-            if "type" not in part and _BEDROCK_TOOL_BLOCKS & part.keys():
+            if "type" not in part and _BEDROCK_ITEMS & part.keys():
                 yield "bedrock"
-            elif str(part.get("type")) in _ANTHROPIC_TOOL_BLOCKS:
+            elif str(part.get("type")) in _ANTHROPIC_ITEMS:
                 yield "anthropic"
 
 

@@ -1,10 +1,11 @@
-"""Tool calls, results, declarations and tool choices of one API inside a body of another.
+"""Tool calls, results, reasoning, declarations and tool choices of one API inside a body of another.
 
 Clients that serve several APIs put blocks of one into bodies of another: `tool_use` blocks and Claude's tools into Chat
 bodies, Chat messages into Responses input. A wire calls these functions for an item that its own parser does not
 accept. The tables list only forms that no other API has; the wire of the form parses the item.
 
 The blocks keep that wire's fragment as `native`, and the provider of the body as origin: its ids are the body's own.
+Reasoning keeps its own provider, the only one that accepts its signature.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from segue.canonical.blocks import Block, Message, Native, ToolCall, ToolResponse
+from segue.canonical.blocks import Block, Message, Native, Thinking, ToolCall, ToolResponse
 from segue.canonical.request import Options, Request, Tool
 from segue.errors import InputError
 from segue.wire.json_values import JsonObject, object_or_none, optional_schema, optional_string
@@ -46,6 +47,7 @@ _ITEM_MEMBERS = {
     "toolUse": BEDROCK,
     "toolResult": BEDROCK,
 }
+_REASONING_TYPES = {"thinking": ANTHROPIC, "redacted_thinking": ANTHROPIC, "reasoning": RESPONSES}
 # The roles of Chat results, with the key that refers to the call.
 _RESULT_KEYS = {"tool": "tool_call_id", "function": "name"}
 # Keys of a declaration that only one API has, with the type of their value.
@@ -114,6 +116,27 @@ def _is_tool_block(block: Block) -> bool:
     return isinstance(block, ToolCall | ToolResponse)
 
 
+def parse_reasoning_item(item: JsonObject, host: Host) -> Thinking | None:
+    """Parse reasoning of an assistant in the form of any API; None for any other item."""
+    api = _find_reasoning_api(item)
+    if api is None:
+        return None
+    body, path = _enclose_item(item, api)
+    blocks = (block for message in _parse(api, body, path).messages for block in message.blocks)
+    thought = next((block for block in blocks if isinstance(block, Thinking)), None)
+    return None if thought is None else replace(thought, native=_adopt_native(thought.native, host))
+
+
+def _find_reasoning_api(item: Mapping[str, Any]) -> str | None:
+    kind = item.get("type")
+    if isinstance(kind, str):
+        # The `thinking` of Mistral's parts is a list.
+        return None if isinstance(item.get("thinking"), list) else _REASONING_TYPES.get(kind)
+    if isinstance(item.get("reasoningContent"), dict):
+        return BEDROCK
+    return GEMINI if item.get("thought") is True and isinstance(item.get("text"), str) else None
+
+
 def has_results(blocks: Iterable[Block]) -> bool:
     """Return whether the content of a user's message has results, which makes it a tool message."""
     return any(isinstance(block, ToolResponse) and not block.hosted for block in blocks)
@@ -146,13 +169,17 @@ def _adopt(block: Block, host: Host) -> Block:
     if not isinstance(block, ToolCall | ToolResponse):
         return block
     origin = replace(block.origin, provider=host.provider)
-    native = block.native
-    if native is not None and native.api == host.api:
-        # The form of the API itself, but in a place where it is not valid.
-        native = Native(native.api, native.fragment, intact=False)
+    native = _adopt_native(block.native, host)
     if isinstance(block, ToolCall):
         return replace(block, id="", origin=origin, native=native)
     return replace(block, call_id="", origin=origin, native=native)
+
+
+def _adopt_native(native: Native | None, host: Host) -> Native | None:
+    """Return the fragment, not intact if it has the form of the body's API: then its place in the body is not valid."""
+    if native is None or native.api != host.api:
+        return native
+    return Native(native.api, native.fragment, intact=False)
 
 
 def _add_item(messages: list[Message], block: ToolCall | ToolResponse) -> None:

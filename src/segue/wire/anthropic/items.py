@@ -45,11 +45,14 @@ from segue.wire.json_values import (
     string_or_none,
 )
 from segue.wire.merge import intact_fragment, unmodelled_fields
-from segue.wire.mixed_body import Host, find_item_api, parse_item
+from segue.wire.mixed_body import Host, find_item_api, parse_item, parse_reasoning_item
 from segue.wire.tools import render_named_arguments
 
 # Blocks about the reply that are no part of its content.
 _NOTICES = frozenset({"fallback"})
+# In a reply, the summary of a history that the client still has; in a request it stands for that history.
+_REPLY_NOTICES = frozenset({"compaction"})
+_HOST = Host(API, API, API)
 _SERVER_ID_PATTERN = re.compile("srvtoolu_[a-zA-Z0-9_]+")
 
 
@@ -71,12 +74,24 @@ def parse_content(content: list[Any], model: str | None = None) -> tuple[Block, 
     return tuple(blocks)
 
 
+def parse_reply_content(content: list[Any], model: str | None = None) -> tuple[Block, ...]:
+    """Parse the content of a reply; clients of other APIs do not get its notices."""
+    return tuple(
+        msgspec.structs.replace(block, omit_reason="notice")
+        if isinstance(block, Opaque) and block.kind in _REPLY_NOTICES
+        else block
+        for block in parse_content(content, model)
+    )
+
+
 def _parse_block(value: object, model: str | None) -> Block:
     block = require_object(value, "")
     kind = block.get("type")
     parse = _PARSERS.get(kind) if isinstance(kind, str) else None
     if parse is None and find_item_api(block) not in (None, API):
-        return parse_item(block, Host(API, API, API)) or Opaque(str(kind), native=Native(API, block))
+        return parse_item(block, _HOST) or Opaque(str(kind), native=Native(API, block))
+    if parse is None and (thought := parse_reasoning_item(block, _HOST)) is not None:
+        return thought
     if not isinstance(kind, str) or not kind:
         raise InputError(f"a string was expected as `type`, not {json_type_name(kind)}", path="type")
     if parse is not None:

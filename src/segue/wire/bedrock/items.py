@@ -38,10 +38,11 @@ from segue.wire.bedrock.media import MEDIA_KINDS, parse_media, parse_search_resu
 from segue.wire.code import fence_code
 from segue.wire.json_values import JsonObject, json_type_name, object_or_none, require_object, string_or_none
 from segue.wire.merge import intact_fragment
-from segue.wire.mixed_body import Host, parse_item
+from segue.wire.mixed_body import Host, parse_item, parse_reasoning_item
 from segue.wire.tools import render_named_arguments
 
 CACHE_POINT = "cachePoint"
+_HOST = Host(API, API, API)
 _SERVER_TOOL_USE = "server_tool_use"
 _VALID_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
@@ -129,6 +130,9 @@ def _parse_item(
     members = {key: member for key, member in item.items() if member is not None}
     if not members:
         raise InputError("a block needs a member with its content, such as `text`")
+    is_foreign = "reasoningContent" not in members and parsers is _PARSERS
+    if is_foreign and (thought := parse_reasoning_item(item, _HOST)) is not None:
+        return [thought], False
     blocks: list[Block] = []
     known_keys = [key for key in members if key in parsers]
     for key in known_keys:
@@ -141,7 +145,7 @@ def _parse_item(
             block = msgspec.structs.replace(block, hosted=True)
         blocks.append(block)
     if not known_keys and CACHE_POINT not in members:
-        foreign = parse_item(item, Host(API, API, API)) if parsers is _PARSERS else None
+        foreign = parse_item(item, _HOST) if parsers is _PARSERS else None
         if foreign is not None:
             return [foreign], False
         kind = next(iter(members))

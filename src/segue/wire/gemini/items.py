@@ -52,7 +52,7 @@ from segue.wire.gemini.results import parse_result_content, render_result_conten
 from segue.wire.json_values import require_object
 from segue.wire.media import report_dropped_name
 from segue.wire.merge import intact_fragment
-from segue.wire.mixed_body import Host, parse_item
+from segue.wire.mixed_body import Host, parse_item, parse_reasoning_item
 from segue.wire.tools import render_arguments_object
 
 CODE_EXECUTION = "code_execution"
@@ -77,12 +77,17 @@ def parse_parts(parts: list[Any], model: str | None, *, from_model: bool = True)
     return tuple(blocks), intact
 
 
+def _parse_foreign(part: JsonObject, from_model: bool) -> Block | None:
+    host = Host(API, API, API)
+    return parse_item(part, host) or (parse_reasoning_item(part, host) if from_model else None)
+
+
 def _parse_part(part: JsonObject, model: str | None, from_model: bool) -> list[Block]:
     origin = Origin(API, model, identity="absent")
     signature = get_text_strict(part, "thoughtSignature") or None
     signature = signature if from_model else None
     members = data_fields(part)
-    if not members and (block := parse_item(part, Host(API, API, API))) is not None:
+    if not members and (block := _parse_foreign(part, from_model)) is not None:
         return [block]
     if from_model and members and get_field(part, "thought") is True and not members[0].startswith("function"):
         return [_parse_thought(part, signature, origin)]
@@ -134,7 +139,7 @@ def parse_origin(inner: JsonObject, model: str | None, path: str = "") -> Origin
     text = get_text_strict(inner, "id", path)
     raw_id = raw_id_or_none(text)
     invalid_id = text if raw_id is None and text else None
-    return Origin(API, model, raw_id, invalid_id, "synthetic" if raw_id is None else "natural")
+    return Origin(API, model, raw_id, invalid_id, "nullable" if raw_id is None else "natural")
 
 
 def _parse_arguments(arguments: Any) -> tuple[Any, str | None, bool]:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, assert_never, cast
 
 from segue.canonical.blocks import (
+    UNKNOWN_PROVIDER,
     Block,
     Code,
     Media,
@@ -39,7 +40,7 @@ from segue.wire.json_values import (
 )
 from segue.wire.media import add_extension, detect_audio_type, report_dropped_name
 from segue.wire.merge import replace_modelled_fields
-from segue.wire.mixed_body import parse_item
+from segue.wire.mixed_body import parse_item, parse_reasoning_item
 from segue.wire.openai_chat.dialect import ChatContext, ChatDialect, drop_unknown_keys
 from segue.wire.openai_shared import (
     AUDIO_FORMATS,
@@ -87,6 +88,11 @@ def _parse_part(part: JsonObject, dialect: ChatDialect, role: str, reasoning_ori
     kind = part.get("type")
     if kind != "text" and (block := parse_item(part, dialect.host)) is not None:
         return block
+    is_own_reasoning = kind == "thinking" and reasoning_origin is not None
+    if role == "assistant" and kind != "text" and not is_own_reasoning:
+        foreign = parse_reasoning_item(part, dialect.host)
+        if foreign is not None:
+            return foreign
     if not isinstance(kind, str):
         raise InputError(f"a string was expected, not {json_type_name(kind)}", path="type")
     allowed_types = dialect.allowed_part_types.get(role)
@@ -99,6 +105,9 @@ def _parse_part(part: JsonObject, dialect: ChatDialect, role: str, reasoning_ori
     if kind == "thinking" and (thought := _parse_thinking_text(part.get(kind))) is not None:
         if reasoning_origin is not None:
             return Thinking(thought, string_or_none(part.get("signature")), origin=reasoning_origin, native=native)
+        if role == "assistant":
+            origin = Origin(UNKNOWN_PROVIDER, identity="absent")
+            return Thinking(thought, origin=origin, native=Native(dialect.name, part, intact=False))
         return Opaque(kind, text=thought, native=native)
     return _parse_media(kind, part, native) or Opaque(kind, text=_fallback_text(part, kind), native=native)
 

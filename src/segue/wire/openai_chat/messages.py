@@ -85,7 +85,7 @@ def parse_message(message: JsonObject, dialect: ChatDialect) -> Message:
             return _parse_result(message, role, dialect)
         case "assistant":
             blocks = parse_assistant(message, dialect)
-            intact = _is_valid_assistant(message, dialect) and _are_intact(blocks)
+            intact = _is_valid_assistant(message, dialect) and _are_intact(blocks, dialect)
             native = Native(dialect.name, message, intact and _are_calls_listed(message, blocks))
             prefill = dialect.prefill_key is not None and message.get(dialect.prefill_key) is True
             name = string_or_none(message.get("name"))
@@ -94,7 +94,9 @@ def parse_message(message: JsonObject, dialect: ChatDialect) -> Message:
             _validate_fields(message)
             content = message.get("content")
             blocks = parse_content(content, dialect, role)
-            intact = isinstance(content, str) or (bool(content) and _are_intact(blocks) and not _has_calls(blocks))
+            intact = isinstance(content, str) or (
+                bool(content) and _are_intact(blocks, dialect) and not _has_calls(blocks)
+            )
             native = Native(dialect.name, message, intact)
             speaker = "tool" if has_results(blocks) else "human" if role == "user" else "system"
             return Message(speaker, tuple(blocks), name=string_or_none(message.get("name")), native=native)
@@ -130,11 +132,13 @@ def parse_assistant(message: JsonObject, dialect: ChatDialect, model: str | None
     return blocks
 
 
-def _are_intact(blocks: Sequence[Block]) -> bool:
+def _are_intact(blocks: Sequence[Block], dialect: ChatDialect) -> bool:
     """Return whether every part can be sent unchanged; calls are sent on their own, and results are no parts."""
     others = [block for block in blocks if not isinstance(block, ToolCall)]
     return all(
-        not isinstance(block, ToolResponse) and (block.native is None or block.native.intact) for block in others
+        not isinstance(block, ToolResponse)
+        and (block.native is None or (block.native.intact and block.native.api == dialect.name))
+        for block in others
     )
 
 
@@ -189,7 +193,7 @@ def _parse_result(message: JsonObject, role: str, dialect: ChatDialect) -> Messa
             return _parse_nested_results(message, blocks, dialect)
     # OAI-CHAT-11: a tool message must have content; only the legacy `function` message may have null.
     intact = isinstance(content, str) or bool(blocks) or (role == "function" and "content" in message)
-    intact = intact and (role == "tool" or dialect.legacy_calls) and _are_intact(blocks)
+    intact = intact and (role == "tool" or dialect.legacy_calls) and _are_intact(blocks, dialect)
     _validate_fields(message)
     native = Native(dialect.name, message, intact)
     raw_id = raw_id_or_none(message.get("tool_call_id"))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
-from segue.canonical.blocks import Origin, Thinking
+from segue.canonical.blocks import UNKNOWN_PROVIDER, Origin, Thinking
+from segue.canonical.json import encode_json_text
 from segue.wire.json_values import JsonObject, object_or_none, string_or_none
 from segue.wire.openai_chat.dialect import ChatDialect
 
@@ -13,6 +14,7 @@ from segue.wire.openai_chat.dialect import ChatDialect
 REASONING_KEYS = ("reasoning_content", "reasoning")
 DETAILS_KEY = "reasoning_details"
 _TEXT_KEYS = {"reasoning.text": "text", "reasoning.summary": "summary"}
+_ENTRY_KEYS = {**_TEXT_KEYS, "reasoning.encrypted": "data"}
 
 
 def parse_reasoning(message: Mapping[str, Any], dialect: ChatDialect, origin: Origin) -> list[Thinking]:
@@ -31,7 +33,7 @@ def parse_reasoning(message: Mapping[str, Any], dialect: ChatDialect, origin: Or
         ]
     if not dialect.encrypted_reasoning:
         blocks += [Thinking(encrypted=data, origin=origin) for data in _find_encrypted(entries)]
-    return blocks
+    return blocks + list(_parse_invalid_entries(message.get(DETAILS_KEY)))
 
 
 def find_encrypted_reasoning(details: object) -> str | None:
@@ -42,6 +44,19 @@ def find_encrypted_reasoning(details: object) -> str | None:
 def parse_details_text(details: object) -> Iterator[str]:
     """Yield the texts and summaries of `reasoning_details`."""
     return (text for entry in _parse_entries(details) if (text := _entry_text(entry)))
+
+
+def _parse_invalid_entries(details: object) -> Iterator[Thinking]:
+    """Yield the entries of no known form, as reasoning that no API accepts. Anything but a list is one such entry."""
+    if not details:
+        return
+    for entry in cast("list[object]", details) if isinstance(details, list) else [details]:
+        members = object_or_none(entry)
+        kind = "" if members is None else str(members.get("type"))
+        key = _ENTRY_KEYS.get(kind)
+        if members is not None and key is not None and isinstance(members.get(key), str | None):
+            continue
+        yield Thinking(encrypted=encode_json_text(entry), origin=Origin(UNKNOWN_PROVIDER, identity="absent"))
 
 
 def _parse_entries(details: object) -> list[JsonObject]:

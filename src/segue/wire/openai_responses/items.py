@@ -341,7 +341,7 @@ def parse_assistant_message(item: JsonObject, context: ParseContext) -> list[Blo
     intact = is_valid and are_intact(parts, context.dialect)
     blocks: list[Block] = []
     for index, (part, block) in enumerate(zip(cast("list[object]", content), parts, strict=True)):
-        if isinstance(block, ToolCall | ToolResponse):
+        if isinstance(block, ToolCall | ToolResponse | Thinking):
             blocks.append(block)
             continue
         if len(parts) == 1:

@@ -26,7 +26,14 @@ from segue.wire.json_values import (
     string_or_none,
 )
 from segue.wire.merge import replace_modelled_fields
-from segue.wire.mixed_body import find_item_api, has_results, parse_item, parse_message, split_calls
+from segue.wire.mixed_body import (
+    find_item_api,
+    has_results,
+    parse_item,
+    parse_message,
+    parse_reasoning_item,
+    split_calls,
+)
 from segue.wire.openai_responses.context import ParseContext, ResponsesContext
 from segue.wire.openai_responses.item_types import (
     APPROVAL_REQUEST,
@@ -137,6 +144,8 @@ def _parse_foreign(item: JsonObject, context: ParseContext) -> tuple[Sequence[Bl
     """Parse an item in another API's form, and return the side it belongs to; None for this API's own items."""
     host = context.dialect.host
     if "role" not in item:
+        if item.get("type") != "reasoning" and (thought := parse_reasoning_item(item, host)) is not None:
+            return [thought], "ai"
         if find_item_api(item) in (None, host.base_api) or (block := parse_item(item, host)) is None:
             return None
         return [block], "ai" if isinstance(block, ToolCall) else "tool"

@@ -27,7 +27,7 @@ from segue.wire.json_values import (
 )
 from segue.wire.media import add_extension, report_dropped_name
 from segue.wire.merge import replace_modelled_fields
-from segue.wire.mixed_body import parse_item
+from segue.wire.mixed_body import parse_item, parse_reasoning_item
 from segue.wire.openai_responses.context import OPENAI, ResponsesContext, ResponsesDialect
 from segue.wire.openai_shared import AUDIO_TYPES, data_url, fetch_media, image_detail, split_data_url
 
@@ -58,6 +58,8 @@ def parse_parts(value: object, side: _Side, path: str, dialect: ResponsesDialect
             # An output's parts are never calls or results.
             may_be_item = path != "output" and part.get("type") not in _TEXT_TYPES.values()
             foreign = parse_item(part, dialect.host) if may_be_item else None
+            if foreign is None and may_be_item and side == "output":
+                foreign = parse_reasoning_item(part, dialect.host)
             blocks.append(foreign or _parse_part(part, side, dialect))
         except InputError as error:
             raise error.with_prefix(f"{path}[{index}]") from None
