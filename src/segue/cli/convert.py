@@ -71,9 +71,9 @@ def command(file: str, *, as_json: bool, report: str | None, verbose: bool, **ar
             _write_report(report, msgspec.json.format(report_data, indent=2) + b"\n")
         if as_json:
             chunks = [b'{"body":', converted.data, b',"report":', report_data, b"}"]
+    streams.write(*chunks, b"\n")
     if verbose or not (report or as_json):
         _print_summary(converted, arguments["target"], verbose=verbose)
-    streams.write(*chunks, b"\n")
 
 
 def _check_report_path(file: str, report: str | None) -> None:
