@@ -323,3 +323,12 @@ def test_long_argument_is_not_echoed_whole(arguments: tuple[str, ...]):
     ended = run(*(argument.format("q" * 10_000) for argument in arguments))
     assert is_one_line_error(ended)
     assert len(ended.err) < 700
+
+
+def test_signal_while_a_class_is_created_still_terminates(monkeypatch):
+    def raise_wrapped(*_, **__):
+        raise RuntimeError("Error calling __set_name__") from app._Terminated(15)
+
+    monkeypatch.setattr(app.root, "main", raise_wrapped)
+    with pytest.raises(app._Terminated):
+        app.run(["formats"])

@@ -157,7 +157,10 @@ def run(arguments: Sequence[str]) -> int:
         print_message(error.format_message())
         return error.exit_code
     except Exception as error:  # noqa: BLE001  a user never sees a traceback
-        return _report_error(error)
+        # Python wraps a signal that arrives while a class is created (in `__set_name__`) in a RuntimeError.
+        if isinstance(error.__cause__, _Terminated):
+            raise error.__cause__ from None
+        return INTERRUPTED if isinstance(error.__cause__, KeyboardInterrupt) else _report_error(error)
 
 
 def _report_error(error: Exception) -> int:
