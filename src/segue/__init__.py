@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from segue._check import check
-    from segue._conversation import Conversation, Rendered
+    from segue._conversation import Conversation
     from segue._convert import Converted, convert
     from segue._extract import Extracted, extract
     from segue._items import parse_item, render_item
     from segue._literals import Api, Profile, TextFormat, ToolFormat
+    from segue._rendered import Rendered
     from segue._repair import Change, Repaired, repair
     from segue._stream import ReplyStream, assemble
     from segue._tools import ConvertedTools, convert_tools
@@ -114,7 +115,8 @@ __all__ = [
 
 _MODULES = {
     "segue._check": "check",
-    "segue._conversation": "Conversation Rendered",
+    "segue._conversation": "Conversation",
+    "segue._rendered": "Rendered",
     "segue._convert": "Converted convert",
     "segue._extract": "Extracted extract",
     "segue._items": "parse_item render_item",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
 from itertools import groupby
 from math import ceil
 from typing import Any
@@ -13,6 +12,7 @@ import msgspec
 from segue._conversation_state import ConversationState
 from segue._convert import build_policy
 from segue._literals import Api, Profile, ToolFormat
+from segue._rendered import Rendered, RenderTarget
 from segue._tools import parse_declaration
 from segue.canonical.blocks import (
     Block,
@@ -28,122 +28,32 @@ from segue.canonical.blocks import (
 from segue.canonical.codec import decode_interaction, dumps, encode_value, loads
 from segue.canonical.compress import CompressionResult, MessageChange, Summariser, compress
 from segue.canonical.history import History, bind_reasoning
-from segue.canonical.json import encode_json, parse_json_object, to_plain_json
+from segue.canonical.json import parse_json_object, to_plain_json
 from segue.canonical.request import Options, Reply, Request, Tool
 from segue.canonical.tokens import TokenCounter, TokenEstimator
 from segue.canonical.type_warmup import warm_type
 from segue.coerce import Body, Content, coerce_blocks, detect_reply_api, wrap_messages
 from segue.errors import InputError, require_string, unknown_name_error
 from segue.models import is_alias, parse_model, resolve_alias
-from segue.pipeline import IdState, RenderedBody, render_for, report_dropped_model
+from segue.pipeline import report_dropped_model
 from segue.render.constraints import (
     HostedPolicy,
     IdPolicy,
     OrphanPolicy,
     PendingPolicy,
-    Policy,
     ReasoningPolicy,
 )
 from segue.render.reasoning_prefix import digest_transcript, record_prefixes
 from segue.render.report import Report
 from segue.render.transcript import Transcript
 from segue.render_cache import ChainedReport, RenderCache
-from segue.reply import ReplyReader, SentRequest, map_reply, parse_reply
+from segue.reply import map_reply, parse_reply
 from segue.wire.base import Fetch, Wire
 from segue.wire.detect_body import detect_source
-from segue.wire.names import NameMap
 from segue.wire.registry import WIRES, find_wire, find_wire_or_server
-from segue.wire.text.registry import TEXT_FORMATS
 
 # For how many targets the rendered prefix is cached.
 _MAX_CACHED_TARGETS = 3
-
-
-class Rendered:
-    """A body ready to be sent. `fragments` are its bytes in chunks, to be written one after the other."""
-
-    def __init__(
-        self,
-        report: Report,
-        sent_request: SentRequest,
-        *,
-        body: dict[str, Any] | None = None,
-        fragments: list[bytes] | None = None,
-    ) -> None:
-        self.report = report
-        self._sent_request = sent_request
-        if body is not None:
-            self.body = body
-        if fragments is not None:
-            self.fragments = fragments
-
-    @cached_property
-    def body(self) -> dict[str, Any]:
-        """The body as a dict, decoded on first access."""
-        return parse_json_object(self.data)[0]
-
-    @cached_property
-    def fragments(self) -> list[bytes]:
-        """The body as JSON, in chunks."""
-        return [encode_json(self.body)]
-
-    @cached_property
-    def data(self) -> bytes:
-        """The body as JSON."""
-        return b"".join(self.fragments)
-
-    @property
-    def sent_request(self) -> SentRequest:
-        """The request as sent: target, model, tools and projected names. Needed to read its reply."""
-        return self._sent_request
-
-    def open_reader(self) -> ReplyReader:
-        """Return a reader for the streamed reply: `feed` takes bytes, `close` returns a reply for `add_reply`."""
-        return ReplyReader(self._sent_request)
-
-
-class _Target(msgspec.Struct, frozen=True):
-    """The target of a render and its settings."""
-
-    wire: Wire
-    model: str | None
-    resolved_model: str | None
-    tool_format: str
-    policy: Policy
-    fetch: Fetch | None
-
-    def __hash__(self) -> int:
-        return hash((self.wire.name, self.model, self.tool_format, self.policy))
-
-    @property
-    def rules_model(self) -> str:
-        """The model whose rules apply."""
-        return self.resolved_model or self.model or self.wire.default_model
-
-    @property
-    def can_cache(self) -> bool:
-        """Whether the rendered prefix can be cached: not for text tool formats or reasoning bound to its prefix."""
-        if self.tool_format in TEXT_FORMATS:
-            return False
-        return self.wire.constraints(parse_model(self.rules_model)).reasoning_binding != "prefix"
-
-    def sent_request(self, request: Request, names: NameMap) -> SentRequest:
-        return SentRequest(self.wire, request, names, self.model or self.wire.default_model, self.tool_format)
-
-    def render(
-        self, request: Request, report: Report, id_state: IdState | None = None
-    ) -> tuple[Transcript, RenderedBody]:
-        return render_for(
-            request,
-            self.wire,
-            report,
-            self.policy,
-            model=self.model,
-            resolved_model=self.resolved_model,
-            tool_format=self.tool_format,
-            fetch=self.fetch,
-            id_state=id_state,
-        )
 
 
 class Conversation:
@@ -153,7 +63,7 @@ class Conversation:
         self, system: str | None = None, tools: Sequence[Tool | Mapping[str, Any]] = (), **options: object
     ) -> None:
         self.state = ConversationState()
-        self._render_caches: dict[_Target, tuple[Request, RenderCache]] = {}
+        self._render_caches: dict[RenderTarget, tuple[Request, RenderCache]] = {}
         self._reported_changes: dict[tuple[str, str | None], int] = {}
         self.system = system
         self.tools = tools
@@ -377,7 +287,7 @@ class Conversation:
         source = WIRES.get(request.native.api) if request.native is not None else None
         if model is None and source is not None and source.provider == wire.provider:
             model = request.model
-        destination = _Target(wire, model, self._resolve_model(model, wire), tool_format, policy, fetch)
+        destination = RenderTarget(wire, model, self._resolve_model(model, wire), tool_format, policy, fetch)
         cache = self._find_render_cache(destination)
         cached = cache.render(request, self.state.history) if cache is not None else None
         if cached is not None:
@@ -403,7 +313,7 @@ class Conversation:
         resolved = (name for name in recorded if resolve_alias(model, name) == name)
         return next(resolved, None)
 
-    def _history_report(self, target: _Target, restored_ids: Iterable[str] = ()) -> Report:
+    def _history_report(self, target: RenderTarget, restored_ids: Iterable[str] = ()) -> Report:
         """Report a dropped model, restored and conflicting results, and compressions new for this target."""
         report = Report()
         if target.model is None:
@@ -423,7 +333,7 @@ class Conversation:
         self._reported_changes[key] = len(self.state.compression_changes)
         return report
 
-    def _find_render_cache(self, target: _Target) -> RenderCache | None:
+    def _find_render_cache(self, target: RenderTarget) -> RenderCache | None:
         """Return the render cache for this target; None where its prefix can't be cached."""
         if not target.can_cache:
             return None

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from segue._conversation import Conversation, Rendered
+from segue._conversation import Conversation
+from segue._rendered import Rendered
 from segue.canonical.blocks import Message, Text
 from segue.canonical.request import Reply
 from segue.cli.diagnosis import LAYERS

@@ -11,7 +11,7 @@ import pytest
 import stamina
 
 import segue
-from segue._conversation import Rendered
+from segue._rendered import Rendered
 from segue.emulator import Emulator, start
 from segue.errors import ProviderError, ProviderErrorCause
 from segue.runtime import aws

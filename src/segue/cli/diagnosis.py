@@ -17,8 +17,9 @@ import msgspec
 from msgspec import Struct
 
 from segue._check import check
-from segue._conversation import Conversation, Rendered
+from segue._conversation import Conversation
 from segue._literals import Api
+from segue._rendered import Rendered
 from segue.canonical.blocks import ToolCall, ToolResponse
 from segue.canonical.history import History
 from segue.cli.findings import format_finding

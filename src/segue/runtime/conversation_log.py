@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import Any, Literal, Protocol, cast
 from uuid import uuid4
 
-from segue._conversation import Conversation, Rendered
+from segue._conversation import Conversation
 from segue._literals import Api
+from segue._rendered import Rendered
 from segue.canonical.blocks import Message, ToolCall
 from segue.canonical.compress import CompressionResult
 from segue.canonical.request import Reply

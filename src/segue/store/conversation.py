@@ -12,8 +12,9 @@ from typing import Any, Literal, TypeVar, cast
 
 import msgspec
 
-from segue._conversation import Conversation, Rendered
+from segue._conversation import Conversation
 from segue._literals import Api
+from segue._rendered import Rendered
 from segue.canonical.blocks import Block, Message, ToolCall, responses_of
 from segue.canonical.compress import CompressionResult
 from segue.canonical.request import Reply, Request

@@ -17,8 +17,8 @@ from segue.wire.anthropic.capabilities import API
 from segue.wire.anthropic.items import parse_content, parse_reply_content
 from segue.wire.anthropic.reply import parse_error, parse_reply
 from segue.wire.json_values import JsonObject, integer_or_none, object_or_none, string_or_none
+from segue.wire.stream.block_reader import BlockReader, OpenBlock
 from segue.wire.stream.deltas import ARGUMENT_PLACEHOLDERS, arguments_to_text, merge_deltas
-from segue.wire.stream.parse import BlockReader, OpenBlock
 
 # Block type → the field that is streamed, its delta type, and the key of the delta.
 _STREAMED_FIELDS = {

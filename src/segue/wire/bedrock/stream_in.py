@@ -17,9 +17,9 @@ from segue.wire.bedrock.capabilities import API
 from segue.wire.bedrock.items import parse_content
 from segue.wire.bedrock.reply import parse_error, parse_reply
 from segue.wire.json_values import JsonObject, integer_or_none, object_or_none, string_or_none
+from segue.wire.stream.block_reader import BlockReader, OpenBlock
 from segue.wire.stream.deltas import arguments_to_text, merge_deltas
 from segue.wire.stream.framing import EXCEPTION_PREFIX
-from segue.wire.stream.parse import BlockReader, OpenBlock
 
 _DELTA_EVENT = "contentBlockDelta"
 _EVENTS = (_DELTA_EVENT, "contentBlockStart", "contentBlockStop", "messageStart", "messageStop", "metadata")
