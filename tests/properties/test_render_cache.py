@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import segue
-from segue import _conversation
+from segue import _rendered
 from segue.canonical.blocks import Media, Origin, Text, Thinking, ToolCall
 from segue.canonical.request import Reply
 from segue.render.report import Finding
@@ -129,7 +129,7 @@ def agent(chat: segue.Conversation, number: int, provider: str) -> None:
 def test_long_conversation_is_rendered_incrementally(target: str, provider: str, monkeypatch: pytest.MonkeyPatch):
     """Turn by turn the bytes are those of the whole, what stood there stands, and only the new part is looked at."""
     sizes: list[int] = []
-    real = _conversation.render_for
+    real = _rendered.render_for
 
     def counted(request: Any, *given: Any, **more: Any) -> Any:
         sizes.append(len(request.messages))
@@ -141,7 +141,7 @@ def test_long_conversation_is_rendered_incrementally(target: str, provider: str,
     for number in range(16):
         agent(chat, number, provider)
         expected = render_whole(chat, target).data
-        monkeypatch.setattr(_conversation, "render_for", counted)
+        monkeypatch.setattr(_rendered, "render_for", counted)
         rendered = chat.render(target)
         monkeypatch.undo()
         assert rendered.data == expected
