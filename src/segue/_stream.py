@@ -17,15 +17,13 @@ from segue.models import parse_model
 from segue.render.content import drop_omitted_blocks
 from segue.render.hosted import approvals_to_text
 from segue.render.report import Report
-from segue.reply import LIMIT_FINISHES, SentRequest, render_reply, report_dropped, require_call_names
+from segue.reply import SentRequest, render_reply, report_dropped, require_call_names
 from segue.wire.base import ApiError, RenderContext, Wire
 from segue.wire.ids import IdMap
 from segue.wire.limits import DEFAULT_LIMITS, ReplyLimits, require_limits
 from segue.wire.names import ANY_NAME, NameMap
 from segue.wire.registry import WIRES, find_wire
 from segue.wire.replies import (
-    failed_finish_error,
-    invalid_call_error,
     is_overload,
     is_unnamed_call,
     permanent_error,
@@ -272,10 +270,7 @@ class _EventMapper:
             return event.error
         if not isinstance(event, Finished):
             return None
-        if event.finish == "error" and self._sent.is_cross_api:
-            return failed_finish_error(event.raw_finish)
-        is_limit = event.finish in LIMIT_FINISHES and self._cut_is_last
-        return None if self._cut_call is None or is_limit else invalid_call_error(self._cut_call)
+        return self._sent.find_error(event.finish, event.raw_finish, self._cut_call, cut_is_last=self._cut_is_last)
 
     def _map_start(self, event: BlockStart, call: ToolCall) -> list[Event]:
         if not call.name or self._calls.needs_whole_call(call):

@@ -38,7 +38,7 @@ from segue.wire.text.registry import TEXT_FORMATS
 from segue.wire.tools import drop_call_nulls, project_tool, restore_parameter_names, unwrap_free_text
 from segue.wire.vendor_tools.convert import restore_client_call
 
-LIMIT_FINISHES: tuple[Finish, ...] = ("length", "filter")
+_LIMIT_FINISHES: tuple[Finish, ...] = ("length", "filter")
 """Reasons for which a provider ends a reply in the middle of a call."""
 
 
@@ -78,6 +78,18 @@ class SentRequest(msgspec.Struct, frozen=True):
         source = self.source
         keeps_text = source is not None and source.invalid_json_arguments and source.base_api == self.wire.base_api
         return call.broken or (is_invalid and not keeps_text)
+
+    def find_error(
+        self, finish: Finish | None, raw_finish: str | None, cut_call: ToolCall | None, *, cut_is_last: bool
+    ) -> ApiError | None:
+        """Return the error that the reply ends with for the caller; None if it ends regularly.
+
+        An incomplete call is valid only as the last block of a reply that reached a limit.
+        """
+        if finish == "error" and self.is_cross_api:
+            return failed_finish_error(raw_finish)
+        is_limit = finish in _LIMIT_FINISHES and cut_is_last
+        return None if cut_call is None or is_limit else invalid_call_error(cut_call)
 
     def build_extractor(self, report: Report, turn_key: str = DEFAULT_TURN_KEY) -> TextExtractor:
         """Return the extractor for tool calls in text; same-API only leaked calls are extracted, `<think>` stays."""
@@ -213,13 +225,9 @@ def render_reply(reply: Reply, wire: Wire, report: Report, sent: SentRequest | N
 
 def _require_valid(reply: Reply, sent: SentRequest) -> None:
     """Raise `RemoteProtocolError` for a reply that a stream would end with an error."""
-    error: ApiError | None = None
     cut = [call for call in reply.calls if call.kind != "hosted" and sent.is_incomplete(call)]
-    is_limit = reply.finish in LIMIT_FINISHES and cut == [reply.blocks[-1]] if cut else False
-    if reply.finish == "error" and sent.is_cross_api:
-        error = failed_finish_error(reply.raw_finish)
-    elif cut and not is_limit:
-        error = invalid_call_error(cut[0])
+    cut_call = cut[0] if cut else None
+    error = sent.find_error(reply.finish, reply.raw_finish, cut_call, cut_is_last=cut == list(reply.blocks[-1:]))
     if error is not None:
         message = error.message
         raise RemoteProtocolError(message, status=error.status, code=error.code, kind=error.kind, message=message)

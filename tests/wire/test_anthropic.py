@@ -812,7 +812,7 @@ def test_pictures_and_documents_by_every_source(media, source):
         (Media("audio", "audio/wav", data="AA"), "[audio not supported here]"),
         (Media("image", "image/svg+xml", data="AA", name="a.svg"), "[image not supported here] a.svg"),
         (Media("image", url="gs://b/o"), "[image not supported here] gs://b/o"),
-        (Media("image", file_id="file-1"), "[image not supported here]"),
+        (Media("image", file_id="file-1"), "[image not supported here] file-1"),
         (Media("document", "application/msword", data="AA", name="a.doc"), "[document not supported here] a.doc"),
         (Media("document", "text/plain", data="%%"), "[document not supported here]"),
         (Opaque("riddle"), "[riddle not supported here]"),

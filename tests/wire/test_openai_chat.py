@@ -647,7 +647,7 @@ def test_cross_api_calls_and_results() -> None:
 MEDIA: list[tuple[Any, Any, bool]] = [
     (Media("image", "image/png", "AA"), {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}}, True),
     (Media("image", url="https://x/a.png"), {"type": "image_url", "image_url": {"url": "https://x/a.png"}}, True),
-    (Media("image", file_id="file_1"), "[image not supported here]", False),
+    (Media("image", file_id="file_1"), "[image not supported here] file_1", False),
     (Media("audio", "audio/mpeg", "AA"), {"type": "input_audio", "input_audio": {"data": "AA", "format": "mp3"}}, True),
     (Media("audio", "audio/ogg", "AA"), "[audio not supported here]", False),
     (Media("video", "video/mp4", "AA", name="a.mp4"), "[video not supported here] a.mp4", False),

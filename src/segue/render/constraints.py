@@ -186,6 +186,10 @@ class Policy(Struct, frozen=True, forbid_unknown_fields=True):
     orphans: OrphanPolicy = "text"
 
 
+PLACEHOLDER_SIGNATURE = "skip_thought_signature_validator"
+"""Accepted by Gemini in place of the signature of a call that another model made (GEM-17)."""
+
+
 class TEXTS:
     """All fixed texts that segue inserts into a conversation."""
 

@@ -12,7 +12,7 @@ import msgspec
 
 from segue.canonical.blocks import UNKNOWN_PROVIDER, Block, Message, Opaque, Text, Thinking, ToolCall, ToolResponse
 from segue.models import is_other_model
-from segue.render.constraints import TEXTS
+from segue.render.constraints import PLACEHOLDER_SIGNATURE, TEXTS
 from segue.render.draft import Draft, are_identical, has_reasoning
 
 _NOT_ACCEPTED = "reasoning of {origin} dropped: {api} does not accept it"
@@ -21,7 +21,7 @@ _OTHER_MODEL = "reasoning of {origin} dropped: it is valid only for the model th
 _INVALID_SIGNATURE = "reasoning of {origin} dropped: its signature is not valid for {api}"
 # Texts and signatures (GEM-17) that a client sends where reasoning is required and none is available.
 _PLACEHOLDER_TEXTS = ("", TEXTS.reasoning_placeholder)
-_PLACEHOLDER_SIGNATURES = ("", "skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
+_PLACEHOLDER_SIGNATURES = ("", PLACEHOLDER_SIGNATURE, "context_engineering_is_the_way_to_go")
 _DETACHED = "reasoning of {origin} dropped: the item that followed it is missing"
 
 

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from typing import Any, cast
 from urllib.parse import unquote_to_bytes
 
-from segue.canonical.blocks import Media
+from segue.canonical.blocks import Media, Opaque
+from segue.render.constraints import TEXTS
 from segue.render.report import Report
 
 _EXTENSIONS = {
@@ -40,6 +41,24 @@ def report_dropped_name(media: Media, rendered: Mapping[str, Any], report: Repor
         report.add(
             "dropped", f"file name of the {media.kind} dropped: the target has no field for it", subject=media.name
         )
+
+
+def describe_unsupported(block: Media | Opaque) -> str:
+    """Return the text that takes the place of content which an API does not accept."""
+    details = (block.name, block.url or block.file_id) if isinstance(block, Media) else (block.text,)
+    return " ".join(part for part in (TEXTS.unsupported.format(kind=block.kind), *details) if part)
+
+
+def report_unsupported(block: Media | Opaque, report: Report) -> str:
+    """Report content that the API does not accept, and return the text that takes its place."""
+    survives = block.url if isinstance(block, Media) else block.text
+    report.add(
+        "text",
+        f"{block.kind} rendered as text: the API does not accept it here",
+        subject=block.kind,
+        level="changed" if survives else "lost",
+    )
+    return describe_unsupported(block)
 
 
 def _contains_name(rendered: Mapping[str, Any], name: str) -> bool:

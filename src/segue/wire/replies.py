@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from segue.canonical.blocks import Block, Media, Text, ToolCall, ToolResponse
-from segue.render.constraints import TEXTS
 from segue.render.report import Report
 from segue.wire.base import ApiError
 from segue.wire.json_values import JsonObject, integer_or_none, object_or_none
+from segue.wire.media import describe_unsupported
 
 _OVERLOAD_STATUSES = (503, 529)
 # Kinds and codes of errors, in lower case, and a finish reason (DeepSeek's).
@@ -111,5 +111,4 @@ def media_as_text(block: Block, api: str, report: Report) -> Block:
     if not isinstance(block, Media) or _is_from_api(block, api):
         return block
     report.add("text", f"{block.kind} rendered as text: a reply of this API cannot contain it", subject=block.kind)
-    parts = (TEXTS.unsupported.format(kind=block.kind), block.name, block.url)
-    return Text(" ".join(part for part in parts if part))
+    return Text(describe_unsupported(block))

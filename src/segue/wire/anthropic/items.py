@@ -44,6 +44,7 @@ from segue.wire.json_values import (
     require_object,
     string_or_none,
 )
+from segue.wire.media import report_unsupported
 from segue.wire.merge import intact_fragment, unmodelled_fields
 from segue.wire.mixed_body import Host, find_item_api, parse_item, parse_reasoning_item
 from segue.wire.tools import render_named_arguments
@@ -375,14 +376,7 @@ def render_block(block: Block, context: RenderContext) -> JsonObject:
         case Code():
             return {"type": "text", "text": fence_code(block)}
         case Opaque():
-            context.report.add(
-                "text",
-                f"{block.kind} rendered as text: the API has no such content type",
-                subject=block.kind,
-                level="changed" if block.text else "lost",
-            )
-            label = TEXTS.unsupported.format(kind=block.kind)
-            return {"type": "text", "text": f"{label} {block.text}".rstrip()}
+            return {"type": "text", "text": report_unsupported(block, context.report)}
         case _:
             assert_never(block)
 

@@ -13,7 +13,7 @@ from segue.render.constraints import TEXTS
 from segue.wire.anthropic.capabilities import API
 from segue.wire.base import RenderContext
 from segue.wire.json_values import JsonObject, object_or_none, optional_string, require_object, string_or_none
-from segue.wire.media import decode_data_url, report_dropped_name
+from segue.wire.media import decode_data_url, report_dropped_name, report_unsupported
 
 _IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 _PDF = "application/pdf"
@@ -95,14 +95,7 @@ def render_media(media: Media, context: RenderContext) -> JsonObject:
         media = decode_data_url(media)
     source = _render_source(media, context)
     if source is None:
-        context.report.add(
-            "text",
-            f"{media.kind} rendered as text: the API does not accept it",
-            subject=media.kind,
-            level="changed" if media.url else "lost",
-        )
-        parts = [TEXTS.unsupported.format(kind=media.kind), media.name or "", media.url or ""]
-        return {"type": "text", "text": " ".join(part for part in parts if part)}
+        return {"type": "text", "text": report_unsupported(media, context.report)}
     block: JsonObject = {"type": media.kind, "source": source}
     if media.kind == "document" and media.name:
         block["title"] = media.name

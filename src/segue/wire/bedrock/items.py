@@ -37,6 +37,7 @@ from segue.wire.bedrock.capabilities import API
 from segue.wire.bedrock.media import MEDIA_KINDS, parse_media, parse_search_result, render_media
 from segue.wire.code import fence_code
 from segue.wire.json_values import JsonObject, json_type_name, object_or_none, require_object, string_or_none
+from segue.wire.media import report_unsupported
 from segue.wire.merge import intact_fragment
 from segue.wire.mixed_body import Host, parse_item, parse_reasoning_item
 from segue.wire.tools import render_named_arguments
@@ -337,13 +338,7 @@ def _render_new(block: Text | Thinking | Media | Code | Opaque, context: RenderC
         case Code():
             return {"text": fence_code(block)}
         case Opaque():
-            context.report.add(
-                "text",
-                f"{block.kind} rendered as text: the API has no such content type",
-                subject=block.kind,
-                level="changed" if block.text else "lost",
-            )
-            return {"text": f"{TEXTS.unsupported.format(kind=block.kind)} {block.text}".rstrip()}
+            return {"text": report_unsupported(block, context.report)}
         case _:
             assert_never(block)
 

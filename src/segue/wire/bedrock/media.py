@@ -12,12 +12,11 @@ from collections.abc import Callable
 from typing import Any, Literal, cast
 
 from segue.canonical.blocks import Block, Media, Native, Opaque, Text
-from segue.render.constraints import TEXTS
 from segue.render.report import Report
 from segue.wire.base import RenderContext
 from segue.wire.bedrock.capabilities import API
 from segue.wire.json_values import JsonObject, object_or_none, string_or_none
-from segue.wire.media import decode_data_url
+from segue.wire.media import decode_data_url, report_unsupported
 
 _Kind = Literal["image", "audio", "video", "document"]
 MEDIA_KINDS: tuple[_Kind, ...] = ("image", "document", "video", "audio")
@@ -128,14 +127,7 @@ def render_media(media: Media, context: RenderContext) -> JsonObject:
         media = Media(media.kind, mime, data=b64encode(data).decode(), name=media.name or _file_name(media.url))
     form = format_name(media)
     if form is None or not (media.data or str(media.file_id).startswith("s3://")):
-        context.report.add(
-            "text",
-            f"{media.kind} rendered as text: the API does not accept it",
-            subject=media.kind,
-            level="changed" if media.url else "lost",
-        )
-        parts = [TEXTS.unsupported.format(kind=media.kind), media.name or "", media.url or media.file_id or ""]
-        return {"text": " ".join(part for part in parts if part)}
+        return {"text": report_unsupported(media, context.report)}
     source: JsonObject = {"bytes": media.data} if media.data else {"s3Location": {"uri": media.file_id}}
     if media.kind == "document":
         return {"document": {"format": form, "name": media.name or "document", "source": source}}

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from segue.models import Model
+from segue.render.constraints import PLACEHOLDER_SIGNATURE
 from segue.wire.ids import IdScheme, kimi_scheme, mistral_scheme
 from segue.wire.openai_chat import OPENAI_DIALECT, Row, errors, make_server_wire
 from segue.wire.schema import rules as schema_rules
@@ -85,7 +86,7 @@ def _openrouter_constraints(model: Model) -> Row:
     if model.family != "gemini" or not model.at_least(3):
         return {}
     row = {"reasoning_replay": "plain", "accepts_unknown_reasoning": True, "reasoning_required_on_calls": "always"}
-    return {**row, "placeholder_signature": "skip_thought_signature_validator"}
+    return {**row, "placeholder_signature": PLACEHOLDER_SIGNATURE}
 
 
 _MEDIA = frozenset({"image", "audio", "document"})

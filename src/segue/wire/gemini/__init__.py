@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from segue.models import Model
-from segue.render.constraints import Constraints
+from segue.render.constraints import PLACEHOLDER_SIGNATURE, Constraints
 from segue.wire.base import Wire
-from segue.wire.gemini.capabilities import API, DEFAULT_MODEL, PLACEHOLDER_SIGNATURE, capabilities_of
+from segue.wire.gemini.capabilities import API, DEFAULT_MODEL, capabilities_of
 from segue.wire.gemini.fast import GEMINI_FAST_PATH, POSITION_SCHEME
 from segue.wire.gemini.items import CODE_EXECUTION, ITEM_KEYS
 from segue.wire.gemini.media import BASE64_PATTERN

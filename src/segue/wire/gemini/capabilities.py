@@ -16,7 +16,6 @@ from segue.models import Model
 API = "gemini"
 DEFAULT_MODEL = "gemini-3.8-flash"
 # GEM-17: accepted as the signature of a call that Gemini did not make.
-PLACEHOLDER_SIGNATURE = "skip_thought_signature_validator"
 _NEWEST: tuple[int, ...] = (99,)
 
 

@@ -46,11 +46,11 @@ from segue.wire.gemini.fields import (
     get_text_strict,
     replace_fields,
 )
-from segue.wire.gemini.media import BASE64_PATTERN, parse_file, parse_inline, render_media, render_unsupported
+from segue.wire.gemini.media import BASE64_PATTERN, parse_file, parse_inline, render_media
 from segue.wire.gemini.request_types import is_part_field, is_unknown_part
 from segue.wire.gemini.results import parse_result_content, render_result_content
 from segue.wire.json_values import require_object
-from segue.wire.media import report_dropped_name
+from segue.wire.media import report_dropped_name, report_unsupported
 from segue.wire.merge import intact_fragment
 from segue.wire.mixed_body import Host, parse_item, parse_reasoning_item
 from segue.wire.tools import render_arguments_object
@@ -371,25 +371,13 @@ def _render_block(block: Text | ToolCall | ToolResponse | Media | Code | Opaque,
         case Media():
             part = render_media(block, context.fetch, urls=context.capabilities.media_urls)
             if part is None:
-                context.report.add(
-                    "text",
-                    f"{block.kind} rendered as text: the API does not accept it",
-                    subject=block.kind,
-                    level="changed" if block.url else "lost",
-                )
-                return render_unsupported(block.kind, block.name, block.url, block.file_id)
+                return {"text": report_unsupported(block, context.report)}
             report_dropped_name(block, part, context.report)
             return part
         case Code():
             return {"text": fence_code(block)}
         case Opaque():
-            context.report.add(
-                "text",
-                f"{block.kind} rendered as text: the API has no such content type",
-                subject=block.kind,
-                level="changed" if block.text else "lost",
-            )
-            return render_unsupported(block.kind, block.text)
+            return {"text": report_unsupported(block, context.report)}
         case _:
             assert_never(block)
 

@@ -8,7 +8,6 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from segue.canonical.blocks import Block, Media, Native, Opaque
-from segue.render.constraints import TEXTS
 from segue.wire.base import Fetch
 from segue.wire.gemini.capabilities import API
 from segue.wire.gemini.fields import JsonObject, get_object_strict, get_text_strict
@@ -156,8 +155,3 @@ def _inline_data(media: Media) -> tuple[str | None, str | None]:
     """Return base64 data and media type, also from a `data:` URL."""
     inline = media if media.data is not None or media.url is None else decode_data_url(media)
     return inline.data, inline.mime
-
-
-def render_unsupported(kind: str, *details: str | None) -> JsonObject:
-    """Return the placeholder text for content that the API does not accept."""
-    return {"text": " ".join([TEXTS.unsupported.format(kind=kind), *(detail for detail in details if detail)])}

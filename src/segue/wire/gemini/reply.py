@@ -11,8 +11,9 @@ from segue.canonical.blocks import Block, Native, Origin, Text, Thinking, ToolCa
 from segue.canonical.request import Finish, Reply, Usage
 from segue.errors import InputError, RemoteProtocolError
 from segue.models import parse_model
+from segue.render.constraints import PLACEHOLDER_SIGNATURE
 from segue.wire.base import ApiError, RenderContext
-from segue.wire.gemini.capabilities import API, PLACEHOLDER_SIGNATURE, capabilities_of
+from segue.wire.gemini.capabilities import API, capabilities_of
 from segue.wire.gemini.fields import (
     JsonObject,
     as_list,

@@ -17,9 +17,9 @@ from segue.render.report import Report
 from segue.wire.code import fence_code
 from segue.wire.gemini.capabilities import API
 from segue.wire.gemini.fields import JsonObject, as_list, get_field, object_or_none
-from segue.wire.gemini.media import parse_file, parse_inline, render_inline, render_unsupported
+from segue.wire.gemini.media import parse_file, parse_inline, render_inline
 from segue.wire.json_values import require_object
-from segue.wire.media import report_dropped_name
+from segue.wire.media import describe_unsupported, report_dropped_name
 from segue.wire.merge import intact_fragment
 
 # Keys that clients use for text; those of `_OUTPUT_KEYS` may hold any value.
@@ -119,6 +119,6 @@ def _result_block_text(block: Block, response: ToolResponse, report: Report) -> 
                 subject=block.kind,
                 level="changed" if block.url else "lost",
             )
-            return str(render_unsupported(block.kind, block.name, block.url)["text"])
+            return describe_unsupported(block)
         case _:
             return encode_json_text(block.native.fragment if block.native is not None else {})

@@ -38,7 +38,7 @@ from segue.wire.json_values import (
     require_string,
     string_or_none,
 )
-from segue.wire.media import add_extension, detect_audio_type, report_dropped_name
+from segue.wire.media import add_extension, detect_audio_type, report_dropped_name, report_unsupported
 from segue.wire.merge import replace_modelled_fields
 from segue.wire.mixed_body import parse_item, parse_reasoning_item
 from segue.wire.openai_chat.dialect import ChatContext, ChatDialect, drop_unknown_keys
@@ -210,42 +210,28 @@ def _render_part(block: Block, context: ChatContext, media_kinds: frozenset[str]
         return cast("JsonObject", native.fragment)
     match block:
         case Text():
-            part: JsonObject = {"type": "text", "text": block.text}
+            part = _text_part(block.text)
         case Media():
-            part = _render_media(block, context, media_kinds) or _render_unsupported(
-                block.kind, _media_label(block), context
-            )
+            part = _render_media(block, context, media_kinds) or _text_part(report_unsupported(block, context.report))
             report_dropped_name(block, part, context.report)
         case Code():
-            part = {"type": "text", "text": fence_code(block)}
+            part = _text_part(fence_code(block))
         case Opaque():
-            part = _render_unsupported(block.kind, block.text, context)
+            part = _text_part(report_unsupported(block, context.report))
         case Thinking() if context.dialect.reasoning_parts:
             part = {"type": "thinking", "thinking": [{"type": "text", "text": block.text}]}
             if block.signature is not None and block.origin.provider == context.dialect.provider:
                 part["signature"] = block.signature
         case Thinking():
             context.report.add("reasoning", "reasoning outside an assistant message rendered as text", level="changed")
-            part = {"type": "text", "text": TEXTS.reasoning.format(content=block.text)}
+            part = _text_part(TEXTS.reasoning.format(content=block.text))
         case _:
             assert_never(block)
     return part if native is None else replace_modelled_fields(native.fragment, part, PART_KEYS)
 
 
-def _media_label(media: Media) -> str | None:
-    return " ".join(part for part in (media.name, media.url) if part) or None
-
-
-def _render_unsupported(kind: str, detail: str | None, context: ChatContext) -> JsonObject:
-    """Report and return the placeholder text part for content that the target does not accept."""
-    context.report.add(
-        "text",
-        f"{kind} rendered as text: not supported by {context.dialect.name} here",
-        subject=kind,
-        level="changed" if detail else "lost",
-    )
-    text = TEXTS.unsupported.format(kind=kind)
-    return {"type": "text", "text": f"{text} {detail}" if detail else text}
+def _text_part(text: str) -> JsonObject:
+    return {"type": "text", "text": text}
 
 
 def _render_media(media: Media, context: ChatContext, media_kinds: frozenset[str]) -> JsonObject | None:

@@ -25,7 +25,7 @@ from segue.wire.json_values import (
     require_object,
     string_or_none,
 )
-from segue.wire.media import add_extension, report_dropped_name
+from segue.wire.media import add_extension, report_dropped_name, report_unsupported
 from segue.wire.merge import replace_modelled_fields
 from segue.wire.mixed_body import parse_item, parse_reasoning_item
 from segue.wire.openai_responses.context import OPENAI, ResponsesContext, ResponsesDialect
@@ -180,14 +180,13 @@ def _render_new_part(block: Text | Media | Code | Opaque | Thinking, context: Re
         case Text():
             return _text_part(block.text)
         case Media():
-            label = " ".join(detail for detail in (block.name, block.url) if detail) or None
-            part = _render_media(block, context) or _render_unsupported(block.kind, label, context)
+            part = _render_media(block, context) or _text_part(report_unsupported(block, context.report))
             report_dropped_name(block, part, context.report)
             return part
         case Code():
             return _text_part(fence_code(block))
         case Opaque():
-            return _render_unsupported(block.kind, block.text, context)
+            return _text_part(report_unsupported(block, context.report))
         case Thinking():
             context.report.add("reasoning", "reasoning outside a reply rendered as text", level="changed")
             return _text_part(TEXTS.reasoning.format(content=block.text))
@@ -197,16 +196,6 @@ def _render_new_part(block: Text | Media | Code | Opaque | Thinking, context: Re
 
 def _text_part(text: str) -> JsonObject:
     return {"type": "input_text", "text": text}
-
-
-def _render_unsupported(kind: str, detail: str | None, context: ResponsesContext) -> JsonObject:
-    context.report.add(
-        "text",
-        f"{kind} rendered as text: not supported by {context.dialect.name} here",
-        subject=kind,
-        level="changed" if detail else "lost",
-    )
-    return _text_part(" ".join([TEXTS.unsupported.format(kind=kind), *([detail] if detail else [])]))
 
 
 def _is_provider_file(media: Media, context: ResponsesContext) -> bool:
