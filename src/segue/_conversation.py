@@ -150,7 +150,10 @@ class Conversation:
             reply = parse_reply(wire, reply)
             if self.state.sent_request is not None and self.state.sent_request.wire.name == wire.name:
                 reply = map_reply(reply, self.state.sent_request)
-        self.mark_sent()
+        # Results that were added after the request was sent are not final yet.
+        if self.state.synthetic_calls is not None:
+            self.mark_sent()
+        self.state.synthetic_calls = ()
         self.state.calibrate_tokens(reply.usage, reply.model)
         blocks = tuple(_clear_id(block) for block in reply.blocks)
         if any(isinstance(block, Thinking) for block in blocks):
@@ -207,11 +210,11 @@ class Conversation:
 
         Calls that got a synthetic result in it are recorded as interrupted.
         """
-        for call_id in self.state.synthetic_calls:
+        for call_id in self.state.synthetic_calls or ():
             entry = self.state.history.ledger.get(call_id)
             if entry is not None and entry.state == "pending" and not entry.rewound:
                 self.interrupt(entry.call, "interrupted: no result was recorded")
-        self.state.synthetic_calls = ()
+        self.state.synthetic_calls = None if self.state.sent_request is not None else ()
         self.state.history.mark_sent()
 
     def add_result(self, call: ToolCall | str, content: object = None, *, error: bool = False) -> None:

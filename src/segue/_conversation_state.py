@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from typing import TypeAlias, cast
 
 import msgspec
 
@@ -20,6 +20,8 @@ from segue.render.constraints import TEXTS
 from segue.render.transcript import Transcript
 from segue.reply import SentRequest
 
+LastRequest: TypeAlias = tuple[Transcript | None, Sequence[str] | None, SentRequest | None]
+
 
 class ConversationState:
     """The data of a conversation. Stores and conversation logs read and write it; programs use `Conversation`."""
@@ -31,8 +33,8 @@ class ConversationState:
         self.compression_changes: list[MessageChange] = []
         """The changes made by compressions. Each target's next report includes the new ones."""
         self.sent_transcript: Transcript | None = None
-        self.synthetic_calls: Sequence[str] = ()
-        """The calls that got synthetic results in the last render."""
+        self.synthetic_calls: Sequence[str] | None = ()
+        """The calls that got synthetic results in the last render; None if it is marked as sent and has no reply."""
         self.sent_request: SentRequest | None = None
         self._counted: tuple[int, int, float] = (0, 0, 0.0)
 
@@ -46,12 +48,12 @@ class ConversationState:
         self._request = msgspec.structs.replace(request, messages=())
 
     @property
-    def last_request(self) -> tuple[Transcript | None, Sequence[str], SentRequest | None]:
+    def last_request(self) -> LastRequest:
         """The last render: its transcript, the calls that got synthetic results for it, and its projected names."""
         return self.sent_transcript, self.synthetic_calls, self.sent_request
 
     @last_request.setter
-    def last_request(self, last: tuple[Transcript | None, Sequence[str], SentRequest | None]) -> None:
+    def last_request(self, last: LastRequest) -> None:
         self.sent_transcript, self.synthetic_calls, self.sent_request = last
 
     def estimate_tokens(self) -> float:

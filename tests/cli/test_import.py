@@ -552,7 +552,7 @@ def test_failed_store_keeps_no_partial_import(store_cli: StoreCli, monkeypatch: 
     def full(*_: object, **__: object) -> int:
         raise StoreError("no room", cause="full")
 
-    monkeypatch.setattr(SqliteStore, "append", full)
+    monkeypatch.setattr(SqliteStore, "_insert_events", full)
     ended = store_cli("import", stdin=exported)
     assert (ended.code, ended.err) == (1, "segue: no room\n")
     monkeypatch.undo()

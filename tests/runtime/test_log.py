@@ -30,10 +30,10 @@ def appends(stored: StoredConversation, monkeypatch: pytest.MonkeyPatch) -> list
     seen: list[list[str]] = []
     append = stored._store.append
 
-    def spy(conversation, expected, events):
+    def spy(conversation, expected, events, **more):
         events = list(events)
         seen.append([event_kind(event) for event in events])
-        return append(conversation, expected, events)
+        return append(conversation, expected, events, **more)
 
     monkeypatch.setattr(stored._store, "append", spy)
     return seen
@@ -225,7 +225,7 @@ def test_failed_write_records_nothing(stored: StoredConversation, monkeypatch: p
     calls = add_calls(stored, "a", "b")
     stored.record_result(calls[1], "known")
 
-    def full(*_: object) -> int:
+    def full(*_: object, **more: object) -> int:
         raise StoreError("no room", cause="full")
 
     with monkeypatch.context() as broken:

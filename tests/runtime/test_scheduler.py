@@ -1010,11 +1010,11 @@ def test_failing_store_ends_the_batch_without_partial_write(
     calls = add_calls(stored, *works(("a", 1), ("b", 2), ("c", 3), ("d", 4)))
     append = stored._store.append
 
-    def failing(conversation: str, seq: int, events: Any) -> int:
+    def failing(conversation: str, seq: int, events: Any, **more: Any) -> int:
         appended.append(seq)
         if len(appended) == fails_at:
             raise StoreError("no room", cause="full")
-        return append(conversation, seq, events)
+        return append(conversation, seq, events, **more)
 
     monkeypatch.setattr(stored._store, "append", failing)
 

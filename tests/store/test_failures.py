@@ -157,9 +157,9 @@ def test_a_server_that_is_lost_at_the_commit(stores, kept, monkeypatch: pytest.M
     """Whether it was written is unknown: the store's state decides."""
     append = stores[0].append
 
-    def lost(*given: Any) -> int:
+    def lost(*given: Any, **more: Any) -> int:
         if committed:
-            append(*given)
+            append(*given, **more)
         raise StoreError("the connection broke", cause="lost", retryable=True)
 
     look = kept.pending[0]
@@ -180,7 +180,7 @@ def test_interruptions_that_could_not_be_written_are_written_by_the_next_write(
     clock.advance(TTL + 1)
     second = open_as_second(stores, kept)
 
-    def full(*_: Any) -> int:
+    def full(*_: Any, **more: Any) -> int:
         raise StoreError("no room", cause="full")
 
     with monkeypatch.context() as patch:

@@ -101,10 +101,6 @@ def _save_conversation(
 ) -> str:
     """Store the conversation; pending calls stay pending. The model's event gets the time of the last message."""
     from segue.store.conversation import StoredConversation
-    from segue.store.events import Switched
 
-    with StoredConversation.create(store, chat, title=title, at=at) as stored_chat:
-        if target is not None:
-            summary = store.get(stored_chat.id)
-            store.append(stored_chat.id, summary.seq, [Switched(*target)], at=[summary.updated])
+    with StoredConversation.create(store, chat, title=title, at=at, target=target) as stored_chat:
         return stored_chat.id

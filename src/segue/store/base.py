@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from types import TracebackType
-from typing import Self
+from typing import Annotated, Self, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -21,6 +21,8 @@ from segue.store.events import Event
 from segue.store.search_text import Snippet
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MAX_TIME = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
+"""The latest time that can be formatted, in microseconds since 1970."""
 
 
 def format_time(at: int, *, exact: bool = False) -> str:
@@ -41,6 +43,9 @@ def parse_time(text: object) -> int | None:
     return max(0, since // timedelta(microseconds=1))
 
 
+_Time: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=MAX_TIME)]
+
+
 class StoredEvent(Struct, frozen=True):
     """A stored event: its number in the conversation (`seq`), its time (`at`) and the event itself."""
 
@@ -58,8 +63,8 @@ class ConversationSummary(Struct, frozen=True):
 
     id: str
     title: str | None
-    created: int
-    updated: int
+    created: _Time
+    updated: _Time
     seq: int
     messages: int
     model: str | None = None
@@ -81,8 +86,19 @@ class Lease(Struct, frozen=True):
 
     conversation: str
     owner: str
-    since: int
-    expires: int
+    since: _Time
+    expires: _Time
+
+
+class LeaseClaim(Struct, frozen=True):
+    """The lease that a write acquires in its own transaction, so that a failed write acquires nothing.
+
+    With `is_held` the lease is renewed: `LeaseError` if this owner no longer holds it.
+    """
+
+    owner: str
+    ttl: float
+    is_held: bool = False
 
 
 class ConversationStore(ABC):
@@ -97,20 +113,36 @@ class ConversationStore(ABC):
         """The file or server URL for display, without password."""
 
     @abstractmethod
-    def create(self, title: str | None = None, id: str | None = None, *, at: int | None = None) -> str:
-        """Create a conversation and return its id. A title is stored as event 1.
+    def create(
+        self,
+        title: str | None = None,
+        id: str | None = None,
+        *,
+        at: int | None = None,
+        events: Iterable[Event] = (),
+        times: Sequence[int] | None = None,
+        lease: LeaseClaim | None = None,
+    ) -> str:
+        """Create a conversation with these events and return its id, in one transaction. A title is stored as event 1.
 
-        `at` is the creation time in microseconds since 1970, if earlier than now.
+        `at` is the creation time in microseconds since 1970, if earlier than now; `times` are those of the events.
         """
 
     @abstractmethod
     def append(
-        self, conversation: str, expected_seq: int, events: Iterable[Event], *, at: Sequence[int] | None = None
+        self,
+        conversation: str,
+        expected_seq: int,
+        events: Iterable[Event],
+        *,
+        at: Sequence[int] | None = None,
+        lease: LeaseClaim | None = None,
     ) -> int:
         """Append events after event `expected_seq` and return the number of the last one.
 
         `at` is the time of each event in microseconds since 1970, if earlier than now; times never decrease. Raises
-        `ConflictError` and writes nothing if the number of the last event is not `expected_seq`.
+        `ConflictError` and writes nothing if the number of the last event is not `expected_seq`, and `LeaseError` if
+        `lease` is given and can't be acquired.
         """
 
     @abstractmethod
@@ -144,8 +176,11 @@ class ConversationStore(ABC):
         """
 
     @abstractmethod
-    def fork(self, conversation: str, seq: int) -> str:
-        """Copy the events up to and including `seq` to a new conversation, append `Forked`, and return its id."""
+    def fork(self, conversation: str, seq: int, events: Iterable[Event] = ()) -> str:
+        """Copy the events up to and including `seq` to a new conversation and return its id, in one transaction.
+
+        `Forked` and these events are appended to the copy.
+        """
 
     @abstractmethod
     def delete(self, *conversations: str, owner: str | None = None) -> None:

@@ -18,8 +18,8 @@ from segue._rendered import Rendered
 from segue.canonical.blocks import Block, Message, ToolCall, responses_of
 from segue.canonical.compress import CompressionResult
 from segue.canonical.request import Reply, Request
-from segue.errors import InputError, LeaseError, RemoteProtocolError, StoreError
-from segue.store.base import ConversationStore, StoredEvent
+from segue.errors import InputError, LeaseError, RemoteProtocolError, SegueError, StoreError
+from segue.store.base import ConversationStore, LeaseClaim, StoredEvent
 from segue.store.events import (
     CallCancelled,
     CallCompleted,
@@ -64,12 +64,8 @@ class StoredConversation:
         self._owner = owner or new_owner()
         self._ttl = ttl
         self._has_lease = False
-        self._calls_left_open = False
-        """Whether the pending calls were started by a process that has ended."""
         self._stale = False
         self._last_target: tuple[str, str | None] = "", None
-        self._sent_seq: int | None = None
-        """The number of events after `mark_sent`; None if another request was rendered since."""
         self._state = self._replay()
 
     @classmethod
@@ -80,30 +76,38 @@ class StoredConversation:
         *,
         title: str | None = None,
         at: Sequence[int | None] = (),
-        **more: Any,
+        target: tuple[str, str | None] | None = None,
+        owner: str | None = None,
+        ttl: float = _LEASE_SECONDS,
     ) -> StoredConversation:
         """Store a conversation with its messages so far, and acquire its lease.
 
-        `at` is the time of each message in microseconds since 1970, None if unknown.
+        `at` is the time of each message in microseconds since 1970, None if unknown; `target` the API and model that
+        the conversation continues with.
         """
         chat = chat if chat is not None else Conversation()
-        events = _conversation_events(chat)
+        events = [*_conversation_events(chat), *([Switched(*target)] if target is not None else ())]
         # The settings come before the messages, restored state after them.
         times = fill_times([None, *at], len(events))
-        created = cls(store, store.create(title, at=times[0] if times else None), **more)
-        try:
-            store.acquire(created.id, created._owner, created._ttl)
-            created._append(events, times)
-        except BaseException:
-            with suppress(StoreError):
-                store.delete(created.id, owner=created._owner)
-            raise
-        created._has_lease = created._stale = True
+        claim = LeaseClaim(owner or new_owner(), ttl)
+        created_id = store.create(title, at=times[0] if times else None, events=events, times=times, lease=claim)
+        created = cls._open_new(store, created_id, owner=claim.owner, ttl=ttl)
+        created._has_lease = True
         created._state.chat.state.request, created._state.chat.state.last_request = (
             chat.state.request,
             chat.state.last_request,
         )
         return created
+
+    @classmethod
+    def _open_new(cls, store: ConversationStore, conversation: str, *, owner: str, ttl: float) -> StoredConversation:
+        """Open a conversation that was just created; if it can't be read, it is deleted."""
+        try:
+            return cls(store, conversation, owner=owner, ttl=ttl)
+        except BaseException:
+            with suppress(StoreError):
+                store.delete(conversation, owner=owner)
+            raise
 
     # ---------------------------------------------------------------------------------------------------------- reading
 
@@ -135,7 +139,7 @@ class StoredConversation:
     def render(self, target: str, model: str | None = None, **policy: Any) -> Rendered:
         """Render the request for the target. Nothing is written."""
         rendered = self.chat.render(cast("Api", target), model, **policy)
-        self._last_target, self._sent_seq = (target, model), None
+        self._last_target = target, model
         return rendered
 
     def dump(self) -> bytes:
@@ -157,14 +161,7 @@ class StoredConversation:
 
     def add_reply(self, reply: Any, *, source: Api | None = None) -> Reply:
         """Store a reply, and that its request was sent unless `mark_sent` has recorded that."""
-        is_recorded = self.state.seq == self._sent_seq
-
-        def make_events(events: list[Event], added: Reply) -> Sequence[Event]:
-            if is_recorded and isinstance(events[0], Sent):
-                events = events[1:]
-            return _with_usage(events, added)
-
-        return self._record(lambda chat: chat.add_reply(reply, source=source), make_events, flush_results=True)
+        return self._record(lambda chat: chat.add_reply(reply, source=source), _with_usage, flush_results=True)
 
     def add_result(self, call: ToolCall | str, content: object = None, *, error: bool = False) -> None:
         self._record(lambda chat: chat.add_result(call, content, error=error), ends=call)
@@ -182,9 +179,7 @@ class StoredConversation:
         """Return whether this call may be run: it is pending, and no previous process may have started it."""
         entry = self.chat.state.history.ledger.get(call.id)
         is_pending = entry is not None and entry.state == "pending" and not entry.rewound
-        return (
-            is_pending and call.id not in self._state.recorded_results and self._has_lease and not self._calls_left_open
-        )
+        return is_pending and call.id not in self._state.recorded_results and self._has_lease
 
     def record_result(
         self,
@@ -228,7 +223,6 @@ class StoredConversation:
     def mark_sent(self) -> None:
         """Record that the last rendered request was sent: its results are final from now on."""
         self._record(lambda chat: chat.mark_sent(), flush_results=True)
-        self._sent_seq = self._state.seq
 
     def record_broken(self, reply: Reply) -> None:
         """Store an incomplete reply as evidence; it does not enter the history."""
@@ -292,23 +286,22 @@ class StoredConversation:
         if turn is not None and turn not in replayed.turn_ends:
             raise InputError(f"there is no turn {turn!r}", path="turn")
         seq = replayed.turn_ends[turn] if turn is not None else replayed.seq
-        copy = StoredConversation(self._store, self._store.fork(self.id, seq), ttl=self._ttl)
+        copied = replay_events(self._store.events(self.id, until=seq))
         undone = [
             CompressionUndone(number)
             for number in replayed.undone_compressions
-            if number <= seq and number not in copy._state.undone_compressions
+            if number <= seq and number not in copied.undone_compressions
         ]
         ledger = replayed.chat.state.history.ledger
         # Calls that are broken or hosted are not pending, but they can have results.
-        open_ids = [call_id for call_id, entry in copy.chat.state.history.ledger.items() if entry.completion is None]
+        open_ids = [call_id for call_id, entry in copied.chat.state.history.ledger.items() if entry.completion is None]
         late = [
             Message("tool", (entry.original or entry.completion,), turn_key=entry.turn_key)
             for entry in map(ledger.__getitem__, open_ids)
             if entry.completion is not None
         ]
-        copy._append([*undone, *map(_message_event, late)])
-        copy._stale = bool(undone or late)
-        return copy
+        fork_id = self._store.fork(self.id, seq, [*undone, *map(_message_event, late)])
+        return self._open_new(self._store, fork_id, owner=new_owner(), ttl=self._ttl)
 
     def create_child(self, chat: Conversation, title: str) -> StoredConversation:
         """Create a subagent's conversation in the same store, and acquire its lease."""
@@ -317,7 +310,11 @@ class StoredConversation:
     def renew_lease(self) -> None:
         """Renew the lease if it is held."""
         if self._has_lease:
-            self._renew_or_lose()
+            try:
+                self._store.renew(self.id, self._owner, self._ttl)
+            except LeaseError:
+                self._lose_lease()
+                raise
 
     def close(self) -> None:
         """Release the lease. A conversation that was deleted meanwhile is not an error."""
@@ -360,32 +357,32 @@ class StoredConversation:
         journal: list[Message | None] = []
         chat.state.history.journal = journal
         try:
-            self._acquire_lease(chat, ends, flush_results=flush_results)
+            self._complete_calls(chat, ends, flush_results=flush_results)
             done = change(chat)
-            self._append(make_events(self._journal_events(journal, last_request[1]), done))
+            self._append(make_events(self._journal_events(journal, last_request[1] or ()), done))
         except BaseException as error:
             # A change that was not stored is discarded.
             chat.state.last_request = last_request
             is_bad_input = isinstance(error, InputError | RemoteProtocolError)
             self._stale = not is_bad_input or bool(journal) or _memory_state(chat) != before
             chat.state.request = before[0]
+            if isinstance(error, LeaseError):
+                self._lose_lease()
+            elif not self._has_lease and _may_be_committed(error):
+                with suppress(StoreError):
+                    self._store.release(self.id, self._owner)
             raise
         finally:
             chat.state.history.journal = None
-        self._calls_left_open = False
         return done
 
-    def _acquire_lease(self, chat: Conversation, ends: ToolCall | str | None, *, flush_results: bool) -> None:
-        """Acquire or renew the lease; on the first write, complete the calls that another process left pending.
+    def _complete_calls(self, chat: Conversation, ends: ToolCall | str | None, *, flush_results: bool) -> None:
+        """On the first write, complete the calls that another process left pending.
 
         Stored results of those calls enter the history; calls without one are recorded as interrupted.
         """
-        if self._has_lease:
-            self._renew_or_lose()
-        else:
-            self._store.acquire(self.id, self._owner, self._ttl)
-            self._has_lease = self._calls_left_open = True
-        if not self._calls_left_open and not (flush_results and self._state.recorded_results):
+        is_first = not self._has_lease
+        if not is_first and not (flush_results and self._state.recorded_results):
             return
         ending_id = chat.state.find_call(ends).id if ends is not None else None
         for call in chat.pending:
@@ -393,20 +390,20 @@ class StoredConversation:
                 continue
             if call.id in self._state.recorded_results:
                 chat.state.history.add(self._state.recorded_results[call.id])
-            elif self._calls_left_open:
+            elif is_first:
                 chat.interrupt(call, "interrupted: the process that ran it is gone")
 
-    def _renew_or_lose(self) -> None:
-        try:
-            self._store.renew(self.id, self._owner, self._ttl)
-        except LeaseError:
-            # Another process held the lease meanwhile, and may have completed calls or added messages.
-            self._has_lease, self._stale = False, True
-            raise
+    def _lose_lease(self) -> None:
+        """Give up the lease: another process held it meanwhile, and may have completed calls or added messages."""
+        self._has_lease, self._stale = False, True
 
-    def _append(self, events: Sequence[Event], at: Sequence[int] | None = None) -> None:
-        if events:
-            self._store.append(self.id, self._state.seq, events, **({} if at is None else {"at": at}))
+    def _append(self, events: Sequence[Event]) -> None:
+        """Append events and acquire or renew the lease, in one transaction."""
+        if not events:
+            return
+        claim = LeaseClaim(self._owner, self._ttl, is_held=self._has_lease)
+        self._store.append(self.id, self._state.seq, events, lease=claim)
+        self._has_lease = True
         for event in events:
             self._state.track_event(event)
 
@@ -439,6 +436,11 @@ class StoredConversation:
     def _sent_event(self, synthetic_calls: Sequence[str]) -> Sent:
         target, model = self._last_target
         return Sent(target, model, tuple(synthetic_calls))
+
+
+def _may_be_committed(error: BaseException) -> bool:
+    """Return whether a write that raised this may be in the store: the connection broke, or it was interrupted."""
+    return error.cause == "lost" if isinstance(error, StoreError) else not isinstance(error, SegueError)
 
 
 def _memory_state(chat: Conversation) -> tuple[Request, int, int, int]:

@@ -85,15 +85,9 @@ def save_events(
 
     If writing fails, nothing is stored.
     """
-    conversation = store.create(at=created)
     renamed = [Renamed(title)] if title else []
-    try:
-        times = fill_times(at, len(events) + len(renamed))
-        store.append(conversation, 0, [*events, *renamed], **({} if times is None else {"at": times}))
-    except BaseException:
-        store.delete(conversation)
-        raise
-    return conversation
+    times = fill_times(at, len(events) + len(renamed))
+    return store.create(at=created, events=[*events, *renamed], times=times)
 
 
 def fill_times(at: Sequence[int | None], count: int) -> list[int] | None:

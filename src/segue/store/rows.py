@@ -62,18 +62,19 @@ def row_checksum(seq: int, at: int, kind: str, data: str) -> int:
     return zlib.crc32(f"{seq} {at} {kind} {data}".encode())
 
 
-def decode_row(conversation: str, row: Row) -> StoredEvent:
+def decode_row(where: str, conversation: str, row: Row) -> StoredEvent:
+    """Decode a row of a conversation; `where` is the location of the store, for errors."""
     seq, at, kind, crc, data = row
     if row_checksum(seq, at, kind, data) != crc:
-        raise damaged_error(conversation, seq, "the checksum does not match")
+        raise damaged_error(where, conversation, seq, "the checksum does not match")
     try:
         return StoredEvent(seq, at, decode_event(data))
     except InputError as error:
-        raise damaged_error(conversation, seq, str(error)) from None
+        raise damaged_error(where, conversation, seq, str(error)) from None
 
 
-def damaged_error(conversation: str, seq: int, how: str) -> StoreError:
-    return StoreError(f"event {seq} of conversation {conversation!r} is damaged: {how}", cause="corrupt")
+def damaged_error(where: str, conversation: str, seq: int, how: str) -> StoreError:
+    return StoreError(f"{where}: event {seq} of conversation {conversation!r} is damaged: {how}", cause="corrupt")
 
 
 def update_summary(summary: ConversationSummary, events: Sequence[Event]) -> ConversationSummary:

@@ -13,12 +13,22 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from itertools import accumulate
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, TypeVar
 
 import msgspec
 
+from segue.canonical.type_warmup import warm_type
 from segue.errors import ConflictError, InputError, LeaseError, StoreError, require_string
-from segue.store.base import ConversationStore, ConversationSummary, Lease, SearchHit, StoredEvent, format_time
+from segue.store.base import (
+    MAX_TIME,
+    ConversationStore,
+    ConversationSummary,
+    Lease,
+    LeaseClaim,
+    SearchHit,
+    StoredEvent,
+    format_time,
+)
 from segue.store.events import Event, Forked, Renamed
 from segue.store.ids import new_id, validate_id
 from segue.store.lease_owner import has_ended
@@ -36,6 +46,7 @@ from segue.store.rows import (
 from segue.store.search_text import make_snippet, parse_query, searchable_text
 
 Query = list[tuple[str, ...]]
+T = TypeVar("T", bound=msgspec.Struct)
 
 _PAGE_SIZE = 200
 _MAX_COUNT = 1 << 62
@@ -91,18 +102,30 @@ class SqlStore(ConversationStore):
 
     # ---------------------------------------------------------------------------------------------------------- writing
 
-    def create(self, title: str | None = None, id: str | None = None, *, at: int | None = None) -> str:
+    def create(
+        self,
+        title: str | None = None,
+        id: str | None = None,
+        *,
+        at: int | None = None,
+        events: Iterable[Event] = (),
+        times: Sequence[int] | None = None,
+        lease: LeaseClaim | None = None,
+    ) -> str:
         require_string(title, "title", required=False)
         require_string(id, "id", required=False)
         own_id = validate_id(id) if id is not None else None
         renamed = [prepare_event(Renamed(title))] if title else []
+        prepared = _prepare_events(events, times, "times")
         with self._write_session() as session:
             now = self._now(session)
             number, summary = self._insert_conversation(
                 session, own_id, now, now if at is None else _clamp_time(at, now)
             )
-            if renamed:
-                self._insert_events(session, number, summary, renamed, [summary.created])
+            ats = [*([summary.created] * len(renamed)), *_event_times(prepared, times, now)]
+            self._insert_events(session, number, summary, [*renamed, *prepared], ats)
+            if lease is not None:
+                self._write_lease(session, number, summary.id, lease)
         return summary.id
 
     def _insert_conversation(
@@ -123,18 +146,23 @@ class SqlStore(ConversationStore):
                 raise InputError(f"a conversation with the id {own_id!r} already exists", path="id")
 
     def append(
-        self, conversation: str, expected_seq: int, events: Iterable[Event], *, at: Sequence[int] | None = None
+        self,
+        conversation: str,
+        expected_seq: int,
+        events: Iterable[Event],
+        *,
+        at: Sequence[int] | None = None,
+        lease: LeaseClaim | None = None,
     ) -> int:
-        prepared = [prepare_event(event) for event in events]
-        if at is not None and len(at) != len(prepared):
-            raise InputError(f"expected {len(prepared)} times, one for each event, not {len(at)}", path="at")
+        prepared = _prepare_events(events, at, "at")
         with self._write_session() as session:
             number, summary = self._lock_row(session, conversation)
+            if lease is not None:
+                self._write_lease(session, number, summary.id, lease)
             if summary.seq != expected_seq:
                 raise ConflictError(summary.id, expected_seq, summary.seq)
             if prepared:
-                now = self._now(session)
-                times = [now] * len(prepared) if at is None else [_clamp_time(time, now) for time in at]
+                times = _event_times(prepared, at, self._now(session))
                 self._insert_events(session, number, summary, prepared, times)
         return expected_seq + len(prepared)
 
@@ -146,6 +174,8 @@ class SqlStore(ConversationStore):
         prepared: Sequence[PreparedEvent],
         times: Sequence[int],
     ) -> None:
+        if not prepared:
+            return
         _, *ats = accumulate(times, max, initial=summary.updated)
         ids = self._allocate_event_ids(session, len(prepared))
         session.run_many(
@@ -173,7 +203,8 @@ class SqlStore(ConversationStore):
             number,
         )
 
-    def fork(self, conversation: str, seq: int) -> str:
+    def fork(self, conversation: str, seq: int, events: Iterable[Event] = ()) -> str:
+        more = [prepare_event(event) for event in events]
         with self._write_session() as session:
             number, origin = self._lock_row(session, conversation)
             if not 0 <= seq <= origin.seq:
@@ -184,7 +215,8 @@ class SqlStore(ConversationStore):
             fork, summary = self._insert_conversation(session, None, now, now)
             self._copy_events(session, number, fork, seq)
             copied = self._fork_summary(session, number, origin, msgspec.structs.replace(summary, seq=seq))
-            self._insert_events(session, fork, copied, [prepare_event(Forked(origin.id, seq))], [now])
+            appended = [prepare_event(Forked(origin.id, seq)), *more]
+            self._insert_events(session, fork, copied, appended, [now] * len(appended))
         return summary.id
 
     def _fork_summary(
@@ -220,7 +252,7 @@ class SqlStore(ConversationStore):
             if not rows:
                 return
             for row in rows:
-                yield decode_row(str(number), row).event
+                yield decode_row(self.location, str(number), row).event
             low, high = (rows[-1][0], high) if order == "ASC" else (low, rows[-1][0])
 
     def delete(self, *conversations: str, owner: str | None = None) -> None:
@@ -260,9 +292,9 @@ class SqlStore(ConversationStore):
                 after += 1
                 if row[0] != after:
                     break
-                yield decode_row(conversation, row)
+                yield decode_row(self.location, conversation, row)
             if not rows or rows[-1][0] != after:
-                raise damaged_error(conversation, after, "it is missing")
+                raise damaged_error(self.location, conversation, after, "it is missing")
 
     def tail(self, conversation: str, count: int) -> Sequence[StoredEvent]:
         with self._read_session() as session:
@@ -271,7 +303,7 @@ class SqlStore(ConversationStore):
                 f"SELECT {ROW_COLUMNS} FROM @events WHERE conversation = ? AND seq > ? AND seq <= ? ORDER BY seq",
                 *(number, max(0, summary.seq - _clamp_count(count)), summary.seq),
             )
-        return [decode_row(summary.id, row) for row in rows]
+        return [decode_row(self.location, summary.id, row) for row in rows]
 
     def get(self, conversation: str) -> ConversationSummary:
         with self._read_session() as session:
@@ -285,10 +317,12 @@ class SqlStore(ConversationStore):
                 f"SELECT {_COLUMNS} FROM @conversations {older} ORDER BY updated DESC, id DESC LIMIT ?",
                 *(*key, _clamp_count(limit)),
             )
-        return [ConversationSummary(*row[1:]) for row in rows]
+        return [self._decode(ConversationSummary, *row[1:]) for row in rows]
 
     def find_id(self, prefix: str) -> str:
         require_string(prefix, "id")
+        if not prefix.strip():
+            raise InputError("expected the id of a conversation or its first characters, not an empty text", path="id")
         with self._read_session() as session:
             for start in dict.fromkeys((prefix, prefix.lower())):
                 rows = session.run(
@@ -322,7 +356,7 @@ class SqlStore(ConversationStore):
                 )
             ]
         for name, title, *event, id in rows:
-            record = decode_row(name, tuple(event))
+            record = decode_row(self.location, name, tuple(event))
             hits[id] = SearchHit(
                 name, title, record.seq, record.at, make_snippet(searchable_text(record.event), phrases)
             )
@@ -331,33 +365,36 @@ class SqlStore(ConversationStore):
     # ----------------------------------------------------------------------------------------------------------- leases
 
     def acquire(self, conversation: str, owner: str, ttl: float) -> Lease:
-        return self._set_lease(conversation, owner, ttl, fresh=True)
+        return self._set_lease(conversation, LeaseClaim(owner, ttl))
 
     def renew(self, conversation: str, owner: str, ttl: float) -> Lease:
-        return self._set_lease(conversation, owner, ttl, fresh=False)
+        return self._set_lease(conversation, LeaseClaim(owner, ttl, is_held=True))
 
-    def _set_lease(self, conversation: str, owner: str, ttl: float, *, fresh: bool) -> Lease:
-        _validate_owner(owner)
-        if not ttl > 0:
-            raise InputError("the lease time must be greater than 0", path="ttl")
+    def _set_lease(self, conversation: str, claim: LeaseClaim) -> Lease:
         with self._write_session() as session:
             number, summary = self._lock_row(session, conversation)
-            now = self._now(session)
-            rows = session.run("SELECT owner, since, expires FROM @leases WHERE conversation = ?", number)
-            holder, since, expires = rows[0] if rows else (None, now, 0)
-            if holder != owner:
-                if holder is not None and expires > now and not has_ended(holder):
-                    raise LeaseError(summary.id, holder, format_time(since), format_time(expires))
-                if not fresh:
-                    raise LeaseError(summary.id, None)
-                since = now
-            lease = Lease(summary.id, owner, since, now + round(ttl * 1_000_000))
-            session.run(
-                "INSERT INTO @leases (conversation, owner, since, expires) VALUES (?, ?, ?, ?) ON CONFLICT "
-                "(conversation) DO UPDATE SET owner = excluded.owner, since = excluded.since, "
-                "expires = excluded.expires",
-                *(number, owner, since, lease.expires),
-            )
+            return self._write_lease(session, number, summary.id, claim)
+
+    def _write_lease(self, session: SqlSession, number: int, conversation: str, claim: LeaseClaim) -> Lease:
+        _validate_owner(claim.owner)
+        if not claim.ttl > 0:
+            raise InputError("the lease time must be greater than 0", path="ttl")
+        now = self._now(session)
+        current = self._read_lease(session, number, conversation)
+        since = now
+        if current is not None and current.owner == claim.owner:
+            since = current.since
+        elif current is not None and current.expires > now and not has_ended(current.owner):
+            raise LeaseError(conversation, current.owner, format_time(current.since), format_time(current.expires))
+        elif claim.is_held:
+            raise LeaseError(conversation, None)
+        lease = Lease(conversation, claim.owner, since, min(now + round(claim.ttl * 1_000_000), MAX_TIME))
+        session.run(
+            "INSERT INTO @leases (conversation, owner, since, expires) VALUES (?, ?, ?, ?) ON CONFLICT "
+            "(conversation) DO UPDATE SET owner = excluded.owner, since = excluded.since, "
+            "expires = excluded.expires",
+            *(number, lease.owner, lease.since, lease.expires),
+        )
         return lease
 
     def release(self, conversation: str, owner: str) -> None:
@@ -372,9 +409,14 @@ class SqlStore(ConversationStore):
             return self._current_lease(session, number, summary.id)
 
     def _current_lease(self, session: SqlSession, number: int, conversation: str) -> Lease | None:
+        lease = self._read_lease(session, number, conversation)
+        is_held = lease is not None and lease.expires > self._now(session) and not has_ended(lease.owner)
+        return lease if is_held else None
+
+    def _read_lease(self, session: SqlSession, number: int, conversation: str) -> Lease | None:
+        """Return the stored lease, which may have expired."""
         rows = session.run("SELECT owner, since, expires FROM @leases WHERE conversation = ?", number)
-        is_held = rows and rows[0][2] > self._now(session) and not has_ended(rows[0][0])
-        return Lease(conversation, *rows[0]) if is_held else None
+        return self._decode(Lease, conversation, *rows[0]) if rows else None
 
     # ------------------------------------------------------------------------------------------------------------- rows
 
@@ -386,7 +428,27 @@ class SqlStore(ConversationStore):
         rows = session.run(f"SELECT {_COLUMNS} FROM @conversations WHERE id = ?{lock}", sanitize_text(conversation))
         if not rows:
             raise StoreError(f"no conversation {conversation!r} in {self.location}", cause="missing")
-        return rows[0][0], ConversationSummary(*rows[0][1:])
+        return rows[0][0], self._decode(ConversationSummary, *rows[0][1:])
+
+    def _decode(self, type: type[T], *values: object) -> T:
+        """Return a row as a struct. `StoreError` for a value of another type: the columns of SQLite have none."""
+        try:
+            return msgspec.convert(dict(zip(type.__struct_fields__, values, strict=True)), warm_type(type))
+        except msgspec.ValidationError:
+            table = "leases" if type is Lease else "conversations"
+            message = f"{self.location}: the file is damaged (a row of the table {table} has a wrong type)"
+            raise StoreError(message, cause="corrupt") from None
+
+
+def _prepare_events(events: Iterable[Event], times: Sequence[int] | None, argument: str) -> list[PreparedEvent]:
+    prepared = [prepare_event(event) for event in events]
+    if times is not None and len(times) != len(prepared):
+        raise InputError(f"expected {len(prepared)} times, one for each event, not {len(times)}", path=argument)
+    return prepared
+
+
+def _event_times(prepared: Sequence[PreparedEvent], times: Sequence[int] | None, now: int) -> list[int]:
+    return [now] * len(prepared) if times is None else [_clamp_time(time, now) for time in times]
 
 
 def _clamp_time(at: int, now: int) -> int:

@@ -122,7 +122,7 @@ class SqliteStore(SqlStore):
             try:
                 connection.execute("PRAGMA journal_mode = WAL")
             except sqlite3.OperationalError as error:
-                if error.sqlite_errorname != "SQLITE_BUSY" or time.monotonic() > deadline:
+                if getattr(error, "sqlite_errorname", "") != "SQLITE_BUSY" or time.monotonic() > deadline:
                     raise
                 time.sleep(_RETRY_DELAY)
             else:

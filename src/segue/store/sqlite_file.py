@@ -39,18 +39,21 @@ _CAUSES: tuple[tuple[str, StoreErrorCause, str], ...] = (
     ("SQLITE_CANTOPEN", "refused", "the file can't be opened"),
     ("SQLITE_PERM", "refused", "the file can't be opened"),
     ("SQLITE_IOERR", "failed", "the disk reported an error"),
-    # segue's statements match its own schema, so an SQL error means changed tables.
+    # segue's statements match its own schema and keep its constraints, so these errors mean changed tables.
+    ("SQLITE_CONSTRAINT", "corrupt", "the tables contradict each other"),
+    ("SQLITE_MISMATCH", "corrupt", "the tables contradict each other"),
     ("SQLITE_ERROR", "corrupt", "the tables do not have the expected schema"),
 )
 
 
-def _to_store_error(error: sqlite3.Error | OSError, where: str) -> StoreError:
+def _to_store_error(error: sqlite3.Error | OSError | UnicodeDecodeError, where: str) -> StoreError:
     """Return the error as a `StoreError`, with SQLite's own message in parentheses."""
     if isinstance(error, OSError):
         return StoreError(f"{where} can't be used: {error.strerror or error}", cause="refused")
     name = getattr(error, "sqlite_errorname", "")
-    if not name and "decode" in str(error):
-        return StoreError(f"{where}: the file is damaged ({error})", cause="corrupt")
+    # `sqlite3` decodes texts and SQLite's own messages, which quote the damaged schema, as UTF-8.
+    if isinstance(error, UnicodeDecodeError) or (not name and "decode" in str(error)):
+        return StoreError(f"{where}: the file is damaged (a text in it is not valid UTF-8)", cause="corrupt")
     for prefix, cause, text in _CAUSES:
         if name.startswith(prefix):
             return StoreError(f"{where}: {text} ({error})", cause=cause, retryable=cause == "locked")
@@ -61,7 +64,7 @@ def _to_store_error(error: sqlite3.Error | OSError, where: str) -> StoreError:
 def translate_errors(where: str) -> Generator[None]:
     try:
         yield
-    except (sqlite3.Error, OSError) as error:
+    except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
         raise _to_store_error(error, where) from error
 
 
@@ -178,7 +181,7 @@ def _read_application_id(path: Path) -> int | None:
         except sqlite3.DatabaseError as error:
             # A process that was killed during a checkpoint leaves a file that is too short.
             logs = [_sidecar(path, suffix) for suffix in ("-wal", "-journal")]
-            if error.sqlite_errorname == "SQLITE_CORRUPT" and any(file.exists() for file in logs):
+            if getattr(error, "sqlite_errorname", "") == "SQLITE_CORRUPT" and any(file.exists() for file in logs):
                 return None
             raise
 
