@@ -18,7 +18,7 @@ from segue.canonical.request import Reply
 from segue.store import sqlite
 from segue.store.conversation import StoredConversation
 from segue.store.events import CallCompleted, MessageAdded, ReplyBroken, Rewound, Sent, UnknownEvent
-from tests.cli.process import SEGUE, environment, is_one_line_error, run
+from tests.cli.process import SEGUE, environment, run
 from tests.cli.store_cli import CALL_REPLY, FINAL_REPLY, StoreCli, create_conversations
 from tests.cli.terminal import run_in_terminal
 
@@ -310,15 +310,6 @@ def test_delete_on_a_terminal_asks_for_confirmation(store_cli: StoreCli, answer:
 
 
 # ------------------------------------------------------------------------------------------------------- the process
-
-
-def test_non_store_file_exits_1(tmp_path: Path):
-    file = tmp_path / "foreign.db"
-    file.write_bytes(b"this is something else, and long enough to be looked at" * 100)
-    before = file.read_bytes()
-    for arguments in (["log"], ["log", "show", "x"], ["diag", "x"], ["compress", "x", "--undo"]):
-        assert is_one_line_error(run(*arguments, SEGUE_STORE=str(file)), code=1)
-    assert file.read_bytes() == before
 
 
 def test_temporary_failure_exits_75(store_cli: StoreCli):

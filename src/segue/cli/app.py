@@ -31,6 +31,8 @@ from segue.cli.streams import (
 
 _INTEGER_ERROR = re.compile("is not a valid integer(?: range)?$")
 _TERMINATING_SIGNALS = [number for name in ("SIGTERM", "SIGHUP") if (number := getattr(signal, name, None)) is not None]
+# Causes of a `StoreError` for a file that is not a store of this version: bad input.
+_UNUSABLE_STORE = ("corrupt", "foreign", "newer")
 OK, FAILED, BAD_INPUT, RETRY, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 75, 130, 141
 
 # Command → the module in this package that defines it as `command`, in the order of `segue --help`.
@@ -181,6 +183,9 @@ def _report_error(error: Exception) -> int:
             return BAD_INPUT
         case RemoteProtocolError():
             print_message(str(error))
+        case StoreError() if error.cause in _UNUSABLE_STORE:
+            print_message(str(error))
+            return BAD_INPUT
         case StoreError() | ProviderError():
             print_message(str(error))
             return RETRY if error.retryable else FAILED
