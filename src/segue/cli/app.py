@@ -2,7 +2,7 @@
 
 0 ok, 1 violations found or failed, 2 bad input or usage, 75 temporary failure, 130 interrupted, 141 closed pipe,
 143 terminated (129 where the terminal was closed), after resources are released.
-An error is one line on stderr; a traceback is printed only with `SEGUE_DEBUG`.
+An error is one line on stderr; a traceback, and what libraries log and warn, is printed only with `SEGUE_DEBUG`.
 """
 
 from __future__ import annotations
@@ -120,10 +120,26 @@ def main() -> NoReturn:
         # Signals that are ignored (`nohup`) stay ignored.
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, _raise_terminated)
+    _configure_diagnostics()
     try:
         sys.exit(run(sys.argv[1:]))
     except _Terminated as ended:
         sys.exit(128 + ended.number)
+
+
+def _configure_diagnostics() -> None:
+    """Discard what libraries log, Python's warnings and errors in finalizers; `SEGUE_DEBUG` prints them."""
+    import logging
+    import warnings
+
+    if os.environ.get("SEGUE_DEBUG"):
+        logging.basicConfig()
+        warnings.simplefilter("default")
+        return
+    # Without any handler, logging prints warnings to stderr.
+    logging.getLogger().addHandler(logging.NullHandler())
+    warnings.simplefilter("ignore")
+    sys.unraisablehook = lambda _: None
 
 
 class _Terminated(BaseException):

@@ -38,6 +38,8 @@ _KEEP_ALIVE_SECONDS = 600
 _RESET = struct.pack("ii", 1, 0)
 
 
+# What segue logs is printed only if the program configures logging.
+logging.getLogger("segue").addHandler(logging.NullHandler())
 # Malformed requests and disconnected clients are not logged.
 _QUIET_LOGGER = logging.getLogger("segue.emulator")
 _QUIET_LOGGER.setLevel(logging.CRITICAL + 1)
