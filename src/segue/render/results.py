@@ -8,7 +8,8 @@ from collections.abc import Callable, Collection
 import msgspec
 
 from segue.canonical.blocks import Block, Message, State, Text, ToolCall, ToolResponse, join_texts, state_of
-from segue.canonical.json import encode_json_text
+from segue.canonical.codec import encode_value
+from segue.canonical.json import encode_json_sorted, encode_json_text
 from segue.canonical.pairing import has_same_content
 from segue.render.constraints import TEXTS
 from segue.render.draft import Draft, client_calls, client_responses
@@ -81,7 +82,7 @@ def result_to_text(response: ToolResponse, label: str) -> list[Block]:
 
 
 def convert_orphans(draft: Draft) -> Draft:
-    """Render results without a call as text, in place."""
+    """Render results without a call as text, in place; a result that was given before by the same raw id is dropped."""
     called = {block.id for message in draft.messages for block in message.blocks if isinstance(block, ToolCall)}
     provider_held: frozenset[str] = frozenset()
     if draft.request.continues is not None and draft.is_same_api:
@@ -102,11 +103,37 @@ def convert_orphans(draft: Draft) -> Draft:
     def is_orphan(block: Block) -> bool:
         return isinstance(block, ToolResponse) and block.call_id in orphan_ids
 
+    repeated = _find_repeated(results, orphan_ids)
     messages: list[Message] = []
     for message in draft.messages:
         has_orphan = any(is_orphan(block) for block in message.blocks)
-        messages += _convert_orphans_in(draft, message, is_orphan) if has_orphan else [message]
+        messages += _convert_orphans_in(draft, message, is_orphan, repeated) if has_orphan else [message]
     return draft.with_messages(messages)
+
+
+def _find_repeated(results: Collection[ToolResponse], orphan_ids: Collection[str]) -> set[int]:
+    """Return the identities of orphans whose raw id and content another result has: a paired one, or an earlier one."""
+    raw_ids = {response.origin.raw_id for response in results if response.call_id in orphan_ids}
+    named = [response for response in results if response.origin.raw_id and response.origin.raw_id in raw_ids]
+    seen = {_content_key(response) for response in named if response.call_id not in orphan_ids}
+    repeated: set[int] = set()
+    for response in named:
+        if response.call_id in orphan_ids:
+            key = _content_key(response)
+            if key in seen:
+                repeated.add(id(response))
+            seen.add(key)
+    return repeated
+
+
+def _content_key(response: ToolResponse) -> bytes:
+    """Return the raw id and the content that `has_same_content` compares, as a key."""
+    content = [
+        block.text if isinstance(block, Text) else encode_value(msgspec.structs.replace(block, native=None))
+        for block in response.content or ()
+    ]
+    structured = [] if response.structured is msgspec.UNSET else [response.structured]
+    return encode_json_sorted([response.origin.raw_id, response.error, response.outcome, structured, content])
 
 
 def _has_no_call(response: ToolResponse) -> bool:
@@ -125,13 +152,17 @@ def _results_of_provider_state(draft: Draft) -> frozenset[str]:
     return frozenset(call_ids.values())
 
 
-def _convert_orphans_in(draft: Draft, message: Message, is_orphan: Callable[[Block], bool]) -> list[Message]:
+def _convert_orphans_in(
+    draft: Draft, message: Message, is_orphan: Callable[[Block], bool], repeated: Collection[int]
+) -> list[Message]:
     """Return the message with its paired results first, then all other content in order; orphans become text."""
     results: list[Block] = []
     others: list[Block] = []
     after: list[Block] = []
     for block in message.blocks:
-        if isinstance(block, ToolResponse) and is_orphan(block):
+        if isinstance(block, ToolResponse) and id(block) in repeated:
+            draft.report.add("dedupe", "identical second result dropped", call_id=block.call_id, level="note")
+        elif isinstance(block, ToolResponse) and is_orphan(block):
             (after if message.speaker == "ai" else others).extend(_orphan_to_text(draft, block))
         else:
             (results if isinstance(block, ToolResponse) and message.speaker != "ai" else others).append(block)
