@@ -30,7 +30,7 @@ from segue.canonical.compress import CompressionResult, MessageChange, Summarise
 from segue.canonical.history import History, bind_reasoning
 from segue.canonical.json import parse_json_object, to_plain_json
 from segue.canonical.request import Options, Reply, Request, Tool
-from segue.canonical.tokens import TokenCounter, TokenEstimator
+from segue.canonical.tokens import TokenCounter, TokenEstimator, estimate_settings
 from segue.canonical.type_warmup import warm_type
 from segue.coerce import Body, Content, coerce_blocks, detect_reply_api, wrap_messages
 from segue.errors import InputError, require_string, unknown_name_error
@@ -185,11 +185,12 @@ class Conversation:
     def compress(
         self, strategy: str, budget: int, *, summarise: Summariser | None = None, count: TokenCounter | None = None
     ) -> CompressionResult:
-        """Compress the messages to at most `budget` tokens, by the estimate or by `count`.
+        """Compress the request to at most `budget` tokens by the estimate, or its messages by `count`.
 
         Strategies: `truncate-results`, `drop-oldest`, `middle-out` (which needs `summarise`), `dense`. The changes are
         in the result, and in the report of the next request to each target.
         """
+        settings = ceil(estimate_settings(self.state.request) * self.state.token_estimator.ratio())
         request = msgspec.structs.replace(self.state.request, messages=self.state.history.complete_from_ledger()[0])
         result = compress(
             # Reasoning is bound to its prefix before the compression.
@@ -199,9 +200,10 @@ class Conversation:
             count=count or self.state.token_estimator,
             summarise=summarise,
             has_provider_state=request.continues is not None,
+            fixed=settings if count is None else 0,
         )
         if result.changes:
-            self.state.history.replace_messages(result.messages)
+            self.state.history.replace_messages(result.messages, dict(enumerate(result.places)))
             self.state.compression_changes += result.changes
         return result
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -267,7 +268,43 @@ def test_short_results_and_those_of_providers_are_left():
     assert made.messages == tuple(messages)
 
 
+COUNTERS: dict[str, Any] = {
+    "constant": lambda _: 7,
+    "bytes": lambda message: len(repr(message).encode()),
+    "growing where shortened": lambda message: (
+        10_000 - len(str(message.blocks)) if len(str(message)) < 9_000 else 9_999
+    ),
+    "digits": lambda message: len(str(message)) % 97,
+    "hash": lambda message: int.from_bytes(sha256(repr(message).encode()).digest()[:2]),
+}
+
+
+@pytest.mark.parametrize("strategy", ["truncate-results", "dense", "drop-oldest"])
+@pytest.mark.parametrize("counter", COUNTERS)
+def test_a_second_run_changes_nothing_with_any_counter(strategy: str, counter: str):
+    for seed in range(8):
+        texts = [f"{(seed * i) % 3} " + "x" * ((seed * 977 + i * 1931) % 9000) for i in range(9)]
+        calls = [call(f"c{i}", path=str(i % 2)) for i in range(9)]
+        together = Message("tool", tuple(ToolResponse(f"c{i}", content=(Text(texts[i]),)) for i in range(6)))
+        alone = [m for i in range(6, 9) for m in (ai(calls[i]), result(f"c{i}", texts[i]))]
+        messages = [human("go"), ai(*calls[:6]), together, human("on"), *alone]
+        count = COUNTERS[counter]
+        for budget in (0, sum(map(count, messages)) // 2, sum(map(count, messages)) - 1):
+            made = compress(messages, strategy, budget, count=count)
+            again = compress(made.messages, strategy, budget, count=count)
+            assert (again.messages, again.changes) == (made.messages, ())
+
+
 # --------------------------------------------------------------------------------------------------------- drop-oldest
+
+
+def test_a_user_message_that_begins_like_a_summary_is_kept():
+    words = human("[summary of 3 earlier messages] is what I want to read")
+    turns = [m for i in range(3) for m in (ai(call(f"c{i}")), result(f"c{i}", "x" * 50))]
+    messages = [*exchanges(1, start=9), words, *turns]
+    assert compress_twice(messages, "drop-oldest", 1).messages == (words, *turns[-2:])
+    made = compress_twice(messages, "middle-out", 1, summarise=lambda _: "s")
+    assert words in made.messages
 
 
 def test_whole_exchanges_go_from_the_front():
@@ -304,7 +341,7 @@ def test_the_middle_becomes_a_summary():
     messages = exchanges(4)
     made = compress_twice(messages, "middle-out", 300, summarise=summarise)
     assert [list(each) for each in seen] == [messages[4:12]]
-    summary = human("[summary of 8 earlier messages] They talked.")
+    summary = human("[summary of 8 earlier messages] They talked.", summarised=8)
     assert made.messages == (*messages[:4], summary, *messages[12:])
     assert [note.action for note in made.changes] == ["summarised"] * 8
     # More is said, and the summary becomes part of the next.
@@ -326,7 +363,11 @@ def test_each_dropped_range_has_its_own_summary():
 def test_one_long_exchange_has_a_middle_too():
     messages = reads("x" * 100, "y" * 100, "z" * 100)[:-1]
     made = compress_twice(messages, "middle-out", 200, summarise=lambda _: "read two files")
-    assert made.messages == (messages[0], human("[summary of 4 earlier messages] read two files"), *messages[5:])
+    assert made.messages == (
+        messages[0],
+        human("[summary of 4 earlier messages] read two files", summarised=4),
+        *messages[5:],
+    )
 
 
 def test_a_late_result_is_not_summarised_without_its_call():

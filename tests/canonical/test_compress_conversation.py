@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from types import FrameType
 from typing import Any
 
 import pytest
 
 import segue
-from segue.canonical.blocks import Message, Text, ToolCall, ToolResponse
-from segue.canonical.compress import STRATEGIES, compress
+from segue.canonical.blocks import Message, Text, ToolCall
 from tests.bodies.anthropic import call, tool
 
 TOOLS = [tool("read")]
@@ -179,35 +176,95 @@ def test_a_failed_summary_changes_nothing():
     assert chat.render("anthropic").report.findings_of("compressed") == []
 
 
-def history(turns: int) -> list[Message]:
-    return [
-        message
-        for i in range(turns)
-        for message in (
-            Message("human", (Text("go"),)),
-            Message("ai", (ToolCall("read", {"path": f"{i % 7}"}, f"c{i}"),)),
-            Message("tool", (ToolResponse(f"c{i}", content=(Text(str(i) * 2000),)),)),
-        )
-    ]
+# ------------------------------------------------------------------------------------------------ notes that stay true
 
 
-def work(turns: int, strategy: str) -> int:
-    messages, count = history(turns), 0
-
-    def line(_frame: FrameType, event: str, _argument: object) -> Any:
-        nonlocal count
-        count += event == "line"
-        return line
-
-    before = sys.gettrace()
-    sys.settrace(line)
-    try:
-        compress(messages, strategy, 0, count=lambda m: len(str(m.blocks)), summarise=lambda _: "s")
-    finally:
-        sys.settrace(before)
-    return count
+def read(chat: segue.Conversation, text: str, number: int = 0) -> None:
+    """An exchange that reads one file."""
+    chat.add_user("read it")
+    [made] = chat.add_reply(claude(use(number) | {"id": f"toolu_{len(chat.messages)}"}), source="anthropic").calls
+    chat.add_result(made, text)
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_work_grows_with_the_length(strategy: str):
-    assert work(400, strategy) < 4.6 * work(100, strategy)
+def test_results_out_of_order_get_no_note_about_what_stands_before():
+    chat = segue.Conversation(tools=TOOLS)
+    chat.add_user("read it twice")
+    first, second = chat.add_reply(claude(use(0), use(0) | {"id": "toolu_9"})).calls
+    chat.add_result(second, LONG)
+    chat.add_result(first, LONG)
+    chat.compress("dense", 0)
+    assert contents(chat) == [LONG, LONG]
+
+
+@pytest.mark.parametrize("hides", ["rewind", "middle-out", "truncate-results"])
+def test_a_note_never_refers_to_a_result_that_is_gone(hides: str):
+    chat = segue.Conversation(tools=TOOLS)
+    for number, text in enumerate((LONG, LONG, "nothing")):
+        read(chat, text, number)
+    chat.compress("dense", 0)
+    assert "further on" in contents(chat)[0]
+    assert contents(chat)[1] == LONG
+    if hides == "rewind":
+        chat.state.history.rewind("turn-1")
+        assert contents(chat) == [LONG]
+    else:
+        made = chat.compress(hides, 0, summarise=lambda _: "in short")
+        assert contents(chat)[0] == "[result removed to save space]"
+        assert chat.messages[2].blocks[0].call_id in {i for change in made.changes for i in change.calls}  # pyright: ignore[reportAttributeAccessIssue]
+    loaded = segue.Conversation.load(chat.dump())
+    assert contents(loaded) == contents(chat)
+
+
+def test_what_a_pinned_note_refers_to_is_kept():
+    chat = segue.Conversation(tools=TOOLS)
+    for number, text in enumerate((LONG, LONG, "nothing")):
+        read(chat, text, number)
+    chat.compress("dense", 0)
+    chat.pin(chat.messages[2])
+    for strategy in ("truncate-results", "middle-out", "drop-oldest"):
+        chat.compress(strategy, 0, summarise=lambda _: "in short")
+    assert contents(chat)[0].endswith("further on]")
+    assert contents(chat)[1] == LONG
+
+
+def test_a_note_follows_its_result_to_a_newer_copy():
+    chat = segue.Conversation(tools=TOOLS)
+    for _ in range(2):
+        read(chat, LONG)
+    chat.compress("dense", 0)
+    read(chat, LONG)
+    chat.compress("dense", 0)
+    assert [text == LONG for text in contents(chat)] == [False, False, True]
+    chat.state.history.rewind("turn-2")
+    assert contents(chat) == [LONG, LONG]
+
+
+def test_equal_results_without_a_call_are_rendered_once():
+    chat = segue.Conversation(tools=TOOLS)
+    chat.add_user("go")
+    [lost] = segue.parse_item({"type": "function_call_output", "call_id": "call_7", "output": "found it"}, "openai")
+    [other] = segue.parse_item({"type": "function_call_output", "call_id": "call_7", "output": "another"}, "openai")
+    for block in (lost, lost, other):
+        chat.add_blocks(block)
+    rendered = chat.render("openai-chat")
+    assert rendered.data.count(b"found it") == rendered.data.count(b"another") == 1
+    assert [finding.message for finding in rendered.report.findings_of("dedupe")] == ["identical second result dropped"]
+    # Its call comes after it, and the result once more.
+    chat.render("openai-responses")
+    called = {"type": "function_call", "call_id": "call_7", "name": "read", "arguments": "{}", "id": "fc_7"}
+    chat.add_blocks(*segue.parse_item(called, "openai"), lost)
+    body = chat.render("openai-chat")
+    assert body.data.count(b"found it") == 1
+    assert segue.check(body.body, "openai-chat")
+
+
+def test_the_budget_includes_system_text_and_tools():
+    chat = agent(4)
+    chat.system = "Be brief. " * 500
+    result = chat.compress("truncate-results", 4_000)
+    assert result.reached
+    assert chat.tokens <= result.tokens <= 4_000
+    result = chat.compress("truncate-results", 1_200)
+    assert not result.reached
+    assert result.reason.endswith("tokens of system text and tools")
+    assert result.tokens >= chat.tokens

@@ -6,6 +6,7 @@ is pinned and the moment of the cut are drawn.
 
 from __future__ import annotations
 
+from math import ceil
 from typing import Any
 
 import msgspec
@@ -17,7 +18,7 @@ import segue
 from segue.canonical.blocks import Message, Thinking, ToolCall, calls_of, responses_of, state_of
 from segue.canonical.compress import STRATEGIES, CompressionResult, compress
 from segue.canonical.compress.diff import diff_messages
-from segue.canonical.tokens import TokenEstimator, estimate_message
+from segue.canonical.tokens import TokenEstimator, estimate_message, estimate_settings
 from segue.wire.registry import WIRES
 from tests.budget import examples
 from tests.properties import checks
@@ -40,7 +41,10 @@ def summarise(messages: Any) -> str:
 
 
 def tokens_of(chat: segue.Conversation, count: Any) -> int:
-    return sum(map(count or chat.state.token_estimator, chat.messages))
+    """By the estimate, system text and tools count too."""
+    estimator = chat.state.token_estimator
+    settings = 0 if count is not None else ceil(estimate_settings(chat.state.request) * estimator.ratio())
+    return settings + sum(map(count or estimator, chat.messages))
 
 
 def interactions(messages: tuple[Message, ...]) -> dict[str, list[str]]:

@@ -24,6 +24,7 @@ Identity = Literal[
 State = Literal["pending", "complete", "error", "cancelled", "interrupted"]
 Outcome = Literal["cancelled", "interrupted"]
 OmitReason = Literal["repeated", "missing", "listing", "declaring", "instruction", "notice"]
+ShortenReason = Literal["cut", "removed", "repeated", "superseded", "stale"]
 
 
 class Native(Struct, frozen=True, gc=False):
@@ -127,11 +128,23 @@ class Opaque(Struct, frozen=True, gc=False, tag="opaque"):
     origin: Origin = NO_ORIGIN
 
 
+class Shortening(Struct, frozen=True, gc=False):
+    """How a compression shortened a result.
+
+    `call_id` is set where a note refers to a later result that makes this one redundant: the call of that result.
+    `path` is the file that a stale result is about.
+    """
+
+    reason: ShortenReason
+    call_id: str = ""
+    path: str = ""
+
+
 class ToolResponse(Struct, frozen=True, gc=False, tag="tool_response"):
     """The result of a tool call. `content` is None if there is no result (yet).
 
     `structured` is the value where the API has JSON and not text. `outcome` is set where the call did not finish;
-    `synthetic` is the reason why segue inserted this result.
+    `synthetic` is the reason why segue inserted this result; `shortened` is set where a compression has changed it.
     """
 
     call_id: str = ""
@@ -146,6 +159,7 @@ class ToolResponse(Struct, frozen=True, gc=False, tag="tool_response"):
     origin: Origin = NO_ORIGIN
     native: Native | None = None
     extra: Mapping[str, Any] | None = None
+    shortened: Shortening | None = None
 
 
 class ToolCall(Struct, frozen=True, gc=False, tag="tool_call"):
@@ -213,6 +227,8 @@ class Message(Struct, frozen=True, gc=False):
     extra: Mapping[str, Any] | None = None
     pinned: bool = False
     """Whether compression must leave it unchanged."""
+    summarised: int = 0
+    """How many messages this is the summary of; 0 if it is not a summary."""
 
     def with_blocks(self, blocks: tuple[Block, ...], *, speaker: Speaker | None = None) -> Message:
         """Return this message with other blocks; its `native` is no longer intact."""

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from segue.canonical import blocks as _blocks
-from segue.canonical.blocks import Block, Message, Native, Opaque, Origin
+from segue.canonical.blocks import Block, Message, Native, Opaque, Origin, Shortening
 from segue.canonical.history import Interaction
 from segue.canonical.json import encode_json, parse_json
 from segue.canonical.request import Options, Reasoning, Reply, Request, ResponseFormat, Tool, ToolChoice, Usage
@@ -41,6 +41,7 @@ _STRUCT_FIELDS: dict[str, type[Struct]] = {
     "reasoning": Reasoning,
     "response_format": ResponseFormat,
     "usage": Usage,
+    "shortened": Shortening,
 }
 
 

@@ -6,6 +6,7 @@ a result that was sent to a model is final; the turn counter never goes back.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Container, Iterable, Mapping, Sequence
 
 import msgspec
@@ -25,6 +26,7 @@ from segue.canonical.json import to_plain_json
 from segue.canonical.pairing import Pairer, has_same_content
 from segue.errors import InputError
 
+_NO_PLACES: Mapping[int, int] = {}
 _STATE_RANK: dict[State, int] = {"complete": 0, "error": 1, "cancelled": 2, "interrupted": 3, "pending": 4}
 
 
@@ -87,6 +89,8 @@ class History:
         self.edit_count = 0
         """How often messages already added were changed, moved or removed."""
         self._messages: list[Message] = []
+        self._numbers: list[int] = []
+        self._added_count = 0
         self._open: dict[str, Interaction] = {}
         self._unsent: list[Interaction] = []
         self._conflicting: dict[str, Interaction] = {}
@@ -154,7 +158,9 @@ class History:
             kept = self._record_results(message)
             if kept is not None:
                 self._messages.append(kept)
+                self._numbers.append(self._added_count)
                 added.append(kept)
+            self._added_count += 1
         return tuple(added)
 
     def _record_results(self, message: Message) -> Message | None:
@@ -263,7 +269,16 @@ class History:
         self.edit_count += 1
         self._has_gaps = True
         kept = {id(message) for message in messages}
-        self._messages = [message for message in self._messages if id(message) in kept]
+        self._set_messages(
+            (number, message)
+            for number, message in zip(self._numbers, self._messages, strict=True)
+            if id(message) in kept
+        )
+
+    def _set_messages(self, numbered: Iterable[tuple[int, Message | None]]) -> None:
+        pairs = [(number, message) for number, message in numbered if message is not None]
+        self._numbers = [number for number, _ in pairs]
+        self._messages = [message for _, message in pairs]
 
     def rewind(self, turn_key: str) -> None:
         """Drop everything after this turn, except for results of calls that are kept.
@@ -275,7 +290,8 @@ class History:
         dropped_ids = {call.id for message in self._messages[end:] for call in calls_of(message)}
         before = (_without_results(message, dropped_ids) for message in self._messages[:end])
         late = (_only_results(message, kept_ids) for message in self._messages[end:])
-        self._messages = [message for message in (*before, *late) if message is not None]
+        restored = (self._restore_results(message, dropped_ids) if message else None for message in (*before, *late))
+        self._set_messages([*zip(self._numbers, restored, strict=True)])
         self.edit_count += 1
         for call_id in dropped_ids:
             self.ledger[call_id].rewound = True
@@ -288,6 +304,23 @@ class History:
         }
         self._pairer.forget_turns(dropped_ids)
         self._has_gaps = self._has_gaps and bool(self.complete_from_ledger()[1])
+
+    def _restore_results(self, message: Message, dropped_ids: Container[str]) -> Message:
+        """Return the message with full results in place of notes that refer to results of dropped calls."""
+
+        def restore(block: Block) -> Block:
+            if not isinstance(block, ToolResponse) or block.shortened is None:
+                return block
+            entry = self.ledger.get(block.call_id)
+            if block.shortened.call_id not in dropped_ids or entry is None or entry.original is None:
+                return block
+            original = entry.original
+            entry.replace_completion(original)
+            return original
+
+        blocks = tuple(map(restore, message.blocks))
+        is_same = all(new is old for new, old in zip(blocks, message.blocks, strict=True))
+        return message if is_same else message.with_blocks(blocks)
 
     def _find_turn_end(self, turn_key: str) -> int:
         """Return the index after the last message of a turn, or after its last before another turn began."""
@@ -309,11 +342,13 @@ class History:
         newest = (calls for message in reversed(self._messages) if (calls := calls_of(message)))
         return next(newest, list[ToolCall]())
 
-    def replace_messages(self, messages: Sequence[Message]) -> None:
+    def replace_messages(self, messages: Sequence[Message], places: Mapping[int, int] = _NO_PLACES) -> None:
         """Replace all messages: by what a compression left, or by those from before it.
 
-        The ledger keeps every call. Results that differ from the ledger replace those in it.
+        The ledger keeps every call. Results that differ from the ledger replace those in it. `places` maps the indexes
+        of new messages to those of the messages of `complete_from_ledger` that they stand for.
         """
+        numbers = self._number_messages(messages, places)
         called = {call.id for message in messages for call in calls_of(message)}
         if unknown := called - self.ledger.keys():
             raise InputError(f"{min(unknown)} is not a tool call of this history", path="messages")
@@ -325,18 +360,54 @@ class History:
             for response in responses_of(message):
                 if response.call_id in self.ledger:
                     self.ledger[response.call_id].replace_completion(response)
-        self._messages = list(messages)
+        self._set_messages(zip(numbers, messages, strict=True))
         self.edit_count += 1
         self._has_gaps = True
         self._has_gaps = bool(self.complete_from_ledger()[1])
 
+    def _number_messages(self, messages: Sequence[Message], places: Mapping[int, int]) -> list[int]:
+        """Return the numbers of messages that replace those of `complete_from_ledger`.
+
+        A message that was restored from the ledger, or stands for an unknown one, has the number of the one before it.
+        """
+        numbers: list[int] = []
+        known: dict[int, int] = {}
+        position = 0
+        for message in self.complete_from_ledger()[0]:
+            position += position < len(self._messages) and message is self._messages[position]
+            numbers.append(self._numbers[position - 1] if position else -1)
+            known[id(message)] = numbers[-1]
+        found: list[int] = []
+        for index, message in enumerate(messages):
+            place = places.get(index, -1)
+            before = found[-1] if found else -1
+            found.append(known.get(id(message), numbers[place] if 0 <= place < len(numbers) else before))
+        return found
+
+    def number_of(self, position: int) -> int:
+        """Return the number of a message: how many were added before it, dropped ones included."""
+        return self._numbers[position]
+
+    def find_number(self, number: int) -> int | None:
+        """Return the position of the message with this number, None if it was dropped."""
+        position = bisect_left(self._numbers, number)
+        is_found = position < len(self._numbers) and self._numbers[position] == number
+        return position if is_found else None
+
+    def find_message(self, message: Message) -> int:
+        """Return the position of a message: of this object, or else of the first that is equal."""
+        positions = [position for position, stored in enumerate(self._messages) if stored is message]
+        positions = positions or [position for position, stored in enumerate(self._messages) if stored == message]
+        if not positions:
+            raise InputError("the message is not in this history", path="message")
+        return positions[0]
+
     def pin(self, message: Message) -> Message:
         """Exclude a message from compression; return it as it is stored now."""
-        identical = [position for position, stored in enumerate(self._messages) if stored is message]
-        matches = identical or [position for position, stored in enumerate(self._messages) if stored == message]
-        if not matches:
-            raise InputError("the message is not in this history", path="message")
-        pinned = self._messages[matches[0]] = msgspec.structs.replace(self._messages[matches[0]], pinned=True)
+        return self.pin_at(self.find_message(message))
+
+    def pin_at(self, position: int) -> Message:
+        pinned = self._messages[position] = msgspec.structs.replace(self._messages[position], pinned=True)
         return pinned
 
 

@@ -252,8 +252,9 @@ class StoredConversation:
         """Protect a message from compression, and return the pinned message."""
 
         def change(chat: Conversation) -> tuple[Message, Event]:
-            pinned = chat.pin(message)
-            return pinned, Restored(pins=(Pin.for_message(chat.messages, pinned),))
+            history = chat.state.history
+            position = history.find_message(message)
+            return history.pin_at(position), Restored(pins=(Pin.at(history, position),))
 
         return self._record(change, lambda events, done: _with_event(events, done[1]))[0]
 
@@ -263,14 +264,16 @@ class StoredConversation:
         def change(chat: Conversation) -> tuple[CompressionResult, Event | None]:
             before = chat.messages
             result = chat.compress(strategy, budget, **more)
-            event = CompressionApplied.between(before, chat.messages, strategy=strategy, budget=budget)
+            event = CompressionApplied.between(
+                before, chat.messages, strategy=strategy, budget=budget, places=result.places
+            )
             return result, event if result.changes else None
 
         return self._record(change, lambda events, done: _with_event(events, done[1]))[0]
 
     def undo_compression(self) -> None:
         """Undo the latest compression: the messages it dropped or shortened are restored."""
-        self._write_event(CompressionUndone(self.state.latest_compression))
+        self._write_event(CompressionUndone(self.state.latest_compression, _encode_tokens(self.chat)))
         self._stale = True
 
     def rewind(self, turn: str) -> None:
@@ -288,7 +291,7 @@ class StoredConversation:
         seq = replayed.turn_ends[turn] if turn is not None else replayed.seq
         copied = replay_events(self._store.events(self.id, until=seq))
         undone = [
-            CompressionUndone(number)
+            CompressionUndone(number, _encode_tokens(copy.chat))
             for number in replayed.undone_compressions
             if number <= seq and number not in copied.undone_compressions
         ]
@@ -473,6 +476,11 @@ def _with_usage(events: list[Event], reply: Reply) -> Sequence[Event]:
     return [*events[:-1], msgspec.structs.replace(last, usage=reply.usage, model=reply.model)]
 
 
+def _encode_tokens(chat: Conversation) -> dict[str, Any] | None:
+    """Return the token estimator in its stored form, None if it learned nothing."""
+    return msgspec.to_builtins(chat.state.token_estimator) if chat.state.token_estimator.learned else None
+
+
 def _conversation_events(chat: Conversation) -> list[Event]:
     """Return the events of a whole conversation: settings, messages, and state that can't be derived from them."""
     history = chat.state.history
@@ -485,7 +493,7 @@ def _conversation_events(chat: Conversation) -> list[Event]:
     missing = tuple(
         entry for call_id, entry in history.ledger.items() if has_lost_calls or replayed.ledger.get(call_id) != entry
     )
-    tokens = msgspec.to_builtins(chat.state.token_estimator) if chat.state.token_estimator.learned else None
+    tokens = _encode_tokens(chat)
     if missing or tokens is not None or replayed.turns != history.turns:
         events.append(Restored(history.turns, missing, tokens))
     return events

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from segue.canonical.blocks import Message, Native, Text
 from segue.canonical.codec import decode_interaction, decode_message, decode_reply, decode_request, encode_value
-from segue.canonical.history import Interaction
+from segue.canonical.history import History, Interaction
 from segue.canonical.json import encode_json
 from segue.canonical.request import Options, Reply, Request, Tool, Usage
 from segue.canonical.type_warmup import warm_type
@@ -116,23 +116,34 @@ class Sent(Struct, frozen=True, gc=False, tag="sent"):
 
 
 class Pin(Struct, frozen=True, gc=False):
-    """A message that compression must not change: its index in the history, and a digest of its content.
+    """A message that compression must not change.
 
-    After a compression is undone the index may differ; the message is then found by its `digest`.
+    `number` is the number of the message in the history, and `summarised` how many messages it summarises: both are the
+    same with and without the compressions that are undone later. A pin without a number was stored with an index and a
+    digest of the content only.
     """
 
     place: int
     digest: str
+    number: int | None = None
+    summarised: int = 0
 
     @classmethod
-    def for_message(cls, messages: Sequence[Message], message: Message) -> Pin:
-        return cls(next(place for place, other in enumerate(messages) if other is message), _message_digest(message))
+    def at(cls, history: History, position: int) -> Pin:
+        [message] = history.slice(position, position + 1)
+        return cls(position, _message_digest(message), history.number_of(position), message.summarised)
 
-    def find(self, messages: Sequence[Message]) -> Message | None:
-        """Find the pinned message; None if it was created by a compression that was undone."""
-        if 0 <= self.place < len(messages) and _message_digest(messages[self.place]) == self.digest:
-            return messages[self.place]
-        return next((message for message in reversed(messages) if _message_digest(message) == self.digest), None)
+    def find(self, history: History) -> int | None:
+        """Return the position of the pinned message; None if it is a summary of a compression that was undone."""
+        if self.number is not None:
+            position = history.find_number(self.number)
+            message = history.slice(position, position + 1)[0] if position is not None else None
+            return position if message is not None and message.summarised == self.summarised else None
+        here = history.slice(self.place, self.place + 1) if self.place >= 0 else []
+        if here and _message_digest(here[0]) == self.digest:
+            return self.place
+        positions = reversed([*enumerate(history.slice(0))])
+        return next((position for position, message in positions if _message_digest(message) == self.digest), None)
 
 
 class Restored(Struct, frozen=True, gc=False, tag="recalled"):
@@ -160,25 +171,36 @@ class CompressionApplied(Struct, frozen=True, gc=False, tag="compressed"):
     """The history was compressed. `kept` are ranges (start, stop) of the old messages, `replaced` are new messages.
 
     A new message is stored with its index in the new history; the kept messages fill the other positions in order.
+    `places` are the indexes of the old messages that the new ones stand for.
     """
 
     strategy: str
     budget: int | None = None
     kept: tuple[tuple[int, int], ...] = ()
     replaced: tuple[tuple[int, Message], ...] = ()
+    places: tuple[int, ...] = ()
     extra: Mapping[str, Any] | None = None
 
     @classmethod
     def between(
-        cls, before: Sequence[Message], after: Sequence[Message], *, strategy: str, budget: int | None = None
+        cls,
+        before: Sequence[Message],
+        after: Sequence[Message],
+        *,
+        strategy: str,
+        budget: int | None = None,
+        places: Sequence[int] = (),
     ) -> CompressionApplied:
-        """Return the change between two histories. A message is kept if it is the same object, in the old order."""
-        places = {id(message): place for place, message in enumerate(before)}
+        """Return the change between two histories. A message is kept if it is the same object, in the old order.
+
+        `places` are those of the `CompressionResult`.
+        """
+        old_places = {id(message): place for place, message in enumerate(before)}
         kept: list[tuple[int, int]] = []
         replaced: list[tuple[int, Message]] = []
         last = -1
         for at, message in enumerate(after):
-            place = places.get(id(message), -1)
+            place = old_places.get(id(message), -1)
             if place <= last:
                 replaced.append((at, message))
                 continue
@@ -187,7 +209,8 @@ class CompressionApplied(Struct, frozen=True, gc=False, tag="compressed"):
             else:
                 kept.append((place, place + 1))
             last = place
-        return cls(strategy, budget, tuple(kept), tuple(replaced))
+        new_places = tuple(places[at] for at, _ in replaced) if places else ()
+        return cls(strategy, budget, tuple(kept), tuple(replaced), new_places)
 
     def apply(self, messages: Sequence[Message]) -> tuple[Message, ...]:
         """Return the messages after the compression. `InputError` if it refers to messages that do not exist."""
@@ -204,9 +227,14 @@ class CompressionApplied(Struct, frozen=True, gc=False, tag="compressed"):
 
 
 class CompressionUndone(Struct, frozen=True, gc=False, tag="undone"):
-    """The compression event with this number is undone."""
+    """The compression event with this number is undone.
+
+    `tokens` is the encoded `TokenEstimator` at that time. It was calibrated with compressed requests, so it can't be
+    derived from the restored messages.
+    """
 
     seq: int
+    tokens: Mapping[str, Any] | None = None
     extra: Mapping[str, Any] | None = None
 
 
@@ -350,6 +378,7 @@ def _decode_fields(struct: type[Struct], kind: str, values: dict[str, Any]) -> d
             replaced = enumerate(values.pop("replaced", ()))
             values["replaced"] = tuple((at, decode_message(new, f"replaced[{i}][1]")) for i, (at, new) in replaced)
             values["kept"] = msgspec.convert(values.pop("kept", ()), tuple[tuple[int, int], ...])
+            values["places"] = msgspec.convert(values.pop("places", ()), tuple[int, ...])
             return values
         case _:
             return {field: getattr(msgspec.convert(values, warm_type(struct)), field) for field in values}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -168,7 +169,10 @@ def _apply_event(event: Event, state: ReplayState) -> None:
         case CompressionApplied():
             before, after = history.complete_from_ledger()[0], event.apply(history.messages)
             chat.state.compression_changes.extend(diff_messages(before, after, chat.state.token_estimator))
-            history.replace_messages(after)
+            new = (index for index, _ in event.replaced)
+            history.replace_messages(after, dict(zip(new, event.places, strict=False)))
+        case CompressionUndone():
+            _restore_tokens(chat, event.tokens)
         case Rewound():
             history.rewind(event.turn)
         case _:
@@ -181,10 +185,14 @@ def _apply_restored(event: Restored, chat: Conversation) -> None:
     if event.ledger:
         history.restore(event.ledger)
     for pin in event.pins:
-        if (message := pin.find(history.messages)) is not None:
-            history.pin(message)
-    if event.tokens is not None:
-        chat.state.token_estimator = msgspec.convert(event.tokens, warm_type(TokenEstimator))
+        if (position := pin.find(history)) is not None:
+            history.pin_at(position)
+    _restore_tokens(chat, event.tokens)
+
+
+def _restore_tokens(chat: Conversation, tokens: Mapping[str, Any] | None) -> None:
+    if tokens is not None:
+        chat.state.token_estimator = msgspec.convert(tokens, warm_type(TokenEstimator))
 
 
 def _apply_result(event: ResultRecorded | ResultPublished, state: ReplayState) -> None:

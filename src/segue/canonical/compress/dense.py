@@ -3,22 +3,35 @@
 A result is repeated where a later one is equal, superseded where the same reading tool is called again with the same
 arguments, and stale where its file was written to and then read again. Whether a tool reads or writes is inferred from
 the words in its name and in its `command` argument.
+
+Invariant: the note refers to a result that follows it in every rendered request. Targets render a result after its call
+or in its own position, so only a result is later whose call follows the other one's result, or that follows it in the
+same reply in both orders.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from posixpath import normpath
 from typing import Any, cast
 
 from msgspec import UNSET, Struct, UnsetType, structs
 
-from segue.canonical.blocks import Text, ToolCall, ToolResponse, calls_of, edit_block, responses_of, state_of, text_of
+from segue.canonical.blocks import (
+    Shortening,
+    ShortenReason,
+    ToolCall,
+    ToolResponse,
+    edit_block,
+    state_of,
+    text_of,
+)
 from segue.canonical.codec import encode_value
-from segue.canonical.compress.placeholders import CUT_PATTERN, REPEATED, STALE, SUPERSEDED, is_placeholder
+from segue.canonical.compress.placeholders import CUT_PATTERN, format_note, is_note
 from segue.canonical.compress.plan import Plan
-from segue.canonical.json import encode_json_sorted, encode_json_text
+from segue.canonical.json import encode_json_sorted
 
 _READ_VERBS = frozenset(
     {
@@ -41,49 +54,66 @@ _PATH_ARGUMENTS = (
 _ACTION_ARGUMENTS = ("command", "action", "operation", "mode")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _PATCHED_FILE = re.compile(r"^(?:\*\*\* (?:Add|Update|Delete) File: |\+\+\+ (?:b/)?)(\S.*?)\s*$", re.MULTILINE)
-_MAX_CALL_LENGTH = 80
 
 
 class _FinishedCall(Struct, frozen=True):
-    """A complete call and its result."""
+    """A complete call and its result. Both positions are message index and block index."""
 
     call: ToolCall
     response: ToolResponse
-    index: int
+    call_position: tuple[int, int]
+    position: tuple[int, int]
     is_shortenable: bool
     """Whether the result may be shortened."""
+    is_only_copy: bool
+    """Whether a note refers to this result as its repetition. Then only an equal result makes it redundant."""
+
+    def follows(self, other: _FinishedCall) -> bool:
+        """Return whether this result is rendered after the other one for every target."""
+        if self.call_position[0] == other.call_position[0]:
+            return self.call_position > other.call_position and self.position > other.position
+        return self.call_position > other.position
 
 
 def compress_dense(plan: Plan, budget: int) -> str:
     """Replace redundant results, oldest first; return a reason where the budget is still exceeded."""
-    for finished, line in reversed(list(_find_redundant(_finished_calls(plan)))):
-        if plan.total <= budget:
-            return ""
-        content = (Text(line),)
-        plan.shorten(
-            finished.index, finished.response, edit_block(finished.response, content=content, structured=UNSET)
-        )
+    redundant = reversed(list(_find_redundant(_finished_calls(plan))))
+    plan.shorten(((finished.position[0], (finished.response, note)) for finished, note in redundant), budget)
     return "no repeated, superseded or stale results are left"
 
 
 def _finished_calls(plan: Plan) -> list[_FinishedCall]:
-    """Return complete interactions, in the order of their results; those reduced to a placeholder are skipped."""
-    calls = {call.id: call for message in plan.original for call in calls_of(message)}
-    shortenable = {id(response) for _, response in plan.shortenable_results()}
+    """Return complete interactions with one result after the call, in the order of their results; notes are skipped."""
+    positions: dict[str, tuple[int, int]] = {}
+    results: list[tuple[tuple[int, int], ToolResponse]] = []
+    for index, message in enumerate(plan.current):
+        for place, block in enumerate(message.blocks if message is not None else ()):
+            if isinstance(block, ToolCall) and block.kind != "hosted" and not block.broken:
+                positions[block.id] = index, place
+            elif isinstance(block, ToolResponse) and block.call_id in positions:
+                results.append(((index, place), block))
+    counts = Counter(response.call_id for _, response in results)
+    shortenings = [response.shortened for _, response in results if response.shortened is not None]
+    repeated_ids = {shortening.call_id for shortening in shortenings if shortening.reason == "repeated"}
+    shortenable = {id(response) for index in range(len(plan.current)) for response in plan.shortenable_results(index)}
     return [
-        _FinishedCall(calls[response.call_id], response, index, id(response) in shortenable)
-        for index, message in enumerate(plan.original)
-        for response in responses_of(message)
-        if response.call_id in calls
-        and state_of(response) == "complete"
-        and not is_placeholder(text_of(response.content))
+        _FinishedCall(
+            plan.calls[response.call_id],
+            response,
+            positions[response.call_id],
+            position,
+            is_shortenable=id(response) in shortenable,
+            is_only_copy=response.call_id in repeated_ids,
+        )
+        for position, response in results
+        if counts[response.call_id] == 1 and state_of(response) == "complete" and not is_note(response)
     ]
 
 
-def _find_redundant(interactions: list[_FinishedCall]) -> Iterator[tuple[_FinishedCall, str]]:
-    """Yield interactions that a later one makes redundant, newest first, with the placeholder for each.
+def _find_redundant(interactions: list[_FinishedCall]) -> Iterator[tuple[_FinishedCall, ToolResponse]]:
+    """Yield interactions that a later one makes redundant, newest first, with the note for each.
 
-    A placeholder only refers to results that are kept.
+    A note only refers to results that are kept.
     """
     by_content: dict[bytes, _FinishedCall] = {}
     by_call: dict[bytes, _FinishedCall] = {}
@@ -96,23 +126,32 @@ def _find_redundant(interactions: list[_FinishedCall]) -> Iterator[tuple[_Finish
             _find_path(finished.call),
             _classify_call(finished.call),
         )
-        line = ""
-        if content in by_content:
-            line = REPEATED.format(call=_format_call(by_content[content].call))
-        elif action == "read" and call in by_call:
-            line = SUPERSEDED.format(call=_format_call(by_call[call].call))
-        elif action == "read" and path in read_since_written:
-            line = STALE.format(path=path, call=_format_call(read_since_written[path].call))
-        if line and finished.is_shortenable:
-            yield finished, line
+        is_whole = finished.response.shortened is None
+        is_outdatable = action == "read" and not finished.is_only_copy
+        later: list[tuple[ShortenReason, _FinishedCall | None]] = [
+            ("repeated", by_content.get(content) if is_whole else None),
+            ("superseded", by_call.get(call) if is_outdatable else None),
+            ("stale", read_since_written.get(path) if is_outdatable else None),
+        ]
+        notes = (_make_note(finished, reason, other) for reason, other in later if other and other.follows(finished))
+        note = next(notes, None)
+        if note is not None and finished.is_shortenable:
+            yield finished, note
             continue
-        by_content.setdefault(content, finished)
+        if is_whole:
+            by_content.setdefault(content, finished)
         # A result that was cut holds less than an older one that was not.
-        if action == "read" and not CUT_PATTERN.search(text_of(finished.response.content)):
+        if action == "read" and is_whole and not CUT_PATTERN.search(text_of(finished.response.content)):
             by_call.setdefault(call, finished)
             by_path.setdefault(path, finished)
         elif action == "write":
             read_since_written |= {path: by_path[path] for path in _written_paths(finished.call) if path in by_path}
+
+
+def _make_note(finished: _FinishedCall, reason: ShortenReason, other: _FinishedCall) -> ToolResponse:
+    shortening = Shortening(reason, other.call.id, _find_path(finished.call) if reason == "stale" else "")
+    content = (format_note(shortening, other.call),)
+    return edit_block(finished.response, content=content, structured=UNSET, shortened=shortening)
 
 
 def _content_key(finished: _FinishedCall) -> bytes:
@@ -156,10 +195,3 @@ def _written_paths(call: ToolCall) -> set[str]:
     patches = [call.arguments, *_argument_object(call).values()]
     names = {name for patch in patches if isinstance(patch, str) for name in _PATCHED_FILE.findall(patch)}
     return {normpath(name) for name in names} | {_find_path(call)} - {""}
-
-
-def _format_call(call: ToolCall) -> str:
-    """Format a call on one short line."""
-    arguments = call.arguments if isinstance(call.arguments, str) else encode_json_text(call.arguments)
-    line = " ".join(f"{call.name} {arguments}".split())
-    return line if len(line) <= _MAX_CALL_LENGTH else f"{line[: _MAX_CALL_LENGTH - 1]}…"

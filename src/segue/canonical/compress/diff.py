@@ -10,8 +10,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from segue.canonical.blocks import Message, Thinking, ToolCall, ToolResponse, responses_of
-from segue.canonical.compress.plan import ChangeAction, MessageChange, count_summarised
+from segue.canonical.blocks import Message, Thinking, ToolCall, ToolResponse, responses_of, text_of
+from segue.canonical.compress.placeholders import SUMMARY_PATTERN
+from segue.canonical.compress.plan import ChangeAction, MessageChange
 from segue.canonical.tokens import TokenCounter
 
 
@@ -22,7 +23,7 @@ def diff_messages(
     before_ids = {id(message) for message in before}
     # With a new summary the missing messages were summarised, since no strategy both summarises and drops.
     removal: ChangeAction = (
-        "summarised" if any(count_summarised(m) and id(m) not in before_ids for m in after) else "dropped"
+        "summarised" if any(_is_summary(message) and id(message) not in before_ids for message in after) else "dropped"
     )
     changes: list[MessageChange] = []
     position = 0
@@ -33,7 +34,7 @@ def diff_messages(
             if calls := _changed_calls(old, new):
                 changes.append(MessageChange("shortened", index, count(old), count(new), calls))
             continue
-        is_summary = new is not None and id(new) not in before_ids and count_summarised(new) > 0
+        is_summary = new is not None and id(new) not in before_ids and _is_summary(new)
         position += is_summary
         changes.append(
             MessageChange(
@@ -41,6 +42,12 @@ def diff_messages(
             )
         )
     return tuple(changes)
+
+
+def _is_summary(new: Message) -> bool:
+    """Return whether a message that a compression created is a summary. Stored ones may not be marked."""
+    is_unmarked = new.speaker == "human" and SUMMARY_PATTERN.match(text_of(new.blocks)) is not None
+    return new.summarised > 0 or is_unmarked
 
 
 def _is_version_of(new: Message, old: Message) -> bool:

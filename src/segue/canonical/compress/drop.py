@@ -6,12 +6,13 @@ are dropped last, since an agent at work may never begin a second exchange.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import TypeAlias
 
 from segue.canonical.blocks import Message, Text
 from segue.canonical.compress.placeholders import SUMMARY
-from segue.canonical.compress.plan import Group, Plan, count_summarised
+from segue.canonical.compress.plan import Group, Plan, find_root
 from segue.errors import InputError
 
 Summariser: TypeAlias = Callable[[Sequence[Message]], str]
@@ -57,7 +58,7 @@ def middle_out(plan: Plan, budget: int, summarise: Summariser) -> str:
     summaries = [
         group
         for group in plan.groups
-        if not group.is_protected and all(count_summarised(plan.original[p]) for p in group.indexes)
+        if not group.is_protected and all(plan.original[p].summarised for p in group.indexes)
     ]
     middle = [group for group in plan.groups if 0 < group.exchange < last and not group.is_protected]
     longer = False
@@ -71,28 +72,47 @@ def middle_out(plan: Plan, budget: int, summarise: Summariser) -> str:
 
 def _find_stretches(plan: Plan, groups: Sequence[Group]) -> list[list[int]]:
     """Return indexes of whole groups with no kept message between them; stretches of summaries alone are skipped."""
-    while True:
-        stretches = _find_runs(plan, {index for group in groups for index in group.indexes})
-        stretch_of = {index: number for number, indexes in enumerate(stretches) for index in indexes}
-        # A late result may be on the other side of a kept message: then it is kept with its call.
-        whole = [
-            group for group in groups if len({stretch_of[index] for index in group.indexes if index in stretch_of}) < 2
-        ]
-        if len(whole) == len(groups):
-            return [
-                indexes for indexes in stretches if not all(map(count_summarised, _remaining_messages(plan, indexes)))
-            ]
-        groups = whole
-
-
-def _find_runs(plan: Plan, chosen: Collection[int]) -> list[list[int]]:
-    runs: list[list[int]] = [[]]
+    chosen = _exclude_split_groups(plan, groups)
+    stretches: list[list[int]] = [[]]
     for index, message in enumerate(plan.current):
         if message is not None and index in chosen:
-            runs[-1].append(index)
-        elif message is not None and runs[-1]:
-            runs.append([])
-    return runs
+            stretches[-1].append(index)
+        elif message is not None and stretches[-1]:
+            stretches.append([])
+    return [
+        indexes
+        for indexes in stretches
+        if not all(message.summarised for message in _remaining_messages(plan, indexes))
+    ]
+
+
+def _exclude_split_groups(plan: Plan, groups: Sequence[Group]) -> set[int]:
+    """Return the indexes of the groups without a kept message inside: a late result may follow one.
+
+    A group that is kept splits the groups that have its messages inside, and these split others. Groups that interleave
+    split each other, so they are merged, in one sweep. After that the groups are side by side or nested, and a group is
+    split exactly if a message that was not chosen is inside.
+    """
+    owner = {i: number for number, group in enumerate(groups) for i in group.indexes if plan.current[i] is not None}
+    indexes = sorted(owner)
+    first = {owner[index]: index for index in reversed(indexes)}
+    last = {owner[index]: index for index in indexes}
+    parents = list(range(len(groups)))
+    # The groups that have begun and not ended, each inside of the one before.
+    nested: list[int] = []
+    for index in indexes:
+        root = find_root(parents, owner[index])
+        if index == first[root]:
+            nested.append(root)
+        while nested[-1] != root:
+            inner = nested.pop()
+            parents[inner] = root
+            last[root] = max(last[root], last[inner])
+        if index == last[root]:
+            nested.pop()
+    kept_before = [0, *accumulate(m is not None and i not in owner for i, m in enumerate(plan.current))]
+    roots = {index: find_root(parents, number) for index, number in owner.items()}
+    return {index for index, root in roots.items() if kept_before[first[root]] == kept_before[last[root]]}
 
 
 def _remaining_messages(plan: Plan, indexes: Iterable[int]) -> list[Message]:
@@ -104,5 +124,6 @@ def _summarise_stretch(plan: Plan, indexes: Sequence[int], summarise: Summariser
     summary = summarise(messages)
     if not isinstance(summary, str) or not summary.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError("a summary must be a non-empty string", path="summarise")
-    count = sum(count_summarised(message) or 1 for message in messages)
-    return plan.summarise(indexes, Message("human", (Text(SUMMARY.format(count=count, text=summary.strip())),)))
+    count = sum(message.summarised or 1 for message in messages)
+    text = Text(SUMMARY.format(count=count, text=summary.strip()))
+    return plan.summarise(indexes, Message("human", (text,), summarised=count))

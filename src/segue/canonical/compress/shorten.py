@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec import UNSET, UnsetType
 
-from segue.canonical.blocks import Block, Media, Text, ToolResponse, edit_block, join_texts
-from segue.canonical.compress.placeholders import CUT_NOTE, CUT_PATTERN, MEDIA_REMOVED, REMOVED, is_placeholder
+from segue.canonical.blocks import Block, Media, Shortening, ShortenReason, Text, ToolResponse, edit_block, join_texts
+from segue.canonical.compress.placeholders import CUT_NOTE, CUT_PATTERN, MEDIA_REMOVED, REMOVED, is_note
 from segue.canonical.compress.plan import Plan
 from segue.canonical.json import encode_json_text
 
@@ -21,26 +21,22 @@ _NEWEST_TURNS = 2
 
 def truncate_results(plan: Plan, budget: int) -> str:
     """Shorten results step by step, oldest first; those of the newest turns after all others are at the minimum."""
-    for results, limits in _shortening_order(plan):
+    for indexes, limits in _shortening_order(plan):
         for limit in limits:
-            for position, (index, response) in enumerate(results):
-                if plan.total <= budget:
-                    return ""
-                shorter = shorten_result(response, limit)
-                if plan.shorten(index, response, shorter):
-                    results[position] = index, shorter
+            results = ((index, response) for index in indexes for response in plan.shortenable_results(index))
+            plan.shorten(((index, (response, shorten_result(response, limit))) for index, response in results), budget)
     return "every result is as short as possible"
 
 
-def _shortening_order(plan: Plan) -> list[tuple[list[tuple[int, ToolResponse]], tuple[int, ...]]]:
-    """Return batches of results with their limits: those of all older turns, then the newest turns one by one."""
-    turn_of = {index: group.indexes[0] for group in plan.groups for index in group.indexes}
-    turns: dict[int, list[tuple[int, ToolResponse]]] = {}
-    for index, response in plan.shortenable_results():
-        turns.setdefault(turn_of[index], []).append((index, response))
-    ordered = [turns[turn] for turn in sorted(turns)]
-    older = [result for turn in ordered[:-_NEWEST_TURNS] for result in turn]
-    return [(older, LIMITS), *((turn, LIMITS[:-1]) for turn in ordered[-_NEWEST_TURNS:])]
+def _shortening_order(plan: Plan) -> list[tuple[list[int], tuple[int, ...]]]:
+    """Return the messages with results, and their limits: all of older turns, then the newest turns one by one."""
+    indexes_of_turns = [
+        indexes
+        for group in sorted(plan.groups, key=lambda group: group.indexes[0])
+        if (indexes := [index for index in group.indexes if plan.shortenable_results(index)])
+    ]
+    older = [index for indexes in indexes_of_turns[:-_NEWEST_TURNS] for index in indexes]
+    return [(older, LIMITS), *((indexes, LIMITS[:-1]) for indexes in indexes_of_turns[-_NEWEST_TURNS:])]
 
 
 def shorten_result(response: ToolResponse, allowance: int) -> ToolResponse:
@@ -50,16 +46,20 @@ def shorten_result(response: ToolResponse, allowance: int) -> ToolResponse:
     if not text and not isinstance(response.structured, UnsetType):
         text = encode_json_text(response.structured)
     others = tuple(block for block in content if not isinstance(block, Text))
-    if is_placeholder(text) and not others:
+    if is_note(response) and not others:
         return response
     if not allowance:
         saves = others or len(text) > len(REMOVED)
-        return edit_block(response, content=(Text(REMOVED),), structured=UNSET) if saves else response
+        return _edit_result(response, (Text(REMOVED),), "removed") if saves else response
     kept = tuple(_replace_media(block) for block in others) if allowance <= _MEDIA_LIMIT else others
     shorter = cut_text(text, allowance)
     if shorter == text and kept == others:
         return response
-    return edit_block(response, content=(Text(shorter), *kept) if shorter else kept, structured=UNSET)
+    return _edit_result(response, (Text(shorter), *kept) if shorter else kept, "cut")
+
+
+def _edit_result(response: ToolResponse, content: tuple[Block, ...], reason: ShortenReason) -> ToolResponse:
+    return edit_block(response, content=content, structured=UNSET, shortened=Shortening(reason))
 
 
 def _replace_media(block: Block) -> Block:

@@ -55,9 +55,8 @@ async def _compress(chat: Chat, arguments: str) -> None:
         else:
             raise InputError(f"{word!r} is neither a strategy ({', '.join(STRATEGIES)}) nor a number of tokens")
     log, before = chat.session.log, chat.tokens
-    # The budget includes tools and system text, but only messages are compressed.
     fixed = min(before, ceil(estimate_settings(log.chat.state.request) * log.chat.state.token_estimator.ratio()))
-    compressed = log.compress(strategy, max(1, (before - fixed) // 2 if budget is None else budget - fixed))
+    compressed = log.compress(strategy, fixed + max(1, (before - fixed) // 2) if budget is None else budget)
     if not compressed.changes:
         chat.print_line(f"about {before:,} tokens, {fixed:,} of them tools and system text: nothing to compress")
         return
