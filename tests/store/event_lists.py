@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from segue.store.base import StoredEvent
@@ -15,22 +15,23 @@ class EventLists:
     def __init__(self) -> None:
         self._lists: dict[str, list[bytes]] = {}
 
-    def create(self, title: str | None = None, **_: Any) -> str:
+    def create(self, _title: str | None = None, *, events: Iterable[Event] = (), **_: Any) -> str:
         name = str(len(self._lists))
-        self._lists[name] = []
+        self._lists[name] = [dump_event(event) for event in events]
         return name
 
-    def append(self, conversation: str, expected: int, events: Sequence[Event], **_: Any) -> int:
+    def append(self, conversation: str, expected: int, events: Iterable[Event], **_: Any) -> int:
         assert expected == len(self._lists[conversation])
         self._lists[conversation] += map(dump_event, events)
         return len(self._lists[conversation])
 
-    def events(self, conversation: str) -> Iterator[StoredEvent]:
-        return (StoredEvent(i, 0, decode_event(data)) for i, data in enumerate(self._lists[conversation], 1))
+    def events(self, conversation: str, *, until: int | None = None) -> Iterator[StoredEvent]:
+        stored = enumerate(self._lists[conversation][:until], 1)
+        return (StoredEvent(number, 0, decode_event(data)) for number, data in stored)
 
-    def fork(self, conversation: str, seq: int) -> str:
-        name = self.create()
-        self._lists[name] = [*self._lists[conversation][:seq], dump_event(Forked(conversation, seq))]
+    def fork(self, conversation: str, seq: int, events: Iterable[Event] = ()) -> str:
+        name = self.create(events=[Forked(conversation, seq), *events])
+        self._lists[name][:0] = self._lists[conversation][:seq]
         return name
 
     def acquire(self, *_: Any) -> None:

@@ -291,7 +291,7 @@ class StoredConversation:
         seq = replayed.turn_ends[turn] if turn is not None else replayed.seq
         copied = replay_events(self._store.events(self.id, until=seq))
         undone = [
-            CompressionUndone(number, _encode_tokens(copy.chat))
+            CompressionUndone(number, _encode_tokens(copied.chat))
             for number in replayed.undone_compressions
             if number <= seq and number not in copied.undone_compressions
         ]
