@@ -35,7 +35,7 @@ class Conversations:
 
     def __init__(self, draw: Callable[[int], int]) -> None:
         self.draw = draw
-        self.log = StoredConversation.create(EventLists(), title=None)  # pyright: ignore[reportArgumentType]
+        self.log = StoredConversation.create(EventLists(), title=None)
         self.log.update_settings(tools=TOOLS)
         self.given: dict[str, list[str]] = {}
         self.summarised: set[str] = set()

@@ -28,7 +28,7 @@ from tests.store.freeze import FROZEN, clock
 from tests.store.reply_bodies import MODELS, reply_body
 
 FROZEN_CONVERSATIONS = FROZEN / "talks"
-VERSION = 5
+VERSION = 6
 """Counted up when events are written in another way."""
 TOOLS = [{"name": name, "description": name, "input_schema": {"type": "object"}} for name in ("look", "run")]
 PICTURE = Media("image", "image/png", data="iVBORw0KGgo=")
@@ -64,7 +64,8 @@ def imported(wire: str) -> segue.Conversation:
 def compressed(kept: StoredConversation) -> None:
     for number in range(6):
         kept.add_user(f"question {number}")
-        for call in kept.add_reply(reply_body("kimi", text="yes", calls=[("look", "a"), ("look", "b")])).calls:
+        reply = reply_body("kimi", text="yes", calls=[("look", "a"), ("look", "b")], tokens=1500 * (number == 5))
+        for call in kept.add_reply(reply).calls:
             kept.add_result(call, f"the same {number // 3} " + "word " * 100)
     kept.mark_sent()
     assert kept.compress("dense", 1200).changes
