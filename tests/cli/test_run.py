@@ -17,7 +17,9 @@ import msgspec
 import pytest
 
 import segue.emulator
+import tests.runtime.mcp_odd_server
 from segue.emulator import Emulator
+from segue.runtime.tools import standard_names
 from segue.store.conversation import StoredConversation
 from segue.store.sqlite import SqliteStore
 from tests.cli.process import SEGUE, environment, is_one_line_error
@@ -357,6 +359,28 @@ def test_failed_mcp_server_is_reported_and_ignored(project: Project, start_emula
     ended = project.run("run", *MODEL, "-q", "Hi")
     assert (ended.code, ended.lines) == (0, ["Yes."])
     assert ended.err.startswith("segue: MCP server gone is not available: ")
+
+
+def test_tools_of_a_server_that_are_left_out_are_reported(project: Project, start_emulator, tmp_path):
+    pytest.importorskip("mcp")
+    emulator = start_emulator("say Yes.\n")
+    tools = [{"name": f"t{number:02}", "inputSchema": {"type": "object"}} for number in range(40)]
+    page = {"tools": [*tools, {"name": "bad", "inputSchema": 5}]}
+    (tmp_path / "pages").write_text(f'"result": {json.dumps(page)}')
+    command = json.dumps([sys.executable, str(Path(tests.runtime.mcp_odd_server.__file__)), str(tmp_path / "pages")])
+    config = project.home / ".config" / "segue" / "config.toml"
+    config.write_text(config.read_text() + f"[tools]\nmax_declared = 30\n[mcp.odd]\ncommand = {command}\n")
+    ended = project.run("run", *MODEL, "--jsonl", "-q", "Hi")
+    first, second = ended.err.splitlines()
+    assert first == (
+        "segue: MCP server odd: tools 1 left out: 'bad' (inputSchema: an object was expected, not a number)"
+    )
+    assert len(emulator.requests[0].body["tools"]) == 30
+    left_out = 40 + len(standard_names() | {"task"}) - 30
+    assert second.startswith(f"segue: more than 30 tools: {left_out} left out: odd__t")
+    assert second.endswith(" more; max_declared in [tools] sets the limit, only selects tools")
+    [sent] = [event for event in map(json.loads, ended.lines) if event["type"] == "requested"]
+    assert sent["findings"][0].startswith(f"lost: more than 30 tools: {left_out} left out: odd__t")
 
 
 def test_subagent_runs_and_is_not_resumed(project: Project, start_emulator):

@@ -118,6 +118,8 @@ class Agent:
         if isinstance(log, StoredConversation) and not self._options.models:
             self._resume_model(log)
         self.session = self._build_session(log)
+        if note := self.session.toolbox.limit_note:
+            streams.print_message(f"{note}; max_declared in [tools] sets the limit, only selects tools")
 
     def _build_session(self, log: ConversationLog) -> Session:
         tools = self.providers.config.settings.tools

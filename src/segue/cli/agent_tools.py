@@ -42,7 +42,7 @@ class AgentTools:
         """Return the tools for this folder, with the permission rules of configuration and flags."""
         from segue.runtime.environ import child_environment
         from segue.runtime.permissions import Permissions
-        from segue.runtime.toolbox import Toolbox
+        from segue.runtime.toolbox import MAX_DECLARED, Toolbox
         from segue.runtime.tools import standard_tools
 
         validate_rules(self._providers.config, self._flag_rules)
@@ -52,7 +52,8 @@ class AgentTools:
         environment = partial(child_environment, keep=self._settings.env, keys=self._providers.key_variables)
         standard = standard_tools(permissions=permissions, environment=environment)
         sources = await self._start_servers(folder)
-        toolbox = Toolbox(_add_installed(standard), folder, permissions, sources=sources)
+        limit = self._settings.max_declared or MAX_DECLARED
+        toolbox = Toolbox(_add_installed(standard), folder, permissions, sources=sources, max_declared=limit)
         if self._names is None:
             return toolbox
         return toolbox.only(name for name in self._names if name != _TASK_TOOL)
@@ -72,6 +73,8 @@ class AgentTools:
         await self.servers.start()
         for name, problem in self.servers.problems.items():
             streams.print_message(f"MCP server {name} is not available: {problem}")
+        for name, left_out in self.servers.left_out.items():
+            streams.print_message(f"MCP server {name}: tools {left_out}")
         return [self.servers.tools]
 
     async def close(self) -> None:

@@ -258,6 +258,7 @@ def _merge_tools(upper: ToolSettings, lower: ToolSettings) -> ToolSettings:
         only=only,
         timeout=_first_set(upper.timeout, lower.timeout),
         parallel=_first_set(upper.parallel, lower.parallel),
+        max_declared=_first_set(upper.max_declared, lower.max_declared),
     )
 
 

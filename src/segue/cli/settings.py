@@ -104,6 +104,7 @@ class ToolSettings(Struct, frozen=True):
     only: tuple[NonEmptyText, ...] | None = None
     timeout: Seconds | None = None
     parallel: Count | None = None
+    max_declared: Count | None = None
 
 
 class McpServerSettings(Struct, frozen=True):

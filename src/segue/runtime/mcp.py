@@ -14,6 +14,7 @@ import msgspec
 from segue.errors import InputError
 from segue.runtime.mcp_connection import McpServerConfig, ServerConnection
 from segue.runtime.tool_types import Tool
+from segue.runtime.toolbox import format_left_out
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
 
@@ -72,10 +73,22 @@ class McpServers:
         return {connection.name: connection.problem for connection in self._connections if connection.problem}
 
     @property
-    def states(self) -> dict[str, str]:
-        """For each server, the number of its tools or its error."""
+    def left_out(self) -> dict[str, str]:
+        """For each server with tools that can't be used, their number, names and reasons."""
         return {
-            connection.name: connection.problem or f"{len(connection.tools)} tools" for connection in self._connections
+            connection.name: format_left_out(connection.left_out)
+            for connection in self._connections
+            if connection.left_out
+        }
+
+    @property
+    def states(self) -> dict[str, str]:
+        """For each server, the number of its tools and what was left out, or its error."""
+        left_out = self.left_out
+        return {
+            connection.name: connection.problem
+            or "; ".join([f"{len(connection.tools)} tools", *filter(None, [left_out.get(connection.name)])])
+            for connection in self._connections
         }
 
     async def close(self) -> None:

@@ -24,16 +24,17 @@ from msgspec import Struct
 from segue.errors import InputError
 from segue.runtime.environ import child_environment
 from segue.runtime.masking import protect_process_memory
-from segue.runtime.mcp_tools import convert_result, make_tools
+from segue.runtime.mcp_tools import Declaration, LeftOut, ToolPage, make_tools
+from segue.runtime.mcp_transport import parse_results, parsed_result
 from segue.runtime.tool_types import Arguments, Context, Result, Tool, ToolError
 
 if TYPE_CHECKING:
     import mcp
-    import mcp_types
     from mcp.client.session import MessageHandlerFnT
 
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 _MAX_PAGES = 50
+_BAD_HEADER = "its x-mcp-header annotations are invalid"
 _MAX_RESTARTS = 3
 _STOP_TIMEOUT = 10.0
 _CALL_TIMEOUT = 120.0
@@ -84,6 +85,7 @@ class ServerConnection:
     ) -> None:
         self.name = name
         self.tools: tuple[Tool, ...] = ()
+        self.left_out: tuple[LeftOut, ...] = ()
         self.problem = ""
         self._server = server
         self._folder = folder
@@ -154,7 +156,7 @@ class ServerConnection:
         try:
             async with AsyncExitStack() as stack:
                 client = await stack.enter_async_context(_make_client(await self._transport(stack), self._on_message))
-                self.tools = await self._list_tools(client)
+                self.tools, self.left_out = await self._list_tools(client)
                 self._client = client
                 stack.push_async_callback(_cancel_and_wait, asyncio.create_task(self._subscribe(client)))
                 if not ready.done():
@@ -181,7 +183,7 @@ class ServerConnection:
                 self._stale = False
                 with suppress(Exception):
                     async with asyncio.timeout(self._server.start):
-                        tools = await self._list_tools(client)
+                        tools, self.left_out = await self._list_tools(client)
                     if _tool_signatures(tools) != _tool_signatures(self.tools):
                         self.tools = tools
                         self._on_change()
@@ -245,23 +247,34 @@ class ServerConnection:
 
     # ------------------------------------------------------------------------------------------------------------ tools
 
-    async def _list_tools(self, client: mcp.Client) -> tuple[Tool, ...]:
-        declared: list[mcp_types.Tool] = []
+    async def _list_tools(self, client: mcp.Client) -> tuple[tuple[Tool, ...], tuple[LeftOut, ...]]:
+        declared: list[Declaration] = []
+        left_out: list[LeftOut] = []
         cursor: str | None = None
+        seen: set[str] = set()
         for _ in range(_MAX_PAGES):
-            page = await client.list_tools(cursor=cursor)
-            declared += page.tools
+            listed = await client.list_tools(cursor=cursor)
+            page: ToolPage = parsed_result(listed)
+            # The SDK drops tools with invalid `x-mcp-header` annotations.
+            usable = {tool.name for tool in listed.tools}
+            declared += [tool for tool in page.tools if tool.name in usable]
+            left_out += page.left_out
+            left_out += [LeftOut(repr(tool.name), _BAD_HEADER) for tool in page.tools if tool.name not in usable]
             cursor = page.next_cursor
-            if cursor is None:
+            if cursor is None or cursor in seen:
                 break
+            seen.add(cursor)
+        if cursor is not None:
+            left_out.append(LeftOut("all further tools", f"the list does not end after {len(seen)} pages"))
         server = self._server
-        return make_tools(
+        tools, repeated = make_tools(
             self.name,
             declared,
             self._call,
             timeout=(server.timeout or _CALL_TIMEOUT) + server.start + 10,
             has_own_timeout=server.timeout is not None,
         )
+        return tools, (*left_out, *repeated)
 
     async def _call(self, tool: str, arguments: Arguments, context: Context) -> Result:
         client = await self._get_client()
@@ -278,7 +291,7 @@ class ServerConnection:
         except Exception as error:  # noqa: BLE001
             raise ToolError(self._call_error(error)) from None
         self._restarts = 0
-        return convert_result(result)
+        return parsed_result(result)
 
     def _call_error(self, error: Exception) -> str:
         """Return the error text of a failed call. If the server has ended, marks it for a restart."""
@@ -303,7 +316,7 @@ class ServerConnection:
 def _make_client(transport: Any, on_message: MessageHandlerFnT) -> mcp.Client:
     from mcp import Client
 
-    return Client(transport, message_handler=on_message, cache=None)
+    return Client(parse_results(transport), message_handler=on_message, cache=None)
 
 
 def _tool_signatures(tools: Sequence[Tool]) -> list[tuple[str, str, Mapping[str, Any]]]:

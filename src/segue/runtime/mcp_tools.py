@@ -1,6 +1,7 @@
-"""Runtime tools made from the tools that an MCP server declares, and results made from the server's answers.
+"""Runtime tools made from the tools that an MCP server declares.
 
-A server's tool annotations are displayed but not trusted: every call needs approval unless a rule allows it.
+A declaration that can't be used is left out, with a reason; the others are not affected. A server's tool annotations
+are displayed but not trusted: every call needs approval unless a rule allows it.
 """
 
 from __future__ import annotations
@@ -8,63 +9,139 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, cast
 
 import msgspec
+from msgspec import Struct
 
-from segue.canonical.blocks import Block, Media, Text
+from segue.canonical.json import encode_json, to_plain_json
+from segue.errors import InputError, shorten_message
 from segue.runtime.tool_types import ApprovalRequest, Arguments, Context, Result, Tool
 from segue.runtime.toolbox import find_schema_error
-
-if TYPE_CHECKING:
-    import mcp_types
+from segue.wire.json_values import json_type_name, object_or_none, require_object, require_string, string_or_none
 
 _MAX_NAME = 64
+_MAX_SERVER_NAME = 256
 _MAX_DESCRIPTION = 4_000
-_MAX_TEXT = 400_000
-_MAX_MEDIA = 8_000_000
+_MAX_SCHEMA_BYTES = 256_000
+_HINTS = {"readOnlyHint": "read-only", "destructiveHint": "destructive", "openWorldHint": "open-world"}
 
 CallFunction = Callable[[str, Arguments, Context], Awaitable[Result]]
 
 
+class Declaration(Struct, frozen=True):
+    """A valid declaration. `name` is the tool's name on the server."""
+
+    name: str
+    description: str
+    schema: Mapping[str, Any]
+    hints: tuple[str, ...] = ()
+
+
+class LeftOut(Struct, frozen=True):
+    """A tool that is not offered to the model, and the reason."""
+
+    name: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.reason})"
+
+
+class ToolPage(Struct, frozen=True):
+    """One page of a server's tool list."""
+
+    tools: tuple[Declaration, ...]
+    left_out: tuple[LeftOut, ...]
+    next_cursor: str | None
+
+
+def parse_tools(result: Mapping[str, Any]) -> ToolPage:
+    """Parse the result of `tools/list`."""
+    tools: list[Declaration] = []
+    left_out: list[LeftOut] = []
+    entries: object = result.get("tools")
+    if not isinstance(entries, list):
+        left_out.append(LeftOut("all tools", f"a list was expected, not {json_type_name(entries)}"))
+        entries = []
+    for position, entry in enumerate(cast("list[object]", entries)):
+        try:
+            tools.append(_parse_declaration(entry))
+        except InputError as error:
+            left_out.append(LeftOut(_find_name(entry) or f"tool {position + 1}", shorten_message(str(error))))
+    # Servers write the end of the list also as an empty cursor.
+    return ToolPage(tuple(tools), tuple(left_out), string_or_none(result.get("nextCursor")) or None)
+
+
+def _parse_declaration(entry: object) -> Declaration:
+    tool = require_object(entry)
+    name = require_string(tool.get("name"), "name")
+    if not 0 < len(name) <= _MAX_SERVER_NAME:
+        raise InputError(f"1 to {_MAX_SERVER_NAME} characters were expected, not {len(name)}", path="name")
+    declared = require_object(tool.get("inputSchema"), "inputSchema")
+    schema = require_object(to_plain_json({"type": "object", "properties": {}, **declared}))
+    if schema["type"] != "object":
+        raise InputError('the type must be "object"', path="inputSchema.type")
+    if (size := len(encode_json(schema))) > _MAX_SCHEMA_BYTES:
+        raise InputError(f"{size:,} bytes; the limit is {_MAX_SCHEMA_BYTES:,}", path="inputSchema")
+    if error := find_schema_error(schema):
+        raise InputError(error, path="inputSchema")
+    description = string_or_none(tool.get("description")) or string_or_none(tool.get("title")) or name
+    annotations = object_or_none(tool.get("annotations")) or {}
+    return Declaration(
+        cast("str", to_plain_json(name)),
+        cast("str", to_plain_json(description[:_MAX_DESCRIPTION])),
+        schema,
+        tuple(text for key, text in _HINTS.items() if annotations.get(key) is True),
+    )
+
+
+def _find_name(entry: object) -> str | None:
+    name = string_or_none((object_or_none(entry) or {}).get("name"))
+    return name and shorten_message(repr(name))
+
+
 def make_tools(
     server: str,
-    declarations: Iterable[mcp_types.Tool],
+    declarations: Iterable[Declaration],
     call: CallFunction,
     *,
     timeout: float,
     has_own_timeout: bool,
-) -> tuple[Tool, ...]:
-    """Return a tool for each declaration with a valid schema, in order of name.
+) -> tuple[tuple[Tool, ...], tuple[LeftOut, ...]]:
+    """Return a tool for each declaration, in order of name, and the declarations that repeat a name.
 
     `call` gets the tool's name on the server. With `has_own_timeout`, the user's time limit does not apply.
     """
     tools: dict[str, Tool] = {}
+    names: set[str] = set()
+    left_out: list[LeftOut] = []
     for declared in sorted(declarations, key=lambda declared: declared.name):
+        if declared.name in names:
+            left_out.append(LeftOut(repr(declared.name), "declared twice"))
+            continue
+        names.add(declared.name)
         tool = _make_tool(server, declared, call, tools, timeout=timeout, has_own_timeout=has_own_timeout)
-        if tool is not None:
-            tools[tool.name] = tool
-    return tuple(tools.values())
+        tools[tool.name] = tool
+    return tuple(tools.values()), tuple(left_out)
 
 
 def _make_tool(
     server: str,
-    declared: mcp_types.Tool,
+    declared: Declaration,
     call: CallFunction,
     taken: Mapping[str, Tool],
     *,
     timeout: float,
     has_own_timeout: bool,
-) -> Tool | None:
-    schema: dict[str, Any] = {"type": "object", "properties": {}, **declared.input_schema}
-    if schema["type"] != "object" or find_schema_error(schema):
-        return None
+) -> Tool:
     name = stem = f"{server}__{re.sub(r'[^A-Za-z0-9_-]', '_', declared.name)}"[:_MAX_NAME]
     number = 2
     while name in taken:
         name = f"{stem[: _MAX_NAME - 4]}_{number}"
         number += 1
     raw = declared.name
+    hints = [f"(declared by the server: {', '.join(declared.hints)})"] if declared.hints else []
 
     async def run(arguments: Arguments, context: Context) -> Result:
         return await call(raw, arguments, context)
@@ -76,13 +153,13 @@ def _make_tool(
             name,
             subject,
             f"call {raw} of the MCP server {server}",
-            "\n".join([*lines, *_format_hints(declared)]),
+            "\n".join([*lines, *hints]),
         )
 
     return Tool(
         name,
-        (declared.description or declared.title or raw)[:_MAX_DESCRIPTION],
-        schema,
+        declared.description,
+        declared.schema,
         run,
         blocking=False,
         timeout=timeout,
@@ -90,62 +167,3 @@ def _make_tool(
         approval_request=approval_request,
         summarize=lambda arguments: ", ".join(str(value) for value in arguments.values())[:120],
     )
-
-
-def _format_hints(declared: mcp_types.Tool) -> list[str]:
-    annotations = declared.annotations
-    if annotations is None:
-        return []
-    hints = {
-        "read-only": annotations.read_only_hint,
-        "destructive": annotations.destructive_hint,
-        "open-world": annotations.open_world_hint,
-    }
-    declared_hints = [text for text, hint in hints.items() if hint]
-    return [f"(declared by the server: {', '.join(declared_hints)})"] if declared_hints else []
-
-
-def convert_result(result: mcp_types.CallToolResult) -> Result:
-    blocks = [block for content in result.content for block in _convert_content(content)]
-    if not blocks and result.structured_content is not None:
-        blocks = [Text(msgspec.json.encode(result.structured_content).decode())]
-    if all(isinstance(block, Text) for block in blocks):
-        text = "\n".join(block.text for block in blocks if isinstance(block, Text))
-        return Result(_truncate(text) or "[nothing]", error=result.is_error)
-    truncated = tuple(Text(_truncate(block.text)) if isinstance(block, Text) else block for block in blocks)
-    return Result(truncated, error=result.is_error)
-
-
-def _convert_content(content: Any) -> list[Block]:
-    match content.type:
-        case "text":
-            return [Text(content.text)]
-        case "image" | "audio":
-            return [_make_media(content.type, content.mime_type, content.data)]
-        case "resource_link":
-            return [Text(f"[resource {content.name}: {content.uri}]")]
-        case "resource":
-            resource = content.resource
-            if hasattr(resource, "text"):
-                return [Text(f"{resource.uri}\n{resource.text}")]
-            mime = resource.mime_type or ""
-            if mime.startswith("image/"):
-                return [Text(str(resource.uri)), _make_media("image", mime, resource.blob)]
-            return [
-                Text(f"[resource {resource.uri}: {mime or 'binary data'}, about {len(resource.blob) * 3 // 4:,} bytes]")
-            ]
-        case other:
-            return [Text(f"[{other} not supported here]")]
-
-
-def _make_media(kind: Any, mime: str, data: str) -> Block:
-    if len(data) > _MAX_MEDIA:
-        return Text(f"[{kind} of {len(data) * 3 // 4:,} bytes, too large to be shown]")
-    return Media(kind, mime, data)
-
-
-def _truncate(text: str) -> str:
-    if len(text) <= _MAX_TEXT:
-        return text
-    half = _MAX_TEXT // 2
-    return f"{text[:half]}\n[{len(text) - _MAX_TEXT:,} characters left out here]\n{text[-half:]}"

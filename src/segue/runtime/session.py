@@ -322,10 +322,13 @@ class Session:
                 api=endpoint.api,
                 number=self.requests,
                 messages=len(self.log.chat.state.history),
-                findings=tuple(
-                    f"{finding.level}: {finding.message}"
-                    for finding in rendered.report.findings
-                    if finding.level != "note"
+                findings=(
+                    *(f"lost: {note}" for note in [self.toolbox.limit_note] if note),
+                    *(
+                        f"{finding.level}: {finding.message}"
+                        for finding in rendered.report.findings
+                        if finding.level != "note"
+                    ),
                 ),
             )
         )

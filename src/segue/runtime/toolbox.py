@@ -20,6 +20,9 @@ from segue.runtime.tool_types import ApprovalRequest, Approver, Arguments, Conte
 from segue.runtime.tools import standard_names
 
 ToolSource: TypeAlias = Callable[[], Sequence[Tool]]
+MAX_DECLARED = 128
+"""The default limit of declared tools: what the OpenAI APIs accept (OAI-CHAT-16), and most others."""
+_MAX_NAMES_SHOWN = 10
 _MAX_PROBLEMS = 8
 _MAX_PROBLEM_LENGTH = 300
 
@@ -28,6 +31,7 @@ class Toolbox:
     """Tools by name, for one working folder and one set of rules.
 
     `sources` are functions that return the current tools of MCP servers; a tool whose name is already used is dropped.
+    If there are more than `max_declared` tools, the last ones of the sources are `left_out`; `tools` never are.
     The `run` of a tool that `find` returns checks approvals and masks secrets.
     """
 
@@ -38,7 +42,11 @@ class Toolbox:
         permissions: Permissions | None = None,
         *,
         sources: Sequence[ToolSource] = (),
+        max_declared: int = MAX_DECLARED,
     ) -> None:
+        if type(max_declared) is not int or max_declared < 1:
+            raise InputError(f"a number from 1 was expected, not {max_declared!r}", path="max_declared")
+        self.max_declared = max_declared
         self.folder = folder
         self.permissions = permissions or Permissions(folder=folder)
         self._own_tools = tuple(tools)
@@ -50,6 +58,7 @@ class Toolbox:
         self._last_approval: asyncio.Future[None] | None = None
         self._loaded: tuple[Tool, ...] = ()
         self._tools: dict[str, Tool] = {}
+        self._left_out: tuple[str, ...] = ()
         self._validators: dict[str, jsonschema_rs.Validator] = {}
         _reject_duplicate_names(self._own_tools)
         for tool in self._own_tools:
@@ -68,7 +77,9 @@ class Toolbox:
                 if tool.name not in by_name and (self._selected is None or tool.name in self._selected):
                     by_name[tool.name] = replace(tool, run=partial(self._run_masked, tool))
             self._loaded, self._validators = tools, {}
-            self._tools = dict(sorted(by_name.items()))
+            count = max(self.max_declared, len(self._own_tools))
+            self._left_out = tuple(by_name)[count:]
+            self._tools = dict(sorted(list(by_name.items())[:count]))
         return self._tools
 
     def _run_masked(self, tool: Tool, arguments: Arguments, context: Context) -> Any:
@@ -100,6 +111,18 @@ class Toolbox:
         return tuple(self._load())
 
     @property
+    def left_out(self) -> tuple[str, ...]:
+        """The names of the tools that exceed the limit: the model can't call them."""
+        self._load()
+        return self._left_out
+
+    @property
+    def limit_note(self) -> str:
+        """The number and the names of the tools that exceed the limit, as text; empty if there are none."""
+        left_out = self.left_out
+        return f"more than {self.max_declared} tools: {format_left_out(left_out)}" if left_out else ""
+
+    @property
     def declarations(self) -> tuple[Declaration, ...]:
         """The tool declarations for the model, sorted by name."""
         return tuple(Declaration(tool.name, tool.description, tool.parameters) for tool in self._load().values())
@@ -118,7 +141,7 @@ class Toolbox:
     def only(self, names: Iterable[str]) -> Toolbox:
         """Return a toolbox with only these tools."""
         selected = frozenset(names)
-        if missing := sorted(selected.difference(self.names)):
+        if missing := sorted(selected.difference(self.names, self.left_out)):
             raise InputError(f"unknown tool {', '.join(missing)}; known tools: {', '.join(self.names)}", path="tools")
         return self._derive(tuple(tool for tool in self._own_tools if tool.name in selected), selected)
 
@@ -127,7 +150,7 @@ class Toolbox:
         return self.only(name for name in self.names if name not in names)
 
     def _derive(self, tools: Sequence[Tool], selected: frozenset[str] | None) -> Toolbox:
-        other = Toolbox(tools, self.folder, self.permissions, sources=self._sources)
+        other = Toolbox(tools, self.folder, self.permissions, sources=self._sources, max_declared=self.max_declared)
         other._selected = selected
         other._known_names |= self._known_names
         other._tools = {}
@@ -208,6 +231,13 @@ def find_schema_error(schema: Mapping[str, Any]) -> str | None:
     except (ValueError, TypeError, jsonschema_rs.ReferencingError) as error:
         return str(error).partition("\n")[0]
     return None
+
+
+def format_left_out(tools: Sequence[object]) -> str:
+    """Return the number and the first names of tools that are left out."""
+    more = len(tools) - _MAX_NAMES_SHOWN
+    names = [*(str(tool) for tool in tools[:_MAX_NAMES_SHOWN]), *([f"and {more:,} more"] if more > 0 else [])]
+    return f"{len(tools):,} left out: {', '.join(names)}"
 
 
 def _format_problem(error: jsonschema_rs.ValidationError) -> str:
