@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import logging
 import math
 import socket
 import struct
@@ -18,10 +17,10 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote
 
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 from segue.emulator.app import App
+from segue.emulator.connection import Connection
 from segue.emulator.faults import FaultPlan
 from segue.emulator.http_messages import HttpRequest, HttpResponse, RecordedRequest
 from segue.emulator.model.script import Script
@@ -36,24 +35,6 @@ _BACKLOG = 256
 _KEEP_ALIVE_SECONDS = 600
 """Longer than clients keep idle connections, so that no request races with a close."""
 _RESET = struct.pack("ii", 1, 0)
-
-
-# What segue logs is printed only if the program configures logging.
-logging.getLogger("segue").addHandler(logging.NullHandler())
-# Malformed requests and disconnected clients are not logged.
-_QUIET_LOGGER = logging.getLogger("segue.emulator")
-_QUIET_LOGGER.setLevel(logging.CRITICAL + 1)
-
-
-class _Connection(H11Protocol):
-    logger: logging.Logger
-
-    def connection_made(self, transport: asyncio.Transport) -> None:
-        self.logger = _QUIET_LOGGER
-        # asyncio sets this only for sockets created with an explicit protocol.
-        raw_socket: socket.socket = transport.get_extra_info("socket")
-        raw_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        super().connection_made(transport)
 
 
 class Emulator:
@@ -141,7 +122,7 @@ class Emulator:
         loop, stopped = asyncio.get_running_loop(), asyncio.Event()
         self._stop = partial(loop.call_soon_threadsafe, stopped.set)
 
-        connected = partial(_Connection, config=self._config, server_state=self._state, app_state={})
+        connected = partial(Connection, config=self._config, server_state=self._state, app_state={})
         server = await loop.create_server(connected, sock=self._socket, backlog=_BACKLOG)
         self._ready.set()
         await stopped.wait()
