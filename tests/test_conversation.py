@@ -145,3 +145,95 @@ def test_server_profile_renders_like_convert_and_continues() -> None:
     assert chat.render("openai-chat", "llama-3", profile="groq").fragments[1:]
     with pytest.raises(segue.InputError, match="profile"):
         chat.render("anthropic", profile="groq")
+
+
+# -------------------------------------------------------------------------------------------------------- bad arguments
+
+CYCLE: list[object] = []
+CYCLE.append(CYCLE)
+
+
+@pytest.mark.parametrize("tools", [5, True, None, "x", b"x", {"name": "f"}, object()])
+def test_tools_are_a_list(tools):
+    with pytest.raises(segue.InputError, match=r"^tools: a list of tool declarations was expected, not "):
+        segue.Conversation(tools=tools)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"x", "content: bytes are not text"),
+        (bytearray(b"x"), "content: bytes are not text"),
+        (memoryview(b"x"), "content: bytes are not text"),
+        (object(), "content: a value of type 'object' can't be written as JSON"),
+        ({"a": [object()]}, r"content\.a\[0\]: a value of type 'object'"),
+        (float("nan"), "content: nan is not a JSON number"),
+        ({5: 1}, "content: an object's key must be a string"),
+        (CYCLE, r"content\[0\]: a value that contains itself"),
+        ([{"type": "text"}], r"content\[0\]\.text: a string was expected, not null"),
+        ([{"type": "text", "text": 5}], r"content\[0\]\.text: a string was expected, not a number"),
+    ],
+)
+def test_a_result_that_is_not_json_is_refused_with_its_place(content, message):
+    chat = start_conversation()
+    with pytest.raises(segue.InputError, match=f"^{message}"):
+        chat.add_result("a", content)
+    assert len(chat.pending) == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "sent"), [(5, "5"), (True, "true"), ([1], "[1]"), ("\ud83d", "\ufffd"), (None, "")]
+)
+def test_a_result_that_is_json_is_kept(content, sent):
+    chat = start_conversation()
+    chat.add_result("a", content)
+    assert results(chat)[0] == sent
+
+
+@pytest.mark.parametrize(
+    ("call_id", "more", "message"),
+    [
+        (5, {}, "call: a call or its id was expected, not int"),
+        (["a"], {}, "call: a call or its id was expected, not list"),
+        ("none", {}, "call: unknown tool call 'none'"),
+        ("a", {"error": "yes"}, "error: a boolean was expected, not str"),
+    ],
+)
+def test_a_result_of_no_call_is_refused(call_id, more, message):
+    with pytest.raises(segue.InputError, match=f"^{message}"):
+        start_conversation().add_result(call_id, "x", **more)
+
+
+def raise_error(url):
+    raise OSError("no network")
+
+
+IMAGE = {"type": "image_url", "image_url": {"url": "https://x.example/a.png"}}
+
+
+@pytest.mark.parametrize(
+    ("fetch", "message"),
+    [
+        (5, "a function that takes a URL was expected"),
+        (raise_error, "'https://x.example/a.png' was not fetched: OSError: no network"),
+        (lambda: None, "'https://x.example/a.png' was not fetched: TypeError: "),
+        (lambda url: None, "bytes and a media type were expected for 'https://x.example/a.png', not NoneType"),
+        (lambda url: b"x", "bytes and a media type were expected"),
+        (lambda url: ("x", "image/png"), "bytes and a media type were expected"),
+        (lambda url: (b"x", 5), "bytes and a media type were expected"),
+        (lambda url: (b"x", "image/png", 5), "bytes and a media type were expected"),
+    ],
+)
+def test_a_fetch_that_fails_is_an_input_error(fetch, message):
+    chat = segue.Conversation()
+    chat.add_user([IMAGE])
+    body = {"messages": [{"role": "user", "content": [IMAGE]}]}
+    for render in (
+        lambda: chat.render("bedrock", fetch=fetch),
+        lambda: segue.convert(body, source="openai-chat", target="bedrock", fetch=fetch),
+    ):
+        with pytest.raises(segue.InputError) as raised:
+            render()
+        assert raised.value.path == "fetch"
+        assert message in raised.value.message
+        assert isinstance(raised.value.__cause__, OSError | TypeError) == ("not fetched" in message)

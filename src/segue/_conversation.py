@@ -19,7 +19,6 @@ from segue.canonical.blocks import (
     Message,
     Opaque,
     Speaker,
-    Text,
     Thinking,
     ToolCall,
     ToolResponse,
@@ -48,7 +47,7 @@ from segue.render.report import Report
 from segue.render.transcript import Transcript
 from segue.render_cache import ChainedReport, RenderCache
 from segue.reply import map_reply, parse_reply
-from segue.wire.base import Fetch, Wire
+from segue.wire.base import Fetch, Wire, validate_fetch
 from segue.wire.detect_body import detect_source
 from segue.wire.registry import WIRES, find_wire, find_wire_or_server
 
@@ -79,7 +78,7 @@ class Conversation:
     def system(self, text: str | None) -> None:
         if text is not None and not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InputError("system text must be a string", path="system")
-        self._update_request(system=(Text(text),) if text else ())
+        self._update_request(system=coerce_blocks(text) if text else ())
 
     @property
     def tools(self) -> tuple[Tool, ...]:
@@ -88,6 +87,10 @@ class Conversation:
 
     @tools.setter
     def tools(self, declarations: Sequence[Tool | Mapping[str, Any]]) -> None:
+        if not isinstance(declarations, Iterable) or isinstance(declarations, str | bytes | bytearray | Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InputError(
+                f"a list of tool declarations was expected, not {type(declarations).__name__}", path="tools"
+            )
         self._update_request(
             tools=tuple(tool for position, entry in enumerate(declarations) for tool in _parse_tools(entry, position))
         )
@@ -222,7 +225,7 @@ class Conversation:
     def add_result(self, call: ToolCall | str, content: object = None, *, error: bool = False) -> None:
         """Add the result of a call, given as a `ToolCall`, a canonical id, or a raw id in the newest turn.
 
-        Text and blocks are kept; any other value is a JSON result.
+        Text and blocks are kept; any other value is a JSON result. Bytes are not accepted: pass a `Media` block.
         """
         self.state.history.add(self.state.build_outcome(call, content, error=error))
 
@@ -286,6 +289,7 @@ class Conversation:
         """Render the next request for the target, or for a server profile of it."""
         require_string(model, "model", required=False)
         require_string(tool_format, "tool_format")
+        validate_fetch(fetch)
         policy = build_policy(ids=ids, reasoning=reasoning, hosted=hosted, pending=pending, orphans=orphans)
         wire = find_wire_or_server(target, profile, argument="target")
         request = self.state.request

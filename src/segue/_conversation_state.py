@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import msgspec
 
 from segue.canonical.blocks import Message, Outcome, ToolCall
 from segue.canonical.compress import MessageChange
 from segue.canonical.history import History
-from segue.canonical.json import to_plain_json
+from segue.canonical.json import replace_surrogates, to_plain_json
 from segue.canonical.request import Request, Usage
 from segue.canonical.tokens import TokenEstimator, estimate_message, estimate_settings
 from segue.coerce import Content, coerce_blocks, is_blocks, is_content_parts
-from segue.errors import InputError
+from segue.errors import InputError, require_string
 from segue.models import parse_model
 from segue.render.constraints import TEXTS
 from segue.render.transcript import Transcript
@@ -84,19 +84,24 @@ class ConversationState:
     ) -> Message:
         """Return the message with the result or other outcome of a call, without adding it."""
         tool_call = self.find_call(call)
+        require_string(reason, "reason")
+        if not isinstance(error, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InputError(f"a boolean was expected, not {type(error).__name__}", path="error")
         if outcome is not None:
             text = TEXTS.cancelled if outcome == "cancelled" else TEXTS.interrupted
             response = tool_call.respond(text, error=True, outcome=outcome, synthetic=reason)
         elif content is None or isinstance(content, str):
-            response = tool_call.respond(content or "", error=error)
+            response = tool_call.respond(replace_surrogates(content or ""), error=error)
         elif is_blocks(content) or is_content_parts(content):
             response = tool_call.respond(coerce_blocks(cast("Content", content)), error=error)
         else:
-            response = tool_call.respond((), structured=to_plain_json(content), error=error)
+            response = tool_call.respond((), structured=_to_json_result(content), error=error)
         return Message("tool", (response,), turn_key=self.history.ledger[tool_call.id].turn_key)
 
     def find_call(self, call: ToolCall | str) -> ToolCall:
         """Return the call given as a `ToolCall`, a canonical id, or a raw id in the newest turn."""
+        if not isinstance(call, ToolCall | str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InputError(f"a call or its id was expected, not {type(call).__name__}", path="call")
         ledger = self.history.ledger
         key = call.id if isinstance(call, ToolCall) else call
         if key in ledger:
@@ -104,5 +109,16 @@ class ConversationState:
         matching = [candidate for candidate in self.history.newest_calls if candidate.origin.raw_id == key]
         pending = [candidate for candidate in matching if ledger[candidate.id].state == "pending"]
         if not matching:
-            raise InputError(f"unknown tool call {key!r}: not in this conversation, nor a raw id in its newest turn")
+            raise InputError(
+                f"unknown tool call {key!r}: not in this conversation, nor a raw id in its newest turn", path="call"
+            )
         return (pending or matching)[0]
+
+
+def _to_json_result(value: object) -> Any:
+    if isinstance(value, bytes | bytearray | memoryview):
+        raise InputError("bytes are not text; decode them, or pass a `Media` block", path="content")
+    try:
+        return to_plain_json(value)
+    except InputError as error:
+        raise error.with_prefix("content") from None

@@ -20,7 +20,7 @@ from segue.pipeline import ConvertJob, convert_request
 from segue.render.constraints import HostedPolicy, IdPolicy, OrphanPolicy, PendingPolicy, Policy, ReasoningPolicy
 from segue.render.report import Report
 from segue.reply import SentRequest, map_reply, parse_reply, render_reply
-from segue.wire.base import Fetch, Wire
+from segue.wire.base import Fetch, Wire, validate_fetch
 from segue.wire.limits import DEFAULT_LIMITS, ReplyLimits, require_limits
 from segue.wire.names import NameMap
 from segue.wire.registry import WIRES, find_wire, find_wire_or_server
@@ -156,8 +156,7 @@ def convert(
     """
     require_string(model, "model", required=False)
     require_string(tool_format, "tool_format")
-    if fetch is not None and not callable(fetch):
-        raise InputError("a function that takes a URL was expected", path="fetch")
+    validate_fetch(fetch)
     target_row = find_wire_or_server(target, profile, argument="target")
     job = ConvertJob(
         target=target_row,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from segue.canonical.blocks import Block, Text
-from segue.canonical.json import parse_json, to_plain_json
+from segue.canonical.json import parse_json, replace_surrogates, to_plain_json
 from segue.errors import InputError, UndetectedApiError
 from segue.wire.registry import WIRES, api_of_model, find_wire
 
@@ -85,7 +85,7 @@ def is_content_parts(content: object) -> bool:
 def coerce_blocks(content: Content) -> tuple[Block, ...]:
     """Convert content to blocks."""
     if isinstance(content, str):
-        return (Text(content),)
+        return (Text(replace_surrogates(content)),)
     if isinstance(content, Block):
         return (content,)
     if is_blocks(content):
@@ -100,7 +100,10 @@ def coerce_blocks(content: Content) -> tuple[Block, ...]:
             WIRES["anthropic" if any("source" in part for part in parts) else "openai-chat"],
             "messages",
         )
-    return wire.parse_request({conversation_key: [{"role": "user", "content": parts}]}).messages[0].blocks
+    try:
+        return wire.parse_request({conversation_key: [{"role": "user", "content": parts}]}).messages[0].blocks
+    except InputError as error:
+        raise InputError(error.message, path=error.path.removeprefix(f"{conversation_key}[0].")) from None
 
 
 def detect_reply_api(value: Mapping[str, Any]) -> str:

@@ -19,7 +19,7 @@ from segue.render.constraints import Policy
 from segue.render.passes import render
 from segue.render.report import Report, field_level
 from segue.render.transcript import Transcript
-from segue.wire.base import Fetch, RenderContext, Wire
+from segue.wire.base import Fetch, RenderContext, Wire, guard_fetch
 from segue.wire.detect_body import detect_source, find_contradicting_api
 from segue.wire.ids import IdMap
 from segue.wire.mixed_body import MCP, MCP_KEYS
@@ -175,7 +175,8 @@ def render_for(
             resolved_model=resolved_model,
         )
     body = merge_body_fields(
-        wire.render_request(rendered_transcript, RenderContext(ids, names, report, fetch)), declared.body_fields
+        wire.render_request(rendered_transcript, RenderContext(ids, names, report, fetch and guard_fetch(fetch))),
+        declared.body_fields,
     )
     hosted: set[str] = set()
     for message in transcript.messages:

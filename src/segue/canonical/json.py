@@ -255,6 +255,11 @@ def reject_duplicate_key(data: object, key: str) -> None:
         raise InputError(f"duplicate key `{key}`", path=key)
 
 
+def replace_surrogates(text: str) -> str:
+    """Return the text with lone surrogates, which UTF-8 can't hold, replaced by U+FFFD."""
+    return text if text.isascii() else _UNPAIRED_SURROGATE.sub(_REPLACEMENT, text)
+
+
 def to_plain_json(value: object) -> Any:
     """Convert a Python value to plain JSON values. SDK objects are dumped; cycles, NaN and deep nesting raise."""
     return _to_plain(value, "", (), [0])

@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from segue.canonical.request import Reply, Request
+from segue.errors import InputError, SegueError
 from segue.models import Model
 from segue.render.constraints import Constraints
 from segue.render.report import Report
@@ -27,6 +28,33 @@ JsonObject = dict[str, Any]
 _RANDOM_ID = re.compile(r"(?:[^A-Za-z0-9]*[A-Za-z0-9]){16}")
 Fetch = Callable[[str], tuple[bytes, str]]
 """Returns the bytes and the media type of a URL. The core never fetches anything itself."""
+
+
+def validate_fetch(fetch: object) -> None:
+    """Raise `InputError` for a `fetch` that is not a function; None is allowed."""
+    if fetch is not None and not callable(fetch):
+        raise InputError("a function that takes a URL was expected", path="fetch")
+
+
+def guard_fetch(fetch: Fetch) -> Fetch:
+    """Return a function that calls `fetch`, and raises `InputError` if that fails or returns other values."""
+
+    def guarded(url: str) -> tuple[bytes, str]:
+        try:
+            fetched: Any = fetch(url)
+        except SegueError:
+            raise
+        except Exception as error:
+            raise InputError(f"{url!r} was not fetched: {type(error).__name__}: {error}", path="fetch") from error
+        match fetched:
+            case (bytes() | bytearray() as data, str() | None as mime):
+                return bytes(data), cast("str", mime)
+            case _:
+                raise InputError(
+                    f"bytes and a media type were expected for {url!r}, not {type(fetched).__name__}", path="fetch"
+                )
+
+    return guarded
 
 
 @dataclass(frozen=True)
