@@ -332,3 +332,48 @@ def test_signal_while_a_class_is_created_still_terminates(monkeypatch):
     monkeypatch.setattr(app.root, "main", raise_wrapped)
     with pytest.raises(app._Terminated):
         app.run(["formats"])
+
+
+BAD_FILES = {
+    "not JSON": (b"{bad", ": not JSON"),
+    "a number": (b"5", ": "),
+    "no body": (b"{}", ": "),
+    "not UTF-8": (b'{"a": "\xff"}', ": not UTF-8"),
+    "an unknown role": (b'{"model": "m", "messages": [{"role": "alien", "content": "x"}]}', ": messages[0].role: "),
+    "empty": (b"", " is empty"),
+    "UTF-16": (b"\xff\xfe{", " begins with a UTF-16 byte order mark"),
+}
+FILE_COMMANDS = {
+    "convert": ("convert", "{}", "--to", "anthropic"),
+    "check": ("check", "{}", "--api", "openai-chat"),
+    "repair": ("repair", "{}", "--api", "openai-chat"),
+    "import": ("import", "{}"),
+    "assemble": ("assemble", "{}", "--api", "openai-chat"),
+    "extract": ("extract", "text", "--format", "hermes", "--tools", "{}"),
+}
+
+
+@pytest.mark.parametrize("name", FILE_COMMANDS)
+def test_an_error_in_a_file_names_the_file(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SEGUE_STORE", str(tmp_path / "store"))
+    (tmp_path / "text").write_text("x")
+    file = tmp_path / "my input.json"
+    for case, (data, start) in BAD_FILES.items():
+        file.write_bytes(data)
+        code, out, err = call(*(word.format(file) for word in FILE_COMMANDS[name]))
+        if name == "check" and case == "an unknown role":
+            assert (code, out.startswith("reject ")) == (1, True)
+            continue
+        assert (code, out) == (2, ""), case
+        # Each command has its own message for a stream that contains no reply.
+        expected = f"segue: {file}" if name in ("assemble", "extract") else f"segue: {file}{start}"
+        assert err.startswith(expected), case
+
+
+def test_an_error_in_an_option_does_not_name_the_file(tmp_path):
+    file = tmp_path / "body.json"
+    file.write_text('{"messages": [{"role": "user", "content": "x"}]}')
+    code, _, err = call("convert", str(file), "--to", "anthropic", "--profile", "vllm")
+    assert (code, err.startswith("segue: ")) == (2, True)
+    assert "body.json" not in err

@@ -70,8 +70,11 @@ def test_an_unknown_model_gets_the_default():
 def test_profiles_are_listed():
     from segue.wire.registry import SERVERS
 
-    assert run("formats", "--profiles").lines == sorted(SERVERS)
-    assert run("formats", "--profiles", "--json").json == sorted(SERVERS)
+    head, *rows = [line.split() for line in run("formats", "--profiles").lines]
+    assert head == ["name", "API"]
+    assert rows == [[name, SERVERS[name].name] for name in sorted(SERVERS)]
+    assert ["vllm", "openai-chat"] in rows
+    assert run("formats", "--profiles", "--json").json == [{"name": name, "api": api} for name, api in rows]
 
 
 def test_one_list_at_a_time():

@@ -324,6 +324,23 @@ def test_a_bad_rule_is_refused(project: Project, start_emulator):
         assert f"{project.file}: tools.deny: " in ended.err + ended.out.decode()
 
 
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ("--tool-format", "bogus"),
+        ("--allow", "bogus"),
+        ("--allow", "shell("),
+        ("--tools", "bogus"),
+        ("--system", "@missing"),
+        ("-m", "bogus/model"),
+    ],
+)
+def test_bad_flags_are_refused_before_a_conversation_is_stored(project: Project, flags):
+    ended = project.run("run", "--emulated", *flags, "Hi")
+    assert is_one_line_error(ended)
+    assert project.run("log", "--json").json == []
+
+
 SERVER = """
 from mcp.server.mcpserver import MCPServer
 server = MCPServer("trial", log_level="CRITICAL")

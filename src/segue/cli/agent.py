@@ -110,6 +110,8 @@ class Agent:
         self.tools = AgentTools(self.providers, self._options)
         self._stack.push_async_callback(self.tools.close)
         self.toolbox = await self.tools.build_toolbox(Path.cwd())
+        # Before a conversation is stored.
+        self.toolbox.validate_rules()
         if self._options.keep:
             self.store = self._stack.enter_context(
                 user_store.connect(create=True, trusting=self._options.trusting, quiet=True)

@@ -51,7 +51,7 @@ def command(
     except RemoteProtocolError as error:
         if error.kind is not None:
             raise
-        raise InputError(f"{'stdin' if file == streams.STDIO else file}: {error}") from None
+        raise InputError(str(error), path=streams.format_name(file)) from None
     body, report = render_reply_body(reply, target or api)
     if as_json:
         streams.write(msgspec.json.encode({"body": body, **_reply_fields(reply, report)}), b"\n")

@@ -38,7 +38,8 @@ def command(
     from segue.cli.rules import format_rules, rule_fields
     from segue.specs.rulebook import find_rule
 
-    verdict = segue.check(streams.read(file), api, model=model, profile=profile)
+    with streams.name_input(file):
+        verdict = segue.check(streams.read(file), api, model=model, profile=profile)
     entries = [find_rule(number) for number in dict.fromkeys(violation.rule for violation in verdict)]
     if as_json:
         import msgspec

@@ -61,7 +61,8 @@ def command(file: str, *, as_json: bool, report: str | None, verbose: bool, **ar
 
     _check_report_path(file, report)
     arguments["tool_format"] = config.choose_tool_format(arguments["tool_format"], arguments["target"])
-    converted = segue.convert(streams.read(file), **arguments)
+    with streams.name_input(file):
+        converted = segue.convert(streams.read(file), **arguments)
     chunks = [converted.data]
     if report is not None or as_json:
         import msgspec

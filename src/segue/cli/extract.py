@@ -28,15 +28,14 @@ def command(file: str, *, form: TextFormat, tools: str | None, as_json: bool) ->
     from segue.canonical.json import parse_json
 
     data = streams.read(file, expected="the text of a model's answer", allow_nul=True)
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise segue.InputError(f"not UTF-8 at byte {error.start}") from None
-    try:
+    with streams.name_input(file):
+        try:
+            text = data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise segue.InputError(f"not UTF-8 at byte {error.start}") from None
+    with streams.name_input(tools or streams.STDIO):
         declared = None if tools is None else parse_json(streams.read(tools, expected="a list of tool declarations"))[0]
-    except segue.InputError as error:
-        raise segue.InputError(f"{tools}: {error}") from None
-    extracted = segue.extract(text, form, tools=declared)
+        extracted = segue.extract(text, form, tools=declared)
     calls = [
         {"id": call.id, "raw_id": call.raw_id, "name": call.name, "arguments": call.arguments}
         | ({} if call.arguments_text is None else {"arguments_text": call.arguments_text})

@@ -18,7 +18,7 @@ _HEADERS = tuple(column.replace("_", " ") for column in _COLUMNS)
 
 @options.command("formats")
 @click.option("--model", metavar="NAME", help="Show the API, dialect and tool format of a model.")
-@click.option("--profiles", is_flag=True, help="List server profiles: servers with rules of their own.")
+@click.option("--profiles", is_flag=True, help="List server profiles: servers with rules of their own, and their API.")
 @click.option("--types", is_flag=True, help="List all tool call and output types and their form on each API.")
 def command(*, as_json: bool, model: str | None, profiles: bool, types: bool) -> None:
     """List APIs and text tool formats, with their default models.
@@ -55,12 +55,13 @@ def command(*, as_json: bool, model: str | None, profiles: bool, types: bool) ->
 def _show_profiles(*, as_json: bool) -> None:
     from segue.wire.registry import SERVERS
 
+    rows = [(name, server.name) for name, server in sorted(SERVERS.items())]
     if as_json:
         import msgspec
 
-        streams.write(msgspec.json.encode(sorted(SERVERS)), b"\n")
+        streams.write(msgspec.json.encode([{"name": name, "api": api} for name, api in rows]), b"\n")
         return
-    streams.write("".join(f"{name}\n" for name in sorted(SERVERS)))
+    streams.write(_format_table(rows, ("name", "API")))
 
 
 def _show_types(*, as_json: bool) -> None:

@@ -35,14 +35,9 @@ def command(file: str, *, source: str | None, title: str | None, as_json: bool) 
       segue import body.json
       segue import ~/.claude/projects/-home-me-work/5f0c….jsonl
     """
-    from segue.errors import InputError
-
-    name = "stdin" if file == streams.STDIO else file
     data = streams.read(file, expected="a conversation as JSON")
-    try:
+    with streams.name_input(streams.format_name(file)):
         save, facts = _parse_input(data, source)
-    except InputError as error:
-        raise InputError(f"{name}: {error}") from None
     with user_store.connect(create=True) as store:
         id = save(store, title)
         facts["messages"] = store.get(id).messages

@@ -33,7 +33,8 @@ def command(file: str, *, api: Api, model: str | None, profile: Profile | None, 
     """
     import segue
 
-    repaired = segue.repair(streams.read(file), api, model=model, profile=profile)
+    with streams.name_input(file):
+        repaired = segue.repair(streams.read(file), api, model=model, profile=profile)
     chunks = [repaired.data]
     if as_json:
         import msgspec

@@ -27,6 +27,8 @@ _BYTE_ORDER_MARKS = (
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 # Errors that another file name would fix; others (a full disk, a broken device) are failures.
 _PATH_ERRNOS = {errno.ENOENT, errno.EACCES, errno.EPERM, errno.EISDIR, errno.ENOTDIR, errno.EROFS, errno.ENAMETOOLONG}
+# The paths of errors about options, not about the input.
+_ARGUMENTS = frozenset({"api", "profile", "source", "target", "tool_format"})
 
 
 class BadInputError(click.ClickException):
@@ -56,7 +58,7 @@ def read(
     text. `expected` describes the input in messages.
     """
     data = _read_stdin() if file == STDIO else _read_file(file)
-    name = "stdin" if file == STDIO else file
+    name = format_name(file)
     if required and (not data or data.isspace()):
         raise BadInputError(f"{name} is empty; expected {expected}")
     if not text:
@@ -67,6 +69,27 @@ def read(
     if not allow_nul and b"\x00" in data[:4096]:
         raise BadInputError(f"{name} is binary data; expected {expected} in UTF-8")
     return data
+
+
+def format_name(file: str) -> str:
+    """Return the name of an input for messages."""
+    return "stdin" if file == STDIO else file
+
+
+@contextlib.contextmanager
+def name_input(file: str) -> Generator[None]:
+    """Prepend the name of the input file to an `InputError` about its content."""
+    from segue.errors import InputError, UndetectedApiError
+
+    try:
+        yield
+    except InputError as error:
+        if file == STDIO or error.path in _ARGUMENTS:
+            raise
+        path = f"{file}: {error.path}" if error.path else file
+        if isinstance(error, UndetectedApiError):
+            raise UndetectedApiError(error.reason, path=path) from None
+        raise InputError(error.message, path=path) from None
 
 
 def _read_file(file: str) -> bytes:
