@@ -16,7 +16,14 @@ from segue.errors import InputError
 from segue.wire.anthropic.capabilities import API
 from segue.wire.anthropic.items import parse_content, parse_reply_content
 from segue.wire.anthropic.reply import parse_error, parse_reply
-from segue.wire.json_values import JsonObject, integer_or_none, object_or_none, string_or_none
+from segue.wire.json_values import (
+    JsonObject,
+    integer_or_none,
+    object_or_none,
+    optional_object,
+    optional_string,
+    string_or_none,
+)
 from segue.wire.stream.block_reader import BlockReader, OpenBlock
 from segue.wire.stream.deltas import ARGUMENT_PLACEHOLDERS, arguments_to_text, merge_deltas
 
@@ -89,7 +96,7 @@ class AnthropicReader(BlockReader[_OpenBlock]):
             case "content_block_start":
                 self._begin(index, payload.get("content_block"))
             case "content_block_delta":
-                self._read_delta(index, object_or_none(payload.get("delta")) or {})
+                self._read_delta(index, optional_object(payload.get("delta"), "delta") or {})
             case "content_block_stop":
                 self._stop(index)
             case "message_delta" | "message_stop":
@@ -170,10 +177,12 @@ class AnthropicReader(BlockReader[_OpenBlock]):
         match open_block.kind:
             case "text":
                 self.set_block_index(open_block, self.emit_block_start(Text("", native=native)))
-                self.add_text(open_block.block_index, string_or_none(fragment.get("text")) or "")
+                self.add_text(open_block.block_index, optional_string(fragment.get("text"), "content_block.text") or "")
             case "thinking":
                 self.set_block_index(open_block, self.emit_block_start(Thinking(origin=self._origin(), native=native)))
-                self.add_thinking(open_block.block_index, string_or_none(fragment.get("thinking")) or "")
+                self.add_thinking(
+                    open_block.block_index, optional_string(fragment.get("thinking"), "content_block.thinking") or ""
+                )
             case "redacted_thinking":
                 self.set_block_index(open_block, self.emit_block_start(Thinking(origin=self._origin())))
             case "tool_use":
@@ -205,7 +214,7 @@ class AnthropicReader(BlockReader[_OpenBlock]):
         elif field:
             open_block = self._text_block_for(index, field)
             emit = self.add_text if field == "text" else self.add_thinking
-            emit(open_block.block_index, string_or_none(delta.get(field)) or "")
+            emit(open_block.block_index, optional_string(delta.get(field), f"delta.{field}") or "")
         elif kind == "signature_delta":
             self._text_block_for(index, "thinking").fragment["signature"] = delta.get("signature")
         elif (open_block := self._block_at(index)) is not None:

@@ -16,7 +16,14 @@ from segue.errors import InputError
 from segue.wire.bedrock.capabilities import API
 from segue.wire.bedrock.items import parse_content
 from segue.wire.bedrock.reply import parse_error, parse_reply
-from segue.wire.json_values import JsonObject, integer_or_none, object_or_none, string_or_none
+from segue.wire.json_values import (
+    JsonObject,
+    integer_or_none,
+    object_or_none,
+    optional_object,
+    optional_string,
+    string_or_none,
+)
 from segue.wire.stream.block_reader import BlockReader, OpenBlock
 from segue.wire.stream.deltas import arguments_to_text, merge_deltas
 from segue.wire.stream.framing import EXCEPTION_PREFIX
@@ -122,7 +129,7 @@ class BedrockReader(BlockReader[_OpenBlock]):
                     if value is not None:
                         self._begin(index, member, value)
             case "contentBlockDelta":
-                for member, value in (object_or_none(event.get("delta")) or {}).items():
+                for member, value in (optional_object(event.get("delta"), "delta") or {}).items():
                     if value is not None:
                         self._read_delta(index, member, value)
             case "contentBlockStop":
@@ -150,7 +157,7 @@ class BedrockReader(BlockReader[_OpenBlock]):
             self._begin_call(open_block, object_or_none(value) or {})
         elif kind == _TEXT:
             self.set_block_index(open_block, self.emit_block_start(Text("")))
-            self.add_text(open_block.block_index, value if isinstance(value, str) else "")
+            self.add_text(open_block.block_index, optional_string(value, "start.text") or "")
         elif kind in (_REASONING, _REDACTED):
             self.set_block_index(open_block, self.emit_block_start(Thinking(origin=Origin(API, identity="absent"))))
         else:
@@ -172,25 +179,25 @@ class BedrockReader(BlockReader[_OpenBlock]):
 
     def _read_delta(self, index: int | None, kind: str, value: Any) -> None:
         if kind == _TEXT:
-            if isinstance(value, str):
-                self.add_text(self._block_for(index, _TEXT).block_index, value)
+            if (text := optional_string(value, "delta.text")) is not None:
+                self.add_text(self._block_for(index, _TEXT).block_index, text)
         elif kind == _CALL:
-            text = (object_or_none(value) or {}).get("input")
+            text = (optional_object(value, "delta.toolUse") or {}).get("input")
             if text not in (None, ""):
                 self.add_block_input(self._call_for_input(index), arguments_to_text(text))
         elif kind == _REASONING:
-            self._read_reasoning_delta(index, object_or_none(value) or {})
+            self._read_reasoning_delta(index, optional_object(value, "delta.reasoningContent") or {})
         elif kind == "citation":
             self._block_for(index, _TEXT).input_parts.append(value)
         elif kind != "cachePoint":
             self._block_for(index, kind).input_parts.append({"content": value} if kind == "toolResult" else value)
 
     def _read_reasoning_delta(self, index: int | None, delta: JsonObject) -> None:
-        if isinstance(text := delta.get("text"), str):
+        if (text := optional_string(delta.get("text"), "delta.reasoningContent.text")) is not None:
             self.add_thinking(self._block_for(index, _REASONING).block_index, text)
-        if isinstance(signature := delta.get("signature"), str):
+        if (signature := optional_string(delta.get("signature"), "delta.reasoningContent.signature")) is not None:
             self._block_for(index, _REASONING).signature.append(signature)
-        if isinstance(encrypted := delta.get(_REDACTED), str):
+        if (encrypted := optional_string(delta.get(_REDACTED), f"delta.reasoningContent.{_REDACTED}")) is not None:
             self._block_for(index, _REDACTED).input_parts.append(encrypted)
         rest = {key: value for key, value in delta.items() if key not in ("text", "signature", _REDACTED)}
         if rest:

@@ -9,7 +9,7 @@ from typing import cast
 from segue.canonical.blocks import Origin, ToolCall
 from segue.canonical.ids import raw_id_or_none
 from segue.canonical.json import parse_argument_text, to_plain_json
-from segue.wire.json_values import JsonObject, object_or_none
+from segue.wire.json_values import JsonObject, object_or_none, optional_object
 from segue.wire.stream.deltas import (
     ARGUMENT_PLACEHOLDERS,
     ArgumentsBuffer,
@@ -108,7 +108,7 @@ class CallAssembler:
         """Add the value of `tool_calls` in one delta."""
         values = cast("list[object]", entries) if isinstance(entries, list) else [entries]
         for value in values:
-            if (entry := object_or_none(value)) is not None:
+            if (entry := optional_object(value, "delta.tool_calls")) is not None:
                 self._add_delta(entry)
 
     def add_legacy_delta(self, entry: JsonObject) -> None:

@@ -12,7 +12,15 @@ from segue.canonical.blocks import Native, Origin, Text, Thinking
 from segue.canonical.json import to_plain_json
 from segue.canonical.request import Reply
 from segue.wire.base import ApiError
-from segue.wire.json_values import JsonObject, integer_or_none, object_or_none, string_or_none
+from segue.wire.json_values import (
+    JsonObject,
+    integer_or_none,
+    object_or_none,
+    optional_object,
+    optional_string,
+    require_object,
+    string_or_none,
+)
 from segue.wire.openai_chat.assembler import CallAssembler
 from segue.wire.openai_chat.dialect import ChatDialect
 from segue.wire.openai_chat.reasoning import DETAILS_KEY, REASONING_KEYS, parse_details_text
@@ -73,7 +81,7 @@ class ChatReader(PayloadReader):
             if index:
                 self._other_choices.add(index)
                 continue
-            delta = object_or_none(choice.get("delta"))
+            delta = optional_object(choice.get("delta"), "delta")
             if delta is None and object_or_none(choice.get("message")) is not None and not self.block_count:
                 return self._read_whole_reply(payload)
             self._read_choice(
@@ -119,11 +127,11 @@ class ChatReader(PayloadReader):
             self._usage = choice["usage"]
         self._read_reasoning(delta)
         content = delta.get("content")
-        if isinstance(content, str) and content:
-            self._read_text(content, choice.get("logprobs"), alone=len(delta) == 1)
-        elif isinstance(content, list):
+        if isinstance(content, list):
             self._read_parts(cast("list[object]", content))
-        if isinstance(refusal := delta.get("refusal"), str) and refusal:
+        elif text := optional_string(content, "delta.content"):
+            self._read_text(text, choice.get("logprobs"), alone=len(delta) == 1)
+        if refusal := optional_string(delta.get("refusal"), "delta.refusal"):
             self._append_text("refusal", refusal)
         if entries := delta.get("tool_calls"):
             self._end_text_run()
@@ -136,8 +144,8 @@ class ChatReader(PayloadReader):
 
     def _read_reasoning(self, delta: JsonObject) -> None:
         for key in REASONING_KEYS:
-            text = delta.get(key)
-            if isinstance(text, str) and (text or self._dialect.reasoning_key == key):
+            text = optional_string(delta.get(key), f"delta.{key}")
+            if text is not None and (text or self._dialect.reasoning_key == key):
                 self._append_text("thinking", text)
                 self._message[key] = None
                 return
@@ -152,15 +160,16 @@ class ChatReader(PayloadReader):
     def _read_parts(self, parts: list[object]) -> None:
         """Read content parts: text, and reasoning of vendors that send it as a part."""
         self._has_parts = True
-        for value in parts:
-            part = object_or_none(value) or {}
-            if isinstance(text := part.get("text"), str):
+        for position, value in enumerate(parts):
+            path = f"delta.content[{position}]"
+            part = require_object(value, path)
+            if (text := optional_string(part.get("text"), f"{path}.text")) is not None:
                 self._append_text("text", text)
             elif (thought := part.get("thinking")) is not None:
                 pieces = cast("list[object]", thought if isinstance(thought, list) else [thought])
                 for piece in pieces:
-                    piece_text = piece if isinstance(piece, str) else (object_or_none(piece) or {}).get("text")
-                    self._append_text("thinking", piece_text if isinstance(piece_text, str) else "")
+                    piece_text = piece if isinstance(piece, str) else require_object(piece, path).get("text")
+                    self._append_text("thinking", optional_string(piece_text, f"{path}.thinking") or "")
 
     def _keep_unknown_fields(self, delta: JsonObject) -> None:
         """Collect unknown fields: lists are extended, objects merged, other values replaced."""

@@ -11,7 +11,7 @@ import msgspec
 from segue.canonical.blocks import Block, Native, Origin, Text, Thinking, ToolCall
 from segue.canonical.ids import raw_id_or_none
 from segue.canonical.json import parse_argument_text, to_plain_json
-from segue.wire.json_values import JsonObject, integer_or_none, object_or_none, string_or_none
+from segue.wire.json_values import JsonObject, integer_or_none, object_or_none, optional_string, string_or_none
 from segue.wire.openai_responses.context import ResponsesDialect
 from segue.wire.openai_responses.item_types import FUNCTION_TYPES, item_type_or_none
 from segue.wire.openai_responses.messages import parse_reply_items
@@ -62,8 +62,8 @@ class ItemAssembler:
             self._begin_call(existing)
 
     def on_text_delta(self, payload: JsonObject, kind: TextKind) -> None:
-        text = payload.get("delta")
-        if not isinstance(text, str):
+        text = optional_string(payload.get("delta"), "delta")
+        if text is None:
             return
         position = (payload.get("item_id"), payload.get("output_index"), payload.get(kind.index_key), kind.part_type)
         if position == self._current_key and self._current is not None:
