@@ -390,7 +390,7 @@ def test_tools_of_a_server_that_are_left_out_are_reported(project: Project, star
     ended = project.run("run", *MODEL, "--jsonl", "-q", "Hi")
     first, second = ended.err.splitlines()
     assert first == (
-        "segue: MCP server odd: tools 1 left out: 'bad' (inputSchema: an object was expected, not a number)"
+        "segue: tools of the MCP server odd: 1 left out: 'bad' (inputSchema: an object was expected, not a number)"
     )
     assert len(emulator.requests[0].body["tools"]) == 30
     left_out = 40 + len(standard_names() | {"task"}) - 30

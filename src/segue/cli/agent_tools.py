@@ -74,7 +74,7 @@ class AgentTools:
         for name, problem in self.servers.problems.items():
             streams.print_message(f"MCP server {name} is not available: {problem}")
         for name, left_out in self.servers.left_out.items():
-            streams.print_message(f"MCP server {name}: tools {left_out}")
+            streams.print_message(f"tools of the MCP server {name}: {left_out}")
         return [self.servers.tools]
 
     async def close(self) -> None:
