@@ -13,8 +13,8 @@ TTL = 60
 
 
 class Clock:
-    def __init__(self) -> None:
-        self.now = 1_000_000_000
+    def __init__(self, now: int = 1_000_000_000) -> None:
+        self.now = now
 
     def __call__(self) -> int:
         return self.now

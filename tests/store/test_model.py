@@ -19,7 +19,7 @@ from hypothesis.stateful import (
 )
 
 from segue.errors import ConflictError, InputError, LeaseError, StoreError
-from segue.store.base import ConversationSummary
+from segue.store.base import ConversationSummary, LeaseClaim
 from segue.store.events import (
     CallCancelled,
     CallCompleted,
@@ -35,9 +35,13 @@ from segue.store.rows import sanitize_text
 from segue.store.sql import SqlStore
 from tests.budget import examples
 from tests.store.conftest import ENGINES, Engine
+from tests.store.leases import Clock
 from tests.store.sample_events import any_event
 
+BEGIN = 10**12
+"""Late enough for clocks that are set back."""
 OWNERS = ("one", "two", "three")
+claims = st.builds(LeaseClaim, st.sampled_from(OWNERS), st.integers(1, 15), st.booleans())
 
 
 class Modelled:
@@ -52,6 +56,15 @@ class Modelled:
         if events:
             self.updated = max(now, self.updated)
             self.events += [(self.updated, event) for event in events]
+
+    def claim(self, claim: LeaseClaim, now: int) -> tuple[str, int, int] | None:
+        """The lease after this claim; None if it is refused."""
+        mine = self.lease is not None and self.lease[0] == claim.owner
+        free = self.lease is None or self.lease[2] <= now
+        if not mine and (claim.is_held or not free):
+            return None
+        since = self.lease[1] if self.lease is not None and mine else now
+        return claim.owner, since, now + round(claim.ttl * 1_000_000)
 
     def summary(self, name: str) -> ConversationSummary:
         title = model = opening = None
@@ -78,9 +91,9 @@ class Journal(RuleBasedStateMachine):
 
     @initialize()
     def begin(self) -> None:
-        self.now = 1_000_000_000
+        self.clocks = [Clock(BEGIN), Clock(BEGIN)]
         self.engine = self.make()
-        self.stores = [self.engine.open(clock=lambda: self.now), self.engine.open(clock=lambda: self.now)]
+        self.stores = [self.engine.open(clock=clock) for clock in self.clocks]
         self.model: dict[str, Modelled] = {}
 
     def teardown(self) -> None:
@@ -89,35 +102,64 @@ class Journal(RuleBasedStateMachine):
     def store(self, which: bool) -> SqlStore:
         return self.stores[which]
 
-    @rule(seconds=st.integers(-2, 20))
-    def time_passes(self, seconds: int) -> None:
-        self.now += seconds * 1_000_000
+    def now(self, which: bool) -> int:
+        return self.clocks[which].now
 
-    @rule(target=names, which=st.booleans(), title=st.none() | st.text(max_size=5), own=st.booleans())
-    def create(self, which: bool, title: str | None, own: bool) -> str:
-        wanted = f"own-{len(self.model)}-{self.now}" if own else None
+    @rule(seconds=st.integers(0, 20))
+    def time_passes(self, seconds: int) -> None:
+        for clock in self.clocks:
+            clock.advance(seconds)
+
+    @rule(which=st.booleans(), seconds=st.integers(-20, 20) | st.sampled_from((-900, 7200, 10**6)))
+    def clock_is_set(self, which: bool, seconds: int) -> None:
+        """The clocks of two machines differ, and are set forward and back."""
+        self.clocks[which].advance(seconds)
+
+    @rule(
+        target=names,
+        which=st.booleans(),
+        title=st.none() | st.text(max_size=5),
+        own=st.booleans(),
+        events=st.lists(any_event, max_size=2),
+        claim=st.none() | st.builds(LeaseClaim, st.sampled_from(OWNERS), st.just(5)),
+    )
+    def create(self, which: bool, title: str | None, own: bool, events: list[Event], claim: LeaseClaim | None) -> str:
+        wanted = f"own-{len(self.model)}-{self.now(which)}" if own else None
         if wanted in self.model:
             with pytest.raises(InputError):
                 self.store(which).create(title, wanted)
             return wanted
-        name = self.store(which).create(title, wanted)
-        self.model[name] = Modelled(self.now)
-        self.model[name].write(self.now, [Renamed(title)] if title else [])
+        name = self.store(which).create(title, wanted, events=events, lease=claim)
+        now = self.now(which)
+        self.model[name] = Modelled(now)
+        self.model[name].write(now, [*([Renamed(title)] if title else []), *events])
+        self.model[name].lease = self.model[name].claim(claim, now) if claim is not None else None
         return name
 
-    @rule(name=names, which=st.booleans(), events=st.lists(any_event, max_size=4), late=st.integers(0, 2))
-    def append(self, name: str, which: bool, events: list[Event], late: int) -> None:
-        if self.gone(name, lambda: self.store(which).append(name, 0, events)):
+    @rule(
+        name=names,
+        which=st.booleans(),
+        events=st.lists(any_event, max_size=4),
+        late=st.integers(0, 2),
+        claim=st.none() | claims,
+    )
+    def append(self, name: str, which: bool, events: list[Event], late: int, claim: LeaseClaim | None) -> None:
+        if self.gone(name, lambda: self.store(which).append(name, 0, events, lease=claim)):
             return
         model = self.model[name]
         expected = len(model.events) - late
-        if late:
+        lease = model.claim(claim, self.now(which)) if claim is not None else model.lease
+        if claim is not None and lease is None:
+            with pytest.raises(LeaseError):
+                self.store(which).append(name, expected, events, lease=claim)
+        elif late:
             with pytest.raises(ConflictError) as caught:
-                self.store(which).append(name, expected, events)
+                self.store(which).append(name, expected, events, lease=claim)
             assert (caught.value.expected, caught.value.actual) == (expected, len(model.events))
         else:
-            assert self.store(which).append(name, expected, events) == expected + len(events)
-            model.write(self.now, events)
+            assert self.store(which).append(name, expected, events, lease=claim) == expected + len(events)
+            model.lease = lease
+            model.write(self.now(which), events)
 
     @rule(target=names, name=names, which=st.booleans(), share=st.floats(0, 1))
     def fork(self, name: str, which: bool, share: float) -> str:
@@ -126,9 +168,9 @@ class Journal(RuleBasedStateMachine):
         seq = round(share * len(self.model[name].events))
         made = self.store(which).fork(name, seq)
         assert made not in self.model
-        self.model[made] = Modelled(self.now)
+        self.model[made] = Modelled(self.now(which))
         self.model[made].events = self.model[name].events[:seq]
-        self.model[made].write(self.now, [Forked(name, seq)])
+        self.model[made].write(self.now(which), [Forked(name, seq)])
         return made
 
     @rule(name=consumes(names), which=st.booleans())
@@ -136,29 +178,27 @@ class Journal(RuleBasedStateMachine):
         if self.gone(name, lambda: self.store(which).delete(name)):
             return
         held = self.model[name].lease
-        if held is not None and held[2] > self.now:
+        if held is not None and held[2] > self.now(which):
             with pytest.raises(LeaseError):
                 self.store(which).delete(name)
         self.store(which).delete(name, owner=held[0] if held is not None else None)
         del self.model[name]
 
-    @rule(name=names, which=st.booleans(), owner=st.sampled_from(OWNERS), ttl=st.integers(1, 15), again=st.booleans())
-    def lease(self, name: str, which: bool, owner: str, ttl: int, again: bool) -> None:
-        ask = self.store(which).renew if again else self.store(which).acquire
-        if self.gone(name, lambda: ask(name, owner, ttl)):
+    @rule(name=names, which=st.booleans(), claim=claims)
+    def lease(self, name: str, which: bool, claim: LeaseClaim) -> None:
+        ask = self.store(which).renew if claim.is_held else self.store(which).acquire
+        if self.gone(name, lambda: ask(name, claim.owner, claim.ttl)):
             return
         held = self.model[name].lease
-        mine = held is not None and held[0] == owner
-        free = held is None or held[2] <= self.now
-        if mine or (free and not again):
-            since = held[1] if held is not None and mine else self.now
-            self.model[name].lease = (owner, since, self.now + ttl * 1_000_000)
-            lease = ask(name, owner, ttl)
-            assert (lease.owner, lease.since, lease.expires) == self.model[name].lease
+        wanted = self.model[name].claim(claim, self.now(which))
+        if wanted is not None:
+            self.model[name].lease = wanted
+            lease = ask(name, claim.owner, claim.ttl)
+            assert (lease.owner, lease.since, lease.expires) == wanted
         else:
             with pytest.raises(LeaseError) as caught:
-                ask(name, owner, ttl)
-            assert caught.value.owner == (None if held is None or free else held[0])
+                ask(name, claim.owner, claim.ttl)
+            assert caught.value.owner == (None if held is None or held[2] <= self.now(which) else held[0])
 
     @rule(name=names, which=st.booleans(), owner=st.sampled_from(OWNERS))
     def release(self, name: str, which: bool, owner: str) -> None:
@@ -172,7 +212,7 @@ class Journal(RuleBasedStateMachine):
     @rule(which=st.booleans())
     def open_again(self, which: bool) -> None:
         self.stores[which].close()
-        self.stores[which] = self.engine.open(clock=lambda: self.now)
+        self.stores[which] = self.engine.open(clock=self.clocks[which])
 
     def gone(self, name: str, use: Callable[[], object]) -> bool:
         if name in self.model:

@@ -320,14 +320,14 @@ class StoredConversation:
                 raise
 
     def close(self) -> None:
-        """Release the lease. A conversation that was deleted meanwhile is not an error."""
+        """Release the lease; after an error it can be called again. A deleted conversation is not an error."""
         if self._has_lease:
-            self._has_lease = False
             try:
                 self._store.release(self.id, self._owner)
             except StoreError as error:
                 if error.cause != "missing":
                     raise
+            self._has_lease = False
 
     def __enter__(self) -> StoredConversation:
         return self
