@@ -179,9 +179,11 @@ def _read_application_id(path: Path) -> int | None:
         try:
             return connection.execute("PRAGMA application_id").fetchone()[0]
         except sqlite3.DatabaseError as error:
-            # A process that was killed during a checkpoint leaves a file that is too short.
+            # A process that was killed during a checkpoint leaves a file that is too short; a power loss while the file
+            # was created leaves a part of its first page.
             logs = [_sidecar(path, suffix) for suffix in ("-wal", "-journal")]
-            if getattr(error, "sqlite_errorname", "") == "SQLITE_CORRUPT" and any(file.exists() for file in logs):
+            is_unfinished = getattr(error, "sqlite_errorname", "") in ("SQLITE_CORRUPT", "SQLITE_NOTADB")
+            if is_unfinished and any(file.exists() for file in logs):
                 return None
             raise
 
