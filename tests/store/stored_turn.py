@@ -21,14 +21,14 @@ from tests.store.leases import TOOLS, TTL
 from tests.store.reply_bodies import reply_body
 
 OWNER, COPIER = "the first", "the copier"
-_ATTEMPTS = 50
+_ATTEMPTS = 200
 
 
 class StoredTurn:
-    """A conversation and its fork in one store. `steps` are to be run in order."""
+    """A conversation and its fork in one store. `steps` are to be run in order; `reader` reads the state after them."""
 
     def __init__(self, store: SqlStore) -> None:
-        self.store = store
+        self.store = self.reader = store
         self.kept: StoredConversation = None  # pyright: ignore[reportAttributeAccessIssue]
         self.copy: StoredConversation = None  # pyright: ignore[reportAttributeAccessIssue]
         self.steps: list[Callable[[], object]] = [
@@ -61,12 +61,12 @@ class StoredTurn:
 
     def is_stored(self, number: int, before: State, after: State) -> bool:
         """Return whether the step that failed was stored nevertheless."""
-        found = read_state(self.store)
+        found = read_state(self.reader)
         events = [[conversation[:3] for conversation in state] for state in (found, before, after)]
         assert events[0] in events[1:], f"step {number}: half a write"
         if found != after:
             return False
-        ids = [summary.id for summary in reversed(self.store.list())]
+        ids = [summary.id for summary in reversed(self.reader.list())]
         if self.steps[number] == self._create:
             self.kept = StoredConversation(self.store, ids[0], owner=OWNER, ttl=TTL)
         if self.steps[number] == self._fork:
@@ -136,7 +136,7 @@ def run_steps(turn: StoredTurn, states: list[State] | None = None, recover: Call
                     break
         else:
             pytest.fail(f"step {number} failed {_ATTEMPTS} times")
-        found.append(read_state(turn.store))
+        found.append(read_state(turn.reader))
         if states is not None:
             assert found[-1] == states[number], f"after step {number}"
     return found

@@ -131,7 +131,7 @@ def test_power_loss_keeps_all_that_was_acknowledged(recorded: Disk, quick_folder
                 images += [loss.torn(chance), loss.reordered(chance)]
         for image in images:
             reopened.check(image, states[committed : committed + 1 + is_writing], 2 * committed + is_writing)
-    assert reopened.count > 2 * committed > 50
+    assert reopened.count > 2 * committed > 30
 
 
 # -------------------------------------------------------------------------------------------------------------- faults

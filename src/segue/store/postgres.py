@@ -46,7 +46,8 @@ class _Connection:
 class PostgresStore(SqlStore):
     """A store on a PostgreSQL server. `clock` returns microseconds since 1970 and replaces the server's clock.
 
-    `timeout` is the maximum wait in seconds for a connection, and for a lock.
+    `timeout` is the maximum wait in seconds for a connection, and for a lock. A connection that stays silent for three
+    times as long while a reply is due counts as lost.
     """
 
     LOCK_CLAUSE = " FOR UPDATE"

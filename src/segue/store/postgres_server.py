@@ -6,11 +6,12 @@ Invariant: no password appears in a message, and a schema that is not a segue st
 from __future__ import annotations
 
 import re
+import time
 import zlib
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, LiteralString, TypeAlias, cast
+from typing import Any, LiteralString, TypeVar, cast
 
 import psycopg
 import psycopg_pool
@@ -18,8 +19,12 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from segue.errors import InputError, StoreError, StoreErrorCause
 from segue.store.migrations import pending_migrations
+from segue.store.rows import Row
 
-Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
+T = TypeVar("T")
+
+_SILENCE = 3
+"""How many times `timeout` a connection may stay silent before it is given up, here and on the server."""
 
 # By prefix of the SQLSTATE code; the first match counts. The third column is `retryable`.
 _CAUSES: tuple[tuple[str, StoreErrorCause, bool, str], ...] = (
@@ -39,6 +44,34 @@ _CAUSES: tuple[tuple[str, StoreErrorCause, bool, str], ...] = (
     ("XX002", "corrupt", False, "the server's data are damaged"),
 )
 _TABLE = re.compile(r"@(?=[a-z])")
+
+
+class Connection(psycopg.Connection[Row]):
+    """A connection that fails if the server sends nothing for `silence` seconds while a reply is due.
+
+    TCP does not notice a server that stands still behind a proxy, nor a reply that was lost after it was acknowledged.
+    """
+
+    silence = 30.0
+
+    def wait(self, gen: Generator[Any, Any, T], *args: Any, **more: Any) -> T:
+        return super().wait(self._limit_silence(gen), *args, **more)
+
+    def _limit_silence(self, gen: Generator[Any, Any, T]) -> Generator[Any, Any, T]:
+        deadline = time.monotonic() + self.silence
+        try:
+            state = next(gen)
+            while True:
+                ready = yield state
+                if ready:
+                    deadline = time.monotonic() + self.silence
+                elif time.monotonic() > deadline:
+                    # Closed first, because a rollback would wait for the same server.
+                    self.pgconn.finish()
+                    raise psycopg.OperationalError(f"no reply for {self.silence:g} seconds")
+                state = gen.send(ready)
+        except StopIteration as end:
+            return end.value
 
 
 def _to_store_error(error: Exception, where: str) -> StoreError:
@@ -103,12 +136,15 @@ def _make_configure(timeout: float) -> Callable[[Connection], None]:
     """Return the function that configures each new connection."""
 
     def configure(connection: Connection) -> None:
+        connection.silence = _SILENCE * timeout
         connection.execute(
             "SELECT set_config('lock_timeout', %s, false), set_config('client_encoding', 'UTF8', false), "
+            # The transaction of a client that is cut off keeps its locks until the server ends it.
+            "set_config('idle_in_transaction_session_timeout', %s, false), "
             # A commit must be on disk, whatever the server's default; stricter settings stay.
             "CASE WHEN current_setting('synchronous_commit') = 'off' "
             "THEN set_config('synchronous_commit', 'on', false) END",
-            (f"{round(timeout * 1000)}ms",),
+            (f"{round(timeout * 1000)}ms", f"{round(_SILENCE * timeout * 1000)}ms"),
         )
 
     return configure
@@ -118,6 +154,7 @@ def open_pool(url: str, timeout: float) -> psycopg_pool.ConnectionPool[Connectio
     """Return a pool that checks each connection before use, so that a server restart causes no error."""
     return psycopg_pool.ConnectionPool(
         url,
+        connection_class=Connection,
         min_size=1,
         max_size=4,
         timeout=timeout,
@@ -131,7 +168,7 @@ def open_pool(url: str, timeout: float) -> psycopg_pool.ConnectionPool[Connectio
 
 def migrate_schema(url: str, schema: str, where: str) -> None:
     """Apply pending migrations in one transaction. `StoreError` if the schema is not a segue store."""
-    with translate_errors(where), psycopg.connect(url, autocommit=True) as connection:
+    with translate_errors(where), Connection.connect(url, autocommit=True) as connection:
         [encoding] = connection.execute("SHOW server_encoding").fetchone() or [""]
         if encoding != "UTF8":
             raise StoreError(f"the encoding of {where} is {encoding}; a store needs UTF8", cause="foreign")
