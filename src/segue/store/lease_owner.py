@@ -13,7 +13,7 @@ from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from uuid import uuid4
+from uuid import getnode, uuid4
 
 # Index in /proc/PID/stat after the program name, which may contain any characters.
 _START_TIME_FIELD = 19
@@ -54,12 +54,15 @@ def _is_running(pid: int, start: str) -> bool:
 
 @cache
 def _pid_scope() -> str:
-    """Return a digest of the boot id and the PID namespace, as far as the system provides them."""
+    """Return a digest of the boot id and the PID namespace, or of a hardware address where the system has neither."""
     parts: list[str] = []
     with suppress(OSError):
         parts.append(Path("/proc/sys/kernel/random/boot_id").read_text("utf-8").strip())
     with suppress(OSError):
         parts.append(str(Path("/proc/self/ns/pid").readlink()))
+    if not parts:
+        # Two machines can have the same host name; a process on the other one must not count as ended.
+        parts.append(f"{getnode():x}")
     return sha256(" ".join(parts).encode()).hexdigest()[:8]
 
 
