@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -59,6 +60,32 @@ BETWEEN: dict[str, Callable[[StoredConversation], object]] = {
     "a failed write": fail_to_write,
     "all": lambda kept: [write(kept) for name, write in BETWEEN.items() if name != "all"],
 }
+
+
+def test_sent_is_stored_once_if_its_commit_was_not_confirmed(kept: StoredConversation) -> None:
+    append = kept._store.append
+
+    def lost(*given: Any, **more: Any) -> int:
+        append(*given, **more)
+        raise StoreError("the connection broke", cause="lost", retryable=True)
+
+    kept.add_reply(reply_body("openai-chat", text="fine"))
+    for write in (kept.mark_sent, lambda: kept.add_reply(reply_body("kimi", text="well"))):
+        kept.add_user("and?")
+        kept.render("kimi")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(kept._store, "append", lost)
+            with pytest.raises(StoreError):
+                write()
+        if write == kept.mark_sent:
+            kept.add_reply(reply_body("kimi", text="well"))
+    assert event_kinds(kept).count("Sent") == 4
+    kept.add_user("and?")
+    kept.render("kimi")
+    kept.mark_sent()
+    kept.add_reply(reply_body("kimi", text="well"))
+    assert event_kinds(kept).count("Sent") == 5
+    check_renders(kept)
 
 
 @pytest.mark.parametrize("name", BETWEEN)

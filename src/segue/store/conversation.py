@@ -117,6 +117,9 @@ class StoredConversation:
         if self._stale:
             replayed, before = self._replay(), self._state.chat
             replayed.chat.state.last_request = before.state.last_request
+            if replayed.unanswered_request > self._state.unanswered_request:
+                # The write that marked the request as sent failed, but is in the store.
+                replayed.chat.state.synthetic_calls = None
             # Credentials are not stored: a request that still has them in memory is kept.
             if _dump_settings(before) == _dump_settings(replayed.chat):
                 replayed.chat.state.request = before.state.request

@@ -62,6 +62,8 @@ class ReplayState(Struct):
     """The number of incomplete replies."""
     recorded_results: dict[str, Message] = {}
     """Stored results that are not in the history yet, by call id."""
+    unanswered_request: int = 0
+    """The event number of the last request that was sent, 0 if a reply followed it."""
 
     def track_event(self, event: Event) -> None:
         """Update everything except the messages for the next event."""
@@ -69,11 +71,14 @@ class ReplayState(Struct):
         match event:
             case MessageAdded(message) | CallCompleted(message) | CallCancelled(message):
                 self._track_turn(message.turn_key)
+                if message.speaker == "ai":
+                    self.unanswered_request = 0
             case ResultRecorded() | ResultPublished():
                 self._track_result(event)
             case Rewound():
                 self.newest_turn = event.turn
             case Sent():
+                self.unanswered_request = self.seq
                 self.target, self.model = event.target or self.target, event.model or self.model
             case Switched():
                 self.target, self.model, self.provider = event.target, event.model, event.provider
