@@ -5,7 +5,7 @@ SQLite. So the VFS is registered in the library that the `sqlite3` module itself
 the real one, and no compiler is needed. Each file gets a copy of the system's table of functions, in which those that
 use the disk are replaced; locks stay as they are.
 
-`Disk` records every write, truncation, sync and deletion, and fails those it is told to. `PowerLoss` replays the record
+`Disk` records every write, truncation, sync and deletion, and fails the chosen ones. `PowerLoss` replays the record
 and returns what may be on disk if the power fails at some point of it: what was synced, and any part of the rest.
 """
 
@@ -112,7 +112,6 @@ class Disk:
         self._files: dict[int, int] = {}
         self._count = 0
         self._tables: dict[int, _Methods] = {}
-        self._callbacks: list[Any] = []
 
     def mark(self, mark: object) -> None:
         """Record a point of the program between the operations."""

@@ -14,8 +14,8 @@ from typing import Literal
 
 Kind = Literal["cut", "torn", "reply lost", "void", "held"]
 KINDS: tuple[Kind, ...] = ("cut", "torn", "reply lost", "void")
-# Messages after which the server replies: a query, and the end of a group of messages.
-_REQUEST_ENDS = b"QS"
+# Messages that end a request: a query, the end of a group of messages, the end of the connection.
+_REQUEST_ENDS = (b"Q", b"S", b"X")
 _READY = b"Z"
 _RESET = struct.pack("ii", 1, 0)
 
@@ -116,8 +116,9 @@ class Partition:
             case "reply lost":
                 server.sendall(request)
                 replies = _Messages()
-                while not any(reply.startswith(_READY) for reply in replies.read_each(server.recv(1 << 16))):
-                    pass
+                while data := server.recv(1 << 16):
+                    if any(reply.startswith(_READY) for reply in replies.read_each(data)):
+                        break
             case "void":
                 select.select([self._closed], [], [])
             case "held":
@@ -156,7 +157,7 @@ class _Messages:
         was_startup = self._startup
         for message in self.read_each(data):
             self._group += message
-            if was_startup or message[:1] in (b"Q", b"S", b"X"):
+            if was_startup or message[:1] in _REQUEST_ENDS:
                 found.append(self._group)
                 self._group, was_startup = b"", False
         return found

@@ -61,17 +61,23 @@ class StoredTurn:
 
     def is_stored(self, number: int, before: State, after: State) -> bool:
         """Return whether the step that failed was stored nevertheless."""
-        found = read_state(self.reader)
-        events = [[conversation[:3] for conversation in state] for state in (found, before, after)]
-        assert events[0] in events[1:], f"step {number}: half a write"
-        if found != after:
+        found, old, new = map(without_leases, (read_state(self.reader), before, after))
+        assert found in (old, new), f"step {number}: half a write"
+        if found == old:
             return False
-        ids = [summary.id for summary in reversed(self.reader.list())]
         if self.steps[number] == self._create:
-            self.kept = StoredConversation(self.store, ids[0], owner=OWNER, ttl=TTL)
+            self.kept = self._find(OWNER)
         if self.steps[number] == self._fork:
-            self.copy = StoredConversation(self.store, ids[1], owner=COPIER, ttl=TTL)
+            self.copy = self._find(COPIER)
         return True
+
+    def _find(self, owner: str) -> StoredConversation:
+        """Open the conversation whose id was lost with the reply."""
+        known = self.kept.id if owner == COPIER else None
+        [id] = [summary.id for summary in self.reader.list() if summary.id != known]
+        found = StoredConversation(self.reader, id, owner=owner, ttl=TTL)
+        found._store = self.store
+        return found
 
     def _mark_sent(self) -> None:
         self.kept.render("anthropic")
@@ -108,6 +114,11 @@ def read_state(store: SqlStore) -> State:
     return found
 
 
+def without_leases(state: State) -> State:
+    """The state without leases: a failed write may have released its own."""
+    return [conversation[:3] for conversation in state]
+
+
 def _replace_names(data: str, names: dict[str, str]) -> str:
     for name, number in names.items():
         data = data.replace(name, number)
@@ -138,5 +149,7 @@ def run_steps(turn: StoredTurn, states: list[State] | None = None, recover: Call
             pytest.fail(f"step {number} failed {_ATTEMPTS} times")
         found.append(read_state(turn.reader))
         if states is not None:
-            assert found[-1] == states[number], f"after step {number}"
+            assert without_leases(found[-1]) == without_leases(states[number]), f"after step {number}"
+    # Whichever step failed, no lease is left.
+    assert states is None or found[-1] == states[-1]
     return found
