@@ -59,7 +59,7 @@ class ParsedPage(HTMLParser):
 
 def render_page(*blocks: Block, speaker: Any = "ai", **more: Any) -> str:
     made: dict[str, Any] = {"title": "T", "facts": (), "request": Request(()), **more}
-    return render_html(Page(messages=(Message(speaker, blocks),), **made))
+    return "".join(render_html(Page(segments=[(Message(speaker, blocks),)], **made)))
 
 
 CALL = ToolCall("read", {"path": "x"}, id="c1")
@@ -87,7 +87,7 @@ FIELDS: dict[str, str] = {
     "references": render_page(Text(f"[a] ![b][a]\n\n[a]: https://x/{EVIL} '{EVIL}'")),
     "what a human says": render_page(Text(EVIL), speaker="human"),
     "what a system says": render_page(Text(EVIL), speaker="system"),
-    "name": render_html(Page("T", (), Request(()), (Message("human", (Text("x"),), name=EVIL),))),
+    "name": "".join(render_html(Page("T", (), Request(()), [(Message("human", (Text("x"),), name=EVIL),)]))),
     "thinking": render_page(Thinking(EVIL, signature=EVIL, origin=Origin(EVIL, EVIL))),
     "code": render_page(Code(EVIL, EVIL)),
     "opaque": render_page(Opaque(EVIL, Native(EVIL, {EVIL: EVIL}), EVIL)),

@@ -45,7 +45,7 @@ def test_every_block_has_text():
 
 def test_names_and_titles_are_no_markup():
     request = Request((), system=(Text("be brief"),), tools=(Tool("a`b", "*does*\nthings <b>"),))
-    output = render_markdown(Page("# A *title*\nover lines", (("model", "x_y"),), request, ()))
+    output = "".join(render_markdown(Page("# A *title*\nover lines", (("model", "x_y"),), request, ())))
     assert output.splitlines()[0] == "# \\# A \\*title\\* over lines"
     assert "- `a'b`: \\*does\\* things \\<b\\>" in output
     assert "- model: x\\_y" in output
@@ -119,7 +119,9 @@ def test_overlong_text_is_fenced():
 
 def test_system_text_and_thinking_stay_in_their_place_too():
     request = Request((), system=(Text("```\nnever closed"),))
-    output = render_markdown(Page("T", (), request, (Message("ai", (Thinking("<b>\n## User\n```"), Text("x"))),)))
+    output = "".join(
+        render_markdown(Page("T", (), request, [(Message("ai", (Thinking("<b>\n## User\n```"), Text("x"))),)]))
+    )
     heads = [token for token in READER.parse(output) if token.type == "heading_open" and token.tag == "h2"]
     assert len(heads) == 2
     assert "\\<b>" in output

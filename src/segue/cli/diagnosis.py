@@ -146,12 +146,12 @@ def diagnose(
     store: ConversationStore, conversation: str, turn: str | None, target: str | None, model: str | None
 ) -> Diagnosis:
     """Replay the events up to a turn, render and check. Nothing is written."""
-    events = list(store.events(conversation))
-    name, end, turns = _select_turn(events, turn)
-    records = events[:end]
-    replayed = replay_events(records)
+    # The events are read twice, and not held in memory.
+    name, end, turns = _select_turn(store.events(conversation), turn)
+    facts = _EventFacts()
+    replayed = replay_events(facts.observe(store.events(conversation, until=end)))
     chat = replayed.chat
-    chosen, model = _choose_target(replayed, events[end:], target, model)
+    chosen, model = _choose_target(replayed, store.events(conversation, after=replayed.seq), target, model)
     api = cast("Api", chosen)
     rendered = chat.render(api, model)
     verdict = check(rendered.body, api, model=model)
@@ -160,7 +160,7 @@ def diagnose(
         "messages": len(chat.messages),
         "calls": len(report.emitted_calls),
         "results": len(report.emitted_results),
-        "bytes": len(rendered.data),
+        "bytes": sum(map(len, rendered.fragments)),
     }
     return Diagnosis(
         id=conversation,
@@ -175,7 +175,7 @@ def diagnose(
             format_changes([n for n in chat.state.compression_changes if not chat.state.history.is_rewound(n.calls)])
         ),
         faulty_layer=None if verdict else _find_layer(rendered, chosen),
-        store=_store_facts(records, replayed, store.lease(conversation)),
+        store=_store_facts(facts, replayed, store.lease(conversation)),
         counts=counts,
         body=rendered.body,
     )
@@ -208,18 +208,45 @@ def _choose_target(
     return chosen, model
 
 
-def _store_facts(records: Sequence[StoredEvent], replayed: ReplayState, lease: Lease | None) -> dict[str, Any]:
+class _EventFacts:
+    """What the diagnosis prints of the events, collected while they are replayed."""
+
+    def __init__(self) -> None:
+        self.kinds: Counter[str] = Counter()
+        self.messages = 0
+        self.broken_replies: list[str] = []
+        self._compressions: dict[int, str] = {}
+        self._undone: set[int] = set()
+
+    @property
+    def compressions(self) -> list[str]:
+        return [text + (", undone" if seq in self._undone else "") for seq, text in self._compressions.items()]
+
+    def observe(self, records: Iterable[StoredEvent]) -> Iterator[StoredEvent]:
+        for record in records:
+            event = record.event
+            self.kinds[event_kind(event)] += 1
+            self.messages += is_message(event)
+            if isinstance(event, CompressionApplied):
+                self._compressions[record.seq] = _format_compression(record.seq, event)
+            elif isinstance(event, CompressionUndone):
+                self._undone.add(event.seq)
+            elif isinstance(event, ReplyBroken):
+                self.broken_replies.append(_format_broken(record.seq, event))
+            yield record
+
+
+def _store_facts(facts: _EventFacts, replayed: ReplayState, lease: Lease | None) -> dict[str, Any]:
     """Return the state of the store up to the turn."""
     history: History = replayed.chat.state.history
-    undone = {record.event.seq for record in records if isinstance(record.event, CompressionUndone)}
     return {
-        "events": dict(Counter(event_kind(record.event) for record in records)),
-        "messages": sum(is_message(record.event) for record in records),
+        "events": dict(facts.kinds),
+        "messages": facts.messages,
         "in hand": f"since {format_time(lease.since)}, until {format_time(lease.expires)}" if lease else "none",
         "calls": dict(Counter(entry.state for entry in history.ledger.values())),
         "waiting": [f"{call.name} [{call.id}]" for call in replayed.chat.pending],
-        "compressions": list(_compressions(records, undone)),
-        "broken replies": list(_broken_replies(records)),
+        "compressions": facts.compressions,
+        "broken replies": facts.broken_replies,
         "evidence": [
             f"{entry.call.name} [{call_id}]: {entry.state}, and {len(entry.evidence)} more"
             for call_id, entry in history.conflicting.items()
@@ -227,21 +254,15 @@ def _store_facts(records: Sequence[StoredEvent], replayed: ReplayState, lease: L
     }
 
 
-def _compressions(records: Iterable[StoredEvent], undone: set[int]) -> Iterator[str]:
-    for record in records:
-        if isinstance(record.event, CompressionApplied):
-            suffix = ", undone" if record.seq in undone else ""
-            event = record.event
-            remaining = format_count(sum(stop - start for start, stop in event.kept) + len(event.replaced), "message")
-            yield f"event {record.seq}: {event.strategy} to {event.budget} tokens, {remaining} left{suffix}"
+def _format_compression(seq: int, event: CompressionApplied) -> str:
+    remaining = format_count(sum(stop - start for start, stop in event.kept) + len(event.replaced), "message")
+    return f"event {seq}: {event.strategy} to {event.budget} tokens, {remaining} left"
 
 
-def _broken_replies(records: Iterable[StoredEvent]) -> Iterator[str]:
-    for record in records:
-        if isinstance(record.event, ReplyBroken):
-            reply = record.event.reply
-            calls = f", {format_count(len(reply.calls), 'call')}" if reply.calls else ""
-            yield f"event {record.seq}: {reply.finish}{calls}, {shorten(reply.text, 40)!r}"
+def _format_broken(seq: int, event: ReplyBroken) -> str:
+    reply = event.reply
+    calls = f", {format_count(len(reply.calls), 'call')}" if reply.calls else ""
+    return f"event {seq}: {reply.finish}{calls}, {shorten(reply.text, 40)!r}"
 
 
 def _find_layer(rendered: Rendered, target: str) -> Fault:
@@ -262,7 +283,7 @@ def _find_layer(rendered: Rendered, target: str) -> Fault:
 
 
 class _TurnSpan(Struct):
-    """One turn: its key, if any, and the index range of its events.
+    """One turn: its key, if any, and the index range of its events; `end` is None up to the last event.
 
     A turn starts with a reply and ends at the next reply or where it is rewound, so its events are the state in which
     the next request was made. Imported replies without tool calls have no turn key, so turns are numbered as well.
@@ -270,10 +291,10 @@ class _TurnSpan(Struct):
 
     key: str | None
     start: int
-    end: int
+    end: int | None = None
 
 
-def _find_turns(records: Sequence[StoredEvent]) -> list[_TurnSpan]:
+def _find_turns(records: Iterable[StoredEvent]) -> list[_TurnSpan]:
     """Return all turns in the order in which they were written, including turns that were rewound later."""
     turns: list[_TurnSpan] = []
     keys: set[str] = set()
@@ -285,7 +306,7 @@ def _find_turns(records: Sequence[StoredEvent]) -> list[_TurnSpan]:
                 continues = in_reply and (key is None or turns[-1].key is None)
                 if not continues and (key is None or key not in keys):
                     _end_last_turn(turns, index)
-                    turns.append(_TurnSpan(key, index, len(records)))
+                    turns.append(_TurnSpan(key, index))
                 elif continues and turns[-1].key is None:
                     turns[-1].key = key
                 keys.update((key,) if key is not None else ())
@@ -302,20 +323,20 @@ def _find_turns(records: Sequence[StoredEvent]) -> list[_TurnSpan]:
 
 def _end_last_turn(turns: Sequence[_TurnSpan], index: int) -> None:
     """End the last turn here, unless it was rewound before."""
-    if turns:
-        turns[-1].end = min(turns[-1].end, index)
+    if turns and turns[-1].end is None:
+        turns[-1].end = index
 
 
-def _select_turn(records: Sequence[StoredEvent], turn: str | None) -> tuple[str, int, int]:
-    """Return a description of the turn, the index after its last event, and the total number of turns."""
+def _select_turn(records: Iterable[StoredEvent], turn: str | None) -> tuple[str, int | None, int]:
+    """Return a description of the turn, the number of its last event (None: the last one), and the number of turns."""
     turns = _find_turns(records)
     if turn is None:
-        return "now", len(records), len(turns)
+        return "now", None, len(turns)
     number = _find_number(turns, turn)
     if number:
         span = turns[number - 1]
         return f"after turn {number}{f' ({span.key})' if span.key else ''}", span.end, len(turns)
-    return "before the first turn", turns[0].start if turns else len(records), len(turns)
+    return "before the first turn", turns[0].start if turns else None, len(turns)
 
 
 def _find_number(turns: Sequence[_TurnSpan], turn: str) -> int:

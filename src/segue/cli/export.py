@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Any, cast
 
 import click
@@ -57,51 +59,67 @@ def command(id: str, *, form: str, model: str | None, out: str | None, as_json: 
         raise click.UsageError("--model works only if --format is an API", click.get_current_context())
     with user_store.connect() as store:
         summary = store.get(store.find_id(id))
-        data, more = render_export(store, summary, form, model)
-    levels = [finding["level"] for finding in more.get("report", {}).get("findings", ())]
-    if not as_json and {*levels} - {"note"}:
-        text = format_levels(levels)
-        model_option = f" --model {model}" if model is not None else ""
-        streams.print_message(f"findings: {text}; for details: segue diag {summary.id} --to {form}{model_option}")
-    if out not in (None, streams.STDIO):
-        streams.replace_file(out, data, private=True)
-        if as_json:
-            streams.write(msgspec.json.encode({"id": summary.id, "format": form, "out": out, **more}), b"\n")
-        return
-    if as_json:
-        text = msgspec.json.encode({"id": summary.id, "format": form, **more})
-        value = msgspec.json.encode(data.decode()) if form in ("html", "md") else data
-        streams.write(text[:-1], b',"body":', value, b"}\n")
-        return
-    streams.write(data, b"" if data.endswith(b"\n") else b"\n")
+        chunks, more = render_export(store, summary, form, model)
+        levels = [finding["level"] for finding in more.get("report", {}).get("findings", ())]
+        if not as_json and {*levels} - {"note"}:
+            text = format_levels(levels)
+            model_option = f" --model {model}" if model is not None else ""
+            streams.print_message(f"findings: {text}; for details: segue diag {summary.id} --to {form}{model_option}")
+        if out not in (None, streams.STDIO):
+            streams.replace_file(out, chunks, private=True)
+            if as_json:
+                streams.write(msgspec.json.encode({"id": summary.id, "format": form, "out": out, **more}), b"\n")
+        elif as_json:
+            head = msgspec.json.encode({"id": summary.id, "format": form, **more})
+            body = _json_string(chunks) if form in ("html", "md") else chunks
+            streams.write_all(chain((head[:-1], b',"body":'), body, (b"}\n",)))
+        else:
+            streams.write_all(_end_line(chunks))
+
+
+def _json_string(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield chunks of UTF-8 as one JSON string."""
+    import msgspec
+
+    yield b'"'
+    for chunk in chunks:
+        yield msgspec.json.encode(chunk.decode())[1:-1]
+    yield b'"'
+
+
+def _end_line(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the chunks, and a line end if the last one has none."""
+    last = b""
+    for last in chunks:
+        yield last
+    if not last.endswith(b"\n"):
+        yield b"\n"
 
 
 def render_export(
     store: ConversationStore, summary: ConversationSummary, form: str, model: str | None
-) -> tuple[bytes, dict[str, Any]]:
-    """Return the exported bytes, and the report for a request body."""
+) -> tuple[Iterable[bytes], dict[str, Any]]:
+    """Return the exported bytes in chunks, and the report for a request body. The store is read with the chunks."""
     if form == "json":
         from segue.store.export import dump_events
 
         return dump_events(summary, store.events(summary.id)), {}
-    from segue.store.replay import replay_events
-
-    replayed = replay_events(store.events(summary.id))
     if form in _DOCUMENTS:
+        from segue.store.segments import read_segments
         from segue.view.page import build_page
 
-        page = build_page(summary, replayed)
+        page = build_page(summary, read_segments(store, summary.id))
         if form == "html":
-            from segue.view.html import render_html
-
-            return render_html(page).encode(errors="replace"), {}
-        from segue.view.markdown import render_markdown
-
-        return render_markdown(page).encode(errors="replace"), {}
+            from segue.view.html import render_html as render
+        else:
+            from segue.view.markdown import render_markdown as render
+        return (chunk.encode(errors="replace") for chunk in render(page)), {}
+    from segue.store.replay import replay_events
     from segue.wire.registry import find_wire_or_server
 
+    replayed = replay_events(store.events(summary.id))
     row = find_wire_or_server(form, argument="format")
     if model is None and row.profile is None and replayed.target == row.name:
         model = replayed.model
     rendered = replayed.chat.render(cast("Api", form), model)
-    return rendered.data, {"report": rendered.report.to_dict()}
+    return rendered.fragments, {"report": rendered.report.to_dict()}

@@ -1,6 +1,6 @@
 """Reads and writes files, stdin, stdout and stderr.
 
-Input is read whole. A file is replaced atomically.
+Input is read whole, output is written in chunks. A file is replaced atomically.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from pathlib import Path
 from typing import TextIO
 
@@ -114,15 +114,24 @@ def _read_stdin() -> bytes:
 
 def write(*chunks: bytes | str) -> None:
     """Write to stdout and flush, so that a failure is raised here and not at exit."""
+    write_all(chunks)
+
+
+def write_all(chunks: Iterable[bytes | str]) -> None:
+    """Write chunks to stdout as they are made, and flush."""
     stdout = getattr(sys, "stdout", None)
     if stdout is None:
         raise WriteError("can't write to stdout: it is closed")
+    has_text = True
     for chunk in chunks:
         if isinstance(chunk, str):
             stdout.write(chunk)
-        else:
+            has_text = True
+            continue
+        if has_text:
             stdout.flush()
-            stdout.buffer.write(chunk)
+            has_text = False
+        stdout.buffer.write(chunk)
     stdout.flush()
 
 
@@ -161,20 +170,22 @@ def format_line_for(text: str, stream: TextIO | None) -> str:
     return sanitize_line(text)
 
 
-def replace_file(file: str, data: bytes, *, private: bool = False) -> None:
+def replace_file(file: str, data: bytes | Iterable[bytes], *, private: bool = False) -> None:
     """Write a temporary file beside the target and rename it; devices and pipes are written directly.
 
-    With `private` a new file is readable by its owner only.
+    `data` can be chunks, written as they are made. With `private` a new file is readable by its owner only.
     """
+    chunks = (data,) if isinstance(data, bytes) else data
     try:
         target = Path(os.path.realpath(file))
         status = target.stat() if target.exists() else None
         if status is None:
-            _replace(target, data, 0o600 if private else 0o666 & ~_umask())
+            _replace(target, chunks, 0o600 if private else 0o666 & ~_umask())
         elif stat.S_ISREG(status.st_mode):
-            _replace(target, data, stat.S_IMODE(status.st_mode))
+            _replace(target, chunks, stat.S_IMODE(status.st_mode))
         else:
-            target.write_bytes(data)
+            with target.open("wb") as stream:
+                stream.writelines(chunks)
     except (OSError, ValueError) as error:
         wrong = isinstance(error, ValueError) or error.errno in _PATH_ERRNOS
         raise (OutputPathError if wrong else WriteError)(f"can't write {file}: {format_os_error(error)}") from error
@@ -195,13 +206,13 @@ def check_writable(file: str) -> None:
     raise OutputPathError(f"can't write {file}: {format_os_error(OSError(number, os.strerror(number)))}")
 
 
-def _replace(target: Path, data: bytes, mode: int) -> None:
+def _replace(target: Path, chunks: Iterable[bytes], mode: int) -> None:
     from tempfile import NamedTemporaryFile
 
     with NamedTemporaryFile(dir=target.parent, prefix=".segue-", delete=False) as stream:
         scratch = Path(stream.name)
         try:
-            stream.write(data)
+            stream.writelines(chunks)
             stream.flush()
             os.fsync(stream.fileno())
             scratch.chmod(mode)

@@ -6,7 +6,7 @@ the time of an event.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
 from msgspec import Struct
@@ -21,12 +21,16 @@ from segue.store.replay import replay_events
 KIND = "events"
 
 
-def dump_events(summary: ConversationSummary, records: Iterable[StoredEvent]) -> bytes:
-    """Encode a conversation's summary and events as JSON."""
+def dump_events(summary: ConversationSummary, records: Iterable[StoredEvent]) -> Iterator[bytes]:
+    """Encode a conversation's summary and events as JSON, in chunks."""
     head = {"segue": VERSION, "kind": KIND, "id": summary.id, "title": summary.title}
     times = {"created": format_time(summary.created, exact=True), "updated": format_time(summary.updated, exact=True)}
-    events = b",\n".join(_dump_record(record) for record in records)
-    return encode_json({**head, **times})[:-1] + b',"events":[\n' + events + b"\n]}\n"
+    yield encode_json({**head, **times})[:-1] + b',"events":[\n'
+    separator = b""
+    for record in records:
+        yield separator + _dump_record(record)
+        separator = b",\n"
+    yield b"\n]}\n"
 
 
 def _dump_record(record: StoredEvent) -> bytes:

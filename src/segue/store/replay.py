@@ -121,18 +121,28 @@ class ReplayState(Struct):
 
 def replay_events(records: Iterable[StoredEvent]) -> ReplayState:
     """Replay all events of a conversation in order, except undone ones. `StoreError` if they contradict each other."""
-    stored = list(records)
-    undone = {record.event.seq for record in stored if isinstance(record.event, CompressionUndone)}
     state = ReplayState(Conversation())
-    for record in stored:
-        if record.seq not in undone:
-            try:
-                _apply_event(record.event, state)
-            except InputError as error:
-                message = f"event {record.seq} ({event_kind(record.event)!r}) contradicts the events before it: {error}"
-                raise StoreError(message, cause="corrupt") from None
+    undone: set[int] | None = None
+    remaining = iter(records)
+    while (record := next(remaining, None)) is not None:
+        if undone is None and isinstance(record.event, CompressionApplied):
+            # A later event may undo it: only from here on all events are held in memory.
+            rest = list(remaining)
+            undone = {other.event.seq for other in rest if isinstance(other.event, CompressionUndone)}
+            remaining = iter(rest)
+        if undone is None or record.seq not in undone:
+            apply_event(record, state)
         state.track_event(record.event)
     return state
+
+
+def apply_event(record: StoredEvent, state: ReplayState) -> None:
+    """Apply an event to the messages and settings. `StoreError` if it contradicts the events before it."""
+    try:
+        _apply_event(record.event, state)
+    except InputError as error:
+        message = f"event {record.seq} ({event_kind(record.event)!r}) contradicts the events before it: {error}"
+        raise StoreError(message, cause="corrupt") from None
 
 
 def result_call_id(message: Message) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
 from msgspec import UNSET, Struct
@@ -55,7 +55,7 @@ class ResultIndex(Struct):
         return response.call_id in self.call_ids
 
 
-def index_results(messages: tuple[Message, ...]) -> ResultIndex:
+def index_results(messages: Iterable[Message]) -> ResultIndex:
     index = ResultIndex({}, set())
     for message in messages:
         for block in message.blocks:

@@ -51,22 +51,23 @@ _CONTENT_SECURITY_POLICY = (
 _MAX_ARGUMENTS = 96
 
 
-def render_html(page: Page) -> str:
-    """Render the whole page."""
+def render_html(page: Page) -> Iterator[str]:
+    """Yield the page in chunks."""
     title = _escape(page.title)
-    index = index_results(page.messages)
     facts = "".join(f"<div><dt>{_escape(name)}</dt><dd>{_escape(value)}</dd></div>" for name, value in page.facts)
     header = [*_system(page), *_tools(page.request.tools)]
-    articles = (article for message in page.messages for article in _message(message, index))
-    return (
+    yield (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n<meta name="referrer" content="no-referrer">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_CONTENT_SECURITY_POLICY}">\n'
         f"<title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n"
-        f"<header>\n<h1>{title}</h1>\n<dl>{facts}</dl>\n{_join_lines(header)}</header>\n{_join_lines(articles)}"
-        "</main>\n</body>\n</html>\n"
+        f"<header>\n<h1>{title}</h1>\n<dl>{facts}</dl>\n{_join_lines(header)}</header>\n"
     )
+    for segment in page.segments:
+        index = index_results(segment)
+        yield from (f"{article}\n" for message in segment for article in _message(message, index))
+    yield "</main>\n</body>\n</html>\n"
 
 
 def _join_lines(lines: Iterable[str]) -> str:

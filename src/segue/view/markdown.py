@@ -28,8 +28,8 @@ _TICKS = re.compile("`+")
 _MARKS = re.compile(r"([\\`*_\[\]<>#|])")
 
 
-def render_markdown(page: Page) -> str:
-    """Render the whole document."""
+def render_markdown(page: Page) -> Iterator[str]:
+    """Yield the document in chunks."""
     facts = "".join(f"- {name}: {_escape(value)}\n" for name, value in page.facts)
     system = "\n\n".join(block.text for block in page.request.system)
     parts = [f"# {_escape(page.title)}\n\n{facts}"]
@@ -38,18 +38,25 @@ def render_markdown(page: Page) -> str:
     if page.request.tools:
         tools = "".join(f"- {_inline_code(tool.name)}{_description(tool.description)}\n" for tool in page.request.tools)
         parts.append(f"## Tools\n\n{tools}")
-    return "\n".join([*parts, render_messages(page.messages)])
+    yield "\n".join([*parts, ""])
+    is_first = True
+    for segment in page.segments:
+        for part in _messages(segment):
+            yield part if is_first else f"\n{part}"
+            is_first = False
 
 
 def render_messages(messages: Sequence[Message]) -> str:
     """Render messages only, each under a heading with its speaker."""
-    index = index_results(tuple(messages))
-    parts: list[str] = []
+    return "\n".join(_messages(messages))
+
+
+def _messages(messages: Sequence[Message]) -> Iterator[str]:
+    index = index_results(messages)
     for message in messages:
         texts = [text for block in message.blocks for text in _block(block, index)]
         if texts:
-            parts.append(f"## {_escape(SPEAKERS[message.speaker])}\n\n" + "\n\n".join(texts) + "\n")
-    return "\n".join(parts)
+            yield f"## {_escape(SPEAKERS[message.speaker])}\n\n" + "\n\n".join(texts) + "\n"
 
 
 def _block(block: Block, index: ResultIndex) -> Iterator[str]:

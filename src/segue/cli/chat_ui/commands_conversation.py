@@ -167,11 +167,11 @@ async def _export(chat: Chat, arguments: str) -> None:
     target = chat.folder / file
     if os.path.lexists(target) and not overwrite:
         raise InputError(f"{file} already exists; /export {file} {_FORCE} overwrites it")
-    data, _ = render_export(store, store.get(log.id), file_format, None)
+    chunks, _ = render_export(store, store.get(log.id), file_format, None)
     if target.is_file():
         with suppress(OSError):  # others could read the old file, but must not read a conversation
             target.chmod(stat.S_IMODE(target.stat().st_mode) & ~0o077)
-    replace_file(str(target), data, private=True)
+    replace_file(str(target), chunks, private=True)
     chat.print_line(f"written to {file} (readable only by you)")
 
 
