@@ -1,10 +1,9 @@
-"""The tool `shell`, which runs a command in its own process group and ends the whole group with it."""
+"""The tool `shell`, which runs a command and ends all processes that the command started."""
 
 from __future__ import annotations
 
 import asyncio
 import codecs
-import os
 import shutil
 import signal
 import time
@@ -17,18 +16,17 @@ from segue.runtime.environ import child_environment
 from segue.runtime.masking import find_hidden_secrets, protect_process_memory
 from segue.runtime.tool_types import ApprovalRequest, Arguments, Context, Result, Tool, ToolError
 from segue.runtime.tools.shell_commands import find_commands, find_risky_options, split_simple_commands
+from segue.runtime.tools.shell_process import Remainder, ShellProcess
 from segue.runtime.tools.text_encoding import format_size
 
 _TIMEOUT = 120
 _MAX_TIMEOUT = 1_800
 _HEAD = 100_000
 _TAIL = 100_000
-_GRACE = 1.0
 _LINGER = 0.2
 _PROGRESS_INTERVAL = 0.1
 _CHUNK = 65_536
-# Its stdin is a pipe from segue that is never written to: when segue ends in any way, the whole group is killed.
-_WATCHDOG_SCRIPT = 'exec 3<&0 </dev/null; { read -r _ <&3; kill -s KILL 0; } >/dev/null 2>&1 & exec 3<&-; exec "$@"'
+_MAX_REMAINING = 10
 # No pager, prompts or colours.
 _NONINTERACTIVE_ENV = {"PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0", "TERM": "dumb", "NO_COLOR": "1"}
 
@@ -79,26 +77,6 @@ class _OutputBuffer:
         return "".join(self._head) + gap + tail
 
 
-def _signal_group(group: int, number: int) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, number)
-
-
-async def _end_group(process: asyncio.subprocess.Process) -> None:
-    """End the process group: SIGTERM, then SIGKILL. If cancelled while waiting, kills at once."""
-    try:
-        if process.returncode is None:
-            _signal_group(process.pid, signal.SIGTERM)
-            async with asyncio.timeout(_GRACE):
-                await process.wait()
-    except TimeoutError:
-        pass
-    finally:
-        _signal_group(process.pid, signal.SIGKILL)
-        if process.stdin is not None:
-            process.stdin.close()
-
-
 async def _run(arguments: Arguments, context: Context, environment: Callable[[], Mapping[str, str]]) -> Result:
     command: str = arguments["command"]
     if "\0" in command:
@@ -106,55 +84,32 @@ async def _run(arguments: Arguments, context: Context, environment: Callable[[],
     seconds = min(arguments.get("timeout", context.time_limit or _TIMEOUT), context.time_limit or _MAX_TIMEOUT)
     output = _OutputBuffer(context.progress)
     protect_process_memory()
-    # Our own pipe: the command counts as ended when its process ends, not when all child processes closed their ends.
-    reading, writing = os.pipe()
-    loop = asyncio.get_running_loop()
-    stream = asyncio.StreamReader(limit=_CHUNK)
-    transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(stream), os.fdopen(reading, "rb"))
     try:
-        try:
-            process = await asyncio.create_subprocess_exec(
-                "/bin/sh",
-                "-c",
-                _WATCHDOG_SCRIPT,
-                "sh",
-                shutil.which("bash") or "/bin/sh",
-                "-c",
-                command,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=writing,
-                stderr=writing,
-                cwd=context.folder,
-                env={**environment(), **_NONINTERACTIVE_ENV, "PWD": str(context.folder)},
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise ToolError(f"the shell could not be started: {error.strerror or error}") from None
-        finally:
-            os.close(writing)
-        ended = False
-        try:
-            async with asyncio.timeout(seconds):
-                await _read_output(process, stream, output)
-                ended = True
-        except TimeoutError:
-            pass
-        finally:
-            await _end_group(process)
+        process = await ShellProcess.start(
+            [shutil.which("bash") or "/bin/sh", "-c", command],
+            context.folder,
+            {**environment(), **_NONINTERACTIVE_ENV, "PWD": str(context.folder)},
+        )
+    except OSError as error:
+        raise ToolError(f"the shell could not be started: {error.strerror or error}") from None
+    code = None
+    try:
+        async with asyncio.timeout(seconds):
+            code = await _read_output(process, output)
+    except TimeoutError:
+        pass
     finally:
-        transport.close()
+        remainder = await process.end()
     output.add(b"", last=True)
-    return _make_result(output.text, process.returncode if ended else None, seconds)
+    return _make_result(output.text, code, seconds, remainder)
 
 
-async def _read_output(
-    process: asyncio.subprocess.Process, stream: asyncio.StreamReader, output: _OutputBuffer
-) -> None:
-    """Read until the command has ended and its output is complete."""
+async def _read_output(process: ShellProcess, output: _OutputBuffer) -> int:
+    """Read until the command has ended and its output is complete; return the exit code."""
     ended = asyncio.ensure_future(process.wait())
     try:
         while True:
-            chunk = asyncio.ensure_future(stream.read(_CHUNK))
+            chunk = asyncio.ensure_future(process.output.read(_CHUNK))
             try:
                 # Background processes may hold the pipe open for ever.
                 await asyncio.wait(
@@ -164,14 +119,13 @@ async def _read_output(
                 )
                 if chunk.done():
                     if not chunk.result():
-                        await ended
-                        return
+                        return await ended
                     output.add(chunk.result())
                 elif ended.done():
                     async with asyncio.timeout(_LINGER):
                         output.add(await chunk)
             except TimeoutError:
-                return
+                return ended.result()
             finally:
                 chunk.cancel()
                 with suppress(asyncio.CancelledError):
@@ -180,7 +134,7 @@ async def _read_output(
         ended.cancel()
 
 
-def _make_result(text: str, code: int | None, seconds: float) -> Result:
+def _make_result(text: str, code: int | None, seconds: float, remainder: Remainder) -> Result:
     output = text.rstrip("\n")
     if code is None:
         note = f"[not finished after {seconds:g} seconds; it was ended]"
@@ -189,7 +143,16 @@ def _make_result(text: str, code: int | None, seconds: float) -> Result:
         note = f"[ended by {name}]"
     else:
         note = f"[exit code {code}]" if code else "" if output else "[no output; exit code 0]"
-    return Result("\n".join(part for part in (output, note) if part), error=code != 0)
+    return Result("\n".join(part for part in (output, note, _describe_remainder(remainder)) if part), error=code != 0)
+
+
+def _describe_remainder(remainder: Remainder) -> str:
+    """Return a note on the processes that may still run, or an empty text."""
+    if remainder.processes:
+        names = ", ".join(remainder.processes[:_MAX_REMAINING])
+        more = len(remainder.processes) - _MAX_REMAINING
+        return f"[processes that could not be ended: {names}{f' and {more} more' if more > 0 else ''}]"
+    return "[processes that this command started may still run]" if remainder.has_unknown else ""
 
 
 def _approval_request(arguments: Arguments, folder: Path) -> ApprovalRequest:
