@@ -2,7 +2,8 @@
 
 A rule is a tool name, or a tool name with a glob for the call's subject: `read_file`, `write_file(src/*)`,
 `shell(git status *)`, `fetch_url(https://docs.python.org/*)`, `github__*`. `*` matches any characters, `/` included.
-Paths are resolved paths, relative to the working folder if inside it.
+Paths are resolved paths, relative to the working folder if inside it. An allow rule with a relative pattern covers only
+paths inside the folder, one with an absolute pattern only paths outside. Deny and ask rules match a path in every form.
 
 Precedence: deny rules, «always» answers of this session, ask rules, allow rules, then the tool's own approval request.
 If approval is needed and there is no approver, the call is denied.
@@ -21,12 +22,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
+import shlex
 import threading
 from collections import Counter
 from collections.abc import Collection, Iterable
 from difflib import get_close_matches
-from itertools import zip_longest
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -34,17 +36,21 @@ from msgspec import Struct
 
 from segue.errors import InputError
 from segue.runtime.patterns import rule_pattern
-from segue.runtime.tool_types import ApprovalRequest, Approver, Denial, ToolError
+from segue.runtime.tool_types import ApprovalRequest, Approver, Denial, PartForm, ToolError
 
 RuleAction: TypeAlias = Literal["allow", "ask", "deny"]
 _RULE = re.compile(r"([\w*?.:/-]+)\s*(?:\((.+)\))?", re.DOTALL)
 
 
 class PermissionRule(Struct, frozen=True):
-    """A tool name or glob, and a glob for the call's subject; None matches every subject."""
+    """A tool name or glob, and a glob for the call's subject; None matches every subject.
+
+    `resolved` is the pattern of a path with the links in it resolved, if it differs.
+    """
 
     tool: str
     pattern: str | None = None
+    resolved: str | None = None
 
     def __str__(self) -> str:
         return self.tool if self.pattern is None else f"{self.tool}({self.pattern})"
@@ -62,10 +68,49 @@ class PermissionRule(Struct, frozen=True):
                 return True
         return rule_pattern(pattern, ignore_case=ignore_case).matches(subject)
 
-    def has_options(self, options: Iterable[str]) -> bool:
-        """Return whether the rule itself contains all of these options, so that no wildcard has to match them."""
-        own = {word.partition("=")[0] for word in (self.pattern or "").split()}
-        return own.issuperset(options)
+    def matches_path(self, request: ApprovalRequest) -> bool:
+        """Return whether the rule matches the path of a request in any form."""
+        if not request.path or self.pattern is None:
+            return False
+        patterns = [self.pattern] if self.resolved is None else [self.pattern, self.resolved]
+        return any(
+            rule_pattern(pattern, ignore_case=True).matches(path)
+            for pattern in patterns
+            for path in ((request.path,) if pattern.startswith("/") else (request.subject, *request.aliases))
+        )
+
+    def may_allow(self, request: ApprovalRequest) -> bool:
+        """Return whether the rule and a path are both relative, which is inside the working folder, or absolute."""
+        return not request.path or (self.pattern or "").startswith("/") == request.subject.startswith("/")
+
+    def contains(self, words: Iterable[str]) -> bool:
+        """Return whether the rule itself contains all of these words, so that no wildcard has to match them.
+
+        The value of an option may be a wildcard: `--output=*`.
+        """
+        own = _split_words(self.pattern or "")
+        for word in words:
+            found = next((text for text in own if _is_literal(text, word) or _matches_value(text, word)), None)
+            if found is None:
+                return False
+            own.remove(found)
+        return True
+
+
+def _is_literal(text: str, word: str) -> bool:
+    return text == word and "*" not in text and "?" not in text
+
+
+def _matches_value(text: str, word: str) -> bool:
+    name, equals, _ = text.partition("=")
+    return bool(equals) and word.startswith(f"{name}=") and "*" not in name and rule_pattern(text).matches(word)
+
+
+def _split_words(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return text.split()
 
 
 def parse_rule(text: str, *, folder: Path | None = None) -> PermissionRule:
@@ -74,18 +119,41 @@ def parse_rule(text: str, *, folder: Path | None = None) -> PermissionRule:
     if match is None:
         raise InputError(f"{text!r} is not a valid rule; expected a tool name, or name(glob)")
     tool, pattern = match.groups()
-    if pattern is not None:
+    resolved = None
+    if pattern is not None and tool != "shell" and "://" not in pattern:
         if pattern.startswith("~/"):
             pattern = (Path.home() / pattern[2:]).as_posix()
-        if folder is not None and pattern.startswith(inside := f"{folder.resolve().as_posix()}/"):
-            pattern = pattern[len(inside) :]
-        pattern = pattern.removeprefix("./")
-    rule = PermissionRule(tool, pattern)
+        pattern = _make_relative(pattern, folder).removeprefix("./")
+        resolved = _resolve_links(pattern, folder)
+    rule = PermissionRule(tool, pattern, resolved)
     try:
         rule.matches_subject("")
     except ToolError as error:
         raise InputError(f"{text!r} is not a valid rule: {error}") from None
     return rule
+
+
+def _make_relative(pattern: str, folder: Path | None) -> str:
+    """Return the pattern relative to the folder, if it begins with its path."""
+    for base in () if folder is None else (folder.resolve(), folder.absolute()):
+        if pattern == base.as_posix():
+            return "."
+        if pattern.startswith(f"{base.as_posix()}/"):
+            return pattern[len(base.as_posix()) + 1 :]
+    return pattern
+
+
+def _resolve_links(pattern: str, folder: Path | None) -> str | None:
+    """Return the pattern with links and `..` before its first wildcard resolved; None if that changes nothing."""
+    if folder is None and not pattern.startswith("/"):
+        return None
+    fixed = re.split(r"[*?]", pattern, maxsplit=1)[0]
+    head = fixed if fixed == pattern else fixed.rpartition("/")[0]
+    if not head:
+        return None
+    real = os.path.realpath(Path(folder or "/", head))
+    resolved = _make_relative(real.rstrip("/") + pattern[len(head) :], folder)
+    return resolved if resolved != pattern else None
 
 
 class Permissions:
@@ -103,6 +171,7 @@ class Permissions:
             action: _parse_rules(action, texts, folder)
             for action, texts in (("deny", deny), ("ask", ask), ("allow", allow))
         }
+        self._folder = None if folder is None else folder.resolve()
         self._always: set[tuple[str, str]] = set()
         self._ask_lock = asyncio.Lock()
 
@@ -121,10 +190,11 @@ class Permissions:
         return ("ask", None) if rule is None else ("allow", rule)
 
     def denies(self, tool: str, subject: str) -> bool:
-        """Return whether a deny rule matches this subject. `glob` and `grep` skip such files."""
-        return any(
-            rule.matches_tool(tool) and rule.matches_subject(subject, ignore_case=True) for rule in self._rules["deny"]
-        )
+        """Return whether a deny rule matches this path. `glob` and `grep` skip such files."""
+        if not self._rules["deny"]:
+            return False
+        path = "" if self._folder is None else os.path.normpath(self._folder / subject)
+        return self._find_rule("deny", ApprovalRequest(tool, subject, "", path=path)) is not None
 
     def validate_tool_names(self, known: Collection[str]) -> None:
         """Raise `InputError` for a rule with an unknown tool. MCP tools (`server__tool`) are not checked."""
@@ -169,10 +239,11 @@ class Permissions:
         return (request.tool, request.subject) in self._always
 
     def _find_rule(self, action: RuleAction, request: ApprovalRequest) -> PermissionRule | None:
-        subjects = (request.subject, *request.aliases, *request.parts)
+        subjects = (request.subject, *request.aliases, *(form.text for forms in request.parts for form in forms))
         for rule in self._rules[action]:
-            if rule.matches_tool(request.tool) and any(
-                rule.matches_subject(subject, ignore_case=True) for subject in subjects
+            if rule.matches_tool(request.tool) and (
+                any(rule.matches_subject(subject, ignore_case=True) for subject in subjects)
+                or rule.matches_path(request)
             ):
                 return rule
         return None
@@ -189,13 +260,19 @@ class Permissions:
             case "pattern":
                 if exact or whole:
                     return exact or whole
-                parts = request.parts or (request.subject,)
-                matching = [
-                    next((rule for rule in rules if rule.matches_subject(part) and rule.has_options(options)), None)
-                    for part, options in zip_longest(parts, request.risky_options, fillvalue=())
-                    if isinstance(part, str)
-                ]
+                parts = request.parts or ((PartForm(request.subject),),)
+                matching = [_find_form_rule(rules, request, forms) for forms in parts]
                 return matching[0] if all(matching) else None
+
+
+def _find_form_rule(
+    rules: Iterable[PermissionRule], request: ApprovalRequest, forms: Iterable[PartForm]
+) -> PermissionRule | None:
+    for form in forms:
+        for rule in rules:
+            if rule.may_allow(request) and rule.matches_subject(form.text) and rule.contains(form.required):
+                return rule
+    return None
 
 
 def _parse_rules(action: str, texts: Iterable[str], folder: Path | None) -> tuple[PermissionRule, ...]:

@@ -11,25 +11,16 @@ import errno
 import os
 import secrets
 import stat
-import unicodedata
-from collections.abc import Generator, Iterable
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from pathlib import Path
 
 from msgspec import Struct
 
+from segue.runtime.guarded_names import has_guarded_part
 from segue.runtime.tool_types import ApprovalRequest, Context, ToolError
 
-# Files that are executed, or that control execution, without further approval. No rule with a glob covers them.
-_GUARDED_NAMES = """
-.git .gitmodules .gitconfig .hg .svn .segue .segue.toml .mcp.json .husky .vscode .idea .envrc .direnv
-.bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .inputrc .zshrc .zshenv .zprofile .zlogin .zlogout
-.kshrc .mkshrc .cshrc .tcshrc .login .logout .xprofile .xinitrc .xsession .pam_environment
-.ssh .gnupg .aws .azure .kube .docker .netrc .pgpass .npmrc .yarnrc .pypirc .git-credentials
-"""
-_GUARDED = frozenset(_GUARDED_NAMES.split())
-_GUARDED_CONFIG = frozenset({"fish", "segue", "git", "gcloud", "gh", "autostart", "systemd", "environment.d"})
 _SYSTEM_FOLDERS = tuple(Path(name) for name in ("/proc", "/sys", "/dev", "/run", "/etc/ssl/private", "/var/run"))
 _SYSTEM_FILES = frozenset(Path(name) for name in ("/etc/shadow", "/etc/gshadow", "/etc/sudoers"))
 
@@ -44,7 +35,7 @@ _CHANGED_ERROR = "{} changed while it was being opened; look at it again and rep
 class ResolvedPath(Struct, frozen=True):
     """A resolved path. `display` is relative to the `root` folder if inside it; `given` is the path before resolution.
 
-    `is_guarded` marks paths that no rule with a glob covers: start-up files, the user's secrets, system folders.
+    `is_guarded` marks paths that no rule with a glob covers: guarded names and system folders.
     """
 
     path: Path
@@ -67,7 +58,7 @@ def resolve(text: str, folder: Path) -> ResolvedPath:
             raise ToolError(f"{text} is a link that leads to itself")
     inside = path == base or base in path.parents
     given_display = _display_path(Path(os.path.normpath(given)), base)
-    guarded = _is_guarded(path, base) or _has_guarded_part(Path(given_display).parts)
+    guarded = _is_guarded(path, base) or has_guarded_part(Path(given_display).parts)
     return ResolvedPath(path, base, inside, _display_path(path, base), given_display, guarded)
 
 
@@ -85,24 +76,9 @@ def _display_path(path: Path, base: Path) -> str:
 
 def _is_guarded(path: Path, base: Path) -> bool:
     if path == base or base in path.parents:
-        return _has_guarded_part(path.relative_to(base).parts)
+        return has_guarded_part(path.relative_to(base).parts)
     outside = path in _SYSTEM_FILES or any(path == root or root in path.parents for root in _SYSTEM_FOLDERS)
-    return outside or _has_guarded_part(path.parts)
-
-
-def _has_guarded_part(parts: Iterable[str]) -> bool:
-    before = ""
-    for part in map(_normalize_name, parts):
-        if part in _GUARDED or part.startswith("git~") or (before == ".config" and part in _GUARDED_CONFIG):
-            return True
-        before = part
-    return False
-
-
-def _normalize_name(name: str) -> str:
-    """Return a file name normalized as by file systems that ignore case and invisible characters."""
-    kept = "".join(letter for letter in unicodedata.normalize("NFKC", name) if unicodedata.category(letter) != "Cf")
-    return kept.partition(":")[0].rstrip(". ").casefold() or name
+    return outside or has_guarded_part(path.parts)
 
 
 # ------------------------------------------------------------------------------------------------------------- approval
@@ -122,6 +98,7 @@ def make_approval_request(
         f"{verb} {place.display}{through}{where}{guard}",
         detail,
         needed=needed,
+        path=place.path.as_posix(),
         aliases=(place.given,) if place.given != place.display else (),
         allowed_by="name" if place.is_guarded and needed else "pattern",
     )

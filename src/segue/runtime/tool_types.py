@@ -26,14 +26,21 @@ class Result(Struct, frozen=True):
     error: bool = False
 
 
+class PartForm(Struct, frozen=True):
+    """A text that an allow rule may match. The rule must contain the `required` words: wildcards do not match them."""
+
+    text: str
+    required: tuple[str, ...] = ()
+
+
 class ApprovalRequest(Struct, frozen=True):
     """A request for approval of a call. `subject` is what rules are matched against: a path, a command, a URL.
 
     `title` is one line, `detail` what a person needs for the decision (a diff, the whole command). If not `needed`, the
-    user is asked only if an ask rule matches. `aliases` are other names of the subject for deny and ask rules; each of
-    `parts` has to be allowed. `allowed_by` restricts the allow rules: any whose `pattern` matches, only rules for the
-    whole `tool` or this exact subject, or only a rule with the exact subject (`name`). `risky_options` are, for each
-    part, options that wildcards do not match: the rule has to contain them.
+    user is asked only if an ask rule matches. `path` is the absolute path, if the subject is a path. `aliases` are
+    other names of the subject for deny and ask rules. Each of `parts` has to be allowed, in one of its forms.
+    `allowed_by` restricts the allow rules: any whose `pattern` matches, only rules for the whole `tool` or this exact
+    subject, or only a rule with the exact subject (`name`).
     """
 
     tool: str
@@ -41,10 +48,10 @@ class ApprovalRequest(Struct, frozen=True):
     title: str
     detail: str = ""
     needed: bool = True
+    path: str = ""
     aliases: tuple[str, ...] = ()
-    parts: tuple[str, ...] = ()
+    parts: tuple[tuple[PartForm, ...], ...] = ()
     allowed_by: Literal["pattern", "tool", "name"] = "pattern"
-    risky_options: tuple[tuple[str, ...], ...] = ()
 
 
 class Denial(Struct, frozen=True):

@@ -15,7 +15,7 @@ from pathlib import Path
 from segue.runtime.environ import child_environment
 from segue.runtime.masking import find_hidden_secrets, protect_process_memory
 from segue.runtime.tool_types import ApprovalRequest, Arguments, Context, Result, Tool, ToolError
-from segue.runtime.tools.shell_commands import find_commands, find_risky_options, split_simple_commands
+from segue.runtime.tools.shell_commands import find_commands, list_forms, split_simple_commands
 from segue.runtime.tools.shell_process import Remainder, ShellProcess
 from segue.runtime.tools.text_encoding import format_size
 
@@ -165,9 +165,8 @@ def _approval_request(arguments: Arguments, folder: Path) -> ApprovalRequest:
         f"run {first[:120]}{' …' if more or len(first) > 120 else ''}",
         command,
         aliases=find_commands(command),
-        parts=parts or (),
+        parts=tuple(map(list_forms, parts or ())),
         allowed_by="pattern" if parts else "tool",
-        risky_options=tuple(map(find_risky_options, parts or ())),
     )
 
 

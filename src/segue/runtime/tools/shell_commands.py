@@ -8,56 +8,37 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+
+from msgspec import Struct
+
+from segue.runtime.tool_types import PartForm
+from segue.runtime.tools.shell_risks import find_risky_words, has_risky_options
+from segue.runtime.tools.shell_wrappers import unwrap
 
 _OPERATORS = ("&&", "||", "|&", ";", "|", "&", "\n")
 # Redirections to /dev/null or between streams are harmless.
 _HARMLESS = re.compile(r"(?:\d*>&\d|\d*>>?\s*/dev/null|&>>?\s*/dev/null|<\s*/dev/null)(?=[\s;&|]|$)")
+# Keywords, and builtins that change what later commands do.
 _RESERVED_NAMES = """
-! [[ ]] { } case coproc do done elif else esac fi for function if in select then time until while
-eval exec source . builtin command trap alias
+! [[ ]] { } case coproc do done elif else esac fi for function if in select then until while
+eval source . trap alias unalias hash enable bind complete compgen fc history mapfile readarray
 """
 _RESERVED = frozenset(_RESERVED_NAMES.split())
-_SEPARATORS = re.compile(r"&&|\|\||\$\(|[;&|\n`(){}<>]|\b(?:then|do|else|elif|if|while|until|exec|eval|time)\b")
-_PREFIXES_NAMES = """
-sudo doas env command builtin exec nohup nice time xargs setsid stdbuf timeout
-"""
-_PREFIXES = frozenset(_PREFIXES_NAMES.split())
-_ASSIGNMENT = re.compile(r"\w+=\S*")
-
-# Parts of option names that write a file or run a program: `--output-file`, `--exec-path`, `-execdir`.
-_RISKY_PART_NAMES = """
-output out outfile write save dump log logfile report junitxml xml html export target dest destination prefix inplace
-exec execdir ok okdir fprint fprint0 fprintf fls delete command cmd program prog run eval script hook hooks shell rsh
-pager editor config configuration rcfile plugin plugins load require import preload pack filter viewer browser action
-extcmd difftool mergetool sequence template override
-"""
-_RISKY_PARTS = frozenset(_RISKY_PART_NAMES.split())
-# Long options may be abbreviated: `--outp`, `--upl`.
-_RISKY_LONG_NAMES = """
-output exec upload-pack receive-pack config config-env command compress-program use-compress-program to-command
-checkpoint-action rsh rsync-path in-place open-files-in-pager extcmd files0-from junit-xml write-out log-file
-"""
-_RISKY_LONG = tuple(_RISKY_LONG_NAMES.split())
-# Programs without short options that write files or run programs.
-_SAFE_SHORT_NAMES = """
-cat cut du egrep fgrep grep head ls ps rg stat tail tr wc
-"""
-_SAFE_SHORT = frozenset(_SAFE_SHORT_NAMES.split())
-_RISKY_SHORT = {
-    "sed": "i",
-    "perl": "ie",
-    "ruby": "ie",
-    "node": "ep",
-    "rsync": "e",
-    "tar": "IFCx",
-    "php": "r",
-    "lua": "e",
-}
-_RISKY_SHORT_DEFAULT = "cCoO"
-_MAX_CLUSTER = 4
+_SEPARATORS = re.compile(r"&&|\|\||\$\(|[;&|\n`(){}<>]|\b(?:then|do|else|elif|if|while|until|eval)\b")
+_SHELLS = frozenset(("bash", "dash", "ksh", "sh", "zsh"))
+_EXEC_OPTIONS = frozenset(("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"))
+_MAX_STARTS = 32
 _VARIABLE = re.compile(r"\$\{\w+\}")
-_SINGLE_QUOTED = re.compile(r"'[^']*'")
+
+
+class _Word(Struct, frozen=True):
+    """A word of a command: its text without quotes, and its `shape`, in which quoted special characters are `x`."""
+
+    text: str
+    shape: str
+    start: int
 
 
 def split_simple_commands(text: str) -> tuple[str, ...] | None:
@@ -92,9 +73,16 @@ def split_simple_commands(text: str) -> tuple[str, ...] | None:
         at += 1
     parts.append("".join(part))
     commands = tuple(command for command in (part.strip() for part in parts) if command)
-    if quote or not commands or any(_first_token(command) in _RESERVED for command in commands):
+    if quote or not commands or any(_has_reserved_name(command) for command in commands):
         return None
     return commands
+
+
+def _has_reserved_name(command: str) -> bool:
+    """Return whether a keyword is where a program is expected, also behind wrappers (`time if …`, `command eval`)."""
+    words = [word.text for word in _split_words(command)]
+    start = unwrap(words).start
+    return any(words[at] in _RESERVED for at in {0, start or 0} if at < len(words))
 
 
 def _redirect_length(text: str, at: int, part: list[str]) -> int:
@@ -117,71 +105,99 @@ def _is_in_word(text: str, at: int) -> bool:
             return False
 
 
-def _first_token(command: str) -> str:
-    return command.split(maxsplit=1)[0]
+def _split_words(command: str) -> list[_Word]:
+    """Split a simple command into words as a shell does, before expansion."""
+    words: list[_Word] = []
+    text, shape = "", ""
+    start, quote, at = -1, "", 0
+    while at < len(command):
+        letter = command[at]
+        if not quote and letter.isspace():
+            if start >= 0:
+                words.append(_Word(text, shape, start))
+            text, shape, start = "", "", -1
+            at += 1
+            continue
+        start = at if start < 0 else start
+        if letter == "\\" and quote != "'":
+            at += 1
+            text += command[at : at + 1]
+            shape += _hide(command[at : at + 1])
+        elif letter in ("'", '"') and quote in ("", letter):
+            quote = "" if quote else letter
+        else:
+            text += letter
+            shape += _hide(letter) if quote == "'" or (quote and letter != "$") else letter
+        at += 1
+    return words if start < 0 else [*words, _Word(text, shape, start)]
 
 
-def find_risky_options(command: str) -> tuple[str, ...]:
-    """Return the options of a simple command that write a file or run a program, or might do so after expansion.
+def _hide(letter: str) -> str:
+    return "x" if letter in "*?[]{}$~" else letter
 
-    A heuristic by the usual names of such options, with false positives rather than false negatives.
+
+def list_forms(command: str) -> tuple[PartForm, ...]:
+    """Return the forms of a simple command that an allow rule may match.
+
+    These are the whole and, if only plain wrappers are before it, the inner command. The rule has to contain what is
+    risky; for the whole also the wrappers and the program that they run.
     """
-    try:
-        words = shlex.split(command)
-    except ValueError:
-        return (command,)
-    # Nothing is expanded within single quotes. With double quotes the single quotes can't be found this way.
-    raw = command if '"' in command else _SINGLE_QUOTED.sub("''", command)
-    options = [word for word in raw.split() if _may_become_option(word)]
-    program = words[0].rpartition("/")[2] if words else ""
-    for word in words[1:]:
-        name = word.partition("=")[0]
-        if (word.startswith("--") and _is_risky_long(name[2:])) or (
-            word.startswith("-") and not word.startswith("--") and _is_risky_short(program, name[1:])
-        ):
-            options.append(name)
-    return tuple(options)
+    words = _split_words(command)
+    texts = [word.text for word in words]
+    inner = unwrap(texts)
+    if inner.start is None or not inner.is_recognized:
+        is_harmless = inner.is_plain and inner.is_recognized
+        return (PartForm(command, () if is_harmless else tuple(texts)),)
+    risky = tuple(_find_risky_words(words[inner.start :]))
+    whole = PartForm(command, (*texts[: inner.start + 1], *risky) if inner.start else risky)
+    if not inner.start or not inner.is_plain:
+        return (whole,)
+    return whole, PartForm(command[words[inner.start].start :], risky)
 
 
-def _may_become_option(word: str) -> bool:
-    """Return whether shell expansion may yield an option: `{--output=a,b}`, `${X:---output=a}`, `-$X`, `[-]o`."""
-    bare = _VARIABLE.sub("$", word).lstrip("\"'\\")
+def _find_risky_words(words: Sequence[_Word]) -> Iterator[str]:
+    is_open = has_risky_options(words[0].text)
+    yield from (word.text for word in words[1:] if _may_become_option(word.shape, may_be_file=is_open))
+    yield from find_risky_words([word.text for word in words])
+
+
+def _may_become_option(shape: str, *, may_be_file: bool) -> bool:
+    """Return whether expansion may yield an option: `{--output=a,b}`, `${X:---output=a}`, `-$X`, `[-]o`.
+
+    So may a glob, if a file has the name of an option.
+    """
+    bare = _VARIABLE.sub("$", shape)
     if "$" in bare and ("-" in bare or "{" in bare):
         return True
     first = bare[:1]
+    if first == "*":
+        return may_be_file
     return (first in ("{", "[") and "-" in bare) or (first == "?" and len(bare) > 1) or (first == "-" and "{" in bare)
-
-
-def _is_risky_long(name: str) -> bool:
-    if not name:
-        return False
-    steps = re.split(r"[-_.]", name.lower())
-    if steps[0] in ("no", "without") and len(steps) > 1:
-        return False
-    return any(step in _RISKY_PARTS for step in steps) or any(known.startswith(name.lower()) for known in _RISKY_LONG)
-
-
-def _is_risky_short(program: str, name: str) -> bool:
-    if len(name) > 1 and _is_risky_long(name):
-        return True
-    if not name or program in _SAFE_SHORT:
-        return False
-    letters = _RISKY_SHORT_DEFAULT + _RISKY_SHORT.get(program, "")
-    return name[0] in letters or any(letter in letters for letter in name[:_MAX_CLUSTER] if name.isalpha())
 
 
 def find_commands(text: str) -> tuple[str, ...]:
     """Return all that may be a command in a text, in all forms a deny rule may use; false positives are accepted."""
     commands: dict[str, None] = {}
-    for part in _SEPARATORS.split(text):
-        words = part.split()
-        with suppress(ValueError):
-            words = shlex.split(part)
-        while words:
-            commands[" ".join(words)] = None
-            base = words[0].rpartition("/")[2]
-            commands[" ".join([base, *words[1:]])] = None
-            if not (base in _PREFIXES or words[0].startswith("-") or _ASSIGNMENT.fullmatch(words[0])):
-                break
-            words = words[1:]
+    texts = [text]
+    for script in texts:
+        for part in _SEPARATORS.split(script):
+            words = part.split()
+            with suppress(ValueError):
+                words = shlex.split(part)
+            for start in _find_starts(words):
+                program = words[start].rpartition("/")[2]
+                commands[" ".join(words[start:])] = None
+                commands[" ".join([program, *words[start + 1 :]])] = None
+                if program in _SHELLS:
+                    texts.extend(word for word in words[start + 1 : start + 4] if word not in texts)
     return tuple(commands)
+
+
+def _find_starts(words: Sequence[str]) -> list[int]:
+    """Return where commands may begin: the first word, behind wrappers, and behind `find -exec`."""
+    inner = unwrap(words)
+    starts = {0, *inner.wrappers, len(words) if inner.start is None else inner.start}
+    if not inner.is_recognized:
+        starts.update(range(len(words)))
+    starts.update(at + 1 for at, word in enumerate(words) if word in _EXEC_OPTIONS)
+    return sorted(start for start in starts if start < len(words))[:_MAX_STARTS]

@@ -1,0 +1,69 @@
+"""Names of files and folders that run by themselves, decide what may run, or hold secrets.
+
+No rule with a glob covers a path with such a name in it, at any depth and in any letter case. Files with instructions
+for models (`AGENTS.md`, `.cursorrules`) are not guarded: they are text, and run nothing.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+
+# A name with a slash is guarded only in that folder; the folder itself is guarded as a target.
+_NAMES = """
+.git .gitmodules .gitconfig .gitattributes .lfsconfig .githooks .hg .hgrc .svn .bzr .jj .sl git~*
+.pre-commit-config.yaml .pre-commit-config.yml .pre-commit-hooks.yaml .husky .overcommit.yml lefthook.y*ml
+.lefthook.y*ml
+.github/workflows .github/actions .gitea/workflows .gitea/actions .forgejo/workflows .forgejo/actions .circleci
+.gitlab-ci.yml .travis.yml .drone.yml .woodpecker .woodpecker.y*ml .buildkite azure-pipelines.yml bitbucket-
+pipelines.yml
+.segue .segue.toml .mcp.json .claude .claude.json .cursor .gemini .codex .opencode opencode.json opencode.jsonc .qwen
+.aider* .amazonq .augment .cline .continue .copilot .crush crush.json .crush.json .factory .goose .junie .kilocode
+.kiro
+.roo .trae .windsurf
+.vscode .idea .zed .fleet .helix .nova .devcontainer .devcontainer.json *.code-workspace *.sublime-project
+.vim .vimrc .gvimrc _vimrc .exrc .nvimrc .nvim.lua .nexrc .emacs .emacs.d .dir-locals.el .dir-locals-2.el .spacemacs
+.gdbinit .gdbearlyinit .lldbinit* .pdbrc .pdbrc.py
+.envrc .direnv mise.toml .mise.toml mise.*.toml .mise.*.toml mise/config.toml .mise .tool-versions .asdfrc .rtx.toml
+.flox devbox.json
+.bashrc .bash_profile .bash_login .bash_logout .bash_aliases .bash_completion .profile .inputrc .zshrc .zshenv
+.zprofile
+.zlogin .zlogout .kshrc .mkshrc .cshrc .tcshrc .login .logout .oh-my-zsh .xprofile .xinitrc .xsession .xsessionrc
+.pam_environment .tmux.conf .screenrc .lesskey .lessfilter .local/bin
+.pythonrc .pythonrc.py .irbrc .pryrc .rprofile .renviron .ghci .octaverc .psqlrc .sqliterc .mylogin.cnf .my.cnf
+.curlrc .wgetrc .gemrc .condarc .cargo .npmrc .yarnrc .yarnrc.yml .pnpmfile.cjs .pypirc .netrc .pgpass .git-
+credentials
+.ssh .gnupg .aws .azure .kube .docker .terraformrc
+.config/fish .config/segue .config/git .config/gcloud .config/gh .config/autostart .config/systemd
+.config/environment.d
+.config/nvim .config/vim .config/helix .config/zed .config/emacs .config/mise .config/direnv .config/opencode
+.config/goose .config/crush .config/pip .config/gdb .config/tmux .config/zsh .config/bash .config/plasma-workspace
+"""
+
+
+def _split_names() -> tuple[frozenset[str], frozenset[tuple[str, str]], tuple[str, ...]]:
+    names = _NAMES.split()
+    pairs = frozenset((folder, name) for folder, slash, name in (entry.partition("/") for entry in names) if slash)
+    single = [entry for entry in names if "/" not in entry]
+    return frozenset(single), pairs, tuple(entry for entry in single if "*" in entry)
+
+
+_SINGLE, _PAIRS, _GLOBS = _split_names()
+_PARENTS = frozenset(folder for folder, _ in _PAIRS)
+
+
+def has_guarded_part(parts: Iterable[str]) -> bool:
+    """Return whether a path has a guarded name in it, or ends in a folder that may hold guarded ones (`.github`)."""
+    before = ""
+    for part in map(_normalize_name, parts):
+        if part in _SINGLE or (before, part) in _PAIRS or any(fnmatchcase(part, glob) for glob in _GLOBS):
+            return True
+        before = part
+    return before in _PARENTS
+
+
+def _normalize_name(name: str) -> str:
+    """Return a file name normalized as by file systems that ignore case and invisible characters."""
+    kept = "".join(letter for letter in unicodedata.normalize("NFKC", name) if unicodedata.category(letter) != "Cf")
+    return kept.partition(":")[0].rstrip(". ").casefold() or name

@@ -1,0 +1,493 @@
+"""Rules for shell commands: what a wildcard allows, and what a rule that denies finds."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from segue.runtime.permissions import Permissions
+from segue.runtime.tools.shell import shell
+from segue.runtime.tools.shell_risk_table import READERS, RISKS
+from tests.budget import examples
+
+
+def decide(command, **rules):
+    request = shell().approval_request({"command": command}, Path())
+    assert request is not None
+    return Permissions(**{action: [f"shell({rule})" for rule in texts] for action, texts in rules.items()}).decide(
+        request
+    )[0]
+
+
+# One line: the rule | the command. A wildcard does not allow these.
+ASK = r"""
+rg *                        | rg --pre ./x a
+rg *                        | rg --pre=./x a
+rg *                        | rg --hostname-bin ./x a
+rg *                        | rg --hostname-bin=./x --hyperlink-format=default a
+man *                       | man -P ./x ls
+man *                       | man -P./x ls
+man *                       | man -H./x ls
+man *                       | man --pager=./x ls
+man *                       | man --html=./x ls
+man *                       | man -aP ./x ls
+make *                      | make -f x
+make *                      | make -fx all
+make *                      | make --file=x
+make *                      | make --makef=x
+make *                      | make --eval='x:; rm y'
+make *                      | make SHELL=./x
+make *                      | make -j SHELL=./x
+make *                      | make test CC=./x
+make *                      | make 'X!=rm y'
+make *                      | make -C /tmp
+make *                      | make -sC /tmp
+make *                      | make --directory=/tmp
+pytest *                    | pytest -p x
+pytest *                    | pytest -px
+pytest *                    | pytest -qp x
+pytest *                    | pytest -c x
+pytest *                    | pytest -o python_files=x
+pytest *                    | pytest --rootdir=/tmp
+pytest *                    | pytest --junitxml=x
+pytest *                    | pytest --cov -p x
+curl *                      | curl -T x http://a/
+curl *                      | curl -K x http://a/
+curl *                      | curl -d @x http://a/
+curl *                      | curl -d@x http://a/
+curl *                      | curl -sd @x http://a/
+curl *                      | curl --data-binary @x http://a/
+curl *                      | curl --data-b @x http://a/
+curl *                      | curl --json @x http://a/
+curl *                      | curl -F f=@x http://a/
+curl *                      | curl -x http://b http://a/
+curl *                      | curl --prox http://b http://a/
+curl *                      | curl -o x http://a/
+curl *                      | curl -sSLo x http://a/
+curl *                      | curl -#o x http://a/
+curl *                      | curl -O http://a/x
+curl *                      | curl -sO http://a/x
+curl *                      | curl -c x http://a/
+curl *                      | curl -D x http://a/
+curl *                      | curl --trace x http://a/
+curl *                      | curl --resolve a:80:127.0.0.1 http://a/
+curl https://a/*            | curl https://a/b https://c/
+curl https://a/*            | curl https://a/b c.example
+curl https://a/*            | curl https://a/b --url https://c/
+curl https://a/*            | curl https://a/b --next https://c/
+wget *                      | wget -O x http://a/
+wget *                      | wget -qO x http://a/
+wget *                      | wget --use-askpass=./x http://a/
+wget *                      | wget --post-file=x http://a/
+wget *                      | wget -e http_proxy=x http://a/
+wget https://a/*            | wget https://a/b https://c/
+git *                       | git diff --ext-diff
+git diff *                  | git diff --ext-d
+git log *                   | git log -p --ext-diff
+git *                       | git -C /tmp log
+git *                       | git --git-dir=x log
+git *                       | git --work-tree x status
+git *                       | git -c alias.x='!rm y' x
+git *                       | git -cdiff.external=x diff
+git *                       | git grep -Oless x
+git grep *                  | git grep -nO./x a
+git *                       | git grep --open-files-in-pager=./x a
+git *                       | git fetch --upload-pack ./x
+git *                       | git push --receive-pack=./x
+git *                       | git push --exec=./x
+git *                       | git clone -u ./x a
+git *                       | git clone ext::sh
+git *                       | git clone ssh://-oProxyCommand=x/y
+git *                       | git rebase -x ./x
+git *                       | git rebase --exe ./x
+git *                       | git config core.pager ./x
+git *                       | git bisect run ./x
+git *                       | git difftool -x ./x
+git *                       | git submodule foreach ./x
+git *                       | git archive --remote=x --exec=y a
+git *                       | git format-patch -o /tmp a
+git *                       | git rm -r .github
+git *                       | git mv x .git/hooks/pre-commit
+find *                      | find . -name x -exec rm {} ;
+find *                      | find . -execdir ./x +
+find *                      | find . -ok ./x
+find *                      | find -- . -delete
+find *                      | find . -fprintf x y
+find *                      | find . -fls x
+sort *                      | sort -bdfiro x y
+sort *                      | sort -ro/tmp/x y
+sort *                      | sort --out=x y
+sort *                      | sort --compress-program=./x y
+sort *                      | sort --compress-prog ./x y
+sed *                       | sed -i s/a/b/ x
+sed *                       | sed -ni s/a/b/p x
+sed *                       | sed -i.bak s/a/b/ x
+sed *                       | sed --in-p s/a/b/ x
+sed *                       | sed 's/a/b/w y' x
+sed *                       | sed 's/a/b/e' x
+sed *                       | sed '1w y' x
+sed *                       | sed '1e rm x' y
+sed *                       | sed -n -e p -e 'w y' x
+sed *                       | sed -ne 'w y' x
+sed *                       | sed -f x y
+awk *                       | awk 'BEGIN { system("rm x") }'
+awk *                       | awk '{ print > "x" }' y
+awk *                       | awk '{ print | "sh" }' y
+awk *                       | awk 'BEGIN { "rm x" | getline }'
+awk *                       | awk -f x y
+gawk *                      | gawk '@load "x"' y
+gawk *                      | gawk -i inplace 1 x
+perl *                      | perl -e 'unlink x'
+perl *                      | perl -lane 'unlink x' y
+perl *                      | perl -pi.bak x
+perl *                      | perl -Mx y
+python *                    | python -c x
+python *                    | python -m x
+python3 *                   | python3 -Ic x
+python3.12 *                | python3.12 -m x
+/usr/bin/python *           | /usr/bin/python -m x
+node *                      | node -e x
+node *                      | node --require ./x y
+node *                      | node --eval=x
+node *                      | node -r ./x y
+ruby *                      | ruby -rx y
+php *                       | php -r x
+bash *                      | bash -c x
+bash *                      | bash -xec x
+sh *                        | sh -c x
+less *                      | less +!x y
+less *                      | less -o x y
+vim *                       | vim +x y
+vim *                       | vim -c x y
+vim *                       | vim --cmd x y
+vi *                        | vi -S x
+more *                      | more +/x y
+ssh *                       | ssh -o ProxyCommand=./x a
+ssh *                       | ssh -oProxyCommand=./x a
+ssh *                       | ssh -vo ProxyCommand=./x a
+ssh *                       | ssh a rm -rf x
+scp *                       | scp -S ./x a b:c
+rsync *                     | rsync -e ./x a b:c
+rsync *                     | rsync -avze ./x a b:c
+rsync *                     | rsync --rsh=./x a b:c
+rsync *                     | rsync --rsync-path=./x a b:c
+tar *                       | tar xf x.tar
+tar *                       | tar -xf x.tar
+tar *                       | tar -zxvf x.tar
+tar *                       | tar --extract -f x.tar
+tar *                       | tar --extr -f x.tar
+tar *                       | tar cf x.tar y
+tar *                       | tar tf x.tar --to-command=./x
+tar *                       | tar tf x.tar --checkpoint=1 --checkpoint-action=exec=./x
+tar *                       | tar tf x.tar --checkpoint-a=exec=./x
+tar *                       | tar -I ./x -tf x.tar
+tar *                       | tar tIf ./x x.tar
+tar *                       | tar tf host:x.tar
+unzip *                     | unzip x.zip
+unzip *                     | unzip -o x.zip -d y
+zip *                       | zip -T -TT ./x a.zip b
+zip *                       | zip -rTTT ./x a.zip b
+gcc *                       | gcc -o x y.c
+gcc *                       | gcc -ox y.c
+gcc *                       | gcc -wrapper ./x y.c
+gcc *                       | gcc -fplugin=./x y.c
+gcc *                       | gcc @x
+go *                        | go test -exec ./x
+go *                        | go test --exec=./x
+go *                        | go build -o x
+go *                        | go vet -vettool=./x
+npm *                       | npm config set script-shell ./x
+npm *                       | npm --loglevel silent config set x y
+npm *                       | npm --script-shell=./x test
+npm *                       | npm -C /tmp test
+pip *                       | pip config set x y
+pip *                       | pip install --target=/tmp x
+docker *                    | docker run -v /:/x y
+docker *                    | docker run -itv /:/x y
+docker *                    | docker run --volume=/:/x y
+docker *                    | docker run --mount type=bind,src=/,dst=/x y
+docker *                    | docker run --privileged y
+psql *                      | psql -c x
+openssl *                   | openssl req -out x
+dd *                        | dd of=x
+uniq *                      | uniq x y
+printf *                    | printf -v PATH x
+export *                    | export PATH=x
+cargo *                     | cargo --config x build
+eslint *                    | eslint --rulesdir x .
+unknown *                   | unknown --output x
+unknown *                   | unknown --output-file=x
+unknown *                   | unknown -o x
+unknown *                   | unknown -xo/tmp/x
+unknown *                   | unknown --with-wrapper=./x
+unknown *                   | unknown --askpass ./x
+env *                       | env ./x
+env *                       | env sh x
+env *                       | env A=b git log
+env *                       | env -i git log
+env *                       | env -S 'git log'
+timeout *                   | timeout 5 rm -rf x
+nice *                      | nice rm x
+nohup *                     | nohup rm x
+xargs *                     | xargs rm
+sudo *                      | sudo rm x
+command *                   | command rm x
+npx *                       | npx x
+uv run *                    | uv run x
+git *                       | timeout 5 git diff --ext-diff
+git *                       | timeout 5 rm x
+git *                       | timeout --unknown 5 git log
+git *                       | time -o x git log
+git *                       | env -S git log
+git *                       | env -C /tmp git log
+git *                       | env A=b git log
+git *                       | A=b git log
+git *                       | LD_PRELOAD=./x git log
+git *                       | GIT_PAGER=./x timeout 5 git log
+git *                       | timeout 5 env GIT_PAGER=./x git log
+git *                       | A+=b git log
+git *                       | GIT_PAGER=./x; git log
+git *                       | export GIT_PAGER=./x; git log
+*                           | GIT_PAGER=./x; git log
+*                           | GIT_PAGER=./x git log
+git *                       | sudo git log
+git *                       | doas git log
+git *                       | xargs git log
+git *                       | ls | xargs git log
+git *                       | su -c 'git log'
+*                           | su -c 'git log'
+git *                       | command eval git log
+*                           | command eval git log
+*                           | builtin source x
+*                           | time eval x
+*                           | hash -p ./x git
+*                           | enable -f ./x git
+git *                       | git log *
+git log *                   | git log -p *
+sort *                      | sort *.txt
+tar *                       | tar tf x *
+sort *                      | sort [-]ox y
+sort *                      | sort {-ox,y}
+sort *                      | sort "$X-ox" y
+sort -o x *                 | sort -o x -o y
+git log * --output=x *      | git log "a --output=x " --output=y
+cp *                        | cp x .git/hooks/pre-commit
+mv *                        | mv .claude y
+rm *                        | rm -r .github/workflows
+rm *                        | rm -r sub/.Cursor/
+tee *                       | tee .vimrc
+python *                    | python x.py --file=.envrc
+"""
+ALLOW = r"""
+rg *                        | rg -n -C 3 --pretty foo src
+rg *                        | rg --glob '*.py' -e 'a|b'
+rg *                        | rg "*.py" .github/workflows
+grep *                      | grep -in foo x
+grep *                      | grep -rn "foo" --include=*.py .
+man *                       | man 3 printf
+make *                      | make -j4 test
+make *                      | make -j test
+make *                      | make -k all
+make -f x *                 | make -f x all
+make CC=x *                 | make CC=x all
+pytest *                    | pytest -xvs -k "a and not b" tests
+pytest *                    | pytest --cov=src --tb=short -rA
+pytest *                    | pytest --lf --durations=5 -n 2
+pytest -p x *               | pytest -p x tests
+curl *                      | curl -sSL -H 'Accept: x' -m 5 https://a/b
+curl https://a/*            | curl https://a/b
+curl *                      | curl -I --max-time 5 https://a/b
+git *                       | git diff --stat HEAD~1
+git *                       | git log -S 'std::vector' --oneline
+git *                       | git commit -m 'a b'
+git *                       | git show HEAD:.github/workflows/x.yml
+git *                       | git add .github/workflows/x.yml
+git *                       | git diff --no-ext-diff
+git *                       | git branch -a
+git config *                | git config --get user.name
+git -C sub *                | git -C sub log
+find *                      | find . -name "*.py" -not -path './x/*' -o -type d
+sort *                      | sort -rn -k 2 -t , x
+sort *                      | sort -k2,3 x
+sed *                       | sed -n '1,10p' x
+sed *                       | sed -n 5p x
+sed *                       | sed 's/a/b/g' x
+sed *                       | sed -E -e 's|a|b|' -e '/x/d' y
+sed *                       | sed '1,5d;s/a b/c/' x
+awk *                       | awk -F, '{ print $1 }' x
+awk *                       | awk '$1 == "a" || $2 { n++ } END { print n }' x
+python *                    | python x.py -v
+python -m pytest *          | python -m pytest -x tests
+node *                      | node x.js
+bash *                      | bash x.sh
+less *                      | less -R x
+ssh *                       | ssh -p 22 a
+tar *                       | tar tf x.tar
+tar *                       | tar -tzvf x.tar.gz
+tar *                       | tar --list --file=x.tar
+tar -xzf *                  | tar -xzf x.tgz
+unzip *                     | unzip -l x.zip
+gcc *                       | gcc -Wall -O2 -Iinclude x.c
+go *                        | go test -v -race -run TestX -count=1 ./...
+npm *                       | npm test
+npm *                       | npm run build
+docker *                    | docker ps -a
+docker *                    | docker run --rm -it -p 80:80 x
+cargo *                     | cargo test --release
+kubectl *                   | kubectl get pods -n x -o json
+ls *                        | ls *.py
+cat *                       | cat .github/workflows/x.yml
+echo *                      | echo * $HOME
+unknown *                   | unknown -v --verbose --depth=3 x
+unknown --output=* *        | unknown --output=x y
+timeout 5 make *            | timeout 5 make all
+git *                       | timeout 5 git log
+git *                       | timeout -s KILL -k 1 5 git log
+git *                       | timeout --signal=KILL 5s git log
+git *                       | /usr/bin/timeout 5 git log
+git *                       | nice -n 5 git log
+git *                       | nice -5 git log
+git *                       | nice git log
+git *                       | ionice -c2 -n 7 git log
+git *                       | nohup git log
+git *                       | setsid -w git log
+git *                       | time git log
+git *                       | time -p git log
+git *                       | stdbuf -oL git log
+git *                       | stdbuf -o L -e0 git log
+git *                       | env git log
+git *                       | env -u X git log
+git *                       | command git log
+git *                       | exec git log
+git *                       | nice timeout 5 env git log --oneline
+git log                     | timeout 5 git log
+A=b git *                   | A=b git log
+env A=b git *               | env A=b git log
+sudo git *                  | sudo git log
+sudo -u x git *             | sudo -u x git log
+xargs grep *                | xargs grep foo
+xargs -0 grep *             | xargs -0 grep foo
+npx eslint *                | npx eslint .
+uv run pytest *             | uv run pytest -x
+env *                       | env
+command *                   | command -v git
+ls *                        | ls | timeout 5 ls
+cp *                        | cp x y
+cp x .vimrc                 | cp x .vimrc
+cp * .vimrc                 | cp x .vimrc
+"""
+# The rule that denies | the command.
+DENY = r"""
+rm *                        | timeout 5 rm -rf x
+rm *                        | timeout -k 1 5 rm x
+rm *                        | nice -n 5 rm x
+rm *                        | nice -5 rm x
+rm *                        | ionice -c 2 -n 7 rm x
+rm *                        | stdbuf -oL rm x
+rm *                        | setsid -f rm x
+rm *                        | nohup rm x &
+rm *                        | env A=b C=d rm x
+rm *                        | env -u A rm x
+rm *                        | env --unknown rm x
+rm *                        | sudo -u root rm x
+rm *                        | sudo --unknown=1 rm x
+rm *                        | doas rm x
+rm *                        | ls | xargs -0 -n 1 rm -f
+rm *                        | xargs -I {} rm {}
+rm *                        | command rm x
+rm *                        | builtin exec rm x
+rm *                        | A=b rm x
+rm *                        | A=b timeout 5 nice /bin/rm x
+rm *                        | find . -exec rm {} +
+rm *                        | find . -type f -execdir rm {} ;
+rm *                        | bash -c 'rm x'
+rm *                        | bash -ec 'ls && rm x' y
+rm *                        | sudo sh -c "timeout 5 rm x"
+rm *                        | sh -c 'sh -c "rm x"'
+rm *                        | busybox rm x
+rm *                        | time rm x
+rm *                        | npx rm x
+rm *                        | uv run rm x
+rm *                        | docker exec x rm y
+curl *                      | ls; timeout 5 curl http://a/
+git push *                  | nice git push
+git push *                  | GIT_DIR=x git push
+sudo *                      | nice sudo ls
+"""
+
+
+def rows(table):
+    return [tuple(part.strip() for part in line.split(" | ", 1)) for line in table.strip().split("\n")]
+
+
+def test_there_are_enough_rows():
+    assert len(rows(ASK) + rows(ALLOW) + rows(DENY)) > 350
+
+
+@pytest.mark.parametrize(("rule", "command"), rows(ASK))
+def test_a_wildcard_does_not_allow(rule, command):
+    assert decide(command, allow=[rule]) == "ask"
+    assert decide(command, allow=[command]) == "allow"
+
+
+@pytest.mark.parametrize(("rule", "command"), rows(ALLOW))
+def test_a_rule_allows(rule, command):
+    assert decide(command, allow=[rule]) == "allow"
+
+
+@pytest.mark.parametrize(("rule", "command"), rows(DENY))
+def test_a_rule_that_denies_finds(rule, command):
+    assert decide(command, allow=["*"], deny=[rule]) == "deny"
+
+
+# -------------------------------------------------------------------------------------------------------- properties
+
+
+def risky_options():
+    for line in RISKS.replace("\n  ", " ").strip().split("\n"):
+        programs, *tokens = line.split() or [""]
+        for program in programs.split(",") if programs else ():
+            for token in tokens:
+                if token.startswith("-") and token[-1] not in "=?":
+                    yield program.replace("/", " "), token
+                elif token[0] not in "-@":
+                    yield program, token
+
+
+RISKY = sorted(set(risky_options()))
+PLAIN = ["", "timeout 5 ", "nice -n 5 ", "env ", "nohup ", "stdbuf -oL ", "command ", "time "]
+OTHER = ["sudo ", "xargs ", "A=b ", "env A=b ", "doas -u x "]
+WORDS = st.sampled_from(["a", "src/b.py", "'c d'", '"e"', "1"])
+
+
+@examples(0.5)
+@given(st.data())
+def test_no_wildcard_allows_a_risky_option(data):
+    """In every spelling, at every place, behind every wrapper, for every rule with a wildcard that lacks the option."""
+    program, option = data.draw(st.sampled_from(RISKY))
+    if option.startswith("--"):
+        spelled = data.draw(st.sampled_from([f"{option} x", f"{option}=x", f"'{option}=x'", f'"{option}" x']))
+    elif option.startswith("-"):
+        spelled = data.draw(st.sampled_from([f"{option} x", f"'{option}' x", f"\\{option} x", f"{option}=x"]))
+    else:
+        spelled = option
+    is_subcommand = not option.startswith("-")
+    before = "" if is_subcommand else " ".join(data.draw(st.lists(WORDS, max_size=2)))
+    after = " ".join(data.draw(st.lists(WORDS, max_size=2)))
+    wrapper = data.draw(st.sampled_from([*PLAIN, *OTHER]))
+    command = " ".join(f"{wrapper}{program} {before} {spelled} {after}".split())
+    rule = data.draw(st.sampled_from([f"{program} *", f"{program.split()[0]} *", "*", f"{wrapper}{program} *", "* x"]))
+    assert decide(command, allow=[rule]) == "ask"
+
+
+@examples(0.3)
+@given(st.sampled_from([*PLAIN, *OTHER]), st.sampled_from(READERS.split()), st.lists(WORDS, max_size=3))
+def test_wrappers_are_looked_through(wrapper, program, words):
+    inner = " ".join([program, *words])
+    assert decide(inner, allow=[f"{program} *"]) == "allow"
+    is_plain = wrapper in PLAIN
+    assert decide(wrapper + inner, allow=[f"{program} *"]) == ("allow" if is_plain else "ask")
+    assert decide(wrapper + inner, allow=["*"], deny=[f"{program} *"]) == "deny"
+    if wrapper:
+        assert decide(wrapper + inner, allow=[f"{wrapper.split()[0]} *"]) == "ask"
