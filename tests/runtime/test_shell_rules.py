@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from segue.runtime.permissions import Permissions
 from segue.runtime.tools.shell import shell
+from segue.runtime.tools.shell_commands import list_forms
 from segue.runtime.tools.shell_risk_table import READERS, RISKS
 from tests.budget import examples
 
@@ -277,6 +278,18 @@ mv *                        | mv .claude y
 rm *                        | rm -r .github/workflows
 rm *                        | rm -r sub/.Cursor/
 tee *                       | tee .vimrc
+rm *                        | rm -r .gi*
+rm *                        | rm -r sub/.g?t
+rm *                        | rm -r {.git,x}
+rm *                        | rm -r .gi{t,x}
+*                           | {sort,-o,x,y}
+*                           | $X y
+*                           | ./s*t -l x
+test *                      | test -v 'a[$(rm x)]'
+[ *                         | [ -v 'a[$(rm x)]' ]
+unset *                     | unset 'a[$(rm x)]'
+pytest *                    | pytest @x
+jobs *                      | jobs -x rm x
 python *                    | python x.py --file=.envrc
 """
 ALLOW = r"""
@@ -337,6 +350,8 @@ docker *                    | docker run --rm -it -p 80:80 x
 cargo *                     | cargo test --release
 kubectl *                   | kubectl get pods -n x -o json
 ls *                        | ls *.py
+ls *                        | ls .g*
+test *                      | test -f x
 cat *                       | cat .github/workflows/x.yml
 echo *                      | echo * $HOME
 unknown *                   | unknown -v --verbose --depth=3 x
@@ -461,27 +476,37 @@ OTHER = ["sudo ", "xargs ", "A=b ", "env A=b ", "doas -u x "]
 WORDS = st.sampled_from(["a", "src/b.py", "'c d'", '"e"', "1"])
 
 
-@examples(0.5)
+def spellings(option):
+    if option.startswith("--"):
+        return [f"{option} value", f"{option}=value", f"'{option}=value'", f'"{option}" value']
+    if option.startswith("-"):
+        return [f"{option} value", f"'{option}' value", f"\\{option} value", f"{option}=value"]
+    return [option, f"'{option}'"]
+
+
+def test_the_table_is_complete_in_itself():
+    for program, option in RISKY:
+        for spelled in spellings(option):
+            (form,) = list_forms(f"{program} {spelled}")
+            assert form.required, (program, spelled)
+
+
+@examples(2)
 @given(st.data())
 def test_no_wildcard_allows_a_risky_option(data):
     """In every spelling, at every place, behind every wrapper, for every rule with a wildcard that lacks the option."""
     program, option = data.draw(st.sampled_from(RISKY))
-    if option.startswith("--"):
-        spelled = data.draw(st.sampled_from([f"{option} x", f"{option}=x", f"'{option}=x'", f'"{option}" x']))
-    elif option.startswith("-"):
-        spelled = data.draw(st.sampled_from([f"{option} x", f"'{option}' x", f"\\{option} x", f"{option}=x"]))
-    else:
-        spelled = option
+    spelled = data.draw(st.sampled_from(spellings(option)))
     is_subcommand = not option.startswith("-")
     before = "" if is_subcommand else " ".join(data.draw(st.lists(WORDS, max_size=2)))
     after = " ".join(data.draw(st.lists(WORDS, max_size=2)))
     wrapper = data.draw(st.sampled_from([*PLAIN, *OTHER]))
     command = " ".join(f"{wrapper}{program} {before} {spelled} {after}".split())
-    rule = data.draw(st.sampled_from([f"{program} *", f"{program.split()[0]} *", "*", f"{wrapper}{program} *", "* x"]))
-    assert decide(command, allow=[rule]) == "ask"
+    rules = [f"{program} *", f"{program.split()[0]} *", "*", f"{wrapper}{program} *", "* value", f"{program} * value"]
+    assert decide(command, allow=[data.draw(st.sampled_from(rules))]) == "ask"
 
 
-@examples(0.3)
+@examples(1)
 @given(st.sampled_from([*PLAIN, *OTHER]), st.sampled_from(READERS.split()), st.lists(WORDS, max_size=3))
 def test_wrappers_are_looked_through(wrapper, program, words):
     inner = " ".join([program, *words])

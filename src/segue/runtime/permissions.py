@@ -10,11 +10,11 @@ If approval is needed and there is no approver, the call is denied.
 
 - A glob for `shell` matches one simple command. Of `a && b`, `a | b` and the like each part has to be allowed; a
   command with substitutions, redirections or grouping is allowed only by the rule `shell` without a glob, or by its
-  exact text. `git log *` also allows `git log`. An option that names a file to write or a program to run (`--output`,
-  `-o`, `--exec`, `-c` …) is not matched by wildcards; the rule has to contain it. A deny rule is matched against every
-  part that can be recognised; it prevents accidents and is not a security boundary, as a shell command can be written
-  in many ways.
-- Guarded paths (`.git`, `.segue.toml`, shell start-up files, secrets) are allowed only by a rule with the exact path.
+  exact text. `git log *` also allows `git log`, and both behind a plain wrapper (`timeout 5 git log`). An option that
+  runs a program or writes a file (`--output`, `-o`, `--exec`, `-c` …) is not matched by wildcards; the rule has to
+  contain it. A deny rule is matched against every part that can be recognised; it prevents accidents and is not a
+  security boundary, as a shell command can be written in many ways.
+- Guarded paths (`.git`, `.segue.toml`, start-up files, secrets) are allowed only by a rule with the exact path.
 - Deny and ask rules ignore case; allow rules do not.
 """
 

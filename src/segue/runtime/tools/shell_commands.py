@@ -30,6 +30,9 @@ _SEPARATORS = re.compile(r"&&|\|\||\$\(|[;&|\n`(){}<>]|\b(?:then|do|else|elif|if
 _SHELLS = frozenset(("bash", "dash", "ksh", "sh", "zsh"))
 _EXEC_OPTIONS = frozenset(("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"))
 _MAX_STARTS = 32
+_EXPANSION = re.compile(r"[$*?\[{]")
+# A word that may expand to a guarded name: `.gi*`, `{.git,x}`.
+_HIDDEN_NAME = re.compile(r"(?:^|/)\.[^/]*[*?\[{$]|[{,]\.")
 _VARIABLE = re.compile(r"\$\{\w+\}")
 
 
@@ -156,8 +159,12 @@ def list_forms(command: str) -> tuple[PartForm, ...]:
 
 
 def _find_risky_words(words: Sequence[_Word]) -> Iterator[str]:
+    if _EXPANSION.search(words[0].shape):
+        yield words[0].text
     is_open = has_risky_options(words[0].text)
-    yield from (word.text for word in words[1:] if _may_become_option(word.shape, may_be_file=is_open))
+    for word in words[1:]:
+        if _may_become_option(word.shape, may_be_file=is_open) or (is_open and _HIDDEN_NAME.search(word.shape)):
+            yield word.text
     yield from find_risky_words([word.text for word in words])
 
 

@@ -18,6 +18,8 @@ from pathlib import Path
 from msgspec import Struct
 
 _SUPERVISOR = ("-I", "-S", str(Path(__file__).with_name("shell_supervisor.py")))
+# Some builds of Python do not start without them.
+_LIBRARY_PATHS = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 _GRACE = 1.0
 _REPORT_SECONDS = 30.0
 _CHUNK = 65_536
@@ -68,7 +70,7 @@ class ShellProcess:
                 stdout=output.writing,
                 stderr=output.writing,
                 cwd=folder,
-                env={},
+                env={name: os.environ[name] for name in _LIBRARY_PATHS if name in os.environ},
                 pass_fds=(status.writing,),
                 start_new_session=True,
             )

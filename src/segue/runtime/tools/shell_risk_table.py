@@ -8,14 +8,16 @@ defines, or a property: the program writes to no operand (`@reads`), its options
 
 # Programs without any such option that write to none of their operands.
 READERS = """
-[ basename cat cksum cmp column comm cut df diff dirname du echo egrep expand false fgrep fold free grep head hexdump id
+basename cat cksum cmp column comm cut df diff dirname du echo egrep expand false fgrep fold free grep head hexdump id
 join jq ls md5sum nl nproc od paste pgrep ps pwd readlink realpath rev seq sha1sum sha256sum sha512sum sleep stat
-strings tac tail test tr true tty uname uptime wc which whoami
+strings tac tail tr true tty uname uptime wc which whoami
 """
 RISKS = """
 file -C
 sdiff -o --output
-printf -v
+printf,test,[ -v
+jobs -x
+read,unset,wait,let,getopts @operands
 export,declare,typeset,readonly,local @assignments
 
 ag --pager
@@ -38,7 +40,7 @@ sh,bash,dash,ksh,zsh -c -i -l -o -O --rcfile --init-file
 fish -c -C -i --command --init-command
 bun -e -p -r --eval --print --preload --require x
 deno -c eval
-java @names -javaagent -agentlib -agentpath
+java,javac @names @response -javaagent -agentlib -agentpath
 lua -e -l -i
 node -e -p -r -i --eval --print --require --import --loader --experimental-loader --env-file --openssl-config
 perl -e -E -i -M -m -I -d -D -x -s -S
@@ -116,9 +118,9 @@ pip,pip3 -t -e -i -f -c -r= --target --prefix --root --src --log --report --inde
 uv --directory --project --config-file --index-url --extra-index-url --index --target --prefix --with --python -p -f
   publish
 poetry -C -P --directory --project config publish self
-pytest -p -c -o -k= -m= -n= -r= -W= --rootdir --confcutdir --override-ini --basetemp --junitxml --junit-xml --log-file
-  --pastebin --pdb? --pdbcls --cov? --cov-config --cov-report --html --report-log --resultlog --debug --config-file
-  --inifile
+pytest @response -p -c -o -k= -m= -n= -r= -W= --rootdir --confcutdir --override-ini --basetemp --junitxml --junit-xml
+  --log-file --pastebin --pdb? --pdbcls --cov? --cov-config --cov-report --html --report-log --resultlog --debug
+  --config-file --inifile
 eslint -c -f -o --config --format --output-file --rulesdir --parser --plugin --resolve-plugins-relative-to
   --cache-location
 jest -c --config --globalSetup --globalTeardown --setupFiles --setupFilesAfterEnv --testRunner --runner --reporters

@@ -48,6 +48,7 @@ hatch/run
 ltrace -f -o= -e= -p=
 mise/exec -C=
 npm/exec -y --yes
+npm/x -y --yes
 npx -y --yes --no
 nsenter -t= -m -u -i -n -p -U -a
 parallel -j= -k -X -0 --will-cite
