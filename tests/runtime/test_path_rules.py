@@ -133,6 +133,12 @@ def test_search_skips_what_an_absolute_pattern_denies(rule, tree):
     assert run_for_text(glob, tree.root, pattern="**/*.py").split() == ["src/b.py"]
 
 
+@pytest.mark.parametrize("pattern", ["a\0b/*", "a\0b", "/", "~", "."])
+def test_odd_patterns_match_nothing(pattern, tree):
+    assert decide(tree, "src/b.py", allow=[pattern]) == "ask"
+    assert decide(tree, "src/b.py", deny=[pattern]) == "ask"
+
+
 @pytest.mark.parametrize("pattern", ["./run.sh *", "~/run.sh *", "ROOT/run.sh *"])
 def test_patterns_of_the_shell_are_no_paths(pattern, tree):
     pattern = expand(pattern, tree)

@@ -128,6 +128,7 @@ def parse_rule(text: str, *, folder: Path | None = None) -> PermissionRule:
     rule = PermissionRule(tool, pattern, resolved)
     try:
         rule.matches_subject("")
+        rule_pattern(resolved or "")
     except ToolError as error:
         raise InputError(f"{text!r} is not a valid rule: {error}") from None
     return rule
@@ -151,7 +152,11 @@ def _resolve_links(pattern: str, folder: Path | None) -> str | None:
     head = fixed if fixed == pattern else fixed.rpartition("/")[0]
     if not head:
         return None
-    real = os.path.realpath(Path(folder or "/", head))
+    try:
+        real = os.path.realpath(Path(folder or "/", head))
+    except ValueError:
+        # A null character.
+        return None
     resolved = _make_relative(real.rstrip("/") + pattern[len(head) :], folder)
     return resolved if resolved != pattern else None
 
