@@ -11,7 +11,7 @@ from segue.canonical.blocks import Media
 from segue.runtime.permissions import Permissions
 from segue.runtime.tool_types import Context, ToolError
 from segue.runtime.toolbox import Toolbox
-from segue.runtime.tools.fetch import FetchedPage, fetch_url, is_private, normalize_url
+from segue.runtime.tools.fetch import FetchedPage, fetch_url, normalize_url
 from segue.runtime.tools.html_text import html_to_text
 from tests.runtime.mcp_server import PIXEL
 from tests.runtime.tool_runner import RecordingApprover, run, run_for_text, run_with_approval, text_of
@@ -173,20 +173,6 @@ def test_invalid_url(url, output):
 )
 def test_addresses_as_rules_see_them(url, seen):
     assert normalize_url(url) == seen
-
-
-PRIVATE = """127.0.0.1 10.0.0.1 172.16.5.5 192.168.1.1 169.254.169.254 0.0.0.0 100.64.0.1 224.0.0.1
-::1 fe80::1 fe80::1%eth0 fc00::1 ::ffff:127.0.0.1 64:ff9b::7f00:1 2002:7f00:1::"""
-
-
-@pytest.mark.parametrize("address", PRIVATE.split())
-def test_addresses_that_are_not_the_worlds(address):
-    assert is_private(address)
-
-
-@pytest.mark.parametrize("address", ["93.184.216.34", "2606:2800:220:1:248:1893:25c8:1946", "::ffff:93.184.216.34"])
-def test_addresses_that_are(address):
-    assert not is_private(address)
 
 
 def test_private_addresses_need_approval_by_name(site, tmp_path):

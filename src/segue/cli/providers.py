@@ -13,6 +13,7 @@ from segue.canonical.request import Usage
 from segue.cli import config
 from segue.errors import InputError
 from segue.runtime import prices, providers
+from segue.runtime.addresses import is_local
 from segue.runtime.providers import Endpoint, Provider
 
 
@@ -60,7 +61,7 @@ class Providers:
 
     def _is_local(self, provider: str, model: str) -> bool:
         try:
-            return providers.is_local(self.endpoint(f"{provider}/{model}").base_url)
+            return is_local(self.endpoint(f"{provider}/{model}").base_url)
         except InputError:
             return False
 

@@ -14,8 +14,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.request import getproxies, proxy_bypass
 
+from segue.runtime.addresses import is_local
 from segue.runtime.http_requests import HttpRequest
-from segue.runtime.providers import is_local
 
 if TYPE_CHECKING:
     import aiohttp

@@ -18,6 +18,7 @@ from msgspec import Struct
 from segue.errors import InputError, require_string
 from segue.models import is_same_model
 from segue.runtime import aws
+from segue.runtime.addresses import is_local
 from segue.runtime.secret import Secret
 from segue.specs.providers import load_providers
 from segue.wire.detect_model import detect
@@ -363,12 +364,6 @@ def _split_url(url: str) -> SplitResult | None:
     except ValueError:
         return None
     return parts if url.isprintable() and " " not in url else None
-
-
-def is_local(url: str) -> bool:
-    """Return whether a URL is on this machine."""
-    host = urlsplit(url).hostname or ""
-    return host in ("localhost", "::1") or host.startswith("127.")
 
 
 def _join_or(names: Sequence[str]) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import http.client
-import ipaddress
 import re
 import socket
 import ssl
@@ -26,6 +25,7 @@ from urllib.parse import urljoin, urlsplit, urlunsplit
 from msgspec import Struct
 
 from segue.canonical.blocks import Media, Text
+from segue.runtime.addresses import find_host_reach, find_reach, parse_host
 from segue.runtime.tool_types import ApprovalRequest, Arguments, Context, Result, Tool, ToolError
 from segue.runtime.tools.html_text import html_to_text
 from segue.runtime.tools.text_encoding import decode, describe_binary, format_size, image_mime, replace_surrogates
@@ -36,7 +36,7 @@ _MAX_IMAGE = 3_750_000
 _TIMEOUT = 30.0
 _MAX_REDIRECTS = 5
 _HEADERS = {"User-Agent": "segue", "Accept": "text/html,text/*;q=0.9,*/*;q=0.5", "Accept-Encoding": "identity"}
-_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_MAX_HOST = 253
 
 
 class FetchTarget(Struct, frozen=True):
@@ -79,9 +79,14 @@ def normalize_url(url: str) -> str:
         raise ToolError("the address has blanks or control characters in it; escape them with %")
     host = parts.hostname.rstrip(".").lower()
     try:
-        host = f"[{host}]" if ":" in host else host.encode("idna").decode()
+        if len(host) > _MAX_HOST:
+            raise UnicodeError
+        host = parse_host(host) or host.encode("idna").decode()
     except UnicodeError:
-        raise ToolError(f"{host} is no name of a host") from None
+        raise ToolError(f"{host[:_MAX_HOST]} is no name of a host") from None
+    # Wide digits are plain ones now.
+    host = parse_host(host) or host
+    host = f"[{host}]" if ":" in host else host
     default_port = {"http": 80, "https": 443}[parts.scheme]
     netloc = host if port in (None, default_port) else f"{host}:{port}"
     return urlunsplit((parts.scheme, netloc, _percent_encode(parts.path) or "/", _percent_encode(parts.query), ""))
@@ -107,22 +112,11 @@ def _lookup_host(host: str, port: int) -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(entry[4][0]) for entry in entries))
 
 
-def is_private(address: str) -> bool:
-    """Return whether an IP address is not public: this machine, or a private network."""
-    ip = ipaddress.ip_address(address.partition("%")[0])
-    if isinstance(ip, ipaddress.IPv6Address):
-        inner = ip.ipv4_mapped or ip.sixtofour
-        if ip in _NAT64:
-            inner = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
-        if inner is not None:
-            ip = inner
-    return not ip.is_global or ip.is_multicast
-
-
 def _approval_request(url: str, addresses: tuple[str, ...]) -> ApprovalRequest:
-    local = next((address for address in addresses if is_private(address)), None)
-    if local is None:
+    host, _ = _split_host(url)
+    if find_host_reach(host, addresses) == "public":
         return ApprovalRequest("fetch_url", url, f"fetch {url}")
+    local = next((address for address in addresses if find_reach(address) != "public"), host)
     title = f"fetch {url}, which is at {local}: this machine or a private network"
     return ApprovalRequest("fetch_url", url, title, allowed_by="name")
 
