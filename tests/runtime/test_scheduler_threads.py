@@ -1,4 +1,4 @@
-"""Blocking tools: threads of their own, which are given up and never waited for."""
+"""Blocking tools: threads that are used again, and that are given up and never waited for."""
 
 from __future__ import annotations
 
@@ -14,10 +14,14 @@ from typing import Any
 import pytest
 
 from segue.canonical.blocks import Text
+from segue.runtime import jobs, threads
 from segue.runtime.conversation_log import ConversationLog, InMemoryLog
 from segue.runtime.events import CallEnded, CallProgress, CallStarted, LateResult
+from segue.runtime.function_tools import tool
 from segue.runtime.scheduler import Scheduler
+from segue.runtime.threads import ThreadPool
 from segue.runtime.tool_types import Context, Tool
+from segue.runtime.toolbox import Toolbox
 from tests.runtime.scheduler_fakes import (
     EventRecorder,
     FakeToolbox,
@@ -72,6 +76,23 @@ async def wait_until(true: Any) -> None:
     while not true():
         assert time.monotonic() < deadline
         await asyncio.sleep(0.001)
+
+
+class CountingPool(ThreadPool):
+    """Counts the threads that it starts."""
+
+    started = 0
+
+    def make_worker(self) -> Any:
+        self.started += 1
+        return super().make_worker()
+
+
+def use_pool(monkeypatch: pytest.MonkeyPatch, **limits: int) -> CountingPool:
+    pool = CountingPool(**limits)
+    monkeypatch.setattr(jobs, "POOL", pool)
+    monkeypatch.setattr(threads, "POOL", pool)
+    return pool
 
 
 def quick(arguments: Any, context: Context) -> str:
@@ -321,10 +342,95 @@ def test_thread_ending_after_the_loop_is_ignored(tmp_path: Path, gate: Gate) -> 
     before = conversation_log.messages
     gate.contexts[0].progress("hello?")
     gate.opened.set()
-    for thread in threading.enumerate():
-        if thread.name == "tool gate":
-            thread.join(PATIENCE)
+    deadline = time.monotonic() + PATIENCE
+    while any(thread.name == "tool gate" for thread in threading.enumerate()):
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
     assert conversation_log.messages == before
+
+
+def test_calls_share_their_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many threads as calls at once; function tools, built-in tools and their approvals have the same ones."""
+    pool = use_pool(monkeypatch, max_shared=4)
+    seen: list[threading.Thread] = []
+
+    def note(arguments: Any, context: Context) -> str:
+        seen.append(threading.current_thread())
+        return "done"
+
+    @tool(needs_approval=False)
+    def function() -> str:
+        """Note the thread."""
+        return note({}, Context(tmp_path))
+
+    async def main(log: ConversationLog, box: Any, name: str, *, parallel: int) -> None:
+        runs = make_scheduler(log, box, parallel=parallel)
+        for _ in range(10):
+            calls = add_calls(log, *[(name, {})] * 10)
+            assert {one.outcome for one in await runs.run_batch(calls)} == {"complete"}
+
+    run(
+        main(InMemoryLog(), FakeToolbox(tmp_path, make_tool("note", note, blocking=True)), "note", parallel=1),
+        real=True,
+    )
+    assert (len(seen), len(set(seen))) == (100, 1)
+    run(main(InMemoryLog(), Toolbox([function], tmp_path), "function", parallel=3), real=True)
+    assert len(seen) == 200
+    assert pool.started <= 3 + 4
+
+
+def test_hung_tools_do_not_hold_up_others(tmp_path: Path, gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call that hangs after its timeout keeps its thread, not its place; their number is limited."""
+    use_pool(monkeypatch, max_abandoned=3)
+    log = InMemoryLog()
+    tools = [make_tool("gate", gate.work, blocking=True, timeout=0.01), make_tool("quick", quick, blocking=True)]
+
+    async def main() -> None:
+        runs = make_scheduler(log, FakeToolbox(tmp_path, *tools), ear, parallel=1)
+        for _ in range(2):
+            assert [end.outcome for end in await runs.run_batch(add_calls(log, "gate"))] == ["timed-out"]
+            assert [end.outcome for end in await runs.run_batch(add_calls(log, "quick"))] == ["complete"]
+        assert [end.outcome for end in await runs.run_batch(add_calls(log, "gate"))] == ["timed-out"]
+        [refused] = await runs.run_batch(add_calls(log, "quick"))
+        assert (refused.outcome, refused.text[:46]) == ("error", "3 earlier calls that were given up are still r")
+        gate.opened.set()
+        await wait_until(lambda: len(ear.of_kind(LateResult)) == 3)
+        assert [end.outcome for end in await runs.run_batch(add_calls(log, "quick"))] == ["complete"]
+
+    ear = EventRecorder()
+    run(main(), real=True)
+    assert gate.ran == 3
+
+
+def test_shared_threads_are_waited_for_and_given_up(monkeypatch: pytest.MonkeyPatch, gate: Gate) -> None:
+    pool = use_pool(monkeypatch, max_shared=1)
+
+    async def main() -> None:
+        hung = asyncio.create_task(threads.run_in_thread(gate.work, {}, Context(Path())))
+        await wait_until(gate.begun.is_set)
+        others = [asyncio.create_task(threads.run_in_thread(str, number)) for number in range(3)]
+        await asyncio.sleep(0)
+        assert pool.started == 1
+        others[1].cancel()
+        hung.cancel()
+        first, *rest = await asyncio.gather(hung, *others, return_exceptions=True)
+        assert isinstance(first, asyncio.CancelledError)
+        assert (rest[0], type(rest[1]), rest[2]) == ("0", asyncio.CancelledError, "2")
+        with pytest.raises(RuntimeError, match="StopIteration"):
+            await threads.run_in_thread(next, iter(()))
+        assert pool.started == 2
+
+    run(main(), real=True)
+
+
+def test_a_forked_process_begins_without_threads() -> None:
+    pool = ThreadPool()
+    for _ in range(2):
+        ended = threading.Event()
+        pool.start("work", int, lambda value, error, ended=ended: ended.set())
+        assert ended.wait(PATIENCE)
+        # The thread of the first call is idle, and not in the new process.
+        pool.forget_threads()
 
 
 HANGING = """

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import inspect
-import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, cast
 
@@ -19,6 +19,7 @@ from segue.errors import InputError
 from segue.runtime.events import CallEnded
 from segue.runtime.locks import Ticket
 from segue.runtime.outputs import Output, last_line
+from segue.runtime.threads import POOL, Work
 from segue.runtime.tool_types import Approver, Arguments, Context, Tool
 
 _OnEnd: TypeAlias = Callable[[object, BaseException | None], None]
@@ -28,9 +29,8 @@ _OnEnd: TypeAlias = Callable[[object, BaseException | None], None]
 class Execution:
     """A running tool, which can be cancelled. `task` is None for a tool that runs in a thread.
 
-    A blocking tool runs in its own daemon thread, so that a tool that hangs neither blocks process exit nor occupies a
-    shared pool. Other tools run as tasks. Exceptions of a tool are passed to the `on_end` callback on the loop's
-    thread; they never propagate to the loop.
+    A blocking tool runs in a thread of the pool, other tools run as tasks. Exceptions of a tool are passed to the
+    `on_end` callback on the loop's thread; they never propagate to the loop.
     """
 
     def __init__(
@@ -44,26 +44,25 @@ class Execution:
         # The end callback runs outside of the call's context.
         self._outer_context = contextvars.copy_context()
         self.task: asyncio.Task[None] | None = None
+        self._work: Work | None = None
         if tool.blocking:
-            name = f"tool {tool.name}"
-            threading.Thread(target=variables.run, args=(self._in_thread,), name=name, daemon=True).start()
+            self._work = POOL.start(f"tool {tool.name}", partial(variables.run, self._in_thread), self._on_thread_end)
         else:
             self.task = self._loop.create_task(self._in_loop(), context=variables)
 
     def cancel(self) -> None:
         """Signal the tool to stop, without waiting; a tool in a thread may ignore it."""
         self._context.cancelled.set()
+        if self._work is not None:
+            self._work.abandon()
         if self.task is not None and not self.task.done():
             self.task.cancel()
 
-    def _in_thread(self) -> None:
-        value, error = None, None
-        try:
-            value = self._tool.run(self._arguments, self._context)
-            if inspect.isawaitable(value):
-                value = asyncio.run(_await(value))
-        except BaseException as raised:  # noqa: BLE001 - also SystemExit
-            error = raised
+    def _in_thread(self) -> object:
+        value = self._tool.run(self._arguments, self._context)
+        return asyncio.run(_await(value)) if inspect.isawaitable(value) else value
+
+    def _on_thread_end(self, value: object, error: BaseException | None) -> None:
         try:
             self._loop.call_soon_threadsafe(self._on_end, value, error, context=self._outer_context)
         except RuntimeError:

@@ -24,6 +24,7 @@ from segue.runtime.events import RetryScheduled
 from segue.runtime.http_client import HttpClient, HttpResponse, TransportError
 from segue.runtime.http_requests import HttpRequest
 from segue.runtime.providers import Endpoint
+from segue.runtime.threads import run_in_thread
 from segue.wire.base import ApiError
 from segue.wire.limits import DEFAULT_LIMITS, ReplyLimits
 from segue.wire.stream.events import Event, Failed
@@ -284,7 +285,7 @@ async def _credentials(endpoint: Endpoint) -> aws.Credentials | None:
     if signer is None or isinstance(signer, aws.Credentials):
         return signer
     # Fetching credentials may block.
-    return await asyncio.to_thread(signer.get)
+    return await run_in_thread(signer.get)
 
 
 async def _read_body(response: HttpResponse, limit: int = _MAX_ERROR_BODY) -> bytes:

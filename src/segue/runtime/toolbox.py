@@ -16,6 +16,7 @@ from segue.canonical.request import Tool as Declaration
 from segue.errors import InputError
 from segue.runtime.masking import SecretMask, find_hidden_secrets
 from segue.runtime.permissions import Grants, Permissions
+from segue.runtime.threads import run_in_thread
 from segue.runtime.tool_types import ApprovalRequest, Approver, Arguments, Context, Tool, ToolError
 from segue.runtime.tools import standard_names
 
@@ -185,7 +186,7 @@ class Toolbox:
         previous, own = self._queue_approval()
         try:
             # In a thread: it reads files and looks up host names.
-            request = await asyncio.to_thread(tool.approval_request, arguments, self.folder)
+            request = await run_in_thread(tool.approval_request, arguments, self.folder)
             request = request or ApprovalRequest(tool.name, "", tool.name, needed=False)
             if approve is not None and self.permissions.decide(request)[0] == "ask":
                 await asyncio.shield(previous)

@@ -26,6 +26,7 @@ from msgspec import Struct
 
 from segue.canonical.blocks import Media, Text
 from segue.runtime.addresses import find_host_reach, find_reach, parse_host
+from segue.runtime.threads import run_in_thread
 from segue.runtime.tool_types import ApprovalRequest, Arguments, Context, Result, Tool, ToolError
 from segue.runtime.tools.html_text import html_to_text
 from segue.runtime.tools.text_encoding import decode, describe_binary, format_size, image_mime, replace_surrogates
@@ -168,7 +169,7 @@ async def fetch_with_stdlib(target: FetchTarget) -> FetchedPage:
     connection = _Connection(target)
     cancelled = threading.Event()
     try:
-        return await asyncio.to_thread(_fetch, target, connection, cancelled)
+        return await run_in_thread(_fetch, target, connection, cancelled)
     finally:
         cancelled.set()
         if connection.sock is not None:
@@ -181,7 +182,7 @@ async def _run(arguments: Arguments, context: Context, fetcher: Fetcher, look_up
     url = normalize_url(arguments["url"])
     original, approved_by = url, ""
     for _ in range(_MAX_REDIRECTS + 1):
-        addresses = await asyncio.to_thread(look_up, *_split_host(url))
+        addresses = await run_in_thread(look_up, *_split_host(url))
         request = _approval_request(url, addresses)
         # Approval was given for the first URL; a redirect on the same host must not need a stricter rule.
         if not approved_by and not context.is_granted(request):
