@@ -27,8 +27,10 @@ from hypothesis.stateful import (
 from segue.canonical.blocks import Text, ToolCall, responses_of
 from segue.canonical.request import Reply
 from segue.errors import InputError, StoreError
+from segue.runtime import jobs
 from segue.runtime.events import ApprovalRequested, CallEnded, CallProgress, CallQueued, CallStarted, LateResult
 from segue.runtime.scheduler import Scheduler
+from segue.runtime.threads import ThreadPool
 from segue.runtime.tool_types import Context, ToolError
 from segue.store.conversation import StoredConversation
 from segue.store.events import Event
@@ -490,7 +492,9 @@ def _was_ended(ear: EventRecorder, call_id: str) -> bool:
     return any(event.id == call_id for event in ear.of_kind(CallEnded))
 
 
-def test_state_machine(quick_folder: Path) -> None:
+def test_state_machine(quick_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Threads end with their work, so that a test can wait for it.
+    monkeypatch.setattr(jobs, "POOL", ThreadPool(max_idle=0))
     count = iter(range(10**9))
 
     class Here(Agent):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.request import getproxies, proxy_bypass
 
 from segue.runtime.addresses import is_local
+from segue.runtime.content_encoding import ACCEPT_ENCODING, find_encoding_error
 from segue.runtime.http_requests import HttpRequest
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ TransportErrorKind = Literal[
     "proxy",  # the proxy rejected the connection
     "lost",  # the connection broke
     "invalid",  # the response is not valid HTTP
+    "encoding",  # the response is compressed, which was not requested
 ]
 # Smaller fragments of a body are joined, so that each write fills a packet.
 _CHUNK = 1 << 16
@@ -50,9 +52,13 @@ class HttpResponse:
         self._response = response
         self.status = response.status
         self.headers: Mapping[str, str] = {name.lower(): value for name, value in response.headers.items()}
+        self._encoding_error = find_encoding_error(", ".join(response.headers.getall("content-encoding", ())))
 
     async def read(self) -> bytes:
         """Return the next bytes of the body; empty at the end."""
+        if self._encoding_error is not None:
+            self.close()
+            raise TransportError("encoding", self._encoding_error)
         try:
             return await self._response.content.readany()
         except Exception as error:  # noqa: BLE001  after any error the connection can't be used any more
@@ -106,13 +112,13 @@ class HttpClient:
                 max_line_size=_MAX_LINE,
                 max_field_size=_MAX_LINE,
                 max_headers=_MAX_HEADERS,
+                auto_decompress=False,
             )
         return self._session
 
 
 def _request_headers(request: HttpRequest) -> dict[str, str]:
-    """Return the headers with the content length, and without compression, so that a stream arrives unbuffered."""
-    headers = {"accept-encoding": "identity", **request.headers}
+    headers = {**request.headers, **ACCEPT_ENCODING}
     if request.body:
         headers["content-length"] = str(sum(map(len, request.body)))
     return headers

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, cast
 from msgspec import Struct
 
 from segue.errors import InputError
+from segue.runtime.content_encoding import ACCEPT_ENCODING, find_encoding_error
 from segue.runtime.environ import child_environment
 from segue.runtime.masking import protect_process_memory
 from segue.runtime.mcp_tools import Declaration, LeftOut, ToolPage, make_tools
@@ -29,6 +30,7 @@ from segue.runtime.mcp_transport import parse_results, parsed_result
 from segue.runtime.tool_types import Arguments, Context, Result, Tool, ToolError
 
 if TYPE_CHECKING:
+    import httpx2
     import mcp
     from mcp.client.session import MessageHandlerFnT
 
@@ -216,8 +218,12 @@ class ServerConnection:
                 name: _substitute_variables(value, self._environ, f"mcp.{self.name}.headers.{name}")
                 for name, value in server.headers.items()
             }
+            own_headers = httpx2.Headers(headers)
+            own_headers.update(ACCEPT_ENCODING)
             limits = httpx2.Timeout(30.0, read=max(_READ_TIMEOUT, (server.timeout or 0) + 30))
-            client = await stack.enter_async_context(httpx2.AsyncClient(headers=headers, timeout=limits))
+            hooks: dict[str, list[Callable[..., Any]]] = {"response": [_refuse_encoding]}
+            client = httpx2.AsyncClient(headers=own_headers, timeout=limits, event_hooks=hooks)
+            await stack.enter_async_context(client)
             return streamable_http_client(server.url, http_client=client)
         assignments = [text for text in server.env if "=" in text]
         environment = child_environment(
@@ -317,6 +323,13 @@ def _make_client(transport: Any, on_message: MessageHandlerFnT) -> mcp.Client:
     from mcp import Client
 
     return Client(parse_results(transport), message_handler=on_message, cache=None)
+
+
+async def _refuse_encoding(response: httpx2.Response) -> None:
+    import httpx2
+
+    if error := find_encoding_error(response.headers.get("content-encoding")):
+        raise httpx2.DecodingError(error, request=response.request)
 
 
 def _tool_signatures(tools: Sequence[Tool]) -> list[tuple[str, str, Mapping[str, Any]]]:

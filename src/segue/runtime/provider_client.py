@@ -289,15 +289,16 @@ async def _credentials(endpoint: Endpoint) -> aws.Credentials | None:
 
 
 async def _read_body(response: HttpResponse, limit: int = _MAX_ERROR_BODY) -> bytes:
-    """Read the body of a response, up to a limit or a connection failure."""
+    """Read the body of a response, up to a limit or a connection failure. An encoded error body counts as empty."""
     chunks: list[bytes] = []
     size = 0
     try:
         while size < limit and (data := await response.read()):
             chunks.append(data)
             size += len(data)
-    except TransportError:
-        pass
+    except TransportError as error:
+        if error.kind == "encoding" and response.status == _HTTP_OK:
+            raise
     return b"".join(chunks)
 
 

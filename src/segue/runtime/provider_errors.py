@@ -95,7 +95,7 @@ def connection_error(endpoint: Endpoint, error: TransportError) -> ProviderError
     why = _clean_provider_text(endpoint, str(error))
     if error.kind == "timeout":
         return _make_error(endpoint, f"{endpoint.name} timed out: {why}", "timeout")
-    if error.kind == "invalid":
+    if error.kind in ("invalid", "encoding"):
         return invalid_reply_error(endpoint, why)
     message = f"{endpoint.name} can't be reached: {why}"
     if error.kind in ("tls", "proxy", "lost"):

@@ -26,6 +26,7 @@ from msgspec import Struct
 
 from segue.canonical.blocks import Media, Text
 from segue.runtime.addresses import find_host_reach, find_reach, parse_host
+from segue.runtime.content_encoding import ACCEPT_ENCODING, find_encoding_error
 from segue.runtime.threads import run_in_thread
 from segue.runtime.tool_types import ApprovalRequest, Arguments, Context, Result, Tool, ToolError
 from segue.runtime.tools.html_text import html_to_text
@@ -36,7 +37,7 @@ _MAX_TEXT = 100_000
 _MAX_IMAGE = 3_750_000
 _TIMEOUT = 30.0
 _MAX_REDIRECTS = 5
-_HEADERS = {"User-Agent": "segue", "Accept": "text/html,text/*;q=0.9,*/*;q=0.5", "Accept-Encoding": "identity"}
+_HEADERS = {"User-Agent": "segue", "Accept": "text/html,text/*;q=0.9,*/*;q=0.5", **ACCEPT_ENCODING}
 _MAX_HOST = 253
 
 
@@ -161,6 +162,7 @@ def _fetch(target: FetchTarget, connection: _Connection, cancelled: threading.Ev
             break
         body += chunk
     headers = {name.lower(): value for name, value in response.getheaders()}
+    headers["content-encoding"] = response.getheader("content-encoding", "")
     return FetchedPage(response.status, headers, bytes(body[: target.max_bytes]), len(body) > target.max_bytes)
 
 
@@ -225,6 +227,8 @@ def _page_result(url: str, page: FetchedPage, *, raw: bool) -> Result:
     kind = page.headers.get("content-type", "").partition(";")[0].strip().lower()
     failed = page.status >= 400
     head = f"{url}: {page.status} {http.client.responses.get(page.status, '')}".rstrip()
+    if page.body and (encoding_error := find_encoding_error(page.headers.get("content-encoding"))):
+        raise ToolError(f"{head}, but {encoding_error}" if failed else f"{url} can't be read: {encoding_error}")
     mime = image_mime(page.body)
     if mime and not failed:
         if page.is_truncated or len(page.body) > _MAX_IMAGE:
