@@ -8,12 +8,13 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from segue.runtime.addresses import find_host_reach, find_reach, is_local, parse_host
 from segue.runtime.tool_types import ToolError
 from segue.runtime.tools.fetch import FetchedPage, fetch_url, normalize_url
+from tests.budget import examples
 from tests.runtime.tool_runner import RecordingApprover, run_with_approval
 
 MACHINE = """127.0.0.1 127.255.255.254 0.0.0.0 ::1 :: ::1%lo ::127.0.0.1 ::ffff:127.0.0.1 ::ffff:0:127.0.0.1
@@ -68,6 +69,7 @@ def private_addresses(draw: st.DrawFn) -> IPv4Address:
     return network[draw(st.integers(0, network.num_addresses - 1))]
 
 
+@settings(examples(1))
 @given(ip=private_addresses(), notation=st.sampled_from([str, lambda ip: ip.exploded, lambda ip: f"{ip}%eth0"]))
 def test_embedded_address_reaches_no_further(ip: IPv4Address, notation: Callable[[IPv6Address], str]) -> None:
     reach = find_reach(str(ip))
@@ -77,6 +79,7 @@ def test_embedded_address_reaches_no_further(ip: IPv4Address, notation: Callable
         assert find_reach(notation(outer)) == ("machine" if outer.is_loopback else reach), name
 
 
+@settings(examples(1))
 @given(ip=st.ip_addresses())
 def test_public_addresses_are_public_for_the_standard_library(ip: Any) -> None:
     if find_reach(str(ip)) == "public":
@@ -85,6 +88,7 @@ def test_public_addresses_are_public_for_the_standard_library(ip: Any) -> None:
         assert not inner.is_multicast
 
 
+@settings(examples(1))
 @given(ip=st.ip_addresses(v=4), data=st.data())
 def test_notations_of_an_ipv4_address(ip: IPv4Address, data: st.DataObject) -> None:
     """All notations that the system's library resolves to the address."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import codecs
 import http.client
 import re
 import socket
@@ -29,16 +30,21 @@ from segue.runtime.addresses import find_host_reach, find_reach, parse_host
 from segue.runtime.content_encoding import ACCEPT_ENCODING, find_encoding_error
 from segue.runtime.threads import run_in_thread
 from segue.runtime.tool_types import ApprovalRequest, Arguments, Context, Result, Tool, ToolError
-from segue.runtime.tools.html_text import html_to_text
+from segue.runtime.tools.html_text import MAX_TEXT, html_to_text
 from segue.runtime.tools.text_encoding import decode, describe_binary, format_size, image_mime, replace_surrogates
 
 _MAX_BYTES = 5_000_000
-_MAX_TEXT = 100_000
 _MAX_IMAGE = 3_750_000
 _TIMEOUT = 30.0
+_CONVERSION_TIMEOUT = 10.0
 _MAX_REDIRECTS = 5
 _HEADERS = {"User-Agent": "segue", "Accept": "text/html,text/*;q=0.9,*/*;q=0.5", **ACCEPT_ENCODING}
 _MAX_HOST = 253
+# Codecs of the encodings on the web (Encoding Standard). Others of Python are no encodings of pages, and some are slow.
+_WEB_CODEC = re.compile(
+    r"ascii|utf-8|utf-16(-[lb]e)?|iso8859-\d+|cp125\d|cp866|cp874|tis-620|koi8-[ru]|mac-(roman|cyrillic)"
+    r"|gb2312|gbk|gb18030|big5(hkscs)?|euc_jp|iso2022_jp|shift_jis|cp932|euc_kr|cp949"
+)
 
 
 class FetchTarget(Struct, frozen=True):
@@ -196,7 +202,7 @@ async def _run(arguments: Arguments, context: Context, fetcher: Fetcher, look_up
         page = await _fetch_page(fetcher, FetchTarget(url, addresses, timeout=context.time_limit or _TIMEOUT))
         target = page.headers.get("location")
         if page.status not in (301, 302, 303, 307, 308) or not target:
-            return _page_result(url, page, raw=arguments.get("raw", False))
+            return await _convert_page(url, page, context, raw=arguments.get("raw", False))
         after = normalize_url(urljoin(url, target))
         if _split_host(after)[0] != _split_host(url)[0] or (
             url.startswith("https:") and not after.startswith("https:")
@@ -223,7 +229,21 @@ async def _fetch_page(fetcher: Fetcher, target: FetchTarget) -> FetchedPage:
         raise ToolError(f"{target.url} could not be fetched: {reason}") from None
 
 
-def _page_result(url: str, page: FetchedPage, *, raw: bool) -> Result:
+async def _convert_page(url: str, page: FetchedPage, context: Context, *, raw: bool) -> Result:
+    """Convert a page in a thread; cancellation and the time limit stop it."""
+    stopped = threading.Event()
+    deadline = time.monotonic() + min(context.time_limit or _TIMEOUT, _CONVERSION_TIMEOUT)
+
+    def should_stop() -> bool:
+        return stopped.is_set() or time.monotonic() > deadline
+
+    try:
+        return await run_in_thread(_page_result, url, page, should_stop, raw=raw)
+    finally:
+        stopped.set()
+
+
+def _page_result(url: str, page: FetchedPage, should_stop: Callable[[], bool], *, raw: bool) -> Result:
     kind = page.headers.get("content-type", "").partition(";")[0].strip().lower()
     failed = page.status >= 400
     head = f"{url}: {page.status} {http.client.responses.get(page.status, '')}".rstrip()
@@ -238,11 +258,14 @@ def _page_result(url: str, page: FetchedPage, *, raw: bool) -> Result:
     if text is None:
         raise ToolError(f"{url} is not a text: {kind or describe_binary(page.body)}, {format_size(len(page.body))}")
     if not raw and ("html" in kind or (not kind and text.lstrip()[:15].lower().startswith(("<!doctype", "<html")))):
-        text = html_to_text(text, url)
+        converted = html_to_text(text, url, should_stop=should_stop)
+        text, is_truncated = converted.text, page.is_truncated or converted.is_truncated
+    else:
+        is_truncated = page.is_truncated
     notes = [head] if failed else []
-    if len(text) > _MAX_TEXT or page.is_truncated:
-        notes.append(f"[the first {min(len(text), _MAX_TEXT):,} characters]")
-    body = replace_surrogates(text[:_MAX_TEXT]).strip()
+    if len(text) > MAX_TEXT or is_truncated:
+        notes.append(f"[the first {min(len(text), MAX_TEXT):,} characters]")
+    body = replace_surrogates(text[:MAX_TEXT]).strip()
     return Result("\n".join([*notes, body or "[nothing]"]), error=failed)
 
 
@@ -253,7 +276,9 @@ def _decode_page(page: FetchedPage) -> str | None:
         charset = re.search(r"<meta[^>]+charset=[\"']?([\w.:-]+)", start, re.IGNORECASE)
     if charset is not None:
         with suppress(LookupError, UnicodeError):
-            return page.body.decode(charset[1], "replace")
+            codec = codecs.lookup(charset[1]).name
+            if _WEB_CODEC.fullmatch(codec):
+                return page.body.decode(codec, "replace")
     decoded = decode(page.body)
     return None if decoded is None else decoded.text
 
