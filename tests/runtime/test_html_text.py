@@ -23,6 +23,12 @@ from tests.runtime.tool_runner import run, text_of
 BASE = "http://host/"
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _imported() -> None:
+    """Calls are counted without those of the first import."""
+    html_to_text("")
+
+
 def repeat(part: str) -> Callable[[int], str]:
     return lambda size: (part * (size // len(part) + 1))[:size]
 
