@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -63,7 +64,9 @@ def _format_verdict(verdict: Verdict) -> list[str]:
     for violation in verdict:
         counts[violation.severity] += 1
         severity = click.style(violation.severity, fg=_COLOURS[violation.severity]) if colour else violation.severity
-        text = streams.one_line(f"{violation.rule} {violation.path or 'the body'}: {violation.message}")
+        text = streams.format_line_for(
+            f"{violation.rule} {violation.path or 'the body'}: {violation.message}", sys.stdout
+        )
         lines.append(f"{severity} {text}")
     summary = ", ".join(f"{count} {severity}{'' if count == 1 else 's'}" for severity, count in counts.items() if count)
     result = "accepted" if verdict else "refused"

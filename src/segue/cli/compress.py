@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -165,6 +166,6 @@ def _print_result(name: str, result: CompressionResult, *, as_json: bool, **argu
     else:
         why = "already within the budget" if result.reached else "nothing can be compressed"
         lines = [f"{result.tokens:,} tokens: {why}"]
-    streams.write("".join(f"{streams.one_line(line)}\n" for line in lines))
+    streams.write("".join(f"{streams.format_line_for(line, sys.stdout)}\n" for line in lines))
     if not result.reached:
         streams.print_message(f"the budget of {arguments['budget']:,} tokens can't be reached: {result.reason}")

@@ -89,7 +89,7 @@ def _check_report_path(file: str, report: str | None) -> None:
 
 def _write_report(file: str, data: bytes) -> None:
     if file == streams.STDIO:
-        click.echo(data, err=True, nl=False)
+        click.echo(streams.escape_json_for(data, sys.stderr), err=True, nl=False)
     else:
         streams.replace_file(file, data)
 

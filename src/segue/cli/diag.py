@@ -6,6 +6,7 @@ unless `--body` is given.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -66,7 +67,7 @@ def command(
 
 def _one_line(line: str) -> str:
     """Remove line ends and control characters, but keep the indent."""
-    return " " * (len(line) - len(line.lstrip(" "))) + streams.one_line(line)
+    return " " * (len(line) - len(line.lstrip(" "))) + streams.format_line_for(line, sys.stdout)
 
 
 def _format_body(diagnosis: Diagnosis) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any, cast
@@ -74,7 +75,14 @@ def command(id: str, *, form: str, model: str | None, out: str | None, as_json: 
             body = _json_string(chunks) if form in ("html", "md") else chunks
             streams.write_all(chain((head[:-1], b',"body":'), body, (b"}\n",)))
         else:
-            streams.write_all(_end_line(chunks))
+            is_shown = form in ("html", "md") and streams.is_terminal(sys.stdout)
+            streams.write_all(_end_line(map(_sanitize, chunks) if is_shown else chunks))
+
+
+def _sanitize(chunk: bytes) -> bytes:
+    from segue.view.sanitize import sanitize
+
+    return sanitize(chunk.decode()).encode()
 
 
 def _json_string(chunks: Iterable[bytes]) -> Iterator[bytes]:

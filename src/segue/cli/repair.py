@@ -49,7 +49,7 @@ def command(file: str, *, api: Api, model: str | None, profile: Profile | None, 
 def _print_changes(repaired: Repaired) -> None:
     colour = streams.supports_colour(sys.stderr)
     for line in str(repaired).splitlines():
-        text = streams.one_line(line)
+        text = streams.format_line_for(line, sys.stderr)
         click.echo(click.style(text, fg=_COLOURS[text[0]]) if colour else text, err=True)
     count = len(repaired.changes)
     nothing = "nothing else to repair" if repaired.report.findings_of("surrogate") else "nothing to repair"

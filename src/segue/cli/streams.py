@@ -113,12 +113,15 @@ def _read_stdin() -> bytes:
 
 
 def write(*chunks: bytes | str) -> None:
-    """Write to stdout and flush, so that a failure is raised here and not at exit."""
+    """Write to stdout and flush, so that a failure is raised here and not at exit.
+
+    Bytes are JSON, whole or in parts; for a terminal they are escaped.
+    """
     write_all(chunks)
 
 
 def write_all(chunks: Iterable[bytes | str]) -> None:
-    """Write chunks to stdout as they are made, and flush."""
+    """Write chunks to stdout as they are made, and flush. Bytes are escaped for a terminal."""
     stdout = getattr(sys, "stdout", None)
     if stdout is None:
         raise WriteError("can't write to stdout: it is closed")
@@ -131,7 +134,7 @@ def write_all(chunks: Iterable[bytes | str]) -> None:
         if has_text:
             stdout.flush()
             has_text = False
-        stdout.buffer.write(chunk)
+        stdout.buffer.write(escape_json_for(chunk, stdout))
     stdout.flush()
 
 
@@ -168,6 +171,15 @@ def format_line_for(text: str, stream: TextIO | None) -> str:
     from segue.view.sanitize import sanitize_line
 
     return sanitize_line(text)
+
+
+def escape_json_for(data: bytes, stream: TextIO | None) -> bytes:
+    """Return JSON as it is; for a terminal, characters that are not printable are escaped."""
+    if not is_terminal(stream):
+        return data
+    from segue.view.sanitize import escape_json
+
+    return escape_json(data)
 
 
 def replace_file(file: str, data: bytes | Iterable[bytes], *, private: bool = False) -> None:

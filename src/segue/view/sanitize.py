@@ -1,4 +1,4 @@
-"""Sanitizes text for a terminal: the output has only printable characters, line ends and tabs.
+"""Sanitizes text and JSON for a terminal: the output has only printable characters, line ends and tabs.
 
 Characters are replaced one by one, so an escape sequence that is split over two texts is removed too.
 """
@@ -24,6 +24,23 @@ def sanitize(text: str) -> str:
         return text
     text = text.replace("\r\n", "\n")
     return "".join(char if char.isprintable() or char in "\n\t" else _replace_char(char) for char in text)
+
+
+def escape_json(data: bytes) -> bytes:
+    r"""Escape what is not printable in JSON as `\uXXXX`; the value stays the same.
+
+    Carriage returns, which are blanks between values, become line ends.
+    """
+    text = data.decode(errors="replace")
+    if _PLAIN.fullmatch(text):
+        return data
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return "".join(char if char.isprintable() or char in "\n\t" else _escape_char(char) for char in text).encode()
+
+
+def _escape_char(char: str) -> str:
+    digits = char.encode("utf-16-be").hex()
+    return "".join(f"\\u{digits[place : place + 4]}" for place in range(0, len(digits), 4))
 
 
 def sanitize_line(text: str) -> str:
