@@ -237,7 +237,7 @@ class Session:
                         raise
                     continue
                 broken += 1
-                will_retry = broken <= self.limits.stream_retries
+                will_retry = broken <= self.limits.stream_retries and (error.retryable or has_failover)
                 self.emit(
                     StreamBroken(
                         provider=endpoint.provider, model=endpoint.model, why=error.brief, will_retry=will_retry

@@ -22,7 +22,7 @@ class ReplyLimits(Struct, frozen=True):
     The defaults are far above what any model returns.
     """
 
-    bytes: int = 256 * 1024 * 1024
+    bytes: int = 64 * 1024 * 1024
     calls: int = 10_000
     arguments: int = 16 * 1024 * 1024
 
