@@ -139,5 +139,8 @@ def test_memory_is_bounded_by_the_limits(name: str, tmp_path: Path) -> None:
     assert ended.sent < OFFERED
     assert ended.peak < MAX_PEAK
     assert len(ended.evidence) < MAX_EVIDENCE
+    if name == "calls":
+        # The limit may be reached before the first token was returned; then there is no evidence.
+        return
     assert b"head " in ended.evidence
-    assert b"omitted]" in ended.evidence or name in ("small texts", "calls", "no line end")
+    assert b"omitted]" in ended.evidence or name in ("small texts", "no line end")
