@@ -306,8 +306,6 @@ class Conversation:
         report = Report()
         messages, restored_ids = self.state.history.complete_from_ledger()
         transcript, full = destination.render(msgspec.structs.replace(request, messages=messages), report)
-        if cache is not None:
-            cache.start(request, self.state.history, full, report, transcript)
         report = ChainedReport((self._history_report(destination, restored_ids), report))
         rendered = Rendered(report, destination.sent_request(request, full.names), body=full.body)
         return self._record_sent(rendered, transcript, report)

@@ -1,44 +1,45 @@
-"""Incremental rendering: when a conversation has grown, only its new messages are rendered for the same target.
+"""Incremental rendering: when a conversation has grown, only its newest messages are rendered for the same target.
 
-The rendered prefix does not change when messages are appended, and passes look at neighbouring messages only. So the
-new messages are rendered with a little context, and the entries of the context are removed from the result.
+The messages are cut in two. Those before the cut, the *prefix*, are rendered once. Later renders render a *window*: the
+*anchor*, which stands for the prefix, and all messages after the cut. The entries that follow the anchor's are appended
+to those of the prefix.
 
-The *anchor* is that context: the leading system messages, the user message that opened the newest cached exchange, and
-the first turn after it. It is rendered once alone, to find out which entries of a later render belong to it.
-The *window* is the anchor followed by all messages that are not cached yet. Only the window is rendered, and those of
-its entries that follow the anchor's are appended to the cached ones.
+The result is that of a full render, because no pass looks from the messages after the cut to more than the anchor:
 
-The first window is compared with the end of a full render. If they differ, or a message is irregular (a late result, a
-changed message, a repeated item), everything is rendered.
+- The cut is between tool results and a reply that no target drops, so nothing is merged across it.
+- Each call and its result are on the same side.
+- Passes that read the current exchange read its user message and its first turn. These are the anchor.
+- Ids and names continue from the prefix. Anything else that depends on all messages makes a message irregular, and a
+  conversation with irregular messages after the cut, or in the exchange that is cut, is rendered whole.
+- The fields of the body beside the messages must be equal for prefix and window.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, takewhile
 from typing import Any
 
 import msgspec
 
-from segue.canonical.blocks import Code, Media, Message, Text, Thinking, ToolCall, ToolResponse
+from segue.canonical.blocks import Block, Media, Message, Text, Thinking, ToolCall, ToolResponse, calls_of, responses_of
 from segue.canonical.history import History
 from segue.canonical.json import encode_json
 from segue.canonical.request import Request
 from segue.pipeline import IdState, RenderedBody
-from segue.render.report import Finding, Report
+from segue.render.report import Report
 from segue.render.transcript import Transcript
 from segue.wire.names import NameMap
 
 # How many entries are joined into one cached chunk.
 _CHUNK_SIZE = 64
-# Speakers of neighbouring messages that no API merges into one message.
-_SEPARATE_ROLES = frozenset({("tool", "ai"), ("human", "ai"), ("ai", "human")})
 
 RenderFunction = Callable[[Request, Report, IdState | None], tuple[Transcript, RenderedBody]]
+_Tools = frozenset[tuple[str, str]]
 
 
 class CachedBody(msgspec.Struct, frozen=True):
-    """A body in fragments, with its report. `newest_report` and `transcript` are those of the new messages only."""
+    """A body in fragments, with its report. `newest_report` and `transcript` are those of the window only."""
 
     fragments: list[bytes]
     report: Report
@@ -48,285 +49,287 @@ class CachedBody(msgspec.Struct, frozen=True):
 
 
 class _SplitBody(msgspec.Struct, frozen=True):
-    """A rendered body, split into the entries of the conversation and the fields before and after them."""
+    """A rendered body, split into the entries of the conversation and the encoded fields before and after them."""
 
-    before: dict[str, Any]
+    before: bytes
     entries: list[bytes]
-    after: dict[str, Any]
+    after: bytes
     report: Report
     transcript: Transcript
+    id_state: IdState
+
+    @property
+    def fields(self) -> tuple[bytes, bytes]:
+        return self.before, self.after
+
+
+class _Cut(msgspec.Struct, frozen=True):
+    """A position in a list of messages, and the anchor that stands for the messages before it."""
+
+    position: int
+    anchor: tuple[Message, ...]
 
 
 class RenderCache:
     """The cached render for one target, valid while request, target and policy stay the same.
 
-    `conversation_key` is the key of the messages in a body, such as `messages` or `contents`.
+    `conversation_key` is the key of the messages in a body, such as `messages` or `contents`. The first render is a
+    full one, so that a target that is used once costs nothing more.
     """
 
     def __init__(self, conversation_key: str, render: RenderFunction) -> None:
         self._conversation_key = conversation_key
         self._render = render
-        self._id_state: IdState | None = None
-        self._edit_count = 0
-        self._cached_count = 0
+        self._was_used = False
+        self._edit_count = -1
+        self._position = 0
+        self._leading: tuple[Message, ...] = ()
         self._anchor: tuple[Message, ...] = ()
         self._rendered_anchor: _SplitBody | None = None
+        self._fields = b"", b""
         self._chunks: list[bytes] = []
         self._open_entries: list[bytes] = []
-        self._seen_items: set[str] = set()
+        self._item_ids: set[str] = set()
         self._reports: list[Report] = []
-        self._leading_system: tuple[Message, ...] = ()
-
-    def start(
-        self, request: Request, history: History, rendered: RenderedBody, report: Report, transcript: Transcript
-    ) -> None:
-        """Cache a full render, if later renders can continue it."""
-        id_state = IdState(rendered.ids, rendered.names)
-        whole = self._split_body(rendered.body, report, transcript)
-        self._id_state = id_state if self._can_continue(request, history, whole, id_state) else None
-
-    def _can_continue(self, request: Request, history: History, whole: _SplitBody, id_state: IdState) -> bool:
-        """Return whether the newest part, rendered alone, equals the end of the full render; if so, cache the rest."""
-        messages = history.slice(0)
-        boundary = _find_boundary(messages)
-        if (
-            boundary is None
-            or history.has_gaps
-            or not request.tools
-            or not self._is_regular(messages[boundary:], set())
-        ):
-            return False
-        leading_system = tuple(message for message in messages[:boundary] if message.speaker == "system")
-        anchor = _find_anchor(messages[len(leading_system) : boundary])
-        if anchor is None or leading_system != tuple(messages[: len(leading_system)]):
-            return False
-        self._leading_system, self._anchor = leading_system, (*leading_system, *anchor)
-        self._rendered_anchor = anchored = self._render_messages(request, self._anchor, id_state)
-        window = self._render_messages(request, (*self._anchor, *messages[boundary:]), id_state)
-        new = _entries_after(anchored.entries, window.entries)
-        if not new or whole.entries[-len(new) :] != new:
-            return False
-        if (whole.before, whole.after) != (window.before, window.after):
-            return False
-        self._edit_count, self._cached_count = history.edit_count, boundary
-        self._chunks, self._open_entries = [], []
-        self._append_entries(whole.entries[: len(whole.entries) - len(new)])
-        self._seen_items = {item for message in messages[:boundary] for item in _item_ids(message)}
-        self._reports = [_subtract_report(whole.report, _subtract_report(window.report, anchored.report))]
-        return True
 
     def render(self, request: Request, history: History) -> CachedBody | None:
         """Return the body for the current history, or None if a full render is needed."""
-        id_state, anchored = self._id_state, self._rendered_anchor
-        if id_state is None or anchored is None or history.edit_count != self._edit_count or history.has_gaps:
+        was_used, self._was_used = self._was_used, True
+        if not was_used or history.has_gaps or request.continues or request.options.response_format is not None:
             return None
-        tail = history.slice(self._cached_count)
-        if not self._is_regular(tail, self._seen_items):
+        tools = frozenset((tool.name, tool.kind) for tool in request.tools)
+        if history.edit_count != self._edit_count and not self._start(request, history, tools):
             return None
-        window = self._render_messages(request, (*self._anchor, *tail), id_state)
-        new = _entries_after(anchored.entries, window.entries)
-        if new is None:
+        window = self._render_window(request, history, tools)
+        if window is None:
+            self._edit_count = -1
+        return window
+
+    def _start(self, request: Request, history: History, tools: _Tools) -> bool:
+        """Render the prefix; return False if the messages can't be cut."""
+        messages = history.slice(0)
+        self._leading = tuple(takewhile(lambda message: message.speaker == "system", messages))
+        cut = _find_cut(messages[len(self._leading) :], tools)
+        if cut is None:
+            return False
+        self._position = len(self._leading) + cut.position
+        prefix = self._render_messages(request, messages[: self._position], None)
+        self._edit_count, self._fields = history.edit_count, prefix.fields
+        self._chunks, self._open_entries, self._item_ids, self._reports = [], [], set(), []
+        self._extend(prefix.entries, messages[: self._position], prefix.report)
+        self._set_anchor(request, cut.anchor, prefix.id_state)
+        return True
+
+    def _set_anchor(self, request: Request, anchor: tuple[Message, ...], id_state: IdState) -> None:
+        self._anchor = anchor
+        self._rendered_anchor = self._render_messages(request, (*self._leading, *anchor), id_state)
+
+    def _render_window(self, request: Request, history: History, tools: _Tools) -> CachedBody | None:
+        tail = history.slice(self._position)
+        anchored = self._rendered_anchor
+        if anchored is None or not self._is_regular(tail, tools):
             return None
-        newest = _subtract_report(window.report, anchored.report)
+        id_state = anchored.id_state
+        window = self._render_messages(request, (*self._leading, *self._anchor, *tail), id_state)
+        count = len(anchored.entries)
+        if window.fields != self._fields or window.entries[:count] != anchored.entries:
+            return None
+        new = window.entries[count:]
+        newest = _report_after(anchored.report, window.report)
         cached = CachedBody(
             self._build_fragments(window, self._open_entries + new),
-            ChainedReport((*self._reports, newest), first_findings=_request_findings(window.report)),
+            ChainedReport((*self._reports, newest)),
             newest,
             window.transcript,
             id_state.names,
         )
-        self._advance(request, tail, new, id_state, anchored)
+        self._advance(request, tail, tools, new)
         return cached
 
-    def _render_messages(self, request: Request, messages: Sequence[Message], id_state: IdState) -> _SplitBody:
+    def _advance(self, request: Request, tail: list[Message], tools: _Tools, new: list[bytes]) -> None:
+        """Move the cut to the last possible position."""
+        anchored = self._rendered_anchor
+        cut = _find_cut((*self._anchor, *tail), tools)
+        if anchored is None or cut is None or cut.position <= len(self._anchor):
+            return
+        settled = tail[: cut.position - len(self._anchor)]
+        closed = self._render_messages(request, (*self._leading, *self._anchor, *settled), anchored.id_state)
+        entries = closed.entries[len(anchored.entries) :]
+        if closed.fields != self._fields or entries != new[: len(entries)]:
+            return
+        self._extend(entries, settled, _report_after(anchored.report, closed.report))
+        self._position += len(settled)
+        self._set_anchor(request, cut.anchor, anchored.id_state)
+
+    def _extend(self, entries: list[bytes], messages: Sequence[Message], report: Report) -> None:
+        """Append rendered messages to the prefix."""
+        self._open_entries += entries
+        while len(self._open_entries) >= _CHUNK_SIZE:
+            self._chunks.append(b",".join(self._open_entries[:_CHUNK_SIZE]))
+            del self._open_entries[:_CHUNK_SIZE]
+        self._item_ids.update(item_id for message in messages for item_id in _item_ids(message))
+        self._reports.append(report)
+
+    def _render_messages(self, request: Request, messages: Sequence[Message], id_state: IdState | None) -> _SplitBody:
         report = Report()
         transcript, rendered = self._render(
             msgspec.structs.replace(request, messages=tuple(messages)), report, id_state
         )
-        return self._split_body(rendered.body, report, transcript)
-
-    def _split_body(self, body: dict[str, Any], report: Report, transcript: Transcript) -> _SplitBody:
         before: dict[str, Any] = {}
         after: dict[str, Any] = {}
         part = before
-        for key, value in body.items():
+        for key, value in rendered.body.items():
             if key == self._conversation_key:
                 part = after
             else:
                 part[key] = value
         return _SplitBody(
-            before, [encode_json(entry) for entry in body[self._conversation_key]], after, report, transcript
+            encode_json(before),
+            [encode_json(entry) for entry in rendered.body[self._conversation_key]],
+            encode_json(after),
+            report,
+            transcript,
+            id_state or IdState(rendered.ids, rendered.names),
         )
 
     def _build_fragments(self, window: _SplitBody, new: list[bytes]) -> list[bytes]:
-        head = (
-            encode_json(window.before)[:-1]
-            + (b"," if window.before else b"")
-            + encode_json(self._conversation_key)
-            + b":["
-        )
-        fragments = [head]
+        separator = b"" if window.before == b"{}" else b","
+        fragments = [window.before[:-1] + separator + encode_json(self._conversation_key) + b":["]
         for chunk in (*self._chunks, b",".join(new)):
             fragments += [b",", chunk] if len(fragments) > 1 else [chunk]
-        fragments.append(b"]," + encode_json(window.after)[1:] if window.after else b"]}")
+        fragments.append(b"]}" if window.after == b"{}" else b"]," + window.after[1:])
         return fragments
 
-    # ------------------------------------------------------------------------------------------------------- advancing
-
-    def _advance(
-        self, request: Request, tail: list[Message], new: list[bytes], id_state: IdState, anchored: _SplitBody
-    ) -> None:
-        """Cache the part of the new entries that will not change any more."""
-        boundary = _find_boundary(tail)
-        if not boundary:
-            return
-        settled = tail[:boundary]
-        anchor = _find_anchor((*self._anchor[len(self._leading_system) :], *settled))
-        if anchor is None:
-            return
-        closed = self._render_messages(request, (*self._anchor, *settled), id_state)
-        entries = _entries_after(anchored.entries, closed.entries)
-        same_count = 0 if entries is None else _common_length(entries, new)
-        # A history that ends on the model may get a user message appended, as long as nothing follows.
-        if entries is None or same_count < len(entries) - 1:
-            return
-        self._append_entries(new[:same_count])
-        self._reports.append(
-            _subtract_report(
-                closed.report, anchored.report, exclude={"inserted"} if same_count < len(entries) else set()
-            )
-        )
-        self._seen_items.update(item for message in settled for item in _item_ids(message))
-        self._anchor = (*self._leading_system, *anchor)
-        self._rendered_anchor = self._render_messages(request, self._anchor, id_state)
-        self._cached_count += boundary
-
-    def _append_entries(self, entries: list[bytes]) -> None:
-        self._open_entries += entries
-        while len(self._open_entries) >= _CHUNK_SIZE:
-            self._chunks.append(b",".join(self._open_entries[:_CHUNK_SIZE]))
-            del self._open_entries[:_CHUNK_SIZE]
-
-    @staticmethod
-    def _is_regular(messages: Sequence[Message], items: set[str]) -> bool:
-        """Return whether these messages can be rendered alone: only results of their own calls, no repeated items."""
-        calls: set[str] = set()
+    def _is_regular(self, messages: Sequence[Message], tools: _Tools) -> bool:
+        """Return whether these messages are plain, with results of their own calls and no repeated items."""
+        open_ids: set[str] = set()
         for message in messages:
-            if message.speaker == "system" or not message.blocks or not items.isdisjoint(_item_ids(message)):
+            if not _is_plain(message, tools) or not self._item_ids.isdisjoint(_item_ids(message)):
                 return False
             for block in message.blocks:
-                match block:
-                    case ToolCall(kind="function" | "custom", broken=False) if not block.origin.is_approval:
-                        calls.add(block.id)
-                    case ToolResponse(hosted=False) if block.call_id in calls:
-                        calls.discard(block.call_id)
-                    case Text() | Thinking() | Media() | Code():
-                        pass
-                    case _:
+                if isinstance(block, ToolCall):
+                    open_ids.add(block.id)
+                elif isinstance(block, ToolResponse):
+                    if block.call_id not in open_ids:
                         return False
+                    open_ids.discard(block.call_id)
         return True
 
 
-def _find_boundary(messages: Sequence[Message]) -> int | None:
-    """Return the last position where all earlier calls have results and the neighbours are never merged."""
-    waiting: set[str] = set()
-    boundary: int | None = None
+def _find_cut(messages: Sequence[Message], tools: _Tools) -> _Cut | None:
+    """Return the last cut between results and a reply, in an exchange that is plain up to there."""
+    cut: _Cut | None = None
+    open_ids: set[str] = set()
+    called: set[str] = set()
+    early_ids: set[str] = set()
+    # The position of the user message of the exchange, None if it can't be cut; its anchor, once the first turn ended.
+    start: int | None = None
+    anchor: tuple[Message, ...] = ()
+    last_reply: Message | None = None
     for position, message in enumerate(messages):
-        if position and not waiting and (messages[position - 1].speaker, message.speaker) in _SEPARATE_ROLES:
-            boundary = position
+        if message.speaker == "human":
+            start = position if _is_plain(message, tools) and _is_kept(message) else None
+            anchor = ()
+        elif not _is_plain(message, tools):
+            start = None
+        if start is not None and message.speaker == "ai" and messages[position - 1].speaker == "tool":
+            if not anchor:
+                anchor = tuple(messages[start:position])
+                start = start if _is_complete(anchor) else None
+            if start is not None and not open_ids and _is_kept(message) and not _ends_with_reasoning(last_reply):
+                cut = _Cut(position, anchor)
+        last_reply = message if message.speaker == "ai" else last_reply
         for block in message.blocks:
-            if isinstance(block, ToolCall):
-                waiting.add(block.id)
+            if isinstance(block, ToolCall) and block.kind != "hosted" and not block.broken:
+                called.add(block.id)
+                open_ids.add(block.id)
+                # An early result would be moved across the cut.
+                cut = None if block.id in early_ids else cut
             elif isinstance(block, ToolResponse):
-                waiting.discard(block.call_id)
-    return boundary
+                open_ids.discard(block.call_id)
+                early_ids.update({block.call_id} - called)
+        open_ids -= early_ids
+    return cut
 
 
-def _find_anchor(messages: Sequence[Message]) -> tuple[Message, ...] | None:
-    """Return the user message of the last exchange with the first turn after it, if all its calls have results."""
-    start = next(
-        (position for position in range(len(messages) - 1, -1, -1) if messages[position].speaker == "human"), None
+def _is_complete(anchor: Sequence[Message]) -> bool:
+    """Return whether the first turn of an exchange has calls, and exactly their results."""
+    call_ids = sorted(call.id for message in anchor for call in calls_of(message))
+    return bool(call_ids) and call_ids == sorted(r.call_id for message in anchor for r in responses_of(message))
+
+
+def _is_plain(message: Message, tools: _Tools) -> bool:
+    """Return whether the message has only content that is rendered without regard to distant messages."""
+    if message.prefill or message.speaker == "system":
+        return False
+    return all(_is_plain_block(block, message.speaker, tools) for block in message.blocks)
+
+
+def _is_plain_block(block: Block, speaker: str, tools: _Tools) -> bool:
+    match block:
+        case Text():
+            return speaker != "tool"
+        case Thinking():
+            return speaker == "ai"
+        case Media():
+            # The names of documents are made unique over all messages.
+            return speaker == "human" and block.kind != "document"
+        case ToolCall():
+            is_client_call = block.kind != "hosted" and not block.broken and not block.origin.is_approval
+            # Names of undeclared tools, and the parents of nested calls, are looked up in all messages.
+            is_declared = (block.name, block.kind) in tools and block.origin.parent is None
+            return speaker == "ai" and is_client_call and is_declared
+        case ToolResponse():
+            # Media in results may become a user message.
+            is_text = all(isinstance(part, Text) for part in block.content or ())
+            return speaker == "tool" and not block.hosted and is_text
+        case _:
+            return False
+
+
+def _is_kept(message: Message) -> bool:
+    """Return whether no target drops the message as empty."""
+    return any(
+        isinstance(block, ToolCall | Media) or (isinstance(block, Text) and block.text.strip())
+        for block in message.blocks
     )
-    if start is None:
-        return None
-    end = start + 1
-    for speaker in ("ai", "tool"):
-        while end < len(messages) and messages[end].speaker == speaker:
-            end += 1
-    # The anchor must end with the same speaker as the real history.
-    last = messages[-1:] if end < len(messages) and messages[-1].speaker == "ai" else ()
-    anchor = (*messages[start:end], *last)
-    calls = [block.id for message in anchor for block in message.blocks if isinstance(block, ToolCall)]
-    results = [block.call_id for message in anchor for block in message.blocks if isinstance(block, ToolResponse)]
-    return anchor if sorted(calls) == sorted(results) else None
+
+
+def _ends_with_reasoning(message: Message | None) -> bool:
+    """Return whether the reply ends with reasoning, or with nothing: the next one may belong to that."""
+    return message is None or not message.blocks or isinstance(message.blocks[-1], Thinking)
 
 
 def _item_ids(message: Message) -> Iterator[str]:
     for block in message.blocks:
         if isinstance(block, ToolCall | ToolResponse | Thinking) and block.origin.item_id is not None:
             yield block.origin.item_id
-
-
-def _common_length(one: Sequence[bytes], other: Sequence[bytes]) -> int:
-    """Return the length of the common prefix."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((position for position, (a, b) in pairs if a != b), min(len(one), len(other)))
-
-
-def _entries_after(anchor: Sequence[bytes], entries: list[bytes]) -> list[bytes] | None:
-    """Return the entries after the anchor's. Rendered alone, the anchor may have a user message appended."""
-    same_count = _common_length(anchor, entries)
-    return entries[same_count:] if same_count and same_count >= len(anchor) - 1 else None
+    for native in (message.native, *(block.native for block in message.blocks)):
+        item_id = native.fragment.get("id") if native is not None else None
+        if isinstance(item_id, str):
+            yield item_id
 
 
 # --------------------------------------------------------------------------------------------------------- the report
 
-# Findings on the rest of the request: each render reports them again.
-_REQUEST_KINDS = frozenset({"adjusted", "model", "name", "tools"})
 _ID_LISTS = ("seen", "emitted_calls", "emitted_results")
 
 
-def _request_findings(report: Report) -> list[Finding]:
-    return [finding for finding in report.findings if finding.kind in _REQUEST_KINDS and not finding.call_ids]
-
-
-def _subtract_report(report: Report, known: Report, *, exclude: Iterable[str] = ()) -> Report:
-    """Return a report without the entries of another one, and without these kinds."""
-    difference = Report(
-        target=report.target, id_scheme=report.id_scheme, tool_format=report.tool_format, model=report.model
-    )
-    known_findings = {finding.key: finding for finding in known.findings}
-    difference.extend(
-        new
-        for finding in report.findings
-        if finding.kind not in exclude
-        and (new := _subtract_finding(finding, known_findings.get(finding.key))) is not None
-    )
+def _report_after(anchored: Report, report: Report) -> Report:
+    """Return the report without the ids of the anchor. Its findings stay: the report of the prefix has them too."""
     for name in _ID_LISTS:
-        present = set(getattr(known, name))
-        getattr(difference, name).extend(entry for entry in getattr(report, name) if entry not in present)
-    return difference
-
-
-def _subtract_finding(finding: Finding, known: Finding | None) -> Finding | None:
-    """Return the finding with the call ids and paths that only it has; None if it has none of its own."""
-    if known is None:
-        return finding
-    known_ids, known_paths = set(known.call_ids), set(known.paths)
-    call_ids = tuple(call_id for call_id in finding.call_ids if call_id not in known_ids)
-    paths = tuple(path for path in finding.paths if path not in known_paths)
-    return msgspec.structs.replace(finding, call_ids=call_ids, paths=paths) if call_ids or paths else None
+        del getattr(report, name)[: len(getattr(anchored, name))]
+    return report
 
 
 class ChainedReport(Report):
     """A sequence of reports, joined on first access."""
 
-    def __init__(self, parts: Sequence[Report], *, first_findings: Sequence[Finding] = ()) -> None:
+    def __init__(self, parts: Sequence[Report]) -> None:
         last = parts[-1]
         self.target, self.id_scheme, self.model = last.target, last.id_scheme, last.model
         self.tool_format = last.tool_format
         self._parts = parts
-        self._first_findings = first_findings
         self._findings = None
 
     def __getattr__(self, name: str) -> Any:
@@ -334,7 +337,7 @@ class ChainedReport(Report):
             setattr(self, name, [entry for part in self._parts for entry in getattr(part, name)])
         elif name == "_places":
             self._places = {}
-            self.extend(chain(self._first_findings, *(part.findings for part in self._parts)))
+            self.extend(chain.from_iterable(part.findings for part in self._parts))
         else:
             raise AttributeError(name)
         return self.__dict__[name]
