@@ -26,6 +26,7 @@ from tests.budget import examples
 from tests.conversations import sdk
 from tests.properties import checks
 from tests.properties.live_replies import LiveReply, ordinary_replies, replies
+from tests.properties.readers import read
 
 TOOLS = [
     {"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": {}}}}
@@ -67,13 +68,17 @@ def render_for(chat: Any, target: Target) -> segue.Rendered:
 
 
 def judge(rendered: segue.Rendered, target: Target) -> None:
-    """The checker and the SDK's types accept the body."""
-    api, model, profile, _ = target
-    refused = [
-        str(one) for one in segue.check(rendered.body, api, model=model, profile=profile) if one.severity == "reject"
-    ]
-    refused += sdk.complaints(rendered.body, api) if profile is None else []
-    assert not refused, (target, *refused, checks.dump_json(rendered.body))
+    """The checker and the SDK's types accept the body, and no two calls have the same id."""
+    api, model, profile, tool_format = target
+    if profile is None:
+        checks.check_accepted(rendered.body, api, model)
+        assert not (found := sdk.complaints(rendered.body, api)), (target, *found, checks.dump_json(rendered.body))
+    else:
+        verdict = segue.check(rendered.body, api, profile=profile)
+        refused = [str(violation) for violation in verdict if violation.severity == "reject"]
+        assert not refused, (target, *refused, checks.dump_json(rendered.body))
+    if tool_format == "auto":
+        assert not checks.has_repeated_ids(read(rendered.body, api)), (target, checks.dump_json(rendered.body))
 
 
 class LiveConversation(RuleBasedStateMachine):
@@ -85,6 +90,7 @@ class LiveConversation(RuleBasedStateMachine):
     def begin(self, pool: list[Target], system: str | None) -> None:
         self.pool = pool
         self.turn = 0
+        self.sent_ids: dict[Target, dict[str, str]] = {}
         self.chat = StoredConversation.create(self.store, segue.Conversation(system=system, tools=TOOLS))
         self.chat.add_user("begin")
 
@@ -184,6 +190,7 @@ class LiveConversation(RuleBasedStateMachine):
     )
     def change_settings(self, change: dict[str, Any]) -> None:
         self.chat.update_settings(**change)
+        self.sent_ids = {}
 
     @rule(count=st.integers(1, 5))
     def render_pool(self, count: int) -> None:
@@ -203,6 +210,9 @@ class LiveConversation(RuleBasedStateMachine):
         assert rendered.report.emitted_results == fresh.report.emitted_results
         assert find_findings(rendered) == find_findings(fresh), target
         judge(rendered, target)
+        sent_ids = self.sent_ids.setdefault(target, {})
+        for call_id, sent in rendered.report.emitted_calls:
+            assert sent_ids.setdefault(call_id, sent) == sent, target
 
     @invariant()
     def every_api_accepts_it(self) -> None:

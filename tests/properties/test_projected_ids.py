@@ -14,6 +14,7 @@ import segue
 from tests.budget import examples
 from tests.properties import checks
 from tests.properties.readers import read
+from tests.store.reply_bodies import reply_body
 
 PAIRS = tuple(product(checks.TARGETS, repeat=2))
 IDS = st.sampled_from(
@@ -177,3 +178,35 @@ def test_an_id_of_kimi_that_segue_has_given_away() -> None:
         chat.add_user(f"q{index}")
     assert len(set(sent[-1])) == 8
     assert all(later[: len(earlier)] == earlier for earlier, later in pairwise(sent))
+
+
+@pytest.mark.parametrize("target", checks.TARGETS)
+@examples(3, items=len(checks.TARGETS))
+@given(data=st.data())
+def test_a_later_reply_has_an_id_that_was_projected(target: str, data: st.DataObject) -> None:
+    """The target's own model repeats ids that segue gave to calls of others: each call keeps its id and its result."""
+    tools = [{"type": "function", "function": {"name": name, "parameters": {"type": "object"}}} for name in "fg"]
+    model = data.draw(st.sampled_from(checks.models(target)))
+    chat = segue.Conversation(tools=tools)
+    chat.add_user("q")
+    sent: dict[str, str] = {}
+    for number in range(data.draw(st.integers(2, 6))):
+        api = data.draw(st.sampled_from(checks.TARGETS) | st.just(target))
+        own_ids = (
+            st.sampled_from([*sent.values(), "functions.f:0", "abcdefgh1"]) if api == target else st.just(f"i{number}")
+        )
+        calls = data.draw(st.lists(st.tuples(st.sampled_from("fg"), own_ids), min_size=1, max_size=2))
+        for call in chat.add_reply(reply_body(api, calls=calls), source=api).calls:
+            chat.add_result(call, f"result of {call.id}")
+        if data.draw(st.booleans()):
+            chat = segue.Conversation.load(chat.dump())
+        rendered = chat.render(target, model)
+        assert rendered.data == segue.Conversation.load(chat.dump()).render(target, model).data
+        emitted = dict(rendered.report.emitted_calls)
+        assert len(set(emitted.values())) == len(emitted)
+        assert sent.items() <= emitted.items()
+        sent = emitted
+        reading = read(rendered.body, target)
+        assert not checks.has_repeated_ids(reading)
+        assert [one.text for one in reading.interactions] == [f"result of {call_id}" for call_id in emitted]
+        checks.check_accepted(rendered.body, target, model)

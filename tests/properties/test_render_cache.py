@@ -110,6 +110,37 @@ def test_incremental_bytes_equal_a_full_render(first: str, scenario: list[tuple[
             assert _findings(rendered) == _findings(expected)
 
 
+EMPTY_TURNS: dict[str, list[Any]] = {
+    "only reasoning": [Reply((Thinking("hm", origin=Origin("deepseek", identity="absent")),)), "next"],
+    "empty reply": [Reply(()), "next"],
+    "blank reply": [Reply((Text(" "),)), "next", "more"],
+    "empty user message": ["", "next"],
+    "blank user message": [" ", "next", Reply((Text("well"),))],
+    "empty user message after a reply": [Reply((Text("well"),)), "", "next"],
+    "reasoning twice": [Reply((Thinking("hm", origin=Origin("kimi", identity="absent")),))] * 2,
+}
+
+
+@pytest.mark.parametrize("steps_after", EMPTY_TURNS.values(), ids=EMPTY_TURNS)
+@pytest.mark.parametrize("target", TARGETS)
+def test_message_that_a_target_drops(target: str, steps_after: list[Any]) -> None:
+    """A dropped message separates nothing: what stands beside it is merged, as in a full render."""
+    chat = segue.Conversation(system="Be brief.", tools=TOOLS)
+    chat.add_user("begin")
+    for number, provider in enumerate(["anthropic", "openai", "anthropic"]):
+        call = ToolCall("look", {"n": number}, origin=Origin(provider, raw_id=f"toolu_{number}"))
+        for added in chat.add_reply(Reply((call,))).calls:
+            chat.add_result(added, "done")
+        chat.render(target)
+    for step in [*steps_after, *steps_after]:
+        chat.add_user(step) if isinstance(step, str) else chat.add_reply(step)
+        expected = render_whole(chat, target)
+        rendered = chat.render(target)
+        assert rendered.data == expected.data
+        assert _findings(rendered) == _findings(expected)
+        assert all(violation.severity != "reject" for violation in segue.check(rendered.body, target))
+
+
 def agent(chat: segue.Conversation, number: int, provider: str) -> None:
     if number % 5 == 0:
         chat.add_user(f"Question {number}")

@@ -365,7 +365,8 @@ def render_legacy_call(call: ToolCall, context: ChatContext) -> JsonObject:
 
 def render_call(call: ToolCall, context: ChatContext) -> JsonObject:
     wire_id = context.ids.render(call.id)
-    own_native = context.own_native(call.native)
+    # A legacy `function_call` has a form of its own, which this server may not accept.
+    own_native = context.own_native(call.native) if call.origin.identity != "absent" else None
     if own_native is not None and own_native.intact and _can_keep_call(call, own_native.fragment, context):
         entry = drop_unknown_keys(cast("JsonObject", own_native.fragment), "call", context)
         kind = entry.get("type") or "function"
