@@ -17,12 +17,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 import segue
 from segue.canonical.blocks import Media, Origin, Text, ToolResponse
+from segue.canonical.compress import STRATEGIES
 from segue.render.report import Finding
 from segue.store.conversation import StoredConversation
 from segue.store.sqlite import SqliteStore
 from segue.wire.registry import SERVERS, WIRES
 from segue.wire.text.registry import TEXT_FORMATS
-from tests.budget import examples
+from tests.budget import SOAK, examples
 from tests.conversations import sdk
 from tests.properties import checks
 from tests.properties.live_replies import LiveReply, ordinary_replies, replies
@@ -149,6 +150,18 @@ class LiveConversation(RuleBasedStateMachine):
         if messages := list(self.chat.messages):
             self.chat.pin(pick(messages, share))
 
+    @rule(strategy=st.sampled_from(list(STRATEGIES)), budget=st.sampled_from([10, 50, 200]))
+    def compress(self, strategy: str, budget: int) -> None:
+        with suppress(segue.SegueError):
+            self.chat.compress(strategy, budget, summarise=lambda _messages: "summary")
+        self.sent_ids = {}
+
+    @rule()
+    def undo_compression(self) -> None:
+        with suppress(segue.SegueError):
+            self.chat.undo_compression()
+        self.sent_ids = {}
+
     @rule(share=shares)
     def rewind(self, share: float) -> None:
         if turns := [message.turn_key for message in self.chat.messages if message.turn_key]:
@@ -234,7 +247,7 @@ def test_live_conversation(store: SqliteStore) -> None:
         pass
 
     Here.store = store
-    some = settings(examples(0.3), stateful_step_count=20)
+    some = settings(examples(0.6), stateful_step_count=30 if SOAK else 12)
     run_state_machine_as_test(
         Here, settings=settings(some, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
     )

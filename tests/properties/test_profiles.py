@@ -28,7 +28,7 @@ def find_rejections(body: dict[str, Any], profile: str) -> list[str]:
 
 
 @pytest.mark.parametrize("profile", SERVERS)
-@examples(4, items=len(SERVERS))
+@examples(2, items=len(SERVERS))
 @given(data=st.data(), source=SOURCES)
 def test_conversation_is_repaired_like_its_body(profile: str, data: st.DataObject, source: str) -> None:
     body = data.draw(
