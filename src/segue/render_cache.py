@@ -106,23 +106,24 @@ class RenderCache:
         return window
 
     def _start(self, request: Request, history: History, tools: _Tools) -> bool:
-        """Render the prefix; return False if the messages can't be cut."""
+        """Render the prefix and its anchor; return False if the messages can't be cut."""
         messages = history.slice(0)
         self._leading = tuple(takewhile(lambda message: message.speaker == "system", messages))
         cut = _find_cut(messages[len(self._leading) :], tools)
         if cut is None:
             return False
-        self._position = len(self._leading) + cut.position
-        prefix = self._render_messages(request, messages[: self._position], None)
-        self._edit_count, self._fields = history.edit_count, prefix.fields
-        self._chunks, self._open_entries, self._item_ids, self._reports = [], [], set(), []
-        self._extend(prefix.entries, messages[: self._position], prefix.report)
-        self._set_anchor(request, cut.anchor, prefix.id_state)
+        position = len(self._leading) + cut.position
+        prefix, tail = messages[:position], messages[position:]
+        self._item_ids = {item_id for message in prefix for item_id in _item_ids(message)}
+        if not self._is_regular(tail, tools):
+            return False
+        rendered = self._render_messages(request, prefix, None)
+        self._rendered_anchor = self._render_messages(request, (*self._leading, *cut.anchor), rendered.id_state)
+        self._position, self._anchor, self._fields = position, cut.anchor, rendered.fields
+        self._chunks, self._open_entries, self._reports = [], [], []
+        self._append(rendered.entries, rendered.report)
+        self._edit_count = history.edit_count
         return True
-
-    def _set_anchor(self, request: Request, anchor: tuple[Message, ...], id_state: IdState) -> None:
-        self._anchor = anchor
-        self._rendered_anchor = self._render_messages(request, (*self._leading, *anchor), id_state)
 
     def _render_window(self, request: Request, history: History, tools: _Tools) -> CachedBody | None:
         tail = history.slice(self._position)
@@ -157,17 +158,18 @@ class RenderCache:
         entries = closed.entries[len(anchored.entries) :]
         if closed.fields != self._fields or entries != new[: len(entries)]:
             return
-        self._extend(entries, settled, _report_after(anchored.report, closed.report))
+        self._rendered_anchor = self._render_messages(request, (*self._leading, *cut.anchor), anchored.id_state)
+        self._anchor = cut.anchor
         self._position += len(settled)
-        self._set_anchor(request, cut.anchor, anchored.id_state)
+        self._item_ids.update(item_id for message in settled for item_id in _item_ids(message))
+        self._append(entries, _report_after(anchored.report, closed.report))
 
-    def _extend(self, entries: list[bytes], messages: Sequence[Message], report: Report) -> None:
-        """Append rendered messages to the prefix."""
+    def _append(self, entries: list[bytes], report: Report) -> None:
+        """Append rendered entries to those of the prefix."""
         self._open_entries += entries
         while len(self._open_entries) >= _CHUNK_SIZE:
             self._chunks.append(b",".join(self._open_entries[:_CHUNK_SIZE]))
             del self._open_entries[:_CHUNK_SIZE]
-        self._item_ids.update(item_id for message in messages for item_id in _item_ids(message))
         self._reports.append(report)
 
     def _render_messages(self, request: Request, messages: Sequence[Message], id_state: IdState | None) -> _SplitBody:
