@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -36,16 +36,33 @@ TOOLS = [
 PICTURE = Media("image", "image/png", data="iVBORw0KGgo=")
 DOCUMENT = Media("document", "application/pdf", data="JVBERi0=", name="a")
 
-Target = tuple[str, str | None, str | None, str]
-"""API, model, profile and tool format."""
-apis = st.sampled_from(tuple(WIRES))
-plain_targets = st.tuples(apis, st.none(), st.none(), st.just("auto"))
-model_targets = apis.flatmap(
-    lambda api: st.tuples(st.just(api), st.sampled_from(checks.models(api)), st.none(), st.just("auto"))
+
+class Target(NamedTuple):
+    """What the conversation is rendered for. `policy` holds pairs of name and value."""
+
+    api: str
+    model: str | None = None
+    profile: str | None = None
+    tool_format: str = "auto"
+    policy: tuple[tuple[str, str], ...] = ()
+
+
+POLICIES = (
+    ("ids", "canonical"),
+    ("ids", "native"),
+    ("reasoning", "text"),
+    ("reasoning", "none"),
+    ("hosted", "text"),
+    ("hosted", "drop"),
+    ("orphans", "drop"),
 )
-profile_targets = st.sampled_from(list(SERVERS)).map(lambda name: (SERVERS[name].name, None, name, "auto"))
-text_targets = st.tuples(apis, st.none(), st.none(), st.sampled_from(list(TEXT_FORMATS)))
-targets = plain_targets | model_targets | profile_targets | plain_targets | text_targets
+apis = st.sampled_from(tuple(WIRES))
+plain_targets = st.builds(Target, apis)
+model_targets = apis.flatmap(lambda api: st.builds(Target, st.just(api), st.sampled_from(checks.models(api))))
+profile_targets = st.sampled_from(list(SERVERS)).map(lambda name: Target(SERVERS[name].name, profile=name))
+text_targets = st.builds(Target, apis, tool_format=st.sampled_from(list(TEXT_FORMATS)))
+policy_targets = st.builds(Target, apis, policy=st.tuples(st.sampled_from(POLICIES)))
+targets = plain_targets | model_targets | profile_targets | policy_targets | text_targets
 contents = st.sampled_from(
     ["go on", "and?", "", " ", [Text("see"), PICTURE], [PICTURE], [DOCUMENT], [Text(""), Text("x")]]
 )
@@ -64,21 +81,22 @@ def find_findings(rendered: segue.Rendered) -> dict[Finding, tuple[set[str], set
 
 
 def render_for(chat: Any, target: Target) -> segue.Rendered:
-    api, model, profile, tool_format = target
-    return chat.render(api, model, profile=profile, tool_format=tool_format)
+    return chat.render(
+        target.api, target.model, profile=target.profile, tool_format=target.tool_format, **dict(target.policy)
+    )
 
 
 def judge(rendered: segue.Rendered, target: Target) -> None:
     """The checker and the SDK's types accept the body, and no two calls have the same id."""
-    api, model, profile, tool_format = target
-    if profile is None:
-        checks.check_accepted(rendered.body, api, model)
+    api = target.api
+    if target.profile is None:
+        checks.check_accepted(rendered.body, api, target.model)
         assert not (found := sdk.complaints(rendered.body, api)), (target, *found, checks.dump_json(rendered.body))
     else:
-        verdict = segue.check(rendered.body, api, profile=profile)
+        verdict = segue.check(rendered.body, api, profile=target.profile)
         refused = [str(violation) for violation in verdict if violation.severity == "reject"]
         assert not refused, (target, *refused, checks.dump_json(rendered.body))
-    if tool_format == "auto":
+    if target.tool_format == "auto":
         assert not checks.has_repeated_ids(read(rendered.body, api)), (target, checks.dump_json(rendered.body))
 
 
@@ -232,7 +250,7 @@ class LiveConversation(RuleBasedStateMachine):
         if hasattr(self, "chat"):
             fresh = segue.Conversation.load(self.chat.dump())
             for api in WIRES:
-                judge(fresh.render(api), (api, None, None, "auto"))
+                judge(fresh.render(api), Target(api))
 
 
 @pytest.fixture(scope="module")
