@@ -303,10 +303,14 @@ def _ends_with_reasoning(message: Message | None) -> bool:
 
 
 def _item_ids(message: Message) -> Iterator[str]:
+    """Yield the ids of items. The `id` in the fragment of a call may be its raw id, which is no item's."""
+    natives = [message.native]
     for block in message.blocks:
         if isinstance(block, ToolCall | ToolResponse | Thinking) and block.origin.item_id is not None:
             yield block.origin.item_id
-    for native in (message.native, *(block.native for block in message.blocks)):
+        if not isinstance(block, ToolCall | ToolResponse):
+            natives.append(block.native)
+    for native in natives:
         item_id = native.fragment.get("id") if native is not None else None
         if isinstance(item_id, str):
             yield item_id
