@@ -8,6 +8,7 @@ from typing import Any
 import openai
 import pytest
 
+from segue import conformance
 from segue.emulator import start
 from segue.emulator.client import post
 from segue.errors import InputError
@@ -56,6 +57,21 @@ def test_provider_describes_itself_and_is_single_use() -> None:
     assert repr(provider) == f"<Emulator kimi on {provider.url}, stopped>"
     with pytest.raises(InputError, match="was stopped"), provider:
         pass
+
+
+def test_a_request_is_listed_when_its_record_is_complete(monkeypatch: pytest.MonkeyPatch) -> None:
+    listed: list[object] = []
+    check_body = conformance.check_body
+
+    def list_requests(*args: Any, **options: Any) -> Any:
+        listed.extend(provider.requests)
+        return check_body(*args, **options)
+
+    with start("anthropic") as provider:
+        monkeypatch.setattr(conformance, "check_body", list_requests)
+        post(provider, body_of("anthropic", "Hello!"))
+        assert listed == []
+        assert [request.status for request in provider.requests] == [200]
 
 
 def test_the_body_of_a_request_is_kept_whatever_came_of_it() -> None:

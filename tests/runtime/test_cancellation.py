@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -180,7 +182,7 @@ def _failures_at(count: int, play: Callable[[int], Any]) -> str:
         try:
             asyncio.run(play(place))
         except AssertionError as error:
-            failed.append(str(error).splitlines()[0])
+            failed.append(f"{place}: {error}".splitlines()[0])
     return "\n".join(failed)
 
 
@@ -292,6 +294,19 @@ say    It is {echo}.
 """
 
 
+async def _wait_for_subagents(harness: Harness, where: str) -> None:
+    """A cancelled exchange ends before its subagents do: wait until each that began has ended."""
+
+    def count(kind: type[Event]) -> Counter[str]:
+        return Counter(event.task for event in harness.events_of(kind) if event.task)
+
+    with suppress(TimeoutError):
+        async with asyncio.timeout(60):
+            while count(ExchangeEnded) < count(ExchangeStarted):
+                await asyncio.sleep(0)
+    assert count(ExchangeEnded) == count(ExchangeStarted), f"{where}: each subagent that began ends once"
+
+
 @pytest.mark.parametrize("how", ["at once", "soon", "task"])
 def test_cancelling_at_every_event_of_subagents_ends_them_too(how: How, tmp_path: Path) -> None:
     scripts = {"anthropic": PARENT, "kimi": CHILD, "gemini": CHILD}
@@ -302,13 +317,8 @@ def test_cancelling_at_every_event_of_subagents_ends_them_too(how: How, tmp_path
             ended = await _request_until_end(harness, trap)
             recorded = sum(event.task is not None for event in harness.events)
             where = f"{how} at {place}, {type(trap.sprung).__name__}"
-            # What was given up comes to its end on the loop.
-            for _ in range(20):
-                await asyncio.sleep(0)
+            await _wait_for_subagents(harness, where)
             _check_end(harness, trap, ended, where)
-            began = {event.task for event in harness.events_of(ExchangeStarted) if event.task}
-            over = [event.task for event in harness.events_of(ExchangeEnded) if event.task]
-            assert sorted(over) == sorted(began), f"{where}: each subagent that began ends once"
             again = await harness.session.ask("And?")
             assert again.outcome == "answered", f"{where}: then {again.text}"
             assert find_problems(harness) == [], f"{where}, then asked again"

@@ -88,7 +88,6 @@ class App:
     def handle(self, http_request: HttpRequest) -> HttpResponse:
         """Return the response. Streams are rendered when they are read; nothing here waits."""
         record = RecordedRequest(len(self.requests) + 1, http_request.method, http_request.path)
-        self.requests.append(record)
         ids = self._make_ids(http_request)
         try:
             response = self._dispatch(http_request, record, ids)
@@ -98,6 +97,8 @@ class App:
         self._finish_response(response, http_request, ids)
         record.status = response.status
         response.headers = {**self.provider.headers(ids, record.kind), **response.headers}
+        # Only now: other threads read the list at any time.
+        self.requests.append(record)
         self._notify(record)
         return response
 
