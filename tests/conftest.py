@@ -3,9 +3,13 @@
 On CI the examples are always the same, so a red run is never luck; everywhere else each run looks for new ones.
 """
 
+import functools
 import gc
 import os
 import random
+import ssl
+from collections.abc import Generator
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -13,6 +17,19 @@ from hypothesis.internal.conjecture import providers
 
 from tests.leaks import LeakCheck
 
+
+def _share_tls_contexts() -> None:
+    """Read each CA file once: the vendors' clients do it for every client, which costs more than most tests."""
+    create = ssl.create_default_context
+    create_shared = functools.cache(create)
+
+    def create_default_context(*args: Any, **options: Any) -> ssl.SSLContext:
+        return (create_shared if options.get("cafile") else create)(*args, **options)
+
+    ssl.create_default_context = create_default_context
+
+
+_share_tls_contexts()
 settings.register_profile(
     "segue",
     deadline=None,
@@ -37,7 +54,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         random.Random(seed).shuffle(items)
 
 
-def pytest_collection_finish() -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
     """What is loaded by now stays until the end: to look through it for garbage again and again costs a tenth."""
-    gc.collect()
-    gc.freeze()
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
