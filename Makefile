@@ -26,8 +26,10 @@ QUICK := tests/canonical tests/render tests/view tests/conformance/test_rules.py
   tests/properties/test_properties.py::test_chaotic_body_becomes_valid \
   tests/properties/test_properties.py::test_round_trip_keeps_every_interaction
 
-# What `make soak` runs whole: properties, state machines, killed writers. Of the other folders it runs the properties.
-SOAK := tests/properties tests/store tests/runtime/test_scheduler_machine.py
+# What `make soak` runs whole: properties, state machines, killed writers, and the matrices of which `make test` runs a
+# sample (`tests/budget.py`). Of the other folders it runs the properties.
+SOAK := tests/properties tests/store tests/runtime/test_scheduler_machine.py tests/conversations/test_conversations.py \
+  tests/catalog/test_unknown_payloads.py tests/emulator/test_error_texts_claude_gemini.py
 
 export TMPDIR := $(CURDIR)/$(VENV)/tmp
 
@@ -83,7 +85,7 @@ specs: setup ## write the vendors' request types of src/segue/specs/ from their 
 templates: setup ## unpack the models' own chat templates into .cache (once; tests say why they skip if that can't be)
 	@$(BIN)/python -m tests.templates.unpack
 
-soak: setup ## the properties at length: 25 times the examples, thousands of killed writers, no time limit
+soak: setup ## the properties at length: 50 times the examples, thousands of killed writers, no time limit
 	@SEGUE_SOAK=1 $(BIN)/pytest -n 2 --timeout=0 --inline-snapshot=disable $(SOAK) $(ARGS)
 	@SEGUE_SOAK=1 $(BIN)/pytest -n 2 --timeout=0 --inline-snapshot=disable -m hypothesis $(SOAK:%=--ignore=%) $(ARGS)
 

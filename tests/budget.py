@@ -1,4 +1,4 @@
-"""How many examples each property gets: a percentage of `TOTAL`.
+"""How many examples each property gets: a percentage of `TOTAL`; and which rows of a large matrix are tried.
 
 `make test` shows that every property holds on some histories, the same ones each time; `make soak` looks for new ones.
 A property that runs once for each of `items` parameters divides its percentage among them, so a new wire costs little.
@@ -7,11 +7,16 @@ A property that runs once for each of `items` parameters divides its percentage 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import TypeVar
 
 from hypothesis import settings
 
+T = TypeVar("T")
+
 SOAK = bool(os.environ.get("SEGUE_SOAK"))
-TOTAL = 100_000 if SOAK else int(os.environ.get("SEGUE_EXAMPLES", "4000"))
+TOTAL = 100_000 if SOAK else int(os.environ.get("SEGUE_EXAMPLES", "2000"))
 _FEWEST, _FEWEST_FOR_ITEM = 25, 5
 
 
@@ -19,3 +24,11 @@ def examples(percent: float, *, items: int = 1) -> settings:
     """Return the settings of a property that gets this percentage of `TOTAL`, divided among `items` parameters."""
     count = max(round(TOTAL * percent / 100 / items), _FEWEST // items, _FEWEST_FOR_ITEM)
     return settings(max_examples=count, derandomize=not SOAK)
+
+
+def sample(rows: Iterable[T], share: int, *, start: int = 0) -> Iterator[T]:
+    """Return one of `share` rows, all of them in `make soak`.
+
+    With another `start` for each parameter of a test, every row is tried with some of the parameters.
+    """
+    return islice(rows, None) if SOAK else islice(rows, start % share, None, share)
