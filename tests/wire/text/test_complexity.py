@@ -5,16 +5,14 @@ What a line costs (a search, a copy) is not seen here; `benchmarks/text.py` meas
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from types import FrameType
-from typing import Any
 
 import pytest
 
 from segue.wire.text.scan import CallScanner
 from segue.wire.text.text_format import TextFormat
 from tests.wire.text.formats import CALL, DECLARED, EACH
+from tests.work import count_work
 
 BODIES = (
     "<",
@@ -37,30 +35,17 @@ BODIES = (
 )
 
 
-def work(text: str, form: TextFormat, size: int) -> int:
-    count = 0
-
-    def line(_frame: FrameType, event: str, _argument: object) -> Any:
-        nonlocal count
-        count += event == "line"
-        return line
-
-    before = sys.gettrace()
-    sys.settrace(line)
-    try:
-        scanner = CallScanner(form, DECLARED)
-        for place in range(0, len(text), size):
-            scanner.feed(text[place : place + size])
-        scanner.close()
-    finally:
-        sys.settrace(before)
-    return count
+def scan(text: str, form: TextFormat, size: int) -> None:
+    scanner = CallScanner(form, DECLARED)
+    for place in range(0, len(text), size):
+        scanner.feed(text[place : place + size])
+    scanner.close()
 
 
 def slow_texts(form: TextFormat) -> Iterator[tuple[str, str]]:
     """A beginning, and the text repeated after it."""
     call = form.render_calls([CALL])
-    for stop in sorted({1, *range(5, len(call), max(1, len(call) // 8)), len(call) - 1, len(call)}):
+    for stop in sorted({1, *range(5, len(call), max(1, len(call) // 5)), len(call) - 1, len(call)}):
         yield "", f"{call[:stop]}\n"
         yield "", call[:stop]
         for body in BODIES:
@@ -72,7 +57,7 @@ def slow_texts(form: TextFormat) -> Iterator[tuple[str, str]]:
 def growth(head: str, body: str, form: TextFormat, size: int, length: int) -> float:
     """The ratio of work for four times the text."""
     short, long = (head + body * (times * length // len(body) + 1) for times in (1, 4))
-    return work(long, form, size) / work(short, form, size)
+    return count_work(lambda: scan(long, form, size)) / count_work(lambda: scan(short, form, size))
 
 
 @pytest.mark.parametrize("form", EACH.values(), ids=EACH)
@@ -81,6 +66,6 @@ def test_work_grows_with_the_length(form: TextFormat, size: int):
     """Short texts may need less work, because parsers give up at fixed lengths, at most 4096: the worst are measured
     again.
     """
-    worst = sorted(slow_texts(form), key=lambda text: growth(*text, form, size, 250), reverse=True)[:4]
+    worst = sorted(slow_texts(form), key=lambda text: growth(*text, form, size, 200), reverse=True)[:4]
     for head, body in worst:
         assert growth(head, body, form, size, 5000) < 5, (head, body)
