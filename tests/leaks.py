@@ -1,18 +1,21 @@
-"""A pytest plugin: a test that leaves a file or a process behind fails itself, not its neighbours.
+"""A pytest plugin: a test that leaves a file, a process or an open file behind fails itself, not its neighbours.
 
 Each test process has a working folder and a folder for temporary files of its own. After each test both must be empty,
-no file may lie beside its `tmp_path`, and no child process may be alive. Leftovers are removed, except in the checkout,
-and the teardown of the test fails. The checkout is shared by the workers of xdist, so its top folder is compared after
-each test only without them. The whole tree is compared at the end of the run, which then fails and names the tests that
-ran when the file was created.
+no file may lie beside its `tmp_path`, and no child process may be alive. If more files are open than before, garbage is
+collected: an unclosed one fails this test and not a later one. Leftovers are removed, except in the checkout, and the
+teardown of the test fails. The checkout is shared by the workers of xdist, so its top folder is compared after each
+test only without them. The whole tree is compared at the end of the run, which then fails and names the tests that ran
+when the file was created.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import shutil
 import signal
+import sys
 import tempfile
 import time
 from collections.abc import Generator, Iterator
@@ -22,6 +25,7 @@ from typing import Any
 
 import pytest
 
+_OPEN_FILES = "/proc/self/fd" if sys.platform == "linux" else "/dev/fd"
 _CLOCK_TICK = 0.05  # the time of a file may be older than the clock by so much
 _IGNORED = re.compile(
     r"(\.venv.*|\.git|\.cache|\.hypothesis|\.pytest_cache|\.ruff_cache|\.import_linter_cache|\.idea|\.vscode|\.DS_Store"
@@ -53,6 +57,7 @@ class LeakCheck:
         self._first_folder = Path.cwd()
         self._folder = self._working = self._temporary = self._first_folder
         self._children: set[int] = set()
+        self._open_files = 0
         self._top: set[str] = set()
         self._tree: set[str] = set()
         self._times: list[tuple[float, float, str]] = []
@@ -65,6 +70,7 @@ class LeakCheck:
         if not self._is_controller:
             self._create_folders()
             self._children = _list_children()
+            self._open_files = len(_list_names(_OPEN_FILES))
 
     def _create_folders(self) -> None:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())  # `tmp_path` stays where it was
@@ -86,7 +92,7 @@ class LeakCheck:
         try:
             yield
         finally:
-            leaks = [*self._find_processes(), *self._find_files(item)]
+            leaks = [*self._find_processes(), *self._find_files(item), *self._find_unclosed()]
         if leaks:
             pytest.fail("the test left behind: " + ", ".join(leaks), pytrace=False)
 
@@ -108,6 +114,19 @@ class LeakCheck:
         while (children := {number for number in children if _is_alive(number)}) and time.monotonic() < deadline:
             time.sleep(0.01)
         return children
+
+    def _find_unclosed(self) -> Iterator[str]:
+        if len(_list_names(_OPEN_FILES)) <= self._open_files:
+            return
+        found: list[str] = []
+        hook = sys.unraisablehook
+        sys.unraisablehook = lambda raised: found.append(str(raised.exc_value))
+        try:
+            gc.collect()
+        finally:
+            sys.unraisablehook = hook
+        self._open_files = len(_list_names(_OPEN_FILES))
+        yield from found
 
     def _find_files(self, item: pytest.Item) -> Iterator[str]:
         for path in [*self._list_leaked(item)]:

@@ -25,6 +25,7 @@ LEAKS = {
     "in_the_temporary_folder": "tempfile.mkdtemp()",
     "beside_the_tests_own_folder": '(tmp_path.parent / "other").mkdir()',
     "a_process": 'subprocess.Popen(["sleep", "3600"])',
+    "an_open_file": "cycle = [open(__file__)]; cycle.append(cycle)",
     "a_process_of_a_thread": 'run_in_thread(lambda: subprocess.Popen(["sleep", "3600"]))',
 }
 HEAD = """
@@ -64,7 +65,7 @@ def run_pytest(tmp_path: Path):
 
     def run(text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         (checkout / "conftest.py").write_text(CONFTEST)
-        (checkout / "pytest.ini").write_text("[pytest]\n")
+        (checkout / "pytest.ini").write_text("[pytest]\nfilterwarnings = error:unclosed file:ResourceWarning\n")
         (checkout / "test_theirs.py").write_text(text)
         (checkout / "below").mkdir()
         command = [sys.executable, "-B", "-m", "pytest", "-v", "-p", "xdist", "-p", "no:cacheprovider", *arguments]

@@ -113,8 +113,9 @@ def test_a_stream_that_breaks_is_never_a_whole_call(client: str, server: str) ->
     call = ToolCall("read_file", arguments, id="hist_tool_a", origin=Origin(WIRES[server].provider, raw_id="call_9"))
     data_sent = stream_reply(server, Reply((Text("I look."), call), "tool_calls", Usage(1, 1), "r1", "m"))
     whole = len(data_sent)
+    converted = segue.convert(request_body(client), source=client, target=server)
     for stop in range(0, whole, max(1, whole // 60)):
-        stream = segue.convert(request_body(client), source=client, target=server).stream()
+        stream = converted.stream()
         try:
             sent = stream.feed(data_sent[:stop]) + stream.close()
         except RemoteProtocolError:
