@@ -5,6 +5,7 @@ import os
 import socket
 import subprocess
 import sys
+from collections import deque
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 from segue.canonical.blocks import Media
 from segue.errors import InputError
 from segue.runtime.mcp import McpServers, parse_servers
+from segue.runtime.mcp_connection import _StderrReader
 from segue.runtime.permissions import Permissions
 from segue.runtime.tool_types import Context, ToolError
 from segue.runtime.toolbox import Toolbox
@@ -245,3 +247,20 @@ def test_bad_configuration_is_named(table, path):
     with pytest.raises(InputError) as error:
         parse_servers(table)
     assert error.value.path == path
+
+
+def test_cancelling_a_start_closes_both_ends_of_the_stderr_pipe() -> None:
+    async def open_pipe() -> None:
+        async with _StderrReader(deque()).open_pipe():
+            raise AssertionError("it was cancelled before")
+
+    async def cancel_at_once() -> None:
+        opening = asyncio.create_task(open_pipe())
+        await asyncio.sleep(0)
+        opening.cancel()
+        await asyncio.wait({opening})
+        assert opening.cancelled()
+
+    before = len([*Path("/dev/fd").iterdir()])
+    asyncio.run(cancel_at_once())
+    assert len([*Path("/dev/fd").iterdir()]) == before

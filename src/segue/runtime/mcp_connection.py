@@ -402,13 +402,14 @@ class _StderrReader:
         loop = asyncio.get_running_loop()
         stream = asyncio.StreamReader()
         protocol = asyncio.StreamReaderProtocol(stream)
-        transport, _ = await loop.connect_read_pipe(lambda: protocol, os.fdopen(reading, "rb"))
-        task = asyncio.create_task(self._read(stream))
-        try:
-            with os.fdopen(writing, "w") as file:
+        with os.fdopen(writing, "w") as file:
+            transport, _ = await loop.connect_read_pipe(lambda: protocol, os.fdopen(reading, "rb"))
+            task = asyncio.create_task(self._read(stream))
+            try:
                 yield file
-        finally:
-            # Wait briefly for the last lines, but not for child processes that keep the pipe open.
-            await asyncio.wait({task}, timeout=0.2)
-            await _cancel_and_wait(task)
-            transport.close()
+            finally:
+                file.close()
+                # Wait briefly for the last lines, but not for child processes that keep the pipe open.
+                await asyncio.wait({task}, timeout=0.2)
+                await _cancel_and_wait(task)
+                transport.close()
