@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import pty
 import shutil
@@ -16,6 +17,7 @@ from click.testing import CliRunner
 
 import segue
 from segue.cli import app
+from segue.cli.streams import discard_stdout
 from segue.errors import InputError, ProjectionError, RemoteProtocolError
 from tests.cli.bodies import GOOD, long_chat
 from tests.cli.process import SEGUE, environment, is_one_line_error, run, run_new
@@ -211,6 +213,13 @@ def test_ctrl_c_ends_with_130_and_no_traceback():
         os.close(ours)
         os.close(theirs)
     assert (process.returncode, out, err.strip()) == (130, b"", b"")
+
+
+def test_stdout_without_a_descriptor_is_left_as_it_is(monkeypatch):
+    monkeypatch.setattr(sys, "stdout", io.StringIO())
+    before = len([*Path("/dev/fd").iterdir()])
+    discard_stdout()
+    assert len([*Path("/dev/fd").iterdir()]) == before
 
 
 def test_bug_is_one_line_with_report_hint(monkeypatch):

@@ -153,8 +153,9 @@ def report_if_unwritten(what: str, *names: str) -> Generator[None]:
 def discard_stdout() -> None:
     """Redirect stdout to the null device after a failed write; otherwise Python flushes again at exit and fails."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
+        descriptor = sys.stdout.fileno()
         null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, sys.stdout.fileno())
+        os.dup2(null, descriptor)
         os.close(null)
 
 
