@@ -28,9 +28,9 @@ QUICK := tests/canonical tests/render tests/view tests/conformance/test_rules.py
 
 # What `make soak` runs whole: properties, state machines, killed writers, and the matrices of which `make test` runs a
 # sample (`tests/budget.py`). Of the other folders it runs the properties.
-SOAK := tests/properties tests/store tests/runtime/test_scheduler_machine.py tests/conversations/test_conversations.py \
-  tests/catalog/test_unknown_payloads.py tests/emulator/test_error_texts_claude_gemini.py \
-  tests/streams/test_complexity.py
+SOAK := tests/properties tests/store tests/runtime/test_scheduler_machine.py tests/runtime/test_cancellation.py \
+  tests/conversations/test_conversations.py tests/catalog/test_unknown_payloads.py tests/streams/test_complexity.py \
+  tests/emulator/test_error_texts_claude_gemini.py
 
 export TMPDIR := $(CURDIR)/$(VENV)/tmp
 
