@@ -32,6 +32,9 @@ SOAK := tests/properties tests/store tests/runtime/test_scheduler_machine.py tes
   tests/conversations/test_conversations.py tests/catalog/test_unknown_payloads.py tests/streams/test_complexity.py \
   tests/emulator/test_error_texts_claude_gemini.py
 
+# Each worker begins with one half of the tests in their order, so most files and their fixtures are set up once.
+WORKERS := -n 2 --dist worksteal
+
 export TMPDIR := $(CURDIR)/$(VENV)/tmp
 
 # Bytecode is written into __pycache__: without it each process that a test starts compiles what it imports.
@@ -54,12 +57,12 @@ recording: $(READY) ## write the pictures of the README: docs/refused-accepted.s
 	@$(BIN)/segue demo --svg docs/demo.svg --picture docs/refused-accepted.svg > /dev/null
 
 test: setup templates lint types ## everything that must pass: style, types, import contracts, tests
-	@$(BIN)/pytest -n 2 --inline-snapshot=disable $(ARGS)
+	@$(BIN)/pytest $(WORKERS) --inline-snapshot=disable $(ARGS)
 
 quick: setup ## the core in 90 seconds: ruff, tables, conversations, rules, some properties; make test is complete
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
-	@SEGUE_EXAMPLES=400 $(BIN)/pytest -q -n 2 --inline-snapshot=disable $(QUICK) $(ARGS)
+	@SEGUE_EXAMPLES=400 $(BIN)/pytest -q $(WORKERS) --inline-snapshot=disable $(QUICK) $(ARGS)
 
 lint: setup ## ruff (rules and format) and the import contracts
 	@$(BIN)/ruff check .
@@ -87,8 +90,8 @@ templates: setup ## unpack the models' own chat templates into .cache (once; tes
 	@$(BIN)/python -m tests.templates.unpack
 
 soak: setup ## the properties at length: 50 times the examples, thousands of killed writers, no time limit
-	@SEGUE_SOAK=1 $(BIN)/pytest -n 2 --timeout=0 --inline-snapshot=disable $(SOAK) $(ARGS)
-	@SEGUE_SOAK=1 $(BIN)/pytest -n 2 --timeout=0 --inline-snapshot=disable -m hypothesis $(SOAK:%=--ignore=%) $(ARGS)
+	@SEGUE_SOAK=1 $(BIN)/pytest $(WORKERS) --timeout=0 --inline-snapshot=disable $(SOAK) $(ARGS)
+	@SEGUE_SOAK=1 $(BIN)/pytest $(WORKERS) --timeout=0 --inline-snapshot=disable -m hypothesis $(SOAK:%=--ignore=%) $(ARGS)
 
 bench: $(BENCH)/ready-$(HERE) ## run each script in benchmarks/ beside its peers, in an environment of its own
 	@set -e; for script in benchmarks/[a-z]*.py; do echo "== $$script"; $(BENCH)/bin/python "$$script" $(ARGS); done
