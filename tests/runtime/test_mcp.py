@@ -263,4 +263,4 @@ def test_cancelling_a_start_closes_both_ends_of_the_stderr_pipe() -> None:
 
     before = len([*Path("/dev/fd").iterdir()])
     asyncio.run(cancel_at_once())
-    assert len([*Path("/dev/fd").iterdir()]) == before
+    assert len([*Path("/dev/fd").iterdir()]) <= before
