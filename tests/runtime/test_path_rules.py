@@ -168,7 +168,8 @@ GUARDED = """
 .pre-commit-config.yaml .vimrc .exrc .nvim.lua .gdbinit .lldbinit .lldbinit-Xcode mise.toml .mise.toml mise.local.toml
 .gitattributes .tool-versions .envrc .husky/pre-commit .vscode/tasks.json .idea/x .aider.conf.yml .emacs.d/init.el
 .dir-locals.el lefthook.yml .gitlab-ci.yml .circleci/config.yml .git/config .ssh/id .cargo/config.toml .Rprofile .irbrc
-.config/nvim/init.lua .config/fish/config.fish .local/bin/x .tmux.conf .kiro/x .windsurf/x x.code-workspace
+.git-credentials bitbucket-pipelines.yml .config/nvim/init.lua .config/fish/config.fish
+.local/bin/x .tmux.conf .kiro/x .windsurf/x x.code-workspace
 """
 FOLDERS = """
 .claude .cursor .gemini .codex .zed .devcontainer .github/workflows .github .husky .vscode .idea .opencode .qwen .git

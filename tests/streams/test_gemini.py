@@ -9,10 +9,10 @@ import pytest
 
 from segue.canonical.blocks import Media, Text, Thinking, ToolCall
 from segue.errors import RemoteProtocolError
+from segue.render.constraints import PLACEHOLDER_SIGNATURE
 from segue.render.report import Report
 from segue.wire.base import ApiError
 from segue.wire.gemini import GEMINI
-from segue.wire.gemini.capabilities import PLACEHOLDER_SIGNATURE
 from segue.wire.openai_responses import OPENAI_RESPONSES
 from segue.wire.stream.events import (
     BlockEnd,

@@ -10,35 +10,42 @@ import unicodedata
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
+# In turn: version control and its hooks, continuous integration, agents, editors and debuggers, environments of a
+# folder, shells and sessions, interpreters and package managers, secrets, the user's configuration.
 # A name with a slash is guarded only in that folder; the folder itself is guarded as a target.
 _NAMES = """
 .git .gitmodules .gitconfig .gitattributes .lfsconfig .githooks .hg .hgrc .svn .bzr .jj .sl git~*
 .pre-commit-config.yaml .pre-commit-config.yml .pre-commit-hooks.yaml .husky .overcommit.yml lefthook.y*ml
 .lefthook.y*ml
+
 .github/workflows .github/actions .gitea/workflows .gitea/actions .forgejo/workflows .forgejo/actions .circleci
-.gitlab-ci.yml .travis.yml .drone.yml .woodpecker .woodpecker.y*ml .buildkite azure-pipelines.yml bitbucket-
-pipelines.yml
+.gitlab-ci.yml .travis.yml .drone.yml .woodpecker .woodpecker.y*ml .buildkite azure-pipelines.yml
+bitbucket-pipelines.yml
+
 .segue .segue.toml .mcp.json .claude .claude.json .cursor .gemini .codex .opencode opencode.json opencode.jsonc .qwen
 .aider* .amazonq .augment .cline .continue .copilot .crush crush.json .crush.json .factory .goose .junie .kilocode
-.kiro
-.roo .trae .windsurf
-.vscode .idea .zed .fleet .helix .nova .devcontainer .devcontainer.json *.code-workspace *.sublime-project
-.vim .vimrc .gvimrc _vimrc .exrc .nvimrc .nvim.lua .nexrc .emacs .emacs.d .dir-locals.el .dir-locals-2.el .spacemacs
-.gdbinit .gdbearlyinit .lldbinit* .pdbrc .pdbrc.py
+.kiro .roo .trae .windsurf
+
+.vscode .idea .zed .fleet .helix .nova .devcontainer .devcontainer.json *.code-workspace *.sublime-project .vim .vimrc
+.gvimrc _vimrc .exrc .nvimrc .nvim.lua .nexrc .emacs .emacs.d .dir-locals.el .dir-locals-2.el .spacemacs .gdbinit
+.gdbearlyinit .lldbinit* .pdbrc .pdbrc.py
+
 .envrc .direnv mise.toml .mise.toml mise.*.toml .mise.*.toml mise/config.toml .mise .tool-versions .asdfrc .rtx.toml
 .flox devbox.json
+
 .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .bash_completion .profile .inputrc .zshrc .zshenv
-.zprofile
-.zlogin .zlogout .kshrc .mkshrc .cshrc .tcshrc .login .logout .oh-my-zsh .xprofile .xinitrc .xsession .xsessionrc
-.pam_environment .tmux.conf .screenrc .lesskey .lessfilter .local/bin
-.pythonrc .pythonrc.py .irbrc .pryrc .rprofile .renviron .ghci .octaverc .psqlrc .sqliterc .mylogin.cnf .my.cnf
-.curlrc .wgetrc .gemrc .condarc .cargo .npmrc .yarnrc .yarnrc.yml .pnpmfile.cjs .pypirc .netrc .pgpass .git-
-credentials
-.ssh .gnupg .aws .azure .kube .docker .terraformrc
+.zprofile .zlogin .zlogout .kshrc .mkshrc .cshrc .tcshrc .login .logout .oh-my-zsh .xprofile .xinitrc .xsession
+.xsessionrc .pam_environment .tmux.conf .screenrc .lesskey .lessfilter .local/bin
+
+.pythonrc .pythonrc.py .irbrc .pryrc .rprofile .renviron .ghci .octaverc .psqlrc .sqliterc .curlrc .wgetrc .gemrc
+.condarc .cargo .npmrc .yarnrc .yarnrc.yml .pnpmfile.cjs
+
+.mylogin.cnf .my.cnf .pypirc .netrc .pgpass .git-credentials .ssh .gnupg .aws .azure .kube .docker .terraformrc
+
 .config/fish .config/segue .config/git .config/gcloud .config/gh .config/autostart .config/systemd
-.config/environment.d
-.config/nvim .config/vim .config/helix .config/zed .config/emacs .config/mise .config/direnv .config/opencode
-.config/goose .config/crush .config/pip .config/gdb .config/tmux .config/zsh .config/bash .config/plasma-workspace
+.config/environment.d .config/nvim .config/vim .config/helix .config/zed .config/emacs .config/mise .config/direnv
+.config/opencode .config/goose .config/crush .config/pip .config/gdb .config/tmux .config/zsh .config/bash
+.config/plasma-workspace
 """
 
 
