@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Generator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -245,7 +246,10 @@ def test_terminated_process_releases_its_lease(store_cli: StoreCli, number: sign
         process = subprocess.Popen(
             [*SEGUE, *arguments], env=environment(SEGUE_STORE=str(store_cli.path)), stdout=-1, stderr=-1
         )
-    with process, SqliteStore(store_cli.path) as store:
+    with ExitStack() as stack:
+        store = stack.enter_context(SqliteStore(store_cli.path))
+        stack.enter_context(process)
+        stack.callback(process.kill)
         deadline = time.monotonic() + 100
         while store.lease(id) is None:
             assert time.monotonic() < deadline

@@ -6,8 +6,8 @@ left pending. After a failed write the conversation in memory is discarded and r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, Literal, TypeVar, cast
 
 import msgspec
@@ -272,7 +272,8 @@ class StoredConversation:
             )
             return result, event if result.changes else None
 
-        return self._record(change, lambda events, done: _with_event(events, done[1]))[0]
+        with self._early_lease():
+            return self._record(change, lambda events, done: _with_event(events, done[1]))[0]
 
     def undo_compression(self) -> None:
         """Undo the latest compression: the messages it dropped or shortened are restored."""
@@ -381,6 +382,20 @@ class StoredConversation:
         finally:
             chat.state.history.journal = None
         return done
+
+    @contextmanager
+    def _early_lease(self) -> Generator[None]:
+        """Acquire the lease before a change that takes long; a change that writes nothing releases it again."""
+        if self._has_lease:
+            yield
+            return
+        self._store.acquire(self.id, self._owner, self._ttl)
+        try:
+            yield
+        finally:
+            if not self._has_lease:
+                with suppress(StoreError):
+                    self._store.release(self.id, self._owner)
 
     def _complete_calls(self, chat: Conversation, ends: ToolCall | str | None, *, flush_results: bool) -> None:
         """On the first write, complete the calls that another process left pending.
