@@ -57,11 +57,11 @@ POLICIES = (
     ("orphans", "drop"),
 )
 apis = st.sampled_from(tuple(WIRES))
-plain_targets = st.builds(Target, apis)
-model_targets = apis.flatmap(lambda api: st.builds(Target, st.just(api), st.sampled_from(checks.models(api))))
+plain_targets = apis.map(Target)
+model_targets = apis.flatmap(lambda api: st.sampled_from([Target(api, model) for model in checks.models(api)]))
 profile_targets = st.sampled_from(list(SERVERS)).map(lambda name: Target(SERVERS[name].name, profile=name))
-text_targets = st.builds(Target, apis, tool_format=st.sampled_from(list(TEXT_FORMATS)))
-policy_targets = st.builds(Target, apis, policy=st.tuples(st.sampled_from(POLICIES)))
+text_targets = st.sampled_from([Target(api, tool_format=name) for api in WIRES for name in TEXT_FORMATS])
+policy_targets = st.sampled_from([Target(api, policy=(policy,)) for api in WIRES for policy in POLICIES])
 targets = plain_targets | model_targets | profile_targets | policy_targets | text_targets
 contents = st.sampled_from(
     ["go on", "and?", "", " ", [Text("see"), PICTURE], [PICTURE], [DOCUMENT], [Text(""), Text("x")]]

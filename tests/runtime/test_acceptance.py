@@ -213,9 +213,11 @@ def test_4_dedup_invariant_late_results(tmp_path: Path) -> None:
     """A tool that ends after its timeout: no second result is sent, before or after the next request."""
 
     async def play(api: str) -> None:
-        ends = asyncio.Event()
+        begins, ends = asyncio.Event(), asyncio.Event()
+        cancels: list[asyncio.Task[None]] = []
 
         async def stubborn(arguments: Any, context: Any) -> str:
+            begins.set()
             while True:
                 try:
                     await ends.wait()
@@ -223,9 +225,14 @@ def test_4_dedup_invariant_late_results(tmp_path: Path) -> None:
                     continue
                 return "after all"
 
+        async def cancel() -> None:
+            # A tool that is cancelled before it begins has no late result.
+            await begins.wait()
+            harness.session.cancel()
+
         def listen(event: object) -> None:
             if isinstance(event, CallEnded) and event.tool == "echo":
-                asyncio.get_running_loop().call_soon(harness.session.cancel)
+                cancels.append(asyncio.ensure_future(cancel()))
 
         late = Tool("late", "Comes late.", TEXT_PARAMETERS, stubborn, blocking=False)
         script = 'call   late {"words": "x"}\ncall   echo {"words": "y"}\n---\nsay    On.\n---\nsay    On.'

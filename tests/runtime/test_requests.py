@@ -130,6 +130,9 @@ def conversation(turns: int) -> segue.Conversation:
 
 def continue_conversation(chat: segue.Conversation, text: str) -> None:
     chat.add_user(text)
+    call = {"id": f"call_{len(chat.messages)}", "type": "function", "function": {"name": "pick", "arguments": "{}"}}
+    chat.add_reply({"choices": [{"message": {"role": "assistant", "tool_calls": [call]}}]}, source="openai-chat")
+    chat.add_result(call["id"], "picked")
     reply_message = {"role": "assistant", "content": f"You said: {text}"}
     chat.add_reply({"choices": [{"message": reply_message, "finish_reason": "stop"}]}, source="openai-chat")
 
