@@ -291,6 +291,9 @@ unset *                     | unset 'a[$(rm x)]'
 pytest *                    | pytest @x
 jobs *                      | jobs -x rm x
 python *                    | python x.py --file=.envrc
+ls *                        | ls $['$(touch x)']
+echo *                      | echo "$[1+$(touch x)]"
+echo *                      | echo a$[1]
 """
 ALLOW = r"""
 rg *                        | rg -n -C 3 --pretty foo src
@@ -444,6 +447,19 @@ def test_there_are_enough_rows():
 def test_a_wildcard_does_not_allow(rule, command):
     assert decide(command, allow=[rule]) == "ask"
     assert decide(command, allow=[command]) == "allow"
+
+
+@pytest.mark.parametrize("letter", ["\xa0", "\x0b", "\x0c", "\r", "\x1c", "\x85", "\u2003", "\u200b", "\x01"])
+def test_only_the_spaces_of_a_shell_separate_words(letter):
+    for command in (
+        f"rg -e{letter} --pre=./x a",
+        f"ls{letter}",
+        f"{letter}ls",
+        f"ls{letter}a",
+        f"ls >{letter}/dev/null",
+    ):
+        assert decide(command, allow=["rg *", "ls", "ls *", "*"]) == "ask"
+    assert decide(f"rg 'a{letter}b'", allow=["rg *"]) == "allow"
 
 
 @pytest.mark.parametrize(("rule", "command"), rows(ALLOW))

@@ -156,7 +156,7 @@ def _describe_remainder(remainder: Remainder) -> str:
 
 
 def _approval_request(arguments: Arguments, folder: Path) -> ApprovalRequest:
-    command: str = arguments["command"].strip()
+    command: str = arguments["command"].strip(" \t\n")
     parts = split_simple_commands(command)
     first, _, more = command.partition("\n")
     return ApprovalRequest(

@@ -19,7 +19,10 @@ from segue.runtime.tools.shell_wrappers import unwrap
 
 _OPERATORS = ("&&", "||", "|&", ";", "|", "&", "\n")
 # Redirections to /dev/null or between streams are harmless.
-_HARMLESS = re.compile(r"(?:\d*>&\d|\d*>>?\s*/dev/null|&>>?\s*/dev/null|<\s*/dev/null)(?=[\s;&|]|$)")
+_HARMLESS = re.compile(
+    r"(?:[0-9]*>&[0-9]|[0-9]*>>?[ \t]*/dev/null|&>>?[ \t]*/dev/null|<[ \t]*/dev/null)(?=[ \t\n;&|]|$)"
+)
+_SPACES = " \t\n"
 # Keywords, and builtins that change what later commands do.
 _RESERVED_NAMES = """
 ! [[ ]] { } case coproc do done elif else esac fi for function if in select then until while
@@ -49,14 +52,14 @@ def split_simple_commands(text: str) -> tuple[str, ...] | None:
     parts: list[str] = []
     part: list[str] = []
     at, quote = 0, ""
-    text = text.strip()
+    text = text.strip(_SPACES)
     while at < len(text):
         letter = text[at]
         if letter == "\\" and quote != "'":
             part.append(text[at : at + 2] if text[at + 1 : at + 2] != "\n" else "")
             at += 2
             continue
-        if quote != "'" and (letter == "`" or text.startswith(("$(", "$'", '$"'), at)):
+        if quote != "'" and (letter == "`" or text.startswith(("$(", "$[", "$'", '$"'), at)):
             return None
         if quote:
             quote = "" if letter == quote else quote
@@ -72,10 +75,13 @@ def split_simple_commands(text: str) -> tuple[str, ...] | None:
             continue
         elif letter in "<>(){}#" and not _is_in_word(text, at):
             return None
+        elif not letter.isprintable() and letter not in _SPACES:
+            # Programs and locales differ in which other characters are spaces.
+            return None
         part.append(letter)
         at += 1
     parts.append("".join(part))
-    commands = tuple(command for command in (part.strip() for part in parts) if command)
+    commands = tuple(command for command in (part.strip(_SPACES) for part in parts) if command)
     if quote or not commands or any(_has_reserved_name(command) for command in commands):
         return None
     return commands
@@ -115,7 +121,7 @@ def _split_words(command: str) -> list[_Word]:
     start, quote, at = -1, "", 0
     while at < len(command):
         letter = command[at]
-        if not quote and letter.isspace():
+        if not quote and letter in _SPACES:
             if start >= 0:
                 words.append(_Word(text, shape, start))
             text, shape, start = "", "", -1
