@@ -170,6 +170,9 @@ GUARDED = """
 .dir-locals.el lefthook.yml .gitlab-ci.yml .circleci/config.yml .git/config .ssh/id .cargo/config.toml .Rprofile .irbrc
 .git-credentials bitbucket-pipelines.yml .config/nvim/init.lua .config/fish/config.fish
 .local/bin/x .tmux.conf .kiro/x .windsurf/x x.code-workspace
+.github/hooks/x.json .nvim/x.lua .lazy.lua mise-tasks/x .mise-tasks/x .yarn/releases/x.cjs .cirrus.yml .cirrus.star
+appveyor.yml .appveyor.yml Jenkinsfile .tekton/x.yaml .semaphore/semaphore.yml .bazelrc .envrc.local .run/x.run.xml
+.ctags.d/x.ctags
 """
 FOLDERS = """
 .claude .cursor .gemini .codex .zed .devcontainer .github/workflows .github .husky .vscode .idea .opencode .qwen .git
@@ -178,7 +181,7 @@ FOLDERS = """
 UNGUARDED = """
 AGENTS.md CLAUDE.md GEMINI.md .cursorrules .github/CODEOWNERS .github/copilot-instructions.md github/workflows/ci.yml
 workflows/ci.yml claude/x .gitignore .config/app.toml vimrc Makefile package.json .env .editorconfig
-mise/x.py local/bin/x
+mise/x.py local/bin/x .env.local run/x yarn/x
 """
 
 
