@@ -294,6 +294,63 @@ python *                    | python x.py --file=.envrc
 ls *                        | ls $['$(touch x)']
 echo *                      | echo "$[1+$(touch x)]"
 echo *                      | echo a$[1]
+sed *                       | sed -- '1e touch x' f -ep
+sed *                       | sed -n -- 'w x' f -e p
+sed *                       | sed -lep '1e touch x' f
+sed *                       | sed -l -ep '1e touch x' f
+sed *                       | sed --line-length -ep '1e touch x' f
+sed *                       | sed -e -- -i s/a/b/ x
+uniq *                      | uniq -- a -b
+uniq *                      | uniq -c -- a -f
+xxd *                       | xxd -- a -b
+unzip *                     | unzip -- -l
+cargo *                     | cargo rustc -- -C linker=./x
+npm *                       | npm -- config set a b
+make *                      | make -lW -f x
+make *                      | make -lW --eval=x
+make *                      | make -lo -C /tmp
+curl *                      | curl -PA -ofoo http://a/
+curl https://a/*            | curl https://a/b -PA https://c/
+wget *                      | wget -AT -Ofile http://a/
+psql *                      | psql -FU -fx
+patch *                     | patch -zi -ox
+tree *                      | tree -L2o x
+tree *                      | tree -aL2o x
+unzip *                     | unzip -dt x.zip
+unzip *                     | unzip -o x.zip -l
+unzip *                     | unzip -lo x.zip
+unzip *                     | unzip -l x.zip -d y
+unzip *                     | unzip -l- x.zip
+tar *                       | tar -tfhost:/x
+tar *                       | tar -tvfhost:x
+tar *                       | tar --list --file=host:/x
+tar *                       | tar --list --file host:/x
+curl *                      | curl -H @x http://a/
+curl *                      | curl -H@x http://a/
+curl *                      | curl -sSH@x http://a/
+curl *                      | curl --header @x http://a/
+curl *                      | curl http://a/ --expand-url x
+curl *                      | curl 'http://{a,b}/'
+curl https://a*             | curl 'https://a[1-9].example/'
+gawk *                      | gawk --source='BEGIN { system("x") }'
+gawk *                      | gawk --sou 'BEGIN { system("x") }'
+awk *                       | awk '-eF=system("x")' y
+gawk *                      | gawk -e 'BEGIN { system("x") }'
+git *                       | git --namespace log -c alias.x='!y' x
+git *                       | git --no-pager -c alias.log=x log
+git *                       | git -P -c alias.log=x log -c
+git *                       | git grep -oO./x a
+git grep *                  | git grep -cO./x a
+git *                       | git clone -c core.pager=x a
+git *                       | git ls-files --output=x
+pytest *                    | pytest --cov-report=html:x
+pytest *                    | pytest --cov-report=term --cov-report=xml
+pytest *                    | pytest --log-file=x
+pytest *                    | pytest --log-fi x
+ruff *                      | ruff check --output-fi=x
+pnpm *                      | pnpm --filter web build
+black *                     | black --config x .
+rg *                        | rg --files --pre ./x
 """
 ALLOW = r"""
 rg *                        | rg -n -C 3 --pretty foo src
@@ -394,6 +451,48 @@ ls *                        | ls | timeout 5 ls
 cp *                        | cp x y
 cp x .vimrc                 | cp x .vimrc
 cp * .vimrc                 | cp x .vimrc
+rg *                        | rg --files
+rg *                        | rg --files -g '*.py'
+rg *                        | rg -- -foo src
+black *                     | black --check .
+isort *                     | isort --check .
+ruff *                      | ruff format --check .
+ruff *                      | ruff check --output-format=concise
+prettier *                  | prettier --check .
+cargo *                     | cargo fmt --check
+cargo *                     | cargo fmt -- --check
+git *                       | git diff --check
+git *                       | git --no-pager diff --check
+git *                       | git --no-pager log -c
+git *                       | git log --diff-filter=A --name-only
+git *                       | git rev-parse --show-prefix
+git *                       | git log -S x --pickaxe-all
+git *                       | git log -S'foo(bar)' --pickaxe-all
+git log *                   | git log -Gcolor -C -c
+git *                       | git status -uno
+git *                       | git ls-files -o --exclude-standard
+git *                       | git ls-files -co
+git *                       | git grep -o foo
+git *                       | git grep -C3 -e foo
+git *                       | git blame -C -L1,5 x
+pytest *                    | pytest --co -q
+pytest *                    | pytest --log-level=DEBUG
+pytest *                    | pytest --log-cli-level INFO
+pytest *                    | pytest --import-mode=importlib
+pytest *                    | pytest --cov=src --cov-report=term-missing
+eslint *                    | eslint . --ext .ts
+pnpm --filter web *         | pnpm --filter web build
+curl *                      | curl -sSLm 5 https://a/b
+curl *                      | curl -sH 'Accept: x' https://a/b
+ssh *                       | ssh -vp 22 a
+uniq *                      | uniq -cf 1 x
+tar *                       | tar -tfx.tar
+tar *                       | tar --list --file=a/b:c.tar
+unzip *                     | unzip -lq x.zip
+unzip *                     | unzip -Z1 x.zip
+unzip *                     | unzip -p x.zip a.txt
+tree *                      | tree -a -L 2 -I 'x|y'
+sed *                       | sed -n -- 5p x
 """
 # The rule that denies | the command.
 DENY = r"""

@@ -18,8 +18,8 @@ _NAMES = """
 .pre-commit-config.yaml .pre-commit-config.yml .pre-commit-hooks.yaml .husky .overcommit.yml lefthook.y*ml
 .lefthook.y*ml
 
-.github/workflows .github/actions .github/hooks .gitea/workflows .gitea/actions .forgejo/workflows .forgejo/actions .circleci
-.gitlab-ci.yml .travis.yml .drone.yml .woodpecker .woodpecker.y*ml .buildkite azure-pipelines.yml
+.github/workflows .github/actions .github/hooks .gitea/workflows .gitea/actions .forgejo/workflows .forgejo/actions
+.circleci .gitlab-ci.yml .travis.yml .drone.yml .woodpecker .woodpecker.y*ml .buildkite azure-pipelines.yml
 bitbucket-pipelines.yml .cirrus.yml .cirrus.star appveyor.yml .appveyor.yml jenkinsfile .tekton .semaphore
 
 .segue .segue.toml .mcp.json .claude .claude.json .cursor .gemini .codex .opencode opencode.json opencode.jsonc .qwen
@@ -30,8 +30,8 @@ bitbucket-pipelines.yml .cirrus.yml .cirrus.star appveyor.yml .appveyor.yml jenk
 .gvimrc _vimrc .exrc .nvimrc .nvim.lua .nexrc .emacs .emacs.d .dir-locals.el .dir-locals-2.el .spacemacs .gdbinit
 .gdbearlyinit .lldbinit* .pdbrc .pdbrc.py .nvim .lazy.lua .run .ctags.d
 
-.envrc .envrc.* .direnv mise.toml .mise.toml mise.*.toml .mise.*.toml mise/config.toml .mise .tool-versions .asdfrc .rtx.toml
-.flox devbox.json mise-tasks .mise-tasks
+.envrc .envrc.* .direnv mise.toml .mise.toml mise.*.toml .mise.*.toml mise/config.toml .mise .tool-versions .asdfrc
+.rtx.toml .flox devbox.json mise-tasks .mise-tasks
 
 .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .bash_completion .profile .inputrc .zshrc .zshenv
 .zprofile .zlogin .zlogout .kshrc .mkshrc .cshrc .tcshrc .login .logout .oh-my-zsh .xprofile .xinitrc .xsession

@@ -2,8 +2,9 @@
 
 A row: programs, or `program/subcommand`, then what runs another program or writes a file: `-x` a short option, `-exec`
 an option with one dash, `--pre` a long one, `word` an operand. `-x=` and `--name=` are harmless options with a value.
-`--cov?` is harmless and would else be taken for a shortened name. `@…` is a check of the operands, which `shell_risks`
-defines, or a property: the program writes to no operand (`@reads`), its options have one dash (`@names`).
+`-ab?` are harmless letters, `--cov?` is a harmless name that would else be taken for a risky one, `--report=term?` is
+harmless with this value. `@…` is a check of the operands, which `shell_risks` defines, or a property: the program
+writes to no operand (`@reads`), its options have one dash (`@names`).
 """
 
 # Programs without any such option that write to none of their operands.
@@ -24,17 +25,17 @@ ag --pager
 fd,fdfind -x -X --exec --exec-batch
 find @names @reads -exec -execdir -ok -okdir -delete -fprint -fprint0 -fprintf -fls -files0-from
 iconv -o
-rg @reads -f= -g= -e= -t= -T= -A= -B= -C= -m= -r= -j= -M= -E= --pre --hostname-bin
+rg @reads -f= -g= -e= -t= -T= -A= -B= -C= -m= -r= -j= -M= -E= --pre --hostname-bin --files?
 shuf -o --random-source
 sort @reads -o -T -k= -t= -S= --output --compress-program --files0-from --temporary-directory
-tree -o -H= -L= -P= -I= -T=
-uniq -f= -s= -w= @second
+tree -o -R
+uniq -cdDiuz? -f= -s= -w= @second
 xxd -c= -g= -l= -s= -n= -o= @second
 yq -i -s -f --inplace --split-exp --from-file
 
-awk,nawk,mawk,gawk -f -F= -v= @awk -i -l -o -p -d -D -E --file --include --load --exec --pretty-print --profile
-  --dump-variables --debug -W
-sed,gsed -i -f -l= --in-place --file --expression @sed
+awk,nawk,mawk,gawk -f -F= -v= @awk -i -l -o -p -d -D -e -E --file --source --include --load --exec --pretty-print
+  --profile --dump-variables --debug -W
+sed,gsed -i -I -f -l --line-length --in-place --file --expression @sed
 
 sh,bash,dash,ksh,zsh -c -i -l -o -O --rcfile --init-file
 fish -c -C -i --command --init-command
@@ -57,15 +58,15 @@ man -P -H -C -T -p -X -Z -t -l -R --pager --html --config-file --preprocessor --
 more,most @plus
 nano -o -C -s -B -S --rcfile --speller --backupdir --operatingdir
 
-curl -A= -e= -H= -m= -X= -r= -y= -Y= -z= -C= -U= -u= -o -O -J -T -K -d -F -x -c -b -D -E -w -Q -n -t --output
-  --output-dir --remote-name --remote-name-all --remote-header-name --upload-file --config --data --data-ascii
-  --data-binary --data-raw --data-urlencode --json --form --form-string --proxy --preproxy --socks4 --socks4a --socks5
-  --cookie --socks5-hostname --proxy-header --cookie-jar --dump-header --cert --key --netrc --netrc-file --next --url
-  --url-query --resolve --connect-to --doh-url --unix-socket --abstract-unix-socket --interface --trace --trace-ascii
-  --stderr --libcurl --hsts --alt-svc --etag-save --engine --variable --write-out --quote --telnet-option
-  --haproxy-clientip --header= --max-time= --request= --user-agent= --referer= --range= --retry= --connect-timeout=
-  --cacert= -: @second
-wget -O -o -a -i -P -e -x -B -T= -t= -w= -U= -Q= --output-document --output-file --append-output --input-file
+curl @curl -sSLfkIvgiN46#0? -A= -e= -H= -m= -X= -r= -y= -Y= -z= -C= -U= -u= -o -O -J -T -K -d -F -x -c -b -D -E -w -Q -n
+  -t --output --output-dir --remote-name --remote-name-all --remote-header-name --upload-file --config --data
+  --data-ascii --data-binary --data-raw --data-urlencode --json --form --form-string --proxy --preproxy --socks4
+  --socks4a --socks5 --cookie --socks5-hostname --proxy-header --cookie-jar --dump-header --cert --key --netrc
+  --netrc-file --next --url --url-query --resolve --connect-to --doh-url --unix-socket --abstract-unix-socket
+  --interface --trace --trace-ascii --stderr --libcurl --hsts --alt-svc --etag-save --engine --variable --write-out
+  --quote --telnet-option --haproxy-clientip --header= --max-time= --request= --user-agent= --referer= --range= --retry=
+  --connect-timeout= --cacert= -: @second
+wget -qcNSv46? -O -o -a -i -P -e -x -B -T= -t= -w= -U= -Q= --output-document --output-file --append-output --input-file
   --execute --use-askpass --post-file --post-data --body-file --body-data --config --load-cookies --save-cookies
   --warc-file --directory-prefix --proxy --ca-certificate --private-key --header= --user-agent= --timeout= --tries=
   @second
@@ -75,7 +76,7 @@ nc,ncat,netcat -e -c -l -x -X --exec --sh-exec --lua-exec --proxy
 rsync -e -M -T --rsh --rsync-path --daemon --config --temp-dir --log-file --files-from --write-batch --partial-dir
 scp -o -S -F -D -J -i
 sftp -b -o -S -F -D -J -s -i -P=
-ssh -o -F -E -D -L -R -W -S -J -w -i -I -O -l= -p= -b= -B= -c= -e= -m= @second
+ssh -vqtTnNaAxXC46? -o -F -E -D -L -R -W -S -J -w -i -I -O -l= -p= -b= -B= -c= -e= -m= @second
 
 tar,bsdtar,gtar @tar --file?
 7z,7za,7zz x e -o -w
@@ -84,10 +85,16 @@ cpio -i -p -o -O -F -I --extract --create --pass-through --rsh-command
 unzip @unzip
 zip -T -TT -m -O -b -o -u -f -d --unzip-command --test --move
 
-git -c -C -o -O --git-dir --work-tree --exec-path --config-env --upload-pack --receive-pack --output --ext-diff
-  --textconv --output-directory --open-files-in-pager --extcmd --template --separate-git-dir --sendmail-cmd
-  --smtp-server --exec config bisect filter-branch hook difftool mergetool instaweb daemon send-email credential
-  submodule shell remote-ext upload-pack receive-pack gui citool web--browse fast-import p4 svn @transport @reads
+git --no-pager? --diff-filter? --check? --show-prefix? -c -C -o -O --git-dir --work-tree --exec-path --config-env
+  --upload-pack --receive-pack --output --ext-diff --textconv --output-directory --open-files-in-pager --extcmd
+  --template --separate-git-dir --sendmail-cmd --smtp-server --exec config bisect filter-branch hook difftool mergetool
+  instaweb daemon send-email credential submodule shell remote-ext upload-pack receive-pack gui citool web--browse
+  fast-import p4 svn @transport @reads
+git/log,git/show,git/diff -c? -C= -S= -G= -L= -n= -U=
+git/status -u=
+git/ls-files -co?
+git/grep -co? -C= -e=
+git/blame -c? -C= -L=
 git/rebase -x -i --exec --interactive
 git/clone -u --upload-pack
 git/archive --remote --exec
@@ -103,7 +110,8 @@ ld @names -o -T -plugin --plugin @response
 make,gmake -f -C -E -I -o= -W= --file --makefile --directory --eval --include-dir @assignments
 ninja -f -C -t -j= -k= -l=
 rustc @names -o -C -L -l --out-dir --emit --codegen --extern --sysroot
-cargo -C -Z --config --target-dir --manifest-path --out-dir --artifact-dir --root --path --git install publish login
+cargo --check? -C -Z --config --target-dir --manifest-path --out-dir --artifact-dir --root --path --git install publish
+  login
 go @names -exec -toolexec -o -C -overlay -modfile -ldflags -gcflags -asmflags -vettool -outputdir -cpuprofile
   -memprofile -blockprofile -mutexprofile -trace -coverprofile -work -w -u -pkgdir -buildmode generate install get
   tool
@@ -118,16 +126,18 @@ pip,pip3 -t -e -i -f -c -r= --target --prefix --root --src --log --report --inde
 uv --directory --project --config-file --index-url --extra-index-url --index --target --prefix --with --python -p -f
   publish
 poetry -C -P --directory --project config publish self
-pytest @response -p -c -o -k= -m= -n= -r= -W= --rootdir --confcutdir --override-ini --basetemp --junitxml --junit-xml
-  --log-file --pastebin --pdb? --pdbcls --cov? --cov-config --cov-report --html --report-log --resultlog --debug
-  --config-file --inifile
-eslint -c -f -o --config --format --output-file --rulesdir --parser --plugin --resolve-plugins-relative-to
+pytest --co? --log-level? --log-cli? --log-cli-level? --log-file-level? --import-mode? --cov-report=term?
+  --cov-report=term-missing? --cov-report=term-missing:skip-covered? --cov-report=term:skip-covered? @response -p -c -o
+  -k= -m= -n= -r= -W= --rootdir --confcutdir --override-ini --basetemp --junitxml --junit-xml --log-file --pastebin
+  --pdb? --pdbcls --cov? --cov-config --cov-report --html --report-log --resultlog --debug --config-file --inifile
+eslint --ext? -c -f -o --config --format --output-file --rulesdir --parser --plugin --resolve-plugins-relative-to
   --cache-location
 jest -c --config --globalSetup --globalTeardown --setupFiles --setupFilesAfterEnv --testRunner --runner --reporters
   --transform --resolver --testEnvironment --testResultsProcessor --coverageDirectory --outputFile --env
 mypy -c -m= -p= --config-file --python-executable --install-types --cache-dir --junit-xml --shadow-file
-prettier --config --plugin --write -w
-ruff --config --output-file -o --cache-dir --add-noqa
+prettier --check? --config --plugin --write -w
+ruff --check? --output-format? --config --output-file -o --cache-dir --add-noqa
+black,isort -c -C -o -O --check?
 tox -c -x --override --conf --workdir --result-json -e=
 nox -f --noxfile --envdir
 tsc -p --project --build -b --outDir --outFile --declarationDir --generateTrace --tsBuildInfoFile

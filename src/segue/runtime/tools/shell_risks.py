@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
+from itertools import takewhile
 from pathlib import PurePosixPath
 
 from msgspec import Struct
@@ -44,12 +45,15 @@ _SED_COMMAND = (
 )
 # The scripts that are known to be harmless. `w`, `W`, `e`, the flags `w` and `e` of `s`, and the rest are not.
 _SED_HARMLESS = re.compile(rf"\s*{_SED_COMMAND}\s*(?:;\s*{_SED_COMMAND}\s*)*;?\s*")
+_SED_SCRIPT = re.compile(r"-[a-zA-Z]*e")
 _AWK_RISKY = re.compile(r"system|getline|@|(?<!\|)\|(?!\|)|print.*>|>.*print", re.DOTALL)
 _TAR_HARMLESS = frozenset("tvfzjJapw")
 _TAR_LONG = frozenset(
     ["list", "verbose", "file", "gzip", "bzip2", "xz", "zstd", "auto-compress", "exclude", "wildcards"]
 )
 _UNZIP_LISTS = frozenset("ltvzZp")
+_UNZIP_HARMLESS = _UNZIP_LISTS | frozenset("cqCMhms12")
+_CURL_FILE = re.compile(r"@|-[^-]*H@|--header=@|--expand-")
 _TRANSPORT = re.compile(r"(?:ext|fd)::|.*(?:://|@)-")
 _VERSION = re.compile(r"[-.\d]+$")
 # Longer scripts are not examined.
@@ -57,10 +61,14 @@ _MAX_SCRIPT = 2_000
 
 
 class _Row(Struct, frozen=True):
-    """What the table has on a program. `values` and `long_values` are harmless options with a value."""
+    """What the table has on a program. `values` and `long_values` are harmless options with a value, `flags` without.
+
+    `long_flags` are harmless long options, some of them only with the value that they are listed with.
+    """
 
     short: frozenset[str] = _DEFAULT_SHORT
     values: frozenset[str] = frozenset()
+    flags: frozenset[str] = frozenset()
     single_dash: frozenset[str] = frozenset()
     long: tuple[str, ...] = ()
     long_values: frozenset[str] = frozenset()
@@ -89,7 +97,8 @@ def _make_row(tokens: Sequence[str]) -> _Row:
     return _Row(
         short=frozenset(name for name in short if len(name) == 1),
         values=frozenset(name[0] for name in short if name.endswith("=")),
-        single_dash=frozenset(name for name in short if len(name) > 1 and not name.endswith("=")),
+        flags=frozenset(letter for name in short if name.endswith("?") for letter in name[:-1]),
+        single_dash=frozenset(name for name in short if len(name) > 1 and name[-1] not in "=?"),
         long=tuple(name for name in long if name[-1] not in "=?"),
         long_values=frozenset(name[:-1] for name in long if name.endswith("=")),
         long_flags=frozenset(name[:-1] for name in long if name.endswith("?")),
@@ -106,30 +115,56 @@ def _find_row(program: str) -> _Row:
     return table.get(name) or table.get(_VERSION.sub("", name)) or _Row()
 
 
+def _merge_rows(row: _Row, subcommand: _Row) -> _Row:
+    """Return the row of a program with a subcommand: what this lists as harmless is harmless."""
+    return _Row(
+        short=(row.short - subcommand.flags - subcommand.values) | subcommand.short,
+        values=row.values | subcommand.values,
+        flags=row.flags | subcommand.flags,
+        single_dash=row.single_dash | subcommand.single_dash,
+        long=row.long + subcommand.long,
+        long_values=row.long_values | subcommand.long_values,
+        long_flags=row.long_flags | subcommand.long_flags,
+        operands=row.operands,
+        checks=row.checks | subcommand.checks,
+        is_known=True,
+    )
+
+
 def find_risky_words(words: Sequence[str]) -> Iterator[str]:
     """Yield the words of a simple command, after expansion, that run a program or write a file."""
-    rows = [_find_row(words[0])]
+    program = _find_row(words[0])
+    rows = [program]
     operands: list[str] = []
     # The value of an option may come before the subcommand: `npm --loglevel silent config`.
     subcommands = 1 + any(word.startswith("-") for word in words[1:2])
-    is_value = False
+    is_value = is_ended = False
+    are_flags = True
     for word in words[1:]:
         if is_value:
             is_value = False
-        elif not word.startswith("-") or word == "-":
+            continue
+        is_option = word.startswith("-") and word != "-"
+        if is_ended or not is_option:
             operands.append(word)
             if len(operands) <= subcommands:
-                rows.extend(filter(None, [_read_table().get(f"{words[0].rpartition('/')[2]}/{word}")]))
-                if word in rows[0].operands:
+                if subcommand := _read_table().get(f"{words[0].rpartition('/')[2]}/{word}"):
+                    rows = [_merge_rows(program, subcommand)] if are_flags else [*rows, subcommand]
+                if word in program.operands:
                     yield word
-        elif any(_is_risky_option(word, row) for row in rows):
+            are_flags = False
+        # Some programs pass what is after `--` to another one, and `--` may be the value of an option.
+        if is_option and any(_is_risky_option(word, row) for row in rows):
             yield word
-        else:
-            is_value = _needs_value(word, rows[0])
+        elif word == "--":
+            is_ended = True
+        elif is_option:
+            is_value = not is_ended and _needs_value(word, program)
+            are_flags = are_flags and word[2:] in program.long_flags
     checks = frozenset[str]().union(*(row.checks for row in rows))
     for check in sorted(checks & _CHECKS.keys()):
         yield from _CHECKS[check](words[1:], operands)
-    if "@writes" in checks or not (rows[0].is_harmless or "@reads" in checks):
+    if "@writes" in checks or not (program.is_harmless or "@reads" in checks):
         yield from (word for word in words[1:] if has_guarded_part(PurePosixPath(word.rpartition("=")[2]).parts))
 
 
@@ -141,7 +176,7 @@ def has_risky_options(program: str) -> bool:
 def _is_risky_option(word: str, row: _Row) -> bool:
     name = word.lstrip("-").partition("=")[0]
     if word.startswith("--"):
-        if not name or name in row.long_values or name in row.long_flags:
+        if not name or name in row.long_values or not row.long_flags.isdisjoint((name, word[2:])):
             return False
         return _is_risky_long(name) or name in row.single_dash or any(known.startswith(name) for known in row.long)
     if name in row.single_dash:
@@ -172,22 +207,24 @@ def _has_risky_part(name: str) -> bool:
 
 
 def _needs_value(word: str, row: _Row) -> bool:
-    """Return whether the next word is the value of a harmless option."""
+    """Return whether the next word is the value of a harmless option.
+
+    In a cluster the letters before the option have to be known: an unknown one may have the rest as its value.
+    """
     if word.startswith("--"):
         return word[2:] in row.long_values
-    at = next((at for at, letter in enumerate(word[1:], 1) if letter in row.values), None)
-    return at == len(word) - 1
+    return word[-1] in row.values and row.flags.issuperset(word[1:-1])
 
 
 # ------------------------------------------------------------------------------------------------------------- operands
 
 
 def _check_sed(words: Sequence[str], operands: Sequence[str]) -> Iterator[str]:
-    scripts: list[str] = []
-    for word, following in zip(words, [*words[1:], ""], strict=True):
-        if re.match(r"-[a-zA-Z]*e", word):
-            scripts.append(word.partition("e")[2] or following)
-    for script in scripts or operands[:1]:
+    options = [at for at, word in enumerate(words) if _SED_SCRIPT.match(word)]
+    scripts = [words[at].partition("e")[2] or "".join(words[at + 1 : at + 2]) for at in options]
+    if not options or "--" in words[: options[0]]:
+        scripts.extend(operands[:1])
+    for script in scripts:
         if len(script) > _MAX_SCRIPT or not _SED_HARMLESS.fullmatch(script):
             yield script
 
@@ -198,27 +235,41 @@ def _check_awk(words: Sequence[str], operands: Sequence[str]) -> Iterator[str]:
 
 def _check_tar(words: Sequence[str], operands: Sequence[str]) -> Iterator[str]:
     for at, word in enumerate(words):
-        letters = word.lstrip("-")
+        archive = ""
         if word.startswith("--"):
-            is_risky = letters.partition("=")[0] not in _TAR_LONG
+            name, _, archive = word[2:].partition("=")
+            is_risky = name not in _TAR_LONG
         elif word.startswith("-"):
-            is_risky = not _TAR_HARMLESS.issuperset(letters.partition("f")[0])
+            letters, _, archive = word[1:].partition("f")
+            is_risky = not _TAR_HARMLESS.issuperset(letters)
+        elif at == 0:
+            # The first word is a cluster of options also without a dash.
+            is_risky = not _TAR_HARMLESS.issuperset(word)
         else:
-            # The first word is a cluster of options also without a dash. A name with a colon is on another machine.
-            is_risky = not _TAR_HARMLESS.issuperset(letters) if at == 0 else ":" in word.partition("/")[0]
-        if is_risky:
+            is_risky, archive = False, word
+        # A name with a colon is on another machine.
+        if is_risky or ":" in archive.partition("/")[0]:
             yield word
 
 
 def _check_unzip(words: Sequence[str], operands: Sequence[str]) -> Iterator[str]:
-    options = "".join(word for word in words if word.startswith("-"))
-    if not _UNZIP_LISTS.intersection(options):
-        yield from operands
+    options = list(takewhile(lambda word: word.startswith("-"), words))
+    letters = frozenset("".join(word[1:] for word in options))
+    if not letters & _UNZIP_LISTS or not letters <= _UNZIP_HARMLESS:
+        yield from words
+    yield from (word for word in words[len(options) :] if word.startswith("-"))
+
+
+def _check_curl(words: Sequence[str], operands: Sequence[str]) -> Iterator[str]:
+    """Yield what reads a file, and addresses that stand for several (`http://{a,b}/`)."""
+    yield from filter(_CURL_FILE.match, words)
+    yield from (word for word in operands if "{" in word or "[" in word)
 
 
 _CHECKS: dict[str, Callable[[Sequence[str], Sequence[str]], Iterable[str]]] = {
     "@assignments": lambda words, operands: filter(_ASSIGNMENT.match, operands),
     "@awk": _check_awk,
+    "@curl": _check_curl,
     "@operands": lambda words, operands: operands,
     "@plus": lambda words, operands: (word for word in operands if word.startswith("+")),
     "@response": lambda words, operands: (word for word in operands if word.startswith("@")),
