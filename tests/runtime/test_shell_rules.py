@@ -351,6 +351,31 @@ ruff *                      | ruff check --output-fi=x
 pnpm *                      | pnpm --filter web build
 black *                     | black --config x .
 rg *                        | rg --files --pre ./x
+cp *                        | cp evil $Z.git/config
+cp *                        | cp evil ${Z}.git/config
+cp *                        | cp evil "$Z.git/config"
+cp *                        | cp evil "$Z"'.git'/config
+cp *                        | cp evil sub/$Z.git/config
+cp *                        | cp evil .github/$Z/workflows/x.yml
+cp *                        | cp evil left$Z'hook.yml'
+cp *                        | cp -r evil .config/$Z
+cp *                        | cp evil $1.bashrc
+cp *                        | cp evil $@.bashrc
+tee *                       | tee $Z.bashrc
+ln *                        | ln -sf x $Z.vimrc
+dd *                        | dd of=$Z.vimrc
+git mv *                    | git mv x $Z.husky/pre-push
+unknown *                   | unknown $Z.git/x
+cp *                        | cp -t.git/hooks evil
+cp *                        | cp -rt.github/workflows evil.yml
+cp *                        | cp -rvtsub/.git/hooks evil
+cp *                        | cp -t$Z.git/hooks evil
+cp *                        | cp evil .github/workflows/a=b.yml
+cp *                        | cp x $_
+git log *                   | git log $_
+sort *                      | sort "${_}"
+sort *                      | sort "${X:=a}"
+cp *                        | cp x "${X:=.git/config}"
 """
 ALLOW = r"""
 rg *                        | rg -n -C 3 --pretty foo src
@@ -493,6 +518,17 @@ unzip *                     | unzip -Z1 x.zip
 unzip *                     | unzip -p x.zip a.txt
 tree *                      | tree -a -L 2 -I 'x|y'
 sed *                       | sed -n -- 5p x
+cp *                        | cp $HOME/x "$PWD/a b/c"
+cp *                        | cp '$Z.py' y
+cp *                        | cp $A $B
+cp *                        | cp "${A}" "${B}/x"
+rg *                        | rg "a{2}" "$X"
+ls *                        | ls $Z.git
+cat *                       | cat $_
+git *                       | git log $X.py
+rg *                        | rg "$X.y" src
+awk *                       | awk '{ print $1.$2 }' x
+awk *                       | awk "{ print \$1 }" x
 """
 # The rule that denies | the command.
 DENY = r"""

@@ -10,9 +10,11 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from pathlib import PurePosixPath
 
 from msgspec import Struct
 
+from segue.runtime.guarded_names import has_guarded_part
 from segue.runtime.tool_types import PartForm
 from segue.runtime.tools.shell_risks import find_risky_words, has_risky_options
 from segue.runtime.tools.shell_wrappers import unwrap
@@ -33,10 +35,15 @@ _SEPARATORS = re.compile(r"&&|\|\||\$\(|[;&|\n`(){}<>]|\b(?:then|do|else|elif|if
 _SHELLS = frozenset(("bash", "dash", "ksh", "sh", "zsh"))
 _EXEC_OPTIONS = frozenset(("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"))
 _MAX_STARTS = 32
+_MAX_NAME = 64
 _EXPANSION = re.compile(r"[$*?\[{]")
 # A word that may expand to a guarded name: `.gi*`, `{.git,x}`.
 _HIDDEN_NAME = re.compile(r"(?:^|/)\.[^/]*[*?\[{$]|[{,]\.")
 _VARIABLE = re.compile(r"\$\{\w+\}")
+_OPEN_VARIABLE = re.compile(r"\$\{\w+\Z")
+_PARAMETER = re.compile(r"\$(?:\w+|\{\w+\}|[@*#?!$-])")
+# The last word of the command before.
+_LAST_WORD = re.compile(r"\$(?:_(?!\w)|\{_\})")
 
 
 class _Word(Struct, frozen=True):
@@ -136,9 +143,19 @@ def _split_words(command: str) -> list[_Word]:
             quote = "" if quote else letter
         else:
             text += letter
-            shape += _hide(letter) if quote == "'" or (quote and letter != "$") else letter
+            is_active = not quote or (quote == '"' and _is_of_parameter(letter, shape))
+            shape += letter if is_active else _hide(letter)
         at += 1
     return words if start < 0 else [*words, _Word(text, shape, start)]
+
+
+def _is_of_parameter(letter: str, before: str) -> bool:
+    """Return whether a character in double quotes belongs to a parameter: `$X`, `${X}`."""
+    return (
+        letter == "$"
+        or (letter == "{" and before.endswith("$"))
+        or (letter == "}" and _OPEN_VARIABLE.search(before[-_MAX_NAME:]) is not None)
+    )
 
 
 def _hide(letter: str) -> str:
@@ -169,9 +186,19 @@ def _find_risky_words(words: Sequence[_Word]) -> Iterator[str]:
         yield words[0].text
     is_open = has_risky_options(words[0].text)
     for word in words[1:]:
-        if _may_become_option(word.shape, may_be_file=is_open) or (is_open and _HIDDEN_NAME.search(word.shape)):
+        is_hidden = _HIDDEN_NAME.search(word.shape) or _LAST_WORD.search(word.shape)
+        if _may_become_option(word.shape, may_be_file=is_open) or (is_open and is_hidden):
             yield word.text
-    yield from find_risky_words([word.text for word in words])
+    hiding = {word.text for word in words[1:] if _may_hide_name(word.shape)}
+    yield from find_risky_words([word.text for word in words], hiding)
+
+
+def _may_hide_name(shape: str) -> bool:
+    """Return whether a variable, set or not, may complete a guarded name: `$X.git`, `.github/$X`."""
+    if not _PARAMETER.search(shape):
+        return False
+    is_glued = any("$" in part and _PARAMETER.sub("", part) for part in re.split("[/=]", shape))
+    return is_glued or has_guarded_part(PurePosixPath(_PARAMETER.sub("", shape)).parts)
 
 
 def _may_become_option(shape: str, *, may_be_file: bool) -> bool:

@@ -8,7 +8,7 @@ rather than false negatives.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import takewhile
 from pathlib import PurePosixPath
@@ -20,6 +20,8 @@ from segue.runtime.tools.shell_risk_table import READERS, RISKS
 
 _DEFAULT_SHORT = frozenset("cCoO")
 _MAX_CLUSTER = 4
+# A path is searched for after so many letters of a cluster.
+_MAX_GLUED = 32
 
 # Parts of option names that write a file or run a program: `--output-file`, `--exec-path`, `-execdir`.
 _PART_NAMES = """
@@ -131,8 +133,11 @@ def _merge_rows(row: _Row, subcommand: _Row) -> _Row:
     )
 
 
-def find_risky_words(words: Sequence[str]) -> Iterator[str]:
-    """Yield the words of a simple command, after expansion, that run a program or write a file."""
+def find_risky_words(words: Sequence[str], hiding: Collection[str] = ()) -> Iterator[str]:
+    """Yield the words of a simple command, after expansion, that run a program or write a file.
+
+    `hiding` are those whose expansion may contain a guarded name.
+    """
     program = _find_row(words[0])
     rows = [program]
     operands: list[str] = []
@@ -165,12 +170,20 @@ def find_risky_words(words: Sequence[str]) -> Iterator[str]:
     for check in sorted(checks & _CHECKS.keys()):
         yield from _CHECKS[check](words[1:], operands)
     if "@writes" in checks or not (program.is_harmless or "@reads" in checks):
-        yield from (word for word in words[1:] if has_guarded_part(PurePosixPath(word.rpartition("=")[2]).parts))
+        yield from (word for word in words[1:] if word in hiding or _has_guarded_path(word))
 
 
 def has_risky_options(program: str) -> bool:
     """Return whether any option or operand of a program, known or not, is risky."""
     return not _find_row(program).is_harmless
+
+
+def _has_guarded_path(word: str) -> bool:
+    """Return whether a word is a guarded path or ends in one: `if=.git/x`, `-t.git/hooks`."""
+    starts = [0, *(match.end() for match in re.finditer("=", word))]
+    if word.startswith("-"):
+        starts.extend(range(1, min(len(word), _MAX_GLUED)))
+    return any(has_guarded_part(PurePosixPath(word[start:]).parts) for start in starts)
 
 
 def _is_risky_option(word: str, row: _Row) -> bool:
