@@ -1,5 +1,6 @@
 """Rules for shell commands: what a wildcard allows, and what a rule that denies finds."""
 
+import string
 from pathlib import Path
 
 import pytest
@@ -294,6 +295,7 @@ python *                    | python x.py --file=.envrc
 ls *                        | ls $['$(touch x)']
 echo *                      | echo "$[1+$(touch x)]"
 echo *                      | echo a$[1]
+ls *                        | ls ${a['$(touch x)']}
 sed *                       | sed -- '1e touch x' f -ep
 sed *                       | sed -n -- 'w x' f -e p
 sed *                       | sed -lep '1e touch x' f
@@ -640,6 +642,26 @@ def test_the_table_is_complete_in_itself():
         for spelled in spellings(option):
             (form,) = list_forms(f"{program} {spelled}")
             assert form.required, (program, spelled)
+
+
+def values_and_letters():
+    """Yield programs with a harmless short option that has a value, and a letter that the table does not list."""
+    for line in RISKS.replace("\n  ", " ").strip().split("\n"):
+        programs, *tokens = line.split() or [""]
+        listed = "".join(token for token in tokens if token.startswith("-") and token[:2] != "--")
+        unlisted = next(letter for letter in string.ascii_letters if letter not in listed)
+        for program in programs.split(",") if "/" not in programs else ():
+            yield from ((program, unlisted, token[1]) for token in tokens if len(token) == 3 and token[2] == "=")
+
+
+def test_no_option_hides_after_a_cluster_with_an_unlisted_letter():
+    """The unlisted letter may have the rest of the cluster as its value."""
+    found = set(values_and_letters())
+    assert len({program for program, *_ in found}) > 10
+    for program, unlisted, value in found:
+        for option in (option for known, option in RISKY if known == program and option.startswith("-")):
+            (form,) = list_forms(f"{program} -{unlisted}{value} {option}")
+            assert option in form.required, (program, unlisted, value, option)
 
 
 @examples(2)
