@@ -373,6 +373,8 @@ cp *                        | cp -rt.github/workflows evil.yml
 cp *                        | cp -rvtsub/.git/hooks evil
 cp *                        | cp -t$Z.git/hooks evil
 cp *                        | cp evil .github/workflows/a=b.yml
+unknown *                   | unknown to=.github/workflows/a=b.yml
+cp *                        | cp -rrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrt.git/hooks evil
 cp *                        | cp x $_
 git log *                   | git log $_
 sort *                      | sort "${_}"
@@ -514,6 +516,7 @@ curl *                      | curl -sH 'Accept: x' https://a/b
 ssh *                       | ssh -vp 22 a
 uniq *                      | uniq -cf 1 x
 tar *                       | tar -tfx.tar
+tar *                       | tar --list --exclude=a:b --file=x.tar
 tar *                       | tar --list --file=a/b:c.tar
 unzip *                     | unzip -lq x.zip
 unzip *                     | unzip -Z1 x.zip

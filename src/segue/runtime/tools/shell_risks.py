@@ -20,8 +20,8 @@ from segue.runtime.tools.shell_risk_table import READERS, RISKS
 
 _DEFAULT_SHORT = frozenset("cCoO")
 _MAX_CLUSTER = 4
-# A path is searched for after so many letters of a cluster.
-_MAX_GLUED = 32
+# In longer clusters no path is searched for: they are risky.
+_MAX_GLUED = 256
 
 # Parts of option names that write a file or run a program: `--output-file`, `--exec-path`, `-execdir`.
 _PART_NAMES = """
@@ -179,11 +179,14 @@ def has_risky_options(program: str) -> bool:
 
 
 def _has_guarded_path(word: str) -> bool:
-    """Return whether a word is a guarded path or ends in one: `if=.git/x`, `-t.git/hooks`."""
-    starts = [0, *(match.end() for match in re.finditer("=", word))]
-    if word.startswith("-"):
-        starts.extend(range(1, min(len(word), _MAX_GLUED)))
-    return any(has_guarded_part(PurePosixPath(word[start:]).parts) for start in starts)
+    """Return whether a word is a guarded path or contains one as a value: `of=.git/x`, `-t.git/hooks`."""
+    paths = [word, *word.split("=")]
+    if word.startswith("-") and not word.startswith("--"):
+        cluster = word.partition("/")[0]
+        if len(cluster) > _MAX_GLUED:
+            return True
+        paths.extend(word[start:] for start in range(1, len(cluster)))
+    return any(has_guarded_part(PurePosixPath(path).parts) for path in paths)
 
 
 def _is_risky_option(word: str, row: _Row) -> bool:
@@ -250,8 +253,9 @@ def _check_tar(words: Sequence[str], operands: Sequence[str]) -> Iterator[str]:
     for at, word in enumerate(words):
         archive = ""
         if word.startswith("--"):
-            name, _, archive = word[2:].partition("=")
+            name, _, value = word[2:].partition("=")
             is_risky = name not in _TAR_LONG
+            archive = value if name == "file" else ""
         elif word.startswith("-"):
             letters, _, archive = word[1:].partition("f")
             is_risky = not _TAR_HARMLESS.issuperset(letters)
