@@ -169,11 +169,11 @@ def test_wrong_encodings_are_read_anyhow(charset: str, tmp_path: Any) -> None:
     assert fetch_page(b"<p>\xff\xfe\x80\x1b$B" + bytes(range(256)), tmp_path, f"text/html; charset={charset}")
 
 
-def test_deadline_keeps_the_text_so_far(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deadline_keeps_the_text_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
     times = iter([0.0, 1.0, 100.0])
     monkeypatch.setattr(fetch, "time", SimpleNamespace(monotonic=lambda: next(times)))
     page = FetchedPage(200, {"content-type": "text/html"}, b"<p>begin</p>" + b" " * 70_000 + b"<p>end</p>")
-    result = asyncio.run(fetch._convert_page(BASE, page, Context(tmp_path), raw=False))
+    result = asyncio.run(fetch._convert_page(BASE, page, 30.0, raw=False))
     assert text_of(result) == "[the first 5 characters]\nbegin"
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from segue.canonical.blocks import Media
 from segue.runtime.permissions import Permissions
 from segue.runtime.tool_types import Context, ToolError
 from segue.runtime.toolbox import Toolbox
+from segue.runtime.tools import fetch
 from segue.runtime.tools.fetch import FetchedPage, fetch_url, normalize_url
 from segue.runtime.tools.html_text import html_to_text
 from tests.runtime.mcp_server import PIXEL
@@ -225,6 +227,31 @@ def test_errors_are_reported(tmp_path):
         run(fetch_url(), tmp_path, url="http://127.0.0.1:9/")
     with pytest.raises(ToolError, match=r"there is no host no-such-host\.invalid"):
         run(fetch_url(), tmp_path, url="http://no-such-host.invalid/")
+
+
+def test_one_time_limit_for_all_redirects(tmp_path, monkeypatch):
+    now = 0.0
+    limits: list[float] = []
+    timeouts: list[float] = []
+    asyncio_timeout = asyncio.timeout
+
+    def record_timeout(seconds: float) -> Any:
+        timeouts.append(seconds)
+        return asyncio_timeout(1_000)
+
+    async def get(target):
+        nonlocal now
+        limits.append(target.timeout)
+        now += 1.5
+        return FetchedPage(302, {"location": f"/{len(limits)}"}, b"")
+
+    monkeypatch.setattr(fetch, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(asyncio, "timeout", record_timeout)
+    tool = fetch_url(get, look_up=lambda host, port: ("93.184.216.34",))
+    running: Any = tool.run({"url": "http://slow.example/"}, Context(tmp_path, time_limit=2))
+    with pytest.raises(ToolError, match=r"^http://slow\.example/ did not answer within 2 seconds"):
+        asyncio.run(running)
+    assert (limits, timeouts) == ([2, 0.5], [2])
 
 
 def test_giving_up_closes_the_connection(site, tmp_path):

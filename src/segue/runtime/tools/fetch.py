@@ -37,6 +37,8 @@ _MAX_BYTES = 5_000_000
 _MAX_IMAGE = 3_750_000
 _TIMEOUT = 30.0
 _CONVERSION_TIMEOUT = 10.0
+# For a page that arrives at the end of the time limit.
+_MIN_CONVERSION_TIME = 1.0
 _MAX_REDIRECTS = 5
 _HEADERS = {"User-Agent": "segue", "Accept": "text/html,text/*;q=0.9,*/*;q=0.5", **ACCEPT_ENCODING}
 _MAX_HOST = 253
@@ -139,12 +141,13 @@ class _Connection(http.client.HTTPConnection):
         host, port = _split_host(target.url)
         super().__init__(host, port, timeout=target.timeout)
         self._target = target
+        self.deadline = time.monotonic() + target.timeout
 
     def connect(self) -> None:
         last_error: OSError | None = None
         for address in self._target.addresses:
             try:
-                self.sock = socket.create_connection((address, self.port), self._target.timeout)
+                self.sock = socket.create_connection((address, self.port), _remaining_time(self.deadline))
                 break
             except OSError as error:
                 last_error = error
@@ -154,15 +157,21 @@ class _Connection(http.client.HTTPConnection):
             self.sock = ssl.create_default_context().wrap_socket(self.sock, server_hostname=self.host)
 
 
+def _remaining_time(deadline: float) -> float:
+    """Return the seconds until a deadline; `TimeoutError` if there are none."""
+    remaining = deadline - time.monotonic()
+    if remaining <= 0:
+        raise TimeoutError
+    return remaining
+
+
 def _fetch(target: FetchTarget, connection: _Connection, cancelled: threading.Event) -> FetchedPage:
     parts = urlsplit(target.url)
-    deadline = time.monotonic() + target.timeout
     connection.request("GET", urlunsplit(("", "", parts.path or "/", parts.query, "")), headers=_HEADERS)
     response = connection.getresponse()
     body = bytearray()
     while len(body) <= target.max_bytes and not cancelled.is_set():
-        if time.monotonic() > deadline:
-            raise TimeoutError
+        _remaining_time(connection.deadline)
         chunk = response.read1(65_536)
         if not chunk:
             break
@@ -188,6 +197,22 @@ async def fetch_with_stdlib(target: FetchTarget) -> FetchedPage:
 
 async def _run(arguments: Arguments, context: Context, fetcher: Fetcher, look_up: _HostLookup) -> Result:
     url = normalize_url(arguments["url"])
+    seconds = context.time_limit or _TIMEOUT
+    deadline = time.monotonic() + seconds
+    try:
+        async with asyncio.timeout(seconds):
+            fetched = await _follow_redirects(url, context, fetcher, look_up, deadline)
+    except TimeoutError:
+        raise ToolError(f"{url} did not answer within {seconds:g} seconds") from None
+    if isinstance(fetched, Result):
+        return fetched
+    return await _convert_page(*fetched, deadline, raw=arguments.get("raw", False))
+
+
+async def _follow_redirects(
+    url: str, context: Context, fetcher: Fetcher, look_up: _HostLookup, deadline: float
+) -> tuple[str, FetchedPage] | Result:
+    """Return the page and its URL, or the result for a redirect that is not followed."""
     original, approved_by = url, ""
     for _ in range(_MAX_REDIRECTS + 1):
         addresses = await run_in_thread(look_up, *_split_host(url))
@@ -199,10 +224,10 @@ async def _run(arguments: Arguments, context: Context, fetcher: Fetcher, look_up
             return _redirect_result(url)
         approved_by = request.allowed_by
         context.progress(f"fetching {url}")
-        page = await _fetch_page(fetcher, FetchTarget(url, addresses, timeout=context.time_limit or _TIMEOUT))
+        page = await _fetch_page(fetcher, FetchTarget(url, addresses, timeout=_remaining_time(deadline)))
         target = page.headers.get("location")
         if page.status not in (301, 302, 303, 307, 308) or not target:
-            return await _convert_page(url, page, context, raw=arguments.get("raw", False))
+            return url, page
         after = normalize_url(urljoin(url, target))
         if _split_host(after)[0] != _split_host(url)[0] or (
             url.startswith("https:") and not after.startswith("https:")
@@ -218,10 +243,9 @@ def _redirect_result(url: str) -> Result:
 
 async def _fetch_page(fetcher: Fetcher, target: FetchTarget) -> FetchedPage:
     try:
-        async with asyncio.timeout(target.timeout + 5):
-            return await fetcher(target)
+        return await fetcher(target)
     except TimeoutError:
-        raise ToolError(f"{target.url} did not answer within {target.timeout:g} seconds") from None
+        raise
     except ssl.SSLError as error:
         raise ToolError(f"{target.url}: no safe connection: {error.reason or error}") from None
     except (OSError, http.client.HTTPException, ValueError) as error:
@@ -229,10 +253,11 @@ async def _fetch_page(fetcher: Fetcher, target: FetchTarget) -> FetchedPage:
         raise ToolError(f"{target.url} could not be fetched: {reason}") from None
 
 
-async def _convert_page(url: str, page: FetchedPage, context: Context, *, raw: bool) -> Result:
+async def _convert_page(url: str, page: FetchedPage, deadline: float, *, raw: bool) -> Result:
     """Convert a page in a thread; cancellation and the time limit stop it."""
     stopped = threading.Event()
-    deadline = time.monotonic() + min(context.time_limit or _TIMEOUT, _CONVERSION_TIMEOUT)
+    now = time.monotonic()
+    deadline = min(max(deadline, now + _MIN_CONVERSION_TIME), now + _CONVERSION_TIMEOUT)
 
     def should_stop() -> bool:
         return stopped.is_set() or time.monotonic() > deadline
@@ -309,7 +334,7 @@ def fetch_url(fetcher: Fetcher = fetch_with_stdlib, *, look_up: _HostLookup = _l
         },
         run,
         blocking=False,
-        timeout=(_TIMEOUT + 5) * (_MAX_REDIRECTS + 1),
+        timeout=_TIMEOUT + 5,
         timeout_mode="inside",
         approval_request=partial(_fetch_approval, look_up=look_up),
         summarize=lambda arguments: str(arguments.get("url", "")),
