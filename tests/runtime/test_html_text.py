@@ -147,6 +147,7 @@ def fetch_page(body: bytes, tmp_path: Any, kind: str = "text/html; charset=utf-8
 def test_a_long_page_is_cut(tmp_path: Any) -> None:
     comment = b"<!--" + b"x" * MAX_HTML + b"-->"
     assert fetch_page(b"begin" + comment + b"end", tmp_path) == "[the first 5 characters]\nbegin"
+    assert fetch_page(comment + b"end", tmp_path) == "[the page was not read to its end]\n[nothing]"
     assert html_to_text("x" + " " * MAX_HTML).is_truncated
     assert not html_to_text("x" + " " * (MAX_HTML - 1)).is_truncated
 

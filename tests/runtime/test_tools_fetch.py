@@ -45,6 +45,7 @@ class Handler(BaseHTTPRequestHandler):
             "/away": (302, {"Location": "http://other.example/x"}, b""),
             "/round": (302, {"Location": "/round"}, b""),
             "/file": (302, {"Location": "file:///etc/passwd"}, b""),
+            "/bracket": (302, {"Location": "http://[::1/"}, b""),
         }
         if self.path == "/slow":
             self.asked.set()
@@ -57,6 +58,15 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header("Transfer-Encoding", "chunked")
             self.end_headers()
             self.wfile.write(b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body))
+            return
+        if self.path.startswith("/cut-off"):
+            self.close_connection = True
+            is_chunked = self.path == "/cut-off-chunk"
+            self.send_header(*(("Transfer-Encoding", "chunked") if is_chunked else ("Content-Length", "100")))
+            self.end_headers()
+            self.wfile.write(
+                (b"64\r\n" if is_chunked else b"") + (PIXEL if self.path == "/cut-off-picture" else b"begin")
+            )
             return
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -140,6 +150,19 @@ def test_cross_host_redirect_is_reported_not_followed(site, tmp_path):
         run(fetch_url(), tmp_path, url=f"{site}/round")
     with pytest.raises(ToolError, match="begin with http"):
         run(fetch_url(), tmp_path, url=f"{site}/file")
+    with pytest.raises(ToolError, match=r"/bracket redirects to http://\[::1/, which is no address"):
+        run(fetch_url(), tmp_path, url=f"{site}/bracket")
+
+
+@pytest.mark.parametrize("path", ["/cut-off", "/cut-off-chunk"])
+def test_a_body_that_ends_early_is_reported_as_incomplete(path, site, tmp_path):
+    output = run_for_text(fetch_url(), tmp_path, url=site + path)
+    assert output == "[incomplete: the connection ended before the end of the page]\nbegin"
+
+
+def test_a_picture_that_ends_early_is_an_error(site, tmp_path):
+    with pytest.raises(ToolError, match=r"is a picture .* but the connection ended"):
+        run(fetch_url(), tmp_path, url=f"{site}/cut-off-picture")
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,7 @@ _MIN_CONVERSION_TIME = 1.0
 _MAX_REDIRECTS = 5
 _HEADERS = {"User-Agent": "segue", "Accept": "text/html,text/*;q=0.9,*/*;q=0.5", **ACCEPT_ENCODING}
 _MAX_HOST = 253
+_CUT_OFF = "the connection ended before the end of the page"
 # Codecs of the encodings on the web (Encoding Standard). Others of Python are no encodings of pages, and some are slow.
 _WEB_CODEC = re.compile(
     r"ascii|utf-8|utf-16(-[lb]e)?|iso8859-\d+|cp125\d|cp866|cp874|tis-620|koi8-[ru]|mac-(roman|cyrillic)"
@@ -59,12 +60,17 @@ class FetchTarget(Struct, frozen=True):
 
 
 class FetchedPage(Struct, frozen=True):
-    """A response. Fetchers do not follow redirects; `is_truncated` means that the body is incomplete."""
+    """A response. Fetchers do not follow redirects.
+
+    `is_truncated` means that the body has more than the maximum number of bytes, `is_cut_off` that the connection ended
+    before the body did.
+    """
 
     status: int
     headers: dict[str, str]
     body: bytes
     is_truncated: bool = False
+    is_cut_off: bool = False
 
 
 Fetcher: TypeAlias = Callable[[FetchTarget], Awaitable[FetchedPage]]
@@ -106,6 +112,15 @@ def _percent_encode(text: str) -> str:
     return "".join(
         letter if letter.isascii() else "".join(f"%{byte:02X}" for byte in letter.encode()) for letter in text
     )
+
+
+def _join_url(url: str, target: str) -> str:
+    """Return the normalized URL of a redirect."""
+    try:
+        joined = urljoin(url, target)
+    except ValueError:
+        raise ToolError(f"{url} redirects to {target[:200]}, which is no address") from None
+    return normalize_url(joined)
 
 
 def _split_host(url: str) -> tuple[str, int]:
@@ -170,15 +185,22 @@ def _fetch(target: FetchTarget, connection: _Connection, cancelled: threading.Ev
     connection.request("GET", urlunsplit(("", "", parts.path or "/", parts.query, "")), headers=_HEADERS)
     response = connection.getresponse()
     body = bytearray()
+    is_cut_off = False
     while len(body) <= target.max_bytes and not cancelled.is_set():
         _remaining_time(connection.deadline)
-        chunk = response.read1(65_536)
+        try:
+            chunk = response.read1(65_536)
+        except (http.client.IncompleteRead, ConnectionResetError):
+            chunk, is_cut_off = b"", True
         if not chunk:
+            # `length` is the number of bytes that the header announced and that did not arrive.
+            is_cut_off = is_cut_off or bool(response.length)
             break
         body += chunk
     headers = {name.lower(): value for name, value in response.getheaders()}
     headers["content-encoding"] = response.getheader("content-encoding", "")
-    return FetchedPage(response.status, headers, bytes(body[: target.max_bytes]), len(body) > target.max_bytes)
+    is_truncated = len(body) > target.max_bytes
+    return FetchedPage(response.status, headers, bytes(body[: target.max_bytes]), is_truncated, is_cut_off)
 
 
 async def fetch_with_stdlib(target: FetchTarget) -> FetchedPage:
@@ -228,7 +250,7 @@ async def _follow_redirects(
         target = page.headers.get("location")
         if page.status not in (301, 302, 303, 307, 308) or not target:
             return url, page
-        after = normalize_url(urljoin(url, target))
+        after = _join_url(url, target)
         if _split_host(after)[0] != _split_host(url)[0] or (
             url.startswith("https:") and not after.startswith("https:")
         ):
@@ -278,6 +300,8 @@ def _page_result(url: str, page: FetchedPage, should_stop: Callable[[], bool], *
     if mime and not failed:
         if page.is_truncated or len(page.body) > _MAX_IMAGE:
             raise ToolError(f"{url} is a picture ({mime}), too large to be shown")
+        if page.is_cut_off:
+            raise ToolError(f"{url} is a picture ({mime}), but {_CUT_OFF}")
         return Result((Text(head), Media("image", mime, base64.b64encode(page.body).decode())))
     text = _decode_page(page)
     if text is None:
@@ -288,8 +312,12 @@ def _page_result(url: str, page: FetchedPage, should_stop: Callable[[], bool], *
     else:
         is_truncated = page.is_truncated
     notes = [head] if failed else []
-    if len(text) > MAX_TEXT or is_truncated:
+    if page.is_cut_off:
+        notes.append(f"[incomplete: {_CUT_OFF}]")
+    if len(text) > MAX_TEXT or (is_truncated and text):
         notes.append(f"[the first {min(len(text), MAX_TEXT):,} characters]")
+    elif is_truncated:
+        notes.append("[the page was not read to its end]")
     body = replace_surrogates(text[:MAX_TEXT]).strip()
     return Result("\n".join([*notes, body or "[nothing]"]), error=failed)
 
