@@ -43,6 +43,7 @@ HOSTILE: dict[str, Callable[[int], str]] = {
         for part in """<a| <a |<|</|<!|<!--|<?|&|&#|&amp|&notit;|]]>|<![CDATA[|<div>|<p>|<b>|<a>|<a href=x>|<a href="|
         <a href=x>y</a>|<b></p>|<i><b></i>|<h1>x</h2>|<ul><li>|<ol><li>x|<table><tr><td>|<pre>|<pre>x</pre>|<code>|
         x```<br>|<svg><p>|<svg></object>|<object><svg></object>|<select><option>|<template>|<head>|<title>|<textarea>|<plaintext>|
+        <base href=x>|<ol start=2>|<li><p>|</li>|<summary></summary>x|
         <img alt=x>|</a>|</ul>|<p> |<b> </b>|<br>|\r|\r\n|\t|\0|<a\0|\ud800|\x1b|<!DOCTYPE |<a/|<a =|<script></scrip"""
         .replace("\n", "").replace("        ", "").split("|")
     },
@@ -127,6 +128,24 @@ def test_random_pages(html: str, size: int) -> None:
         ("<a href=/a>one</a> <a href=/b> </a><a href=#c>three</a>", f"one ({BASE}a) three"),
         ("<p>x<script>if (a</b) {}</script>y", "xy"),
         ("<textarea>a<b></textarea>c", "a<b>c"),
+        ("<ul><li><p>x</p></li><li>\n <div><p>y</p></div></ul>", "- x\n\n- y"),
+        ("<ul><li><h2>x</h2><p>y</p></ul>z", "- ## x\n\ny\n\nz"),
+        ("<ul><li></li><li>x<li></ul>y", "-\n- x\n-\n\ny"),
+        ("<h1><div>x</div></h1>", "# x"),
+        ("- <p>x", "-\n\nx"),
+        ("<ol start=5><li>a<li>b<ol><li>c</ol><li>d</ol>", "5. a\n6. b\n\n 1. c\n\n7. d"),
+        ("<ol><li value=9>a<li>b<li value=x>c<li value=-1>d<li>e</ol>", "9. a\n10. b\n11. c\n-1. d\n0. e"),
+        ("<ol start=3 reversed><li>a<li>b</ol><ul><li value=7>c</ul>", "3. a\n2. b\n\n- c"),
+        ("<ol start=99999999999999999999><li>a</ol>", "1. a"),
+        ("<head><base href=/d/><base href=/e/></head><a href=x>y</a>", f"y ({BASE}d/x)"),
+        ("<body><base><base href='//other/d/e'><a href=x>y</a>", "y (http://other/d/x)"),
+        ("<base href='http://['><base href='data:,'><a href=x>y</a>", f"y ({BASE}x)"),
+        ("<svg><base href=/d/></svg><a href=x>y</a>", f"y ({BASE}x)"),
+        ("<details><summary>Sum</summary>body</details>", "Sum\nbody"),
+        ("<summary>Sum</summary> <b>body</b>", "Sum\nbody"),
+        ("<ul><li>a</li>b<li>c</li></ul>", "- a\nb\n- c"),
+        ("<dl><dt>a</dt><dd>b</dd></dl>", "a\nb"),
+        ("<figcaption>a</figcaption><br>b", "a\nb"),
     ],
 )
 def test_text(html: str, text: str) -> None:

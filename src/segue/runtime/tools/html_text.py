@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
@@ -37,6 +38,9 @@ _BLOCK_TAGS = frozenset(
     | {"blockquote", "figure", "fieldset", "details", "address", "body", "h1", "h2", "h3", "h4", "h5", "h6", "pre"}
 )
 _LINE_TAGS = frozenset({"br", "tr", "li", "dt", "dd", "hr", "option", "summary", "figcaption", "caption"})
+# The text after their end begins on a new line.
+_ENDED_LINE_TAGS = _LINE_TAGS - {"br", "hr"}
+_INTEGER = re.compile(r"\s*([+-]?[0-9]{1,9})(?![0-9])")
 _HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
 
 
@@ -55,19 +59,43 @@ class _Writer:
         self.pre_depth = 0
         self._segments: list[tuple[bool, list[str]]] = []
         self._pieces: list[str] = []
+        self._marker: str | None = None
+        self._has_line_ended = False
         self._start_segment(is_code=False)
 
     def _start_segment(self, *, is_code: bool) -> None:
         self._pieces = []
+        self._has_line_ended = False
         self._segments.append((is_code, self._pieces))
 
     def write(self, text: str) -> None:
+        if self._has_line_ended and not text.isspace():
+            self.break_line(1)
         self._pieces.append(text)
         if self.pre_depth or not text.isspace():
             self.size += len(text)
 
+    def write_marker(self, marker: str) -> None:
+        """Write a bullet, number, heading mark or cell border; a block that follows begins on the same line."""
+        self.write(marker)
+        self._marker = marker
+
+    def end_line(self) -> None:
+        """Write a line end before the next text, unless another one comes first."""
+        self._has_line_ended = not self.pre_depth
+
+    def start_block(self) -> None:
+        """Begin a paragraph, on the line of a marker if nothing follows the marker."""
+        pieces = self._pieces
+        while not self.pre_depth and pieces and pieces[-1] == " ":
+            pieces.pop()
+        # The same object: text that looks like a marker is none.
+        if self.pre_depth or not pieces or pieces[-1] is not self._marker:
+            self.break_line(2)
+
     def break_line(self, count: int) -> None:
         """Write one or two line ends, but no second blank line."""
+        self._has_line_ended = False
         if self.pre_depth:
             self.write("\n" * count)
             return
@@ -101,6 +129,13 @@ class _Writer:
         return "\n".join(text for text in tidy if text.strip()).strip()
 
 
+class _List(Struct):
+    """An open list; `number` is that of the next item, None without numbers."""
+
+    number: int | None = None
+    step: int = 1
+
+
 class _Converter:
     """Writes the text of a page, token by token. Each token takes constant time."""
 
@@ -114,12 +149,13 @@ class _Converter:
         }
         self.writer = _Writer()
         self._base_url = base_url
+        self._has_base_tag = False
         self._title: list[str] = []
         self._in_title = False
         self._skipped: list[str] = []
         self._skipped_counts: Counter[str] = Counter()
         self._links: list[tuple[str, int]] = []
-        self._lists: list[int | None] = []
+        self._lists: list[_List] = []
 
     @property
     def title(self) -> str:
@@ -149,27 +185,45 @@ class _Converter:
             self._end_skipped("head")
         if tag == "title" and self._skipped in ([], ["head"]):
             self._in_title = not self._title
+        if tag == "base" and self._skipped in ([], ["head"]):
+            self._set_base(token)
         if tag in _SKIPPED_TAGS and (tag in _RAW_TEXT_TAGS or not token.self_closing):
             self._skipped.append(tag)
             self._skipped_counts[tag] += 1
         if self._skipped or tag in _SKIPPED_TAGS:
             return
         if tag in _BLOCK_TAGS:
-            self.writer.break_line(2)
+            self.writer.start_block()
         elif tag in _LINE_TAGS:
             self.writer.break_line(1)
         self._write_tag(token, tag)
 
+    def _set_base(self, token: Token) -> None:
+        """Resolve links against the first `<base href>`."""
+        target = token.attr("href")
+        if target is None or self._has_base_tag:
+            return
+        self._has_base_tag = True
+        with suppress(ValueError):
+            base_url = urljoin(self._base_url, target.strip())
+            if not base_url.lower().startswith(("javascript:", "data:")):
+                self._base_url = base_url
+
     def _write_tag(self, token: Token, tag: str) -> None:
         write = self.writer.write
         if tag in _HEADINGS:
-            write(_HEADINGS[tag])
-        elif tag in ("ul", "ol"):
-            self._lists.append(1 if tag == "ol" else None)
+            self.writer.write_marker(_HEADINGS[tag])
+        elif tag == "ul":
+            self._lists.append(_List())
+        elif tag == "ol":
+            start = _parse_integer(token.attr("start"))
+            is_reversed = start is not None and token.attr("reversed") is not None
+            self._lists.append(_List(1 if start is None else start, -1 if is_reversed else 1))
         elif tag == "li":
-            write("  " * min(max(len(self._lists) - 1, 0), _MAX_INDENT) + self._bullet())
+            indent = "  " * min(max(len(self._lists) - 1, 0), _MAX_INDENT)
+            self.writer.write_marker(indent + self._bullet(token))
         elif tag in ("td", "th"):
-            write(" | ")
+            self.writer.write_marker(" | ")
         elif tag == "pre":
             self.writer.start_code()
         elif tag == "code" and not self.writer.pre_depth:
@@ -179,11 +233,13 @@ class _Converter:
         elif tag == "img" and (description := token.attr("alt")):
             write(f"[picture: {description}]")
 
-    def _bullet(self) -> str:
-        number = self._lists[-1] if self._lists else None
-        if number is None:
+    def _bullet(self, token: Token) -> str:
+        items = self._lists[-1] if self._lists else _List()
+        if items.number is None:
             return "- "
-        self._lists[-1] = number + 1
+        value = _parse_integer(token.attr("value"))
+        number = items.number if value is None else value
+        items.number = number + items.step
         return f"{number}. "
 
     def _end_tag(self, token: Token) -> None:
@@ -203,6 +259,8 @@ class _Converter:
             self.writer.write("`")
         if tag in _BLOCK_TAGS:
             self.writer.break_line(2)
+        elif tag in _ENDED_LINE_TAGS:
+            self.writer.end_line()
 
     def _end_skipped(self, tag: str) -> None:
         """End a skipped element, with all that were started in it."""
@@ -221,6 +279,11 @@ class _Converter:
             self.writer.write(f" ({urljoin(self._base_url, target)})")
         except ValueError:
             self.writer.write(f" ({target})")
+
+
+def _parse_integer(text: str | None) -> int | None:
+    match = _INTEGER.match(text or "")
+    return None if match is None else int(match[1])
 
 
 def _tidy(text: str) -> str:
