@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from contextlib import suppress
 from itertools import pairwise
 from typing import Any
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from segue.errors import RemoteProtocolError
 from segue.wire.stream.framing import Frame, FrameDecoder, encode_aws_message, encode_sse
+from tests.work import count_work
 
 
 def framed(data: bytes, cuts: list[int] | None = None) -> list[Frame]:
@@ -76,6 +78,68 @@ def test_server_sent_events_in_every_split(case: str) -> None:
     assert framed(data, list(range(len(data)))) == expected
     for cut in range(len(data)):
         assert framed(data, [cut]) == expected
+
+
+LINES = ["data: a", "data:", "data:  b", "data:data: c", "data", "event: x", "event:", ":", ": d", "id: 1", ""]
+
+
+def parse_line_by_line(lines: list[str]) -> list[Frame]:
+    """The events as the WHATWG standard describes them, except that the last one needs no empty line."""
+    frames: list[Frame] = []
+    name, data = None, list[str]()
+    for line in [*lines, ""]:
+        field, _, value = line.partition(":")
+        if not line:
+            frames += [(name, "\n".join(data).encode())] if data else []
+            name, data = None, []
+        elif line.startswith("data:"):
+            data.append(value.removeprefix(" "))
+        elif field == "event":
+            name = value.strip()
+    return frames
+
+
+@given(
+    st.lists(st.sampled_from(LINES), max_size=30), st.sampled_from(["\n", "\r", "\r\n"]), st.lists(st.integers(0, 300))
+)
+def test_any_layout_of_lines(lines: list[str], end: str, cuts: list[int]) -> None:
+    data = "".join(line + end for line in ["data: 0", *lines]).encode()
+    assert framed(data, cuts) == parse_line_by_line(["data: 0", *lines])
+
+
+MANY_LINES = {
+    "empty data lines": b"data:\n" * 50_000 + b"\n",
+    "data lines": b"data: ab\n" * 50_000 + b"\n",
+    "data lines after a name": b"event: x\n" + b"data: ab\n" * 50_000 + b"\n",
+    "comments": b"data: 1\n" + b":\n" * 50_000 + b"\n",
+    "carriage returns": b"data: 1" + b"\r" * 200_000,
+    "line feeds": b"data: 1" + b"\n" * 200_000 + b"data: 2\n\n",
+}
+
+
+def peak_memory(data: bytes, cuts: list[int] | None = None) -> int:
+    """The most bytes that are allocated at once while the data is split."""
+    tracemalloc.start()
+    try:
+        framed(data, cuts)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("case", MANY_LINES)
+@pytest.mark.parametrize("chunk", [1 << 14, 1 << 20])
+def test_many_lines_cost_little(case: str, chunk: int) -> None:
+    data = MANY_LINES[case]
+    cuts = list(range(0, len(data), chunk))
+    assert count_work(lambda: framed(data, cuts)) < 200 + 60 * len(cuts)
+    assert peak_memory(data, cuts) < 6 * len(data) + 100_000
+
+
+def test_data_lines_between_other_lines_are_kept_compactly() -> None:
+    data = b"data: ab\n:\n" * 20_000 + b"\n"
+    assert framed(data) == [(None, b"\n".join([b"ab"] * 20_000))]
+    assert peak_memory(data) < 6 * len(data)
 
 
 JSON = {
