@@ -16,6 +16,7 @@ from segue.canonical.request import Tool as Declaration
 from segue.errors import InputError
 from segue.runtime.masking import SecretMask, find_hidden_secrets
 from segue.runtime.permissions import Grants, Permissions
+from segue.runtime.schema_paths import has_more_paths
 from segue.runtime.threads import run_in_thread
 from segue.runtime.tool_types import ApprovalRequest, Approver, Arguments, Context, Tool, ToolError
 from segue.runtime.tools import standard_names
@@ -26,6 +27,7 @@ MAX_DECLARED = 128
 _MAX_NAMES_SHOWN = 10
 _MAX_PROBLEMS = 8
 _MAX_PROBLEM_LENGTH = 300
+_MAX_SCHEMA_PATHS = 10_000
 
 
 class Toolbox:
@@ -60,7 +62,7 @@ class Toolbox:
         self._loaded: tuple[Tool, ...] = ()
         self._tools: dict[str, Tool] = {}
         self._left_out: tuple[str, ...] = ()
-        self._validators: dict[str, jsonschema_rs.Validator] = {}
+        self._validators: dict[str, jsonschema_rs.Validator | None] = {}
         _reject_duplicate_names(self._own_tools)
         for tool in self._own_tools:
             if error := find_schema_error(tool.parameters):
@@ -166,11 +168,15 @@ class Toolbox:
     # ----------------------------------------------------------------------------------------------------------- checks
 
     def validate_arguments(self, tool: Tool, arguments: Arguments) -> str | None:
-        """Validate the arguments against the schema; return an error text for the model, or None."""
-        validator = self._validators.get(tool.name)
-        if validator is None:
-            validator = self._validators[tool.name] = _make_validator(tool.parameters)
-        if validator.is_valid(dict(arguments)):
+        """Validate the arguments against the schema; return an error text for the model, or None.
+
+        Arguments are not validated against a schema with so many paths that it would block the event loop.
+        """
+        if tool.name not in self._validators:
+            is_costly = has_more_paths(tool.parameters, _MAX_SCHEMA_PATHS)
+            self._validators[tool.name] = None if is_costly else _make_validator(tool.parameters)
+        validator = self._validators[tool.name]
+        if validator is None or validator.is_valid(dict(arguments)):
             return None
         lines: list[str] = []
         for error in validator.iter_errors(dict(arguments)):
