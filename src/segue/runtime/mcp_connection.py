@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, cast
 from msgspec import Struct
 
 from segue.errors import InputError
-from segue.runtime.content_encoding import ACCEPT_ENCODING, find_encoding_error
 from segue.runtime.environ import child_environment
 from segue.runtime.masking import protect_process_memory
 from segue.runtime.mcp_tools import Declaration, LeftOut, ToolPage, make_tools
@@ -30,7 +29,6 @@ from segue.runtime.mcp_transport import parse_results, parsed_result
 from segue.runtime.tool_types import Arguments, Context, Result, Tool, ToolError
 
 if TYPE_CHECKING:
-    import httpx2
     import mcp
     from mcp.client.session import MessageHandlerFnT
 
@@ -103,6 +101,7 @@ class ServerConnection:
         self._restarts = 0
         self._connecting = asyncio.Lock()
         self._stderr_lines: deque[str] = deque(maxlen=20)
+        self._response_errors: deque[str] = deque(maxlen=1)
 
     # -------------------------------------------------------------------------------------------------------- lifecycle
 
@@ -113,6 +112,7 @@ class ServerConnection:
                 return
             await self._stop()
             self._stopping = self._lost = self._stale = False
+            self._response_errors.clear()
             ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._task = asyncio.create_task(self._run(ready), name=f"mcp {self.name}")
             try:
@@ -214,15 +214,14 @@ class ServerConnection:
         if server.url is not None:
             import httpx2
 
+            from segue.runtime.mcp_http import make_http_client
+
             headers = {
                 name: _substitute_variables(value, self._environ, f"mcp.{self.name}.headers.{name}")
                 for name, value in server.headers.items()
             }
-            own_headers = httpx2.Headers(headers)
-            own_headers.update(ACCEPT_ENCODING)
             limits = httpx2.Timeout(30.0, read=max(_READ_TIMEOUT, (server.timeout or 0) + 30))
-            hooks: dict[str, list[Callable[..., Any]]] = {"response": [_refuse_encoding]}
-            client = httpx2.AsyncClient(headers=own_headers, timeout=limits, event_hooks=hooks)
+            client = make_http_client(headers, limits, self._response_errors.append)
             await stack.enter_async_context(client)
             return streamable_http_client(server.url, http_client=client)
         assignments = [text for text in server.env if "=" in text]
@@ -306,6 +305,8 @@ class ServerConnection:
         if getattr(error, "code", None) != mcp_types.CONNECTION_CLOSED and self._client is not None:
             return f"{self.name}: {_error_text(error)}"
         self._lost = True
+        if self._response_errors:
+            return f"{self.name}: {self._response_errors.pop()}; the next call connects again"
         return f"the MCP server {self.name} has ended{self._last_stderr_line()}; the next call starts it again"
 
     async def _get_client(self) -> mcp.Client:
@@ -323,13 +324,6 @@ def _make_client(transport: Any, on_message: MessageHandlerFnT) -> mcp.Client:
     from mcp import Client
 
     return Client(parse_results(transport), message_handler=on_message, cache=None)
-
-
-async def _refuse_encoding(response: httpx2.Response) -> None:
-    import httpx2
-
-    if error := find_encoding_error(response.headers.get("content-encoding")):
-        raise httpx2.DecodingError(error, request=response.request)
 
 
 def _tool_signatures(tools: Sequence[Tool]) -> list[tuple[str, str, Mapping[str, Any]]]:
