@@ -355,6 +355,31 @@ def test_fork_at_a_turn_includes_late_results_of_broken_calls(kept) -> None:
     check_renders(fork)
 
 
+def test_fork_at_a_turn_includes_results_that_came_too_late(kept) -> None:
+    """The fork reports them like the conversation after a rewind to that turn."""
+    look, run = kept.pending
+    turn = kept.messages[-1].turn_key
+    kept.add_result(run, "long " * 2000)
+    assert kept.compress("truncate-results", 100).changes
+    kept.render("openai-chat")
+    kept.add_reply(reply_body("kimi", text="never mind"))
+    kept.add_result(look, "the real one")
+    kept.add_result(run, "another one")
+    kept.undo_compression()
+    fork = kept.fork(turn)
+    kept.rewind(turn)
+    found = fork.chat.state.history.ledger
+    assert call_states(fork) == ["interrupted", "complete"]
+    assert found == kept.chat.state.history.ledger
+    assert fork.messages == kept.messages
+    rendered, expected = fork.render("openai-chat"), kept.render("openai-chat")
+    assert rendered.data == expected.data
+    assert list(rendered.report.findings) == list(expected.report.findings)
+    assert "dedupe" in {finding.kind for finding in rendered.report.findings}
+    assert fork.fork(turn).chat.state.history.ledger == found
+    check_renders(fork)
+
+
 def test_call_whose_result_came_first_is_rendered_anew(stores) -> None:
     kept = StoredConversation.create(stores[0], segue.Conversation(tools=TOOLS))
     kept.add_user("go")

@@ -341,7 +341,8 @@ class StoredConversationMachine(RuleBasedStateMachine):
         assert turn_keys(fork.chat)[-1] == turn
         for call_id, entry in fork.chat.state.history.ledger.items():
             assert entry.call == origin[call_id].call
-            assert entry.state != "pending" or origin[call_id].state == "pending"
+            assert entry.state == origin[call_id].state
+            assert entry.evidence == origin[call_id].evidence
         self.live, self.model, self.without = fork, copied(fork.chat), []
         self.model.state.last_request = None, (), None
         self.fresh = True

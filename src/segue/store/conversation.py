@@ -6,8 +6,9 @@ left pending. After a failed write the conversation in memory is discarded and r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from itertools import chain
 from typing import Any, Literal, TypeVar, cast
 
 import msgspec
@@ -17,6 +18,7 @@ from segue._literals import Api
 from segue._rendered import Rendered
 from segue.canonical.blocks import Block, Message, ToolCall, responses_of
 from segue.canonical.compress import CompressionResult
+from segue.canonical.history import Interaction
 from segue.canonical.request import Reply, Request
 from segue.errors import InputError, LeaseError, RemoteProtocolError, SegueError, StoreError
 from segue.store.base import ConversationStore, LeaseClaim, StoredEvent
@@ -154,8 +156,10 @@ class StoredConversation:
         self._stale = True
         _ = self.state
 
-    def _replay(self) -> ReplayState:
-        return replay_events(self._store.events(self.id))
+    def _replay(self, until: int | None = None, then: Sequence[Event] = ()) -> ReplayState:
+        """Replay the stored events, up to this number, and then events that are not stored."""
+        new = (StoredEvent(seq, 0, event) for seq, event in enumerate(then, (until or 0) + 1))
+        return replay_events(chain(self._store.events(self.id, until=until), new))
 
     # ---------------------------------------------------------------------------------------------------------- writing
 
@@ -287,27 +291,31 @@ class StoredConversation:
     def fork(self, turn: str | None = None) -> StoredConversation:
         """Create a copy of this conversation up to and including this turn, or of all of it.
 
-        Results of that turn's calls that arrived later are copied too.
+        Results of that turn's calls that arrived later are copied too, those that are evidence here as evidence.
         """
         replayed = self.state
         if turn is not None and turn not in replayed.turn_ends:
             raise InputError(f"there is no turn {turn!r}", path="turn")
         seq = replayed.turn_ends[turn] if turn is not None else replayed.seq
-        copied = replay_events(self._store.events(self.id, until=seq))
+        copied = self._replay(until=seq)
         undone = [
             CompressionUndone(number, _encode_tokens(copied.chat))
             for number in replayed.undone_compressions
             if number <= seq and number not in copied.undone_compressions
         ]
-        ledger = replayed.chat.state.history.ledger
+        ledger, known_ledger = replayed.chat.state.history.ledger, copied.chat.state.history.ledger
         # Calls that are broken or hosted are not pending, but they can have results.
-        open_ids = [call_id for call_id, entry in copied.chat.state.history.ledger.items() if entry.completion is None]
         late = [
             Message("tool", (entry.original or entry.completion,), turn_key=entry.turn_key)
-            for entry in map(ledger.__getitem__, open_ids)
-            if entry.completion is not None
+            for call_id, known in known_ledger.items()
+            if (entry := ledger[call_id]).completion is not None and known.state != entry.state
         ]
-        fork_id = self._store.fork(self.id, seq, [*undone, *map(_message_event, late)])
+        added: list[Event] = [*undone, *map(_message_event, late)]
+        if any(known.evidence != ledger[call_id].evidence for call_id, known in known_ledger.items()):
+            copied = self._replay(until=seq, then=added)
+            if restored := tuple(_with_evidence(copied.chat, ledger)):
+                added.append(Restored(ledger=restored))
+        fork_id = self._store.fork(self.id, seq, added)
         return self._open_new(self._store, fork_id, owner=new_owner(), ttl=self._ttl)
 
     def create_child(self, chat: Conversation, title: str) -> StoredConversation:
@@ -497,6 +505,17 @@ def _with_usage(events: list[Event], reply: Reply) -> Sequence[Event]:
 def _encode_tokens(chat: Conversation) -> dict[str, Any] | None:
     """Return the token estimator in its stored form, None if it learned nothing."""
     return msgspec.to_builtins(chat.state.token_estimator) if chat.state.token_estimator.learned else None
+
+
+def _with_evidence(copied: Conversation, ledger: Mapping[str, Interaction]) -> Iterator[Interaction]:
+    """Yield the entries of a copy that lack evidence in the ledger of the original, with that evidence.
+
+    A result that was not sent in the copy yet is final if it is in the original, because the evidence came later.
+    """
+    for call_id, known in copied.state.history.ledger.items():
+        entry = ledger[call_id]
+        if known.evidence != entry.evidence:
+            yield msgspec.structs.replace(known, evidence=entry.evidence, sent=entry.sent)
 
 
 def _conversation_events(chat: Conversation) -> list[Event]:
