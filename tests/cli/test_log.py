@@ -137,9 +137,11 @@ def test_each_request_is_shown_once(store_cli: StoreCli):
             stored.render("anthropic", "claude-sonnet-4-5")
             stored.mark_sent()
             stored.add_reply(reply, source="anthropic")
-        # A request that is sent again is another request.
-        stored.mark_sent()
-        stored.mark_sent()
+        # A request that is rendered and sent again is another request.
+        for _ in range(2):
+            stored.render("anthropic", "claude-sonnet-4-5")
+            stored.mark_sent()
+            stored.mark_sent()
         stored.render("kimi")
         stored.add_reply(FINAL_REPLY, source="anthropic")
     sent = [line for line in store_cli("log", "show", id).lines if "sent to" in line]

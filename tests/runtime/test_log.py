@@ -177,7 +177,7 @@ def test_next_process_flushes_results_and_interrupts_the_rest(stored: StoredConv
 def test_any_first_write_flushes_recorded_results(stored: StoredConversation) -> None:
     writes: list[Callable[[StoredConversation], object]] = [
         lambda kept: kept.rename("x"),
-        lambda kept: kept.mark_sent(),
+        lambda kept: (kept.render("kimi"), kept.mark_sent()),
         lambda kept: kept.add_result(kept.pending[0], "first"),
         lambda kept: kept.record_result(kept.pending[0], "first"),
         lambda kept: kept.compress("drop-oldest", 100_000),

@@ -67,7 +67,8 @@ def compressed(kept: StoredConversation) -> None:
         reply = reply_body("kimi", text="yes", calls=[("look", "a"), ("look", "b")], tokens=1500 * (number == 5))
         for call in kept.add_reply(reply).calls:
             kept.add_result(call, f"the same {number // 3} " + "word " * 100)
-    kept.mark_sent()
+    # An event without a target, which `mark_sent` wrote without a render.
+    kept._record(lambda chat: chat.mark_sent())
     assert kept.compress("dense", 1200).changes
     assert kept.compress("truncate-results", 700).changes
     kept.undo_compression()

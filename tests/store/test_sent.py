@@ -112,3 +112,39 @@ def test_a_reply_without_mark_is_stored_with_sent(kept: StoredConversation) -> N
         kept.render("kimi")
         kept.add_reply(reply_body("kimi", text="well"))
     assert event_kinds(kept).count("Sent") == 4
+
+
+def test_nothing_is_stored_without_a_new_request(kept: StoredConversation) -> None:
+    reopened = StoredConversation(kept._store, kept.id, owner=kept._owner)
+    for stored in (kept, reopened):
+        before = event_kinds(stored)
+        stored.mark_sent()
+        assert event_kinds(stored) == before
+    kept.add_reply(reply_body("openai-chat", text="fine"))
+    kept.mark_sent()
+    assert event_kinds(kept).count("Sent") == 2
+    for _ in range(2):
+        # A request that is rendered again may be a retry, which is another request.
+        kept.render("kimi")
+        kept.mark_sent()
+        kept.mark_sent()
+    assert event_kinds(kept).count("Sent") == 4
+
+
+def test_request_that_was_rendered_before_the_conversation_was_stored_is_stored_as_sent(quick_folder: Path) -> None:
+    chat = segue.Conversation()
+    chat.add_user("go")
+    chat.render("kimi")
+    with SqliteStore(quick_folder / "history.db") as store:
+        stored = StoredConversation.create(store, chat)
+        stored.mark_sent()
+        stored.mark_sent()
+        assert event_kinds(stored).count("Sent") == 1
+
+
+def test_nothing_is_stored_without_any_request(quick_folder: Path) -> None:
+    with SqliteStore(quick_folder / "history.db") as store:
+        stored = StoredConversation.create(store, segue.Conversation(tools=TOOLS))
+        stored.add_user("go")
+        stored.mark_sent()
+        assert "Sent" not in event_kinds(stored)

@@ -68,6 +68,7 @@ class StoredConversation:
         self._has_lease = False
         self._stale = False
         self._last_target: tuple[str, str | None] = "", None
+        self._has_unsent_render = False
         self._state = self._replay()
 
     @classmethod
@@ -99,6 +100,7 @@ class StoredConversation:
             chat.state.request,
             chat.state.last_request,
         )
+        created._has_unsent_render = chat.state.sent_request is not None and chat.state.synthetic_calls is not None
         return created
 
     @classmethod
@@ -122,6 +124,7 @@ class StoredConversation:
             if replayed.unanswered_request > self._state.unanswered_request:
                 # The write that marked the request as sent failed, but is in the store.
                 replayed.chat.state.synthetic_calls = None
+                self._has_unsent_render = False
             # Credentials are not stored: a request that still has them in memory is kept.
             if _dump_settings(before) == _dump_settings(replayed.chat):
                 replayed.chat.state.request = before.state.request
@@ -144,7 +147,7 @@ class StoredConversation:
     def render(self, target: str, model: str | None = None, **policy: Any) -> Rendered:
         """Render the request for the target. Nothing is written."""
         rendered = self.chat.render(cast("Api", target), model, **policy)
-        self._last_target = target, model
+        self._last_target, self._has_unsent_render = (target, model), True
         return rendered
 
     def dump(self) -> bytes:
@@ -228,8 +231,12 @@ class StoredConversation:
             self._record(lambda chat: chat.state.history.add(*(recorded[call_id] for call_id in call_ids)))
 
     def mark_sent(self) -> None:
-        """Record that the last rendered request was sent: its results are final from now on."""
-        self._record(lambda chat: chat.mark_sent(), flush_results=True)
+        """Record that the last rendered request was sent: its results are final from now on.
+
+        Nothing is written if nothing was rendered since the last request that is recorded as sent.
+        """
+        if self._has_unsent_render:
+            self._record(lambda chat: chat.mark_sent(), flush_results=True)
 
     def record_broken(self, reply: Reply) -> None:
         """Store an incomplete reply as evidence; it does not enter the history."""
@@ -435,6 +442,7 @@ class StoredConversation:
         self._has_lease = True
         for event in events:
             self._state.track_event(event)
+            self._has_unsent_render = self._has_unsent_render and not isinstance(event, Sent)
 
     def _journal_events(self, journal: Sequence[Message | None], synthetic_calls: Sequence[str]) -> list[Event]:
         """Return the events for messages that entered the history; a stored result is only published."""
