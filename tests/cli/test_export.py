@@ -121,3 +121,18 @@ def test_as_a_process(store_cli: StoreCli, tmp_path: Path):
     assert (ended.code, ended.out, ended.err) == (0, b"", "")
     assert out.read_bytes().startswith(b"<!doctype html>")
     assert is_one_line_error(run("export", id, "--format", "pdf", SEGUE_STORE=str(store_cli.path)))
+
+
+@pytest.mark.parametrize(
+    ("form", "message"),
+    [
+        ("pdf", "unknown format 'pdf'; expected one of html, md, json, openai-chat, "),
+        ("htm", "unknown format 'htm'; did you mean 'html'?"),
+        ("antropic", "unknown format 'antropic'; did you mean 'anthropic'?"),
+        ("openruter", "unknown format 'openruter'; did you mean 'openrouter'?"),
+    ],
+)
+def test_unknown_format_lists_or_suggests_formats(store_cli: StoreCli, form: str, message: str):
+    ended = store_cli("export", "any", "--format", form)
+    assert (ended.code, ended.is_one_line_error) == (2, True)
+    assert message in ended.err

@@ -25,12 +25,22 @@ class _ExportFormat(options.ApiName):
     name = "FORMAT"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if value in _DOCUMENTS:
-            return value
-        return super().convert(value, param, ctx)
+        from segue.errors import InputError, unknown_name_error
+        from segue.wire.registry import find_wire_or_server, provider_names
+
+        if value not in _DOCUMENTS:
+            try:
+                find_wire_or_server(value, argument="")
+            except InputError:
+                error = unknown_name_error("format", value, self.known_names(), path="", others=provider_names())
+                self.fail(error.message, param, ctx)
+        return value
 
     def get_missing_message(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
-        return f"known formats: {', '.join((*_DOCUMENTS, *options.api_names()))}"
+        return f"known formats: {', '.join(self.known_names())}"
+
+    def known_names(self) -> list[str]:
+        return [*_DOCUMENTS, *super().known_names()]
 
 
 @options.command("export")

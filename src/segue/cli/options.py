@@ -144,10 +144,14 @@ class ApiName(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]  o
         return value
 
     def get_missing_message(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
-        return f"expected one of {', '.join(api_names())}"
+        return f"expected one of {', '.join(self.known_names())}"
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        return [CompletionItem(name) for name in api_names() if name.startswith(incomplete)]
+        return [CompletionItem(name) for name in self.known_names() if name.startswith(incomplete)]
+
+    def known_names(self) -> list[str]:
+        """Return the names that messages and completions list."""
+        return api_names()
 
 
 def api_names() -> list[str]:

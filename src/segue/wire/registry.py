@@ -68,14 +68,18 @@ def find_wire_or_server(name: str, profile: str | None = None, *, argument: str)
     require_string(name, argument)
     row = WIRES.get(name) or _find_provider_row(name)
     if row is None:
-        others = (*providers_by_name(), *SERVERS, *load_services())
-        raise unknown_name_error("API", name, WIRES, path=argument, others=others)
+        raise unknown_name_error("API", name, WIRES, path=argument, others=provider_names())
     if profile is None:
         return row
     validate_profile(profile, row.name, {server: wire.name for server, wire in SERVERS.items()})
     if row.profile not in (None, profile):
         raise InputError(f"{name} has the profile {row.profile}; it can't have {profile} too", path="profile")
     return SERVERS[profile]
+
+
+def provider_names() -> tuple[str, ...]:
+    """Return the names of providers, server profiles and services, which stand for an API."""
+    return (*providers_by_name(), *SERVERS, *load_services())
 
 
 def _find_provider_row(name: str) -> Wire | None:
