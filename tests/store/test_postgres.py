@@ -6,6 +6,7 @@ import time
 from collections.abc import Generator
 
 import psycopg
+import psycopg_pool
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
@@ -92,6 +93,26 @@ def test_unavailable_server_is_retryable(store, server, database) -> None:
         assert (caught.value.cause, caught.value.retryable) == ("lost", True)
         admin(server, f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
         assert append_when_possible(hasty, conversation) == 1
+
+
+def test_only_the_error_of_a_write_mentions_a_commit(store, monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
+    def fail() -> None:
+        raise psycopg_pool.PoolTimeout("no connection")
+
+    conversation = store.create()
+    monkeypatch.setattr(store._pool, "connection", fail)
+    for access, is_write in (
+        (lambda: store.append(conversation, 0, [user_event("x")]), True),
+        (lambda: store.delete(conversation), True),
+        (lambda: store.get(conversation), False),
+        (store.list, False),
+        (lambda: list(store.events(conversation)), False),
+        (lambda: PostgresStore(f"postgresql:///history?host={tmp_path}"), False),
+    ):
+        with pytest.raises(StoreError, match="can't be reached") as caught:
+            access()
+        assert (caught.value.cause, caught.value.retryable) == ("lost", True)
+        assert ("committed" in str(caught.value)) is is_write
 
 
 def test_locked_row_is_retryable(database) -> None:

@@ -79,7 +79,11 @@ class PostgresStore(SqlStore):
     def _write_session(self) -> Generator[SqlSession]:
         if self._pool.closed:
             raise StoreError(f"the store {self.location} is closed")
-        with translate_errors(self.location), self._pool.connection() as connection, connection.transaction():
+        with (
+            translate_errors(self.location, is_write=True),
+            self._pool.connection() as connection,
+            connection.transaction(),
+        ):
             yield _Connection(connection, self._schema)
 
     def _now(self, session: SqlSession) -> int:

@@ -74,7 +74,7 @@ class Connection(psycopg.Connection[Row]):
             return end.value
 
 
-def _to_store_error(error: Exception, where: str) -> StoreError:
+def _to_store_error(error: Exception, where: str, *, is_write: bool) -> StoreError:
     """Return the error as a `StoreError`, with the server's own message in parentheses."""
     code = getattr(error, "sqlstate", None)
     message = (str(error).strip().splitlines() or [type(error).__name__])[0]
@@ -87,21 +87,19 @@ def _to_store_error(error: Exception, where: str) -> StoreError:
     if code is None and re.search(r"database .* does not exist", str(error)):
         return StoreError(f"{where}: the database does not exist ({message})", cause="refused")
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError | psycopg_pool.PoolTimeout):
-        return StoreError(
-            f"{where}: the server can't be reached, or the connection broke ({message}); read again to see whether the "
-            "last write was committed",
-            cause="lost",
-            retryable=True,
-        )
+        hint = "; read again to see whether the last write was committed" if is_write else ""
+        text = f"{where}: the server can't be reached, or the connection broke ({message}){hint}"
+        return StoreError(text, cause="lost", retryable=True)
     return StoreError(f"{where}: {message}", cause="failed")
 
 
 @contextmanager
-def translate_errors(where: str) -> Generator[None]:
+def translate_errors(where: str, *, is_write: bool = False) -> Generator[None]:
+    """Raise errors of the driver as `StoreError`s; the error of a write mentions that it may be committed."""
     try:
         yield
     except (psycopg.Error, psycopg_pool.PoolTimeout, psycopg_pool.PoolClosed) as error:
-        raise _to_store_error(error, where) from error
+        raise _to_store_error(error, where, is_write=is_write) from error
 
 
 @cache
