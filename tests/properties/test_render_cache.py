@@ -155,28 +155,50 @@ def agent(chat: segue.Conversation, number: int, provider: str) -> None:
         chat.add_reply(Reply((Text("So it is."),)))
 
 
-@pytest.mark.parametrize("provider", ["openai", "anthropic"])
-@pytest.mark.parametrize("target", TARGETS)
-def test_long_conversation_is_rendered_incrementally(target: str, provider: str, monkeypatch: pytest.MonkeyPatch):
-    """Turn by turn the bytes are those of the whole, what stood there stands, and only the new part is looked at."""
-    sizes: list[int] = []
+def render_counted(chat: segue.Conversation, target: str, sizes: list[int]) -> segue.Rendered:
+    """Render, and append the number of messages of each render that this needs."""
     real = _rendered.render_for
 
     def counted(request: Any, *given: Any, **more: Any) -> Any:
         sizes.append(len(request.messages))
         return real(request, *given, **more)
 
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_rendered, "render_for", counted)
+        return chat.render(target)
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+@pytest.mark.parametrize("target", TARGETS)
+def test_long_conversation_is_rendered_incrementally(target: str, provider: str):
+    """Turn by turn the bytes are those of the whole, what stood there stands, and only the new part is looked at."""
+    sizes: list[int] = []
     chat = segue.Conversation(system="Be brief.", tools=TOOLS)
     chat.add_user("begin")
     earlier: list[Any] = []
     for number in range(16):
         agent(chat, number, provider)
         expected = render_whole(chat, target).data
-        monkeypatch.setattr(_rendered, "render_for", counted)
-        rendered = chat.render(target)
-        monkeypatch.undo()
+        rendered = render_counted(chat, target, sizes)
         assert rendered.data == expected
         entries = rendered.body[WIRES[target].conversation_key]
         assert entries[: max(0, len(earlier) - 2)] == earlier[:-2]
         earlier = entries
+    assert max(sizes[-15:]) <= 16, sizes
+
+
+@pytest.mark.parametrize("target", ["anthropic", "openai-chat", "gemini"])
+def test_incremental_rendering_resumes_after_a_late_result(target: str):
+    """The next cut is before the first reply to results that follows the late result."""
+    chat = segue.Conversation(tools=TOOLS)
+    chat.add_user("begin")
+    [late] = chat.add_reply(Reply((ToolCall("look", {}),))).calls
+    for number in range(20):
+        agent(chat, number, "anthropic")
+    chat.add_result(late, "late")
+    sizes: list[int] = []
+    for number in range(20, 30):
+        agent(chat, number, "anthropic")
+        expected = render_whole(chat, target).data
+        assert render_counted(chat, target, sizes).data == expected
     assert max(sizes[-15:]) <= 16, sizes
