@@ -9,6 +9,7 @@ import pytest
 from segue.canonical.blocks import Media
 from segue.runtime.permissions import Permissions
 from segue.runtime.tool_types import Context, ToolError
+from segue.runtime.toolbox import Toolbox
 from segue.runtime.tools import standard_tools
 from segue.runtime.tools.read import list_dir, read_file
 from segue.runtime.tools.search import glob, grep
@@ -202,6 +203,17 @@ def test_unreadable_files_are_not_found(project):
     assert "src/a.py" not in run_for_text(tools["glob"], project, pattern="*.py")
     with pytest.raises(ToolError, match=r"a rule forbids to read src/a\.py"):
         run(tools["grep"], project, pattern="helper", path="src/a.py")
+
+
+@pytest.mark.parametrize("deny", ["read_file(src/*)", "{tool}(src/*)"])
+@pytest.mark.parametrize(("name", "pattern"), [("grep", "helper"), ("glob", "*.py")])
+def test_rules_of_a_toolbox_apply_to_searches(project, deny, name, pattern):
+    allowed, denied = (
+        run_for_text(Toolbox(standard_tools(), project, Permissions(deny=rules)).find(name), project, pattern=pattern)
+        for rules in ([], [deny.format(tool=name)])
+    )
+    assert "src/a.py" in allowed
+    assert "src/a.py" not in denied
 
 
 # ------------------------------------------------------------------------------------------------------- writing

@@ -50,7 +50,7 @@ class AgentTools:
         if self._names == ():
             return Toolbox((), folder, permissions)
         environment = partial(child_environment, keep=self._settings.env, keys=self._providers.key_variables)
-        standard = standard_tools(permissions=permissions, environment=environment)
+        standard = standard_tools(environment=environment)
         sources = await self._start_servers(folder)
         limit = self._settings.max_declared or MAX_DECLARED
         toolbox = Toolbox(_add_installed(standard), folder, permissions, sources=sources, max_declared=limit)

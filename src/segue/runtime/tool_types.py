@@ -71,7 +71,8 @@ class Context:
 
     `cancelled` is set when the call is cancelled or timed out; long-running tools check it. `is_granted` returns
     whether approval was given for what the tool is about to do, which may differ from the approval request: a link can
-    change in between. `time_limit` is the configured limit of a call in seconds, if any.
+    change in between. `is_denied` returns whether a rule denies a path to a tool, both given by name. `time_limit` is
+    the configured limit of a call in seconds, if any.
     """
 
     folder: Path
@@ -80,6 +81,7 @@ class Context:
     cancelled: threading.Event = field(default_factory=threading.Event)
     is_granted: Callable[[ApprovalRequest], bool] = lambda request: True
     time_limit: float | None = None
+    is_denied: Callable[[str, str], bool] = lambda tool, path: False
 
 
 Run: TypeAlias = Callable[[Arguments, Context], "Result | str | Awaitable[Result | str]"]

@@ -92,7 +92,10 @@ class Toolbox:
             context.progress(mask.mask_text(text))
 
         try:
-            value = tool.run(arguments, replace(context, is_granted=self._grants.consume, progress=progress))
+            value = tool.run(
+                arguments,
+                replace(context, is_granted=self._grants.consume, is_denied=self.permissions.denies, progress=progress),
+            )
         except Exception as error:
             if (masked := mask.mask_error(error)) is error:
                 raise

@@ -26,8 +26,8 @@ def standard_tools(
 ) -> list[Tool]:
     """Return all built-in tools. `task` is included only if `spawn` is given, the function that runs a subagent.
 
-    `glob` and `grep` skip files that `permissions` deny to `read_file`. `environment` returns the environment variables
-    of shell commands, `get` fetches a URL for `fetch_url`.
+    `glob` and `grep` skip files that `permissions` deny to `read_file`; those of a `Toolbox` with these tools count
+    too. `environment` returns the environment variables of shell commands, `fetcher` fetches a URL for `fetch_url`.
     """
 
     def is_denied(tool: str, path: str) -> bool:

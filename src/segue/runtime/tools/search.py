@@ -37,6 +37,11 @@ def _display_below(place: ResolvedPath, path: str) -> str:
     return path if place.display == "." else f"{place.display.rstrip('/')}/{path}"
 
 
+def _add_toolbox_rules(tool: str, is_denied: _IsDenied, context: Context) -> _IsDenied:
+    """Return a function for the paths that this function denies, or a rule of the toolbox."""
+    return lambda path: is_denied(path) or any(context.is_denied(name, path) for name in ("read_file", tool))
+
+
 # ----------------------------------------------------------------------------------------------------------------- glob
 
 
@@ -85,7 +90,7 @@ def glob(is_denied: _IsDenied = lambda path: False) -> Tool:
             "required": ["pattern"],
             "additionalProperties": False,
         },
-        lambda arguments, context: _run_glob(arguments, context, is_denied),
+        lambda arguments, context: _run_glob(arguments, context, _add_toolbox_rules("glob", is_denied, context)),
         approval_request=lambda arguments, folder: _search_approval("glob", arguments, folder),
         summarize=lambda arguments: str(arguments.get("pattern", "")),
     )
@@ -253,7 +258,7 @@ def grep(is_denied: _IsDenied = lambda path: False) -> Tool:
             "required": ["pattern"],
             "additionalProperties": False,
         },
-        lambda arguments, context: _run_grep(arguments, context, is_denied),
+        lambda arguments, context: _run_grep(arguments, context, _add_toolbox_rules("grep", is_denied, context)),
         approval_request=lambda arguments, folder: _search_approval("grep", arguments, folder),
         summarize=lambda arguments: str(arguments.get("pattern", "")),
     )
