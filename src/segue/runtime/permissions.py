@@ -83,12 +83,12 @@ class PermissionRule(Struct, frozen=True):
         """Return whether the rule and a path are both relative, which is inside the working folder, or absolute."""
         return not request.path or (self.pattern or "").startswith("/") == request.subject.startswith("/")
 
-    def contains(self, words: Iterable[str]) -> bool:
+    def includes_arguments(self, words: Iterable[str]) -> bool:
         """Return whether the rule itself contains all of these words, so that no wildcard has to match them.
 
         The value of an option may be a wildcard: `--output=*`.
         """
-        own = _split_words(self.pattern or "")
+        own = _parse_arguments(self.pattern or "")
         for word in words:
             found = next((text for text in own if _is_literal(text, word) or _matches_value(text, word)), None)
             if found is None:
@@ -106,7 +106,7 @@ def _matches_value(text: str, word: str) -> bool:
     return bool(equals) and word.startswith(f"{name}=") and "*" not in name and rule_pattern(text).matches(word)
 
 
-def _split_words(text: str) -> list[str]:
+def _parse_arguments(text: str) -> list[str]:
     try:
         return shlex.split(text)
     except ValueError:
@@ -275,7 +275,7 @@ def _find_form_rule(
 ) -> PermissionRule | None:
     for form in forms:
         for rule in rules:
-            if rule.may_allow(request) and rule.matches_subject(form.text) and rule.contains(form.required):
+            if rule.may_allow(request) and rule.matches_subject(form.text) and rule.includes_arguments(form.required):
                 return rule
     return None
 

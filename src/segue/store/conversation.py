@@ -6,29 +6,30 @@ left pending. After a failed write the conversation in memory is discarded and r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain
 from typing import Any, Literal, TypeVar, cast
-
-import msgspec
 
 from segue._conversation import Conversation
 from segue._literals import Api
 from segue._rendered import Rendered
 from segue.canonical.blocks import Block, Message, ToolCall, responses_of
 from segue.canonical.compress import CompressionResult
-from segue.canonical.history import Interaction
 from segue.canonical.request import Reply, Request
 from segue.errors import InputError, LeaseError, RemoteProtocolError, SegueError, StoreError
 from segue.store.base import ConversationStore, LeaseClaim, StoredEvent
+from segue.store.conversation_events import (
+    add_usage,
+    conversation_events,
+    encode_tokens,
+    find_new_evidence,
+    message_event,
+)
 from segue.store.events import (
-    CallCancelled,
-    CallCompleted,
     CompressionApplied,
     CompressionUndone,
     Event,
-    MessageAdded,
     Pin,
     Renamed,
     ReplyBroken,
@@ -89,7 +90,7 @@ class StoredConversation:
         the conversation continues with.
         """
         chat = chat if chat is not None else Conversation()
-        events = [*_conversation_events(chat), *([Switched(*target)] if target is not None else ())]
+        events = [*conversation_events(chat), *([Switched(*target)] if target is not None else ())]
         # The settings come before the messages, restored state after them.
         times = fill_times([None, *at], len(events))
         claim = LeaseClaim(owner or new_owner(), ttl)
@@ -171,7 +172,7 @@ class StoredConversation:
 
     def add_reply(self, reply: Any, *, source: Api | None = None) -> Reply:
         """Store a reply, and that its request was sent unless `mark_sent` has recorded that."""
-        return self._record(lambda chat: chat.add_reply(reply, source=source), _with_usage, flush_results=True)
+        return self._record(lambda chat: chat.add_reply(reply, source=source), add_usage, flush_results=True)
 
     def add_result(self, call: ToolCall | str, content: object = None, *, error: bool = False) -> None:
         self._record(lambda chat: chat.add_result(call, content, error=error), ends=call)
@@ -288,7 +289,7 @@ class StoredConversation:
 
     def undo_compression(self) -> None:
         """Undo the latest compression: the messages it dropped or shortened are restored."""
-        self._write_event(CompressionUndone(self.state.latest_compression, _encode_tokens(self.chat)))
+        self._write_event(CompressionUndone(self.state.latest_compression, encode_tokens(self.chat)))
         self._stale = True
 
     def rewind(self, turn: str) -> None:
@@ -306,7 +307,7 @@ class StoredConversation:
         seq = replayed.turn_ends[turn] if turn is not None else replayed.seq
         copied = self._replay(until=seq)
         undone = [
-            CompressionUndone(number, _encode_tokens(copied.chat))
+            CompressionUndone(number, encode_tokens(copied.chat))
             for number in replayed.undone_compressions
             if number <= seq and number not in copied.undone_compressions
         ]
@@ -317,10 +318,10 @@ class StoredConversation:
             for call_id, known in known_ledger.items()
             if (entry := ledger[call_id]).completion is not None and known.state != entry.state
         ]
-        added: list[Event] = [*undone, *map(_message_event, late)]
+        added: list[Event] = [*undone, *map(message_event, late)]
         if any(known.evidence != ledger[call_id].evidence for call_id, known in known_ledger.items()):
             copied = self._replay(until=seq, then=added)
-            if restored := tuple(_with_evidence(copied.chat, ledger)):
+            if restored := tuple(find_new_evidence(copied.chat, ledger)):
                 added.append(Restored(ledger=restored))
         fork_id = self._store.fork(self.id, seq, added)
         return self._open_new(self._store, fork_id, owner=new_owner(), ttl=self._ttl)
@@ -453,7 +454,7 @@ class StoredConversation:
             if message is None:
                 events.append(self._sent_event(synthetic_calls))
             elif call_id is None:
-                events.append(_message_event(message))
+                events.append(message_event(message))
             elif isinstance(last, ResultPublished):
                 events[-1] = ResultPublished((*last.calls, call_id))
             else:
@@ -490,55 +491,5 @@ def _dump_settings(chat: Conversation) -> bytes:
     return dump_event(SettingsChanged.from_request(chat.state.request))
 
 
-def _message_event(message: Message) -> Event:
-    """Return the event for a message: a completed or cancelled call, or any other message."""
-    responses = responses_of(message)
-    if not responses or message.speaker != "tool":
-        return MessageAdded(message)
-    return CallCancelled(message) if all(response.outcome for response in responses) else CallCompleted(message)
-
-
 def _with_event(events: list[Event], event: Event | None) -> Sequence[Event]:
     return events if event is None else [*events, event]
-
-
-def _with_usage(events: list[Event], reply: Reply) -> Sequence[Event]:
-    """Add usage and model to the last event, which is the reply."""
-    last = events[-1] if events else None
-    if not isinstance(last, MessageAdded):
-        return events
-    return [*events[:-1], msgspec.structs.replace(last, usage=reply.usage, model=reply.model)]
-
-
-def _encode_tokens(chat: Conversation) -> dict[str, Any] | None:
-    """Return the token estimator in its stored form, None if it learned nothing."""
-    return msgspec.to_builtins(chat.state.token_estimator) if chat.state.token_estimator.learned else None
-
-
-def _with_evidence(copied: Conversation, ledger: Mapping[str, Interaction]) -> Iterator[Interaction]:
-    """Yield the entries of a copy that lack evidence in the ledger of the original, with that evidence.
-
-    A result that was not sent in the copy yet is final if it is in the original, because the evidence came later.
-    """
-    for call_id, known in copied.state.history.ledger.items():
-        entry = ledger[call_id]
-        if known.evidence != entry.evidence:
-            yield msgspec.structs.replace(known, evidence=entry.evidence, sent=entry.sent)
-
-
-def _conversation_events(chat: Conversation) -> list[Event]:
-    """Return the events of a whole conversation: settings, messages, and state that can't be derived from them."""
-    history = chat.state.history
-    events: list[Event] = [SettingsChanged.from_request(chat.state.request), *map(_message_event, history.messages)]
-    if any(entry.sent for entry in history.ledger.values()):
-        events.append(Sent(""))
-    replayed = replay_events(StoredEvent(seq, 0, event) for seq, event in enumerate(events, 1)).chat.state.history
-    # If calls are no longer in any message, the whole ledger is stored, to keep its order.
-    has_lost_calls = len(replayed.ledger) < len(history.ledger)
-    missing = tuple(
-        entry for call_id, entry in history.ledger.items() if has_lost_calls or replayed.ledger.get(call_id) != entry
-    )
-    tokens = _encode_tokens(chat)
-    if missing or tokens is not None or replayed.turns != history.turns:
-        events.append(Restored(history.turns, missing, tokens))
-    return events

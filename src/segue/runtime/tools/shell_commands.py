@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from segue.runtime.guarded_names import has_guarded_part
 from segue.runtime.tool_types import PartForm
-from segue.runtime.tools.shell_risks import find_risky_words, has_risky_options
+from segue.runtime.tools.shell_risks import find_risky_arguments, has_risky_options
 from segue.runtime.tools.shell_wrappers import unwrap
 
 _OPERATORS = ("&&", "||", "|&", ";", "|", "&", "\n")
@@ -96,7 +96,7 @@ def split_simple_commands(text: str) -> tuple[str, ...] | None:
 
 def _has_reserved_name(command: str) -> bool:
     """Return whether a keyword is where a program is expected, also behind wrappers (`time if …`, `command eval`)."""
-    words = [word.text for word in _split_words(command)]
+    words = [word.text for word in _parse_arguments(command)]
     start = unwrap(words).start
     return any(words[at] in _RESERVED for at in {0, start or 0} if at < len(words))
 
@@ -121,7 +121,7 @@ def _is_in_word(text: str, at: int) -> bool:
             return False
 
 
-def _split_words(command: str) -> list[_Word]:
+def _parse_arguments(command: str) -> list[_Word]:
     """Split a simple command into words as a shell does, before expansion."""
     words: list[_Word] = []
     text, shape = "", ""
@@ -168,20 +168,20 @@ def list_forms(command: str) -> tuple[PartForm, ...]:
     These are the whole and, if only plain wrappers are before it, the inner command. The rule has to contain what is
     risky; for the whole also the wrappers and the program that they run.
     """
-    words = _split_words(command)
+    words = _parse_arguments(command)
     texts = [word.text for word in words]
     inner = unwrap(texts)
     if inner.start is None or not inner.is_recognized:
         is_harmless = inner.is_plain and inner.is_recognized
         return (PartForm(command, () if is_harmless else tuple(texts)),)
-    risky = tuple(_find_risky_words(words[inner.start :]))
+    risky = tuple(_find_risky_arguments(words[inner.start :]))
     whole = PartForm(command, (*texts[: inner.start + 1], *risky) if inner.start else risky)
     if not inner.start or not inner.is_plain:
         return (whole,)
     return whole, PartForm(command[words[inner.start].start :], risky)
 
 
-def _find_risky_words(words: Sequence[_Word]) -> Iterator[str]:
+def _find_risky_arguments(words: Sequence[_Word]) -> Iterator[str]:
     if _EXPANSION.search(words[0].shape):
         yield words[0].text
     is_open = has_risky_options(words[0].text)
@@ -190,7 +190,7 @@ def _find_risky_words(words: Sequence[_Word]) -> Iterator[str]:
         if _may_become_option(word.shape, may_be_file=is_open) or (is_open and is_hidden):
             yield word.text
     hiding = {word.text for word in words[1:] if _may_hide_name(word.shape)}
-    yield from find_risky_words([word.text for word in words], hiding)
+    yield from find_risky_arguments([word.text for word in words], hiding)
 
 
 def _may_hide_name(shape: str) -> bool:

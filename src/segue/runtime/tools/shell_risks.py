@@ -133,7 +133,7 @@ def _merge_rows(row: _Row, subcommand: _Row) -> _Row:
     )
 
 
-def find_risky_words(words: Sequence[str], hiding: Collection[str] = ()) -> Iterator[str]:
+def find_risky_arguments(words: Sequence[str], hiding: Collection[str] = ()) -> Iterator[str]:
     """Yield the words of a simple command, after expansion, that run a program or write a file.
 
     `hiding` are those whose expansion may contain a guarded name.
