@@ -30,10 +30,14 @@ QUICK := tests/canonical tests/render tests/view tests/conformance/test_rules.py
 # sample (`tests/budget.py`). Of the other folders it runs the properties.
 SOAK := tests/properties tests/store tests/runtime/test_scheduler_machine.py tests/runtime/test_cancellation.py \
   tests/conversations/test_conversations.py tests/catalog/test_unknown_payloads.py tests/streams/test_complexity.py \
+  tests/streams/test_api_pairs.py tests/streams/test_failed_replies.py tests/emulator/test_vendor_switching.py \
   tests/emulator/test_error_texts_claude_gemini.py
 
 # Each worker begins with one half of the tests in their order, so most files and their fixtures are set up once.
 WORKERS := -n 2 --dist worksteal
+
+# The plugin that writes inline snapshots costs something for each test; without it they are compared as they are.
+PYTEST := $(BIN)/pytest $(WORKERS) -p no:inline_snapshot
 
 export TMPDIR := $(CURDIR)/$(VENV)/tmp
 
@@ -56,13 +60,16 @@ demo: $(READY) ## one agent's task through every API, without segue and with it,
 recording: $(READY) ## write the pictures of the README: docs/refused-accepted.svg and docs/demo.svg
 	@$(BIN)/segue demo --svg docs/demo.svg --picture docs/refused-accepted.svg > /dev/null
 
-test: setup templates lint types ## everything that must pass: style, types, import contracts, tests
-	@$(BIN)/pytest $(WORKERS) --inline-snapshot=disable $(ARGS)
+# The types are checked beside the first tests: alone, they keep only one core busy.
+test: setup templates lint ## everything that must pass: style, types, import contracts, tests
+	@$(BIN)/basedpyright > $(VENV)/tmp/types.txt 2>&1 & types=$$!; trap 'kill $$types; exit 130' INT TERM; \
+	$(PYTEST) $(ARGS); failed=$$?; \
+	wait $$types || { cat $(VENV)/tmp/types.txt; failed=1; }; exit $$failed
 
 quick: setup ## the core in 90 seconds: ruff, tables, conversations, rules, some properties; make test is complete
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
-	@SEGUE_EXAMPLES=400 $(BIN)/pytest -q $(WORKERS) --inline-snapshot=disable $(QUICK) $(ARGS)
+	@SEGUE_EXAMPLES=400 $(PYTEST) -q $(QUICK) $(ARGS)
 
 lint: setup ## ruff (rules and format) and the import contracts
 	@$(BIN)/ruff check .
@@ -89,9 +96,9 @@ specs: setup ## write the vendors' request types of src/segue/specs/ from their 
 templates: setup ## unpack the models' own chat templates into .cache (once; tests say why they skip if that can't be)
 	@$(BIN)/python -m tests.templates.unpack
 
-soak: setup ## the properties at length: 50 times the examples, thousands of killed writers, no time limit
-	@SEGUE_SOAK=1 $(BIN)/pytest $(WORKERS) --timeout=0 --inline-snapshot=disable $(SOAK) $(ARGS)
-	@SEGUE_SOAK=1 $(BIN)/pytest $(WORKERS) --timeout=0 --inline-snapshot=disable -m hypothesis $(SOAK:%=--ignore=%) $(ARGS)
+soak: setup ## the properties at length: 80 times the examples, thousands of killed writers, no time limit
+	@SEGUE_SOAK=1 $(PYTEST) --timeout=0 $(SOAK) $(ARGS)
+	@SEGUE_SOAK=1 $(PYTEST) --timeout=0 -m hypothesis $(SOAK:%=--ignore=%) $(ARGS)
 
 bench: $(BENCH)/ready-$(HERE) ## run each script in benchmarks/ beside its peers, in an environment of its own
 	@set -e; for script in benchmarks/[a-z]*.py; do echo "== $$script"; $(BENCH)/bin/python "$$script" $(ARGS); done

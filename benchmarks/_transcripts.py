@@ -1,7 +1,7 @@
-"""One made-up agent session, told to any length, and spelled as a request body of each API.
+"""A generated agent session of any length, as a request body of each API.
 
-The same seed gives the same bytes. Results are what tools really give back: code, JSON, log lines, prose in several
-languages; 0.2 to 4 kB each, one to five a turn. Replies think where the API has a place for it.
+The same seed gives the same bytes. Results are code, JSON, log lines and prose in several languages, 0.2 to 4 kB each,
+one to five a turn. Replies have reasoning where the API supports it.
 """
 
 from __future__ import annotations
@@ -47,21 +47,21 @@ class Call:
 
 @dataclass(frozen=True)
 class Turn:
-    """A reply with its calls, or the user's words where there is no reply."""
+    """A reply with its calls, or a user message if `user_text` is set."""
 
-    words: str | None = None
-    thought: str = ""
+    user_text: str | None = None
+    reasoning: str = ""
     text: str | None = None
     calls: tuple[Call, ...] = ()
 
 
 def session(messages: int, seed: int = 7) -> list[Turn]:
-    """A session of about so many messages as a chat counts them: one for each result."""
+    """Return a session of about this number of messages, counted as in Chat Completions: one for each result."""
     rng = random.Random(seed)
     turns: list[Turn] = []
     count = number = 0
     while count < messages - 1:
-        turns.append(Turn(words=_text(rng, rng.randrange(40, 400))))
+        turns.append(Turn(user_text=_text(rng, rng.randrange(40, 400))))
         count += 1
         for _ in range(rng.randrange(1, 6)):
             calls: list[Call] = []
@@ -73,12 +73,12 @@ def session(messages: int, seed: int = 7) -> list[Turn]:
                     "limit": number % 50,
                 }
                 calls.append(Call(number, rng.choice(_TOOLS), arguments, _text(rng, rng.randrange(200, 4000))))
-            said = _text(rng, rng.randrange(20, 200)) if rng.random() < 0.5 else None
-            turns.append(Turn(None, _text(rng, rng.randrange(100, 600)), said, tuple(calls)))
+            text = _text(rng, rng.randrange(20, 200)) if rng.random() < 0.5 else None
+            turns.append(Turn(None, _text(rng, rng.randrange(100, 600)), text, tuple(calls)))
             count += 1 + len(calls)
         turns.append(Turn(None, _text(rng, 200), _text(rng, rng.randrange(100, 900))))
         count += 1
-    return [*turns, Turn(words="Go on.")]
+    return [*turns, Turn(user_text="Go on.")]
 
 
 def _text(rng: random.Random, size: int) -> str:
@@ -106,12 +106,12 @@ def _json(rng: random.Random) -> str:
 def _chat(turns: list[Turn], call_id: Callable[[Call], str], model: str, key: str | None = None) -> dict[str, Any]:
     messages: list[dict[str, Any]] = [{"role": "system", "content": _SYSTEM}]
     for turn in turns:
-        if turn.words is not None:
-            messages.append({"role": "user", "content": turn.words})
+        if turn.user_text is not None:
+            messages.append({"role": "user", "content": turn.user_text})
             continue
         reply: dict[str, Any] = {"role": "assistant", "content": turn.text}
         if key is not None:
-            reply[key] = turn.thought
+            reply[key] = turn.reasoning
         if turn.calls:
             reply["tool_calls"] = [
                 {
@@ -149,12 +149,12 @@ def _qwen(turns: list[Turn]) -> dict[str, Any]:
 
 def _mistral(turns: list[Turn]) -> dict[str, Any]:
     body = _chat(turns, lambda call: f"{call.number:09}", "magistral-medium-latest")
-    replies = iter([turn for turn in turns if turn.words is None])
+    replies = iter([turn for turn in turns if turn.user_text is None])
     names = {f"{call.number:09}": call.tool for turn in turns for call in turn.calls}
     for message in body["messages"]:
         if message["role"] == "assistant":
             turn = next(replies)
-            thinking = {"type": "thinking", "thinking": [{"type": "text", "text": turn.thought}]}
+            thinking = {"type": "thinking", "thinking": [{"type": "text", "text": turn.reasoning}]}
             message["content"] = [thinking, *([{"type": "text", "text": turn.text}] if turn.text else [])]
         elif message["role"] == "tool":
             message["name"] = names[message["tool_call_id"]]
@@ -164,10 +164,10 @@ def _mistral(turns: list[Turn]) -> dict[str, Any]:
 def _anthropic(turns: list[Turn]) -> dict[str, Any]:
     messages: list[dict[str, Any]] = []
     for turn in turns:
-        if turn.words is not None:
-            messages.append({"role": "user", "content": turn.words})
+        if turn.user_text is not None:
+            messages.append({"role": "user", "content": turn.user_text})
             continue
-        blocks: list[dict[str, Any]] = [{"type": "thinking", "thinking": turn.thought, "signature": "c2lnbmVk" * 45}]
+        blocks: list[dict[str, Any]] = [{"type": "thinking", "thinking": turn.reasoning, "signature": "c2lnbmVk" * 45}]
         if turn.text:
             blocks.append({"type": "text", "text": turn.text})
         blocks += [
@@ -196,10 +196,10 @@ def _anthropic(turns: list[Turn]) -> dict[str, Any]:
 def _responses(turns: list[Turn]) -> dict[str, Any]:
     items: list[dict[str, Any]] = []
     for number, turn in enumerate(turns):
-        if turn.words is not None:
-            items.append({"role": "user", "content": turn.words})
+        if turn.user_text is not None:
+            items.append({"role": "user", "content": turn.user_text})
             continue
-        summary = [{"type": "summary_text", "text": turn.thought}]
+        summary = [{"type": "summary_text", "text": turn.reasoning}]
         sealed = "Z0FBQUFB" * 45
         items.append({"type": "reasoning", "id": f"rs_{number:024}", "summary": summary, "encrypted_content": sealed})
         if turn.text:
@@ -227,19 +227,19 @@ def _responses(turns: list[Turn]) -> dict[str, Any]:
 
 
 def _foundry(turns: list[Turn]) -> dict[str, Any]:
-    """An agent has its tools by itself, and of reasoning nothing goes back."""
-    said = [item for item in _responses(turns)["input"] if item.get("type") != "reasoning"]
-    items = [{**item, "id": f"{item['id']}{'0' * 26}"} if "id" in item else item for item in said]
+    """Render a body without tools, which the agent declares, and without reasoning."""
+    kept = [item for item in _responses(turns)["input"] if item.get("type") != "reasoning"]
+    items = [{**item, "id": f"{item['id']}{'0' * 26}"} if "id" in item else item for item in kept]
     return {"agent_reference": {"type": "agent_reference", "name": "desk"}, "instructions": _SYSTEM, "input": items}
 
 
 def _gemini(turns: list[Turn]) -> dict[str, Any]:
     contents: list[dict[str, Any]] = []
     for turn in turns:
-        if turn.words is not None:
-            contents.append({"role": "user", "parts": [{"text": turn.words}]})
+        if turn.user_text is not None:
+            contents.append({"role": "user", "parts": [{"text": turn.user_text}]})
             continue
-        parts: list[dict[str, Any]] = [{"text": turn.thought, "thought": True}]
+        parts: list[dict[str, Any]] = [{"text": turn.reasoning, "thought": True}]
         if turn.text:
             parts.append({"text": turn.text})
         for position, call in enumerate(turn.calls):
@@ -258,12 +258,48 @@ def _gemini(turns: list[Turn]) -> dict[str, Any]:
     }
 
 
-SPELLINGS: dict[str, Callable[[list[Turn]], dict[str, Any]]] = {
+def _bedrock(turns: list[Turn]) -> dict[str, Any]:
+    messages: list[dict[str, Any]] = []
+    for turn in turns:
+        if turn.user_text is not None:
+            messages.append({"role": "user", "content": [{"text": turn.user_text}]})
+            continue
+        thought = {"text": turn.reasoning, "signature": "c2lnbmVk" * 45}
+        blocks: list[dict[str, Any]] = [{"reasoningContent": {"reasoningText": thought}}]
+        if turn.text:
+            blocks.append({"text": turn.text})
+        blocks += [
+            {"toolUse": {"toolUseId": f"tooluse_{call.number:022}", "name": call.tool, "input": call.arguments}}
+            for call in turn.calls
+        ]
+        messages.append({"role": "assistant", "content": blocks})
+        results = [
+            {"toolResult": {"toolUseId": f"tooluse_{call.number:022}", "content": [{"text": call.result}]}}
+            for call in turn.calls
+        ]
+        if results:
+            messages.append({"role": "user", "content": results})
+    tools = [
+        {"toolSpec": {"name": name, "description": f"The tool {name}.", "inputSchema": {"json": _SCHEMA}}}
+        for name in _TOOLS
+    ]
+    return {
+        "modelId": "us.anthropic.claude-sonnet-4-5",
+        "system": [{"text": _SYSTEM}],
+        "messages": messages,
+        "toolConfig": {"tools": tools},
+        "inferenceConfig": {"maxTokens": 16384},
+        "additionalModelRequestFields": {"thinking": {"type": "enabled", "budget_tokens": 4096}},
+    }
+
+
+RENDERERS: dict[str, Callable[[list[Turn]], dict[str, Any]]] = {
     "openai-chat": _openai_chat,
     "openai-responses": _responses,
     "azure-foundry": _foundry,
     "anthropic": _anthropic,
     "gemini": _gemini,
+    "bedrock": _bedrock,
     "mistral": _mistral,
     "kimi": _kimi,
     "deepseek": _deepseek,
@@ -272,11 +308,11 @@ SPELLINGS: dict[str, Callable[[list[Turn]], dict[str, Any]]] = {
 
 
 def body(api: str, messages: int) -> bytes:
-    """The session as a client of this API would send it."""
-    made = SPELLINGS[api](session(messages))
+    """Return the session as a request body of this API."""
+    made = RENDERERS[api](session(messages))
     return json.dumps(made, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def bodies(messages: int) -> Iterator[tuple[str, bytes]]:
-    for api in SPELLINGS:
+    for api in RENDERERS:
         yield api, body(api, messages)

@@ -1,8 +1,8 @@
-"""Which HTTP client: what a request and a piece of a stream cost, and what is seen of a server that misbehaves.
+"""HTTP clients compared: the cost of a request and of a chunk of a stream, and the errors they raise for faults.
 
-The server is a process of its own, on loopback; CPU time is that of the client's process, all its threads included.
-Each fault is met by a process of its own as well, twenty times, so that one that dies is seen. The decision that came
-of it is docs/decisions/0008-http-client.md. What is not installed is left out.
+The server runs in a process of its own on loopback; CPU time is that of the client's process with all its threads.
+Each fault is caused in twenty processes, so that a crash is counted. docs/decisions/0008-http-client.md has the
+results. A client that is not installed is skipped.
 
     python benchmarks/client.py            both tables
     python benchmarks/client.py --quick    fewer rounds
@@ -24,26 +24,27 @@ from typing import Any
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 EVENT = b'data: {"id":"x","choices":[{"index":0,"delta":{"content":"hello "}}]}\n\n'
-PIECE = b"%x\r\n%b\r\n" % (len(EVENT), EVENT)
+CHUNK = b"%x\r\n%b\r\n" % (len(EVENT), EVENT)
 BODY = b'{"messages":"' + b"x" * 2000 + b'"}'
 LARGE = [b"x" * 100_000] * 100
-FAULTS = ("reset", "close", "cut", "cut-reset", "silence", "slow", "garbage", "bad-piece", "huge-head", "long-head")
-PATIENCE = 0.3
+FAULTS = ("reset", "close", "cut", "cut-reset", "silence", "slow", "garbage", "bad-chunk", "huge-head", "long-head")
+TIMEOUT = 0.3
 MODULES = {"pyreqwest": "pyreqwest.client", "aiohttp": "aiohttp"}
-Ask = Callable[..., Awaitable[tuple[int, int]]]
-"""Path, body and patience to the status and the number of pieces that came."""
+Send = Callable[..., Awaitable[tuple[int, int]]]
+"""Takes a path, a body and a time limit; returns the status and the number of chunks."""
 
 
 # ----------------------------------------------------------------------------------------------------------- the server
 
 
-async def serve(port: int) -> None:
-    server = await asyncio.start_server(_answer, "127.0.0.1", port, backlog=256)
-    print("ready", flush=True)
+async def serve() -> None:
+    """Serve on a free port, and print it."""
+    server = await asyncio.start_server(_handle, "127.0.0.1", 0, backlog=256)
+    print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
 
 
-async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     with suppress(asyncio.IncompleteReadError, ConnectionError):
         while True:
             head = await reader.readuntil(b"\r\n\r\n")
@@ -57,14 +58,14 @@ async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
                 0,
             )
             await reader.readexactly(length)
-            if not await _told(path, writer):
+            if not await _respond(path, writer):
                 break
             await writer.drain()
     writer.close()
 
 
-async def _told(path: str, writer: asyncio.StreamWriter) -> bool:
-    """Writes the answer; whether the connection goes on."""
+async def _respond(path: str, writer: asyncio.StreamWriter) -> bool:
+    """Write the response; return whether the connection stays open."""
     name, _, count = path.partition("/")
     plain = b"HTTP/1.1 200 OK\r\n%bcontent-length: 2\r\n\r\nok"
     match name:
@@ -73,25 +74,25 @@ async def _told(path: str, writer: asyncio.StreamWriter) -> bool:
         case "stream":
             writer.write(HEAD)
             for _ in range(int(count)):
-                writer.write(PIECE)
+                writer.write(CHUNK)
                 await writer.drain()
                 await asyncio.sleep(0)
             writer.write(b"0\r\n\r\n")
         case "reset" | "close":
-            return _gone(writer, reset=name == "reset")
+            return _disconnect(writer, reset=name == "reset")
         case "cut" | "cut-reset":
-            writer.write(HEAD + PIECE)
+            writer.write(HEAD + CHUNK)
             await asyncio.sleep(0.02)
-            return _gone(writer, reset=name == "cut-reset")
+            return _disconnect(writer, reset=name == "cut-reset")
         case "silence":
-            writer.write(HEAD + PIECE)
-            await asyncio.sleep(10 * PATIENCE)
+            writer.write(HEAD + CHUNK)
+            await asyncio.sleep(10 * TIMEOUT)
         case "slow":
-            await asyncio.sleep(10 * PATIENCE)
+            await asyncio.sleep(10 * TIMEOUT)
         case "garbage":
             writer.write(b"\x16\x03\x01 not HTTP at all\r\n\r\n")
             return False
-        case "bad-piece":
+        case "bad-chunk":
             writer.write(HEAD + b"5\r\nhelloXX\r\n")
             return False
         case "long-head":
@@ -101,7 +102,7 @@ async def _told(path: str, writer: asyncio.StreamWriter) -> bool:
     return True
 
 
-def _gone(writer: asyncio.StreamWriter, *, reset: bool) -> bool:
+def _disconnect(writer: asyncio.StreamWriter, *, reset: bool) -> bool:
     if reset:
         bare: Any = writer.get_extra_info("socket")
         bare.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -110,12 +111,10 @@ def _gone(writer: asyncio.StreamWriter, *, reset: bool) -> bool:
 
 
 @contextmanager
-def served() -> Iterator[str]:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    with subprocess.Popen([sys.executable, __file__, "--serve", str(port)], stdout=subprocess.PIPE) as server:
+def run_server() -> Iterator[str]:
+    with subprocess.Popen([sys.executable, __file__, "--serve"], stdout=subprocess.PIPE) as server:
         assert server.stdout is not None
-        server.stdout.readline()
+        port = int(server.stdout.readline())
         try:
             yield f"http://127.0.0.1:{port}/"
         finally:
@@ -125,58 +124,58 @@ def served() -> Iterator[str]:
 # ---------------------------------------------------------------------------------------------------------- the clients
 
 
-async def with_pyreqwest(base: str, use: Callable[[Ask], Awaitable[None]]) -> None:
+async def with_pyreqwest(base: str, use: Callable[[Send], Awaitable[None]]) -> None:
     from pyreqwest.client import ClientBuilder
 
     async with ClientBuilder().follow_redirects(False).build() as client:
 
-        async def ask(path: str, body: Any = BODY, patience: float = 30.0) -> tuple[int, int]:
-            asked = client.post(base + path).headers({"content-type": "application/json"})
+        async def send(path: str, body: Any = BODY, timeout: float = 30.0) -> tuple[int, int]:
+            request = client.post(base + path).headers({"content-type": "application/json"})
             if isinstance(body, bytes):
-                asked = asked.body_bytes(body)
+                request = request.body_bytes(body)
             else:
-                asked = asked.header("content-length", str(sum(map(len, body)))).body_stream(body)
-            pieces = 0
-            # Without this limit nothing of a stream is seen before 64 kB of it have come.
+                request = request.header("content-length", str(sum(map(len, body)))).body_stream(body)
+            chunks = 0
+            # By default the first 64 kB of a stream are buffered.
             async with (
-                asyncio.timeout(patience) as limit,
-                asked.streamed_read_buffer_limit(0).build_streamed() as answer,
+                asyncio.timeout(timeout) as limit,
+                request.streamed_read_buffer_limit(0).build_streamed() as response,
             ):
-                while await answer.body_reader.read_chunk() is not None:
-                    pieces += 1
-                    limit.reschedule(asyncio.get_running_loop().time() + patience)
-            return answer.status, pieces
+                while await response.body_reader.read_chunk() is not None:
+                    chunks += 1
+                    limit.reschedule(asyncio.get_running_loop().time() + timeout)
+            return response.status, chunks
 
-        await use(ask)
+        await use(send)
 
 
-async def with_aiohttp(base: str, use: Callable[[Ask], Awaitable[None]]) -> None:
+async def with_aiohttp(base: str, use: Callable[[Send], Awaitable[None]]) -> None:
     import aiohttp
 
     connector, jar = aiohttp.TCPConnector(limit=0), aiohttp.DummyCookieJar()
     limits = {"max_line_size": 1 << 17, "max_field_size": 1 << 17}
     async with aiohttp.ClientSession(connector=connector, cookie_jar=jar, **limits) as client:
 
-        async def ask(path: str, body: Any = BODY, patience: float = 30.0) -> tuple[int, int]:
-            async def written() -> AsyncIterator[bytes]:
-                for piece in body:
-                    yield piece
+        async def send(path: str, body: Any = BODY, timeout: float = 30.0) -> tuple[int, int]:
+            async def iterate() -> AsyncIterator[bytes]:
+                for chunk in body:
+                    yield chunk
 
             headers = {"content-type": "application/json"}
             data: Any = body
             if not isinstance(body, bytes):
-                headers["content-length"], data = str(sum(map(len, body))), written()
-            pieces = 0
+                headers["content-length"], data = str(sum(map(len, body))), iterate()
+            chunks = 0
             async with (
-                asyncio.timeout(patience) as limit,
-                client.post(base + path, data=data, headers=headers) as answer,
+                asyncio.timeout(timeout) as limit,
+                client.post(base + path, data=data, headers=headers) as response,
             ):
-                while await answer.content.readany():
-                    pieces += 1
-                    limit.reschedule(asyncio.get_running_loop().time() + patience)
-            return answer.status, pieces
+                while await response.content.readany():
+                    chunks += 1
+                    limit.reschedule(asyncio.get_running_loop().time() + timeout)
+            return response.status, chunks
 
-        await use(ask)
+        await use(send)
 
 
 CLIENTS = {"pyreqwest": with_pyreqwest, "aiohttp": with_aiohttp}
@@ -185,7 +184,7 @@ CLIENTS = {"pyreqwest": with_pyreqwest, "aiohttp": with_aiohttp}
 # ----------------------------------------------------------------------------------------------------------- the tables
 
 
-async def measured(name: str, base: str, rounds: int) -> list[str]:
+async def measure(name: str, base: str, rounds: int) -> list[str]:
     cells: list[str] = []
 
     async def least(work: Callable[[], Awaitable[Any]], share: int) -> float:
@@ -196,49 +195,49 @@ async def measured(name: str, base: str, rounds: int) -> list[str]:
             found = min(found, (time.process_time() - start) / share)
         return found
 
-    async def use(ask: Ask) -> None:
+    async def use(send: Send) -> None:
         async def one_by_one() -> None:
             for _ in range(200):
-                await ask("ok")
+                await send("ok")
 
         async def together() -> None:
-            await asyncio.gather(*(ask("ok") for _ in range(64)))
+            await asyncio.gather(*(send("ok") for _ in range(64)))
 
         await one_by_one()
         cells.append(f"{await least(one_by_one, 200) * 1e6:.0f} µs")
         cells.append(f"{await least(together, 64) * 1e6:.0f} µs")
-        cells.append(f"{await least(lambda: ask('stream/2000'), 2000) * 1e6:.1f} µs")
+        cells.append(f"{await least(lambda: send('stream/2000'), 2000) * 1e6:.1f} µs")
         joined = b"".join(LARGE)
         if name == "aiohttp":
             joined = [joined]
-        cells.append(f"{await least(lambda: ask('ok', joined), 1) * 1e3:.1f} ms")
-        cells.append(f"{await least(lambda: ask('ok', LARGE), 1) * 1e3:.1f} ms")
+        cells.append(f"{await least(lambda: send('ok', joined), 1) * 1e3:.1f} ms")
+        cells.append(f"{await least(lambda: send('ok', LARGE), 1) * 1e3:.1f} ms")
 
     await CLIENTS[name](base, use)
     return cells
 
 
-def imported(module: str) -> str:
-    """The least milliseconds that an import adds to a bare interpreter, of seven."""
+def measure_import(module: str) -> str:
+    """Return the milliseconds that an import adds to a bare interpreter, the least of seven."""
 
-    def started(code: str) -> float:
+    def run(code: str) -> float:
         begin = time.perf_counter()
         subprocess.run([sys.executable, "-c", code], check=True)
         return time.perf_counter() - begin
 
-    with_it, bare = (min(started(code) for _ in range(7)) for code in (f"import asyncio, {module}", "import asyncio"))
+    with_it, bare = (min(run(code) for _ in range(7)) for code in (f"import asyncio, {module}", "import asyncio"))
     return f"{(with_it - bare) * 1e3:.0f} ms"
 
 
-async def meet(name: str, base: str, fault: str) -> None:
-    """One fault, three times, with a request that must succeed before each; what was seen goes to stdout."""
+async def cause_fault(name: str, base: str, fault: str) -> None:
+    """Cause a fault three times, each after a successful request, and print the last error."""
 
-    async def use(ask: Ask) -> None:
-        seen = "nothing wrong"
+    async def use(send: Send) -> None:
+        seen = "no error"
         for _ in range(3):
-            assert await ask("ok") == (200, 1)
+            assert await send("ok") == (200, 1)
             try:
-                await ask(fault, patience=PATIENCE)
+                await send(fault, timeout=TIMEOUT)
             except Exception as error:  # noqa: BLE001
                 seen = type(error).__name__
         print(seen, flush=True)
@@ -246,17 +245,17 @@ async def meet(name: str, base: str, fault: str) -> None:
     await CLIENTS[name](base, use)
 
 
-def met(name: str, base: str, fault: str, times: int) -> str:
+def count_errors(name: str, base: str, fault: str, times: int) -> str:
     seen: set[str] = set()
-    died = 0
+    crashed = 0
     for _ in range(times):
         ran = subprocess.run(
-            [sys.executable, __file__, "--meet", name, base, fault], capture_output=True, text=True, check=False
+            [sys.executable, __file__, "--fault", name, base, fault], capture_output=True, text=True, check=False
         )
-        died += ran.returncode != 0
+        crashed += ran.returncode != 0
         seen.add(ran.stdout.strip())
-    told = ", ".join(sorted(seen))
-    return f"{told}; **died in {died} of {times}**" if died else told
+    errors = ", ".join(sorted(seen))
+    return f"{errors}; **crashed in {crashed} of {times}**" if crashed else errors
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
@@ -266,31 +265,30 @@ def table(head: list[str], rows: list[list[str]]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--serve", type=int, help=argparse.SUPPRESS)
-    parser.add_argument("--meet", nargs=3, help=argparse.SUPPRESS)
-    asked = parser.parse_args()
-    if asked.serve:
-        asyncio.run(serve(asked.serve))
-    elif asked.meet:
-        asyncio.run(meet(*asked.meet))
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--fault", nargs=3, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.serve:
+        asyncio.run(serve())
+    elif options.fault:
+        asyncio.run(cause_fault(*options.fault))
     else:
         names = [name for name in CLIENTS if find_spec(name) is not None]
-        rounds, times = (2, 3) if asked.quick else (7, 20)
-        with served() as base:
-            rows = [[name, imported(MODULES[name]), *asyncio.run(measured(name, base, rounds))] for name in names]
+        rounds, times = (2, 3) if options.quick else (7, 20)
+        with run_server() as base:
+            rows = [[name, measure_import(MODULES[name]), *asyncio.run(measure(name, base, rounds))] for name in names]
             head = [
                 "",
                 "import",
                 "a request",
                 "of 64 at once",
-                "a piece of a stream",
+                "a chunk of a stream",
                 "10 MB joined",
-                "10 MB in 100 pieces",
+                "10 MB in 100 chunks",
             ]
             print(table(head, rows), "\n")
-            print(
-                table(["", *names], [[fault, *(met(name, base, fault, times) for name in names)] for fault in FAULTS])
-            )
+            rows = [[fault, *(count_errors(name, base, fault, times) for name in names)] for fault in FAULTS]
+            print(table(["", *names], rows))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""What one more turn costs in a conversation that has many: rendered by increments, against the whole.
+"""The cost of one more turn in a long conversation: rendered incrementally, compared with a full render.
 
-A turn is a reply with thinking and two calls, their results, and the next request as a list of fragments. All lengths
-take turns in one process, and the least CPU time of several rounds counts.
+A turn is a reply with reasoning and two calls, their results, and the next request as a list of fragments. All lengths
+run in turns in one process, and the least CPU time of several rounds counts.
 
     make bench                                 all of it
     python benchmarks/growth.py --quick        small
@@ -11,11 +11,10 @@ take turns in one process, and the least CPU time of several rounds counts.
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from convert import put_into_page, table
+from _measure import format_table, time_once, write_page
 
 import segue
 from segue.canonical.blocks import Origin, Text, Thinking, ToolCall
@@ -25,75 +24,82 @@ TOOLS = [
     {"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": {}}}}
     for name in ("look", "run")
 ]
-TARGETS = ("openai-chat", "openai-responses", "anthropic", "gemini", "kimi", "mistral")
-RESULT = "a line of what the tool said\n" * 40
+BOUND_MODEL = "claude-fable-5-1"
+"""A model whose reasoning is bound to everything before it (ANT-28)."""
+TARGETS: tuple[tuple[str, str | None], ...] = (
+    *((api, None) for api in ("openai-chat", "openai-responses", "anthropic", "gemini", "kimi", "mistral")),
+    ("anthropic", BOUND_MODEL),
+)
+RESULT = "a line of a tool result\n" * 40
 
 
-class Talk(NamedTuple):
-    """A conversation of so many messages, and how it goes on."""
+class Session(NamedTuple):
+    """A conversation, and a function that adds one turn to it."""
 
     chat: segue.Conversation
-    turn: Callable[[], None]
+    add_turn: Callable[[], None]
 
 
-def talk(messages: int) -> Talk:
+def start_session(messages: int, target: str, model: str | None) -> Session:
+    """Return a conversation of this length. With `model`, the replies are those of that model at the target."""
     chat = segue.Conversation(system="Be brief.", tools=TOOLS)
     chat.add_user("begin")
     number = 0
+    provider = "openai" if model is None else target
+    signature = None if model is None else "c2lnbmVk"
 
-    def turn() -> None:
+    def add_turn() -> None:
         nonlocal number
         number += 1
         calls = [
-            ToolCall(name, {"path": f"src/{number}"}, origin=Origin("openai", raw_id=f"call_{number}_{name}"))
+            ToolCall(name, {"path": f"src/{number}"}, origin=Origin(provider, raw_id=f"call_{number}_{name}"))
             for name in ("look", "run")
         ]
-        thought = Thinking("I should look.", origin=Origin("openai", identity="absent"))
-        for call in chat.add_reply(Reply((thought, Text("I look."), *calls))).calls:
+        thought = Thinking("I should look.", signature, origin=Origin(provider, model, identity="absent"))
+        for call in chat.add_reply(Reply((thought, Text("I look."), *calls), model=model)).calls:
             chat.add_result(call, RESULT)
         if number % 5 == 0:
-            chat.add_reply(Reply((Text("So it is."),)))
+            chat.add_reply(Reply((Text("So it is."),), model=model))
             chat.add_user("And then?")
 
-    while len(chat.history) < messages:
-        turn()
-    return Talk(chat, turn)
+    if model is not None:
+        chat.render(target, model)
+    while len(chat.messages) < messages:
+        add_turn()
+        if model is not None:
+            chat.render(target, model)
+    return Session(chat, add_turn)
 
 
-def seconds(work: Callable[[], Any]) -> float:
-    begun = time.process_time()
-    work()
-    return time.process_time() - begun
-
-
-def measured(target: str, lengths: tuple[int, ...], rounds: int) -> list[str]:
-    """A turn at each length and the whole at the longest, in milliseconds; then the ratios."""
-    talks = {length: talk(length) for length in lengths}
-    more = dict.fromkeys(lengths, float("inf"))
-    for chat, _ in talks.values():
-        chat.render(target)
+def measure(target: str, model: str | None, lengths: tuple[int, ...], rounds: int) -> list[str]:
+    """Return the milliseconds of a turn at each length and of a full render at the longest, and the ratios."""
+    sessions = {length: start_session(length, target, model) for length in lengths}
+    least = dict.fromkeys(lengths, float("inf"))
+    for chat, _ in sessions.values():
+        chat.render(target, model)
     for _ in range(rounds):
-        for length, (chat, turn) in talks.items():
+        for length, (chat, add_turn) in sessions.items():
 
-            def once(chat: segue.Conversation = chat, turn: Callable[[], None] = turn) -> None:
-                turn()
-                assert len(chat.render(target).fragments) > 2
+            def take_turn(chat: segue.Conversation = chat, add_turn: Callable[[], None] = add_turn) -> None:
+                add_turn()
+                assert len(chat.render(target, model).fragments) > 2
 
-            more[length] = min(more[length], seconds(once))
+            least[length] = min(least[length], time_once(take_turn))
     short, long = lengths[0], lengths[-1]
-    fresh = segue.Conversation.load(talks[long].chat.dump())
-    whole = seconds(lambda: fresh.render(target).data)
-    cells = [f"{more[length] * 1e3:.2f}" for length in lengths]
-    return [target, *cells, f"{whole * 1e3:.0f}", f"{more[long] / more[short]:.2f}", f"{whole / more[long]:.0f}"]
+    fresh = segue.Conversation.load(sessions[long].chat.dump())
+    whole = time_once(lambda: fresh.render(target, model).data)
+    cells = [f"{least[length] * 1e3:.2f}" for length in lengths]
+    name = target if model is None else f"{target}, bound reasoning"
+    return [name, *cells, f"{whole * 1e3:.0f}", f"{least[long] / least[short]:.2f}", f"{whole / least[long]:.0f}"]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="small")
-    parser.add_argument("--write", action="store_true", help="put the table into docs/speed.md")
-    asked = parser.parse_args()
-    lengths = (100, 1000) if asked.quick else (100, 1000, 10_000)
-    rows = [measured(target, lengths, 5 if asked.quick else 15) for target in TARGETS]
+    parser.add_argument("--write", action="store_true", help="write the table into docs/speed.md")
+    options = parser.parse_args()
+    lengths = (100, 1000) if options.quick else (100, 1000, 10_000)
+    rows = [measure(target, model, lengths, 5 if options.quick else 15) for target, model in TARGETS]
     head = [
         "target",
         *(f"a turn at {length:,} (ms)" for length in lengths),
@@ -101,10 +107,10 @@ def main() -> None:
         "long/short",
         "whole/turn",
     ]
-    told = table(head, rows)
-    print(told)
-    if asked.write:
-        put_into_page(told, "growth")
+    text = format_table(head, rows)
+    print(text)
+    if options.write:
+        write_page(text, "growth")
 
 
 if __name__ == "__main__":

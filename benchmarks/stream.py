@@ -1,33 +1,35 @@
-"""How fast a stream of one API is told in another's words, bytes in to bytes out, without a network.
+"""The cost of one event of a stream converted from one API to another, bytes in to bytes out, without a network.
 
-The floor is msgspec's decode and encode of the same payloads, one by one: what it costs to look at them at all. All
-take turns in one process, and the least CPU time of several rounds counts.
+The floor is msgspec's untyped decode of the payloads, one by one, without their framing. All run in turns in one
+process, and the least CPU time of several rounds counts. A stream has one text, two tool calls, a start and an end.
 
     make bench                                 all of it, with the peer
-    python benchmarks/stream.py --quick        segue alone, small
-    python benchmarks/stream.py --write        the table also into docs/speed.md
+    python benchmarks/stream.py --quick        every pair with a short stream, few rounds, no peer
+    python benchmarks/stream.py --write        also write the tables to docs/speed.md
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterator
 from typing import Any
 
-import msgspec
-from convert import Work, least, put_into_page, table
+from _measure import Work, decode, encode, format_table, measure_all, write_page
+from _streams import STREAMS, frame_stream
 
 import segue
 
-Json = dict[str, Any]
-WORDS = ("the quick brown fox jumps over the lazy dog", "and then, having had enough of it, goes home to sleep.")
-TOKENS = [word for line in WORDS for word in line.split()]
 READS = {"one event a read": 0, "1.4 kB a read": 1400, "16 kB a read": 16384}
-"""How much of a stream is read at a time: as a slow model writes it, as packets come, or as they are waiting."""
-PAIRS = (("openai-chat", "anthropic"), ("anthropic", "openai-responses"), ("gemini", "openai-chat"))
-"""From whose stream to whose."""
-ASKED: Json = {
+"""Bytes of a stream that are read at a time: as a slow model sends it, as packets arrive, or as they are buffered."""
+PEER_PAIRS = (("openai-chat", "anthropic"), ("anthropic", "openai-responses"), ("gemini", "openai-chat"))
+"""Source and target API of the streams that the peer converts too."""
+PEER_NAMES = {
+    "openai-chat": "openai_chat",
+    "openai-responses": "openai_responses",
+    "anthropic": "anthropic",
+    "gemini": "google",
+}
+REQUEST: dict[str, Any] = {
     "model": "m",
     "messages": [{"role": "user", "content": "go"}],
     "tools": [
@@ -38,150 +40,90 @@ ASKED: Json = {
 }
 
 
-def tokens(count: int) -> list[str]:
-    return [f"{TOKENS[place % len(TOKENS)]} " for place in range(count)]
-
-
-def chat(count: int) -> Iterator[Json]:
-    around = {"id": "chatcmpl-CXk1f", "object": "chat.completion.chunk", "created": 1761000000, "model": "gpt-4.1"}
-
-    def chunk(delta: Json, reason: str | None = None) -> Json:
-        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
-        return {**around, "service_tier": "default", "system_fingerprint": "fp_a1b2c3", "choices": [choice]}
-
-    yield chunk({"role": "assistant", "content": "", "refusal": None})
-    yield from (chunk({"content": token}) for token in tokens(count))
-    for place, name in enumerate(("write", "read")):
-        function = {"name": name, "arguments": ""}
-        yield chunk({"tool_calls": [{"index": place, "id": f"call_{place}", "type": "function", "function": function}]})
-        for token in ('{"text":"', *tokens(count // 4), '"}'):
-            yield chunk({"tool_calls": [{"index": place, "function": {"arguments": token}}]})
-    yield chunk({}, "tool_calls")
-    yield {**chunk({}), "choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 9, "total_tokens": 18}}
-
-
-def anthropic(count: int) -> Iterator[Json]:
-    message = {"id": "msg_01A", "type": "message", "role": "assistant", "model": "claude-sonnet-4-5", "content": []}
-    usage = {"input_tokens": 9, "output_tokens": 1}
-    yield {"type": "message_start", "message": {**message, "stop_reason": None, "stop_sequence": None, "usage": usage}}
-    yield {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
-    yield {"type": "ping"}
-    for token in tokens(count):
-        yield {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": token}}
-    yield {"type": "content_block_stop", "index": 0}
-    for place, name in enumerate(("write", "read"), 1):
-        block = {"type": "tool_use", "id": f"toolu_0{place}", "name": name, "input": {}}
-        yield {"type": "content_block_start", "index": place, "content_block": block}
-        for token in ("", '{"text":"', *tokens(count // 4), '"}'):
-            delta = {"type": "input_json_delta", "partial_json": token}
-            yield {"type": "content_block_delta", "index": place, "delta": delta}
-        yield {"type": "content_block_stop", "index": place}
-    end = {"stop_reason": "tool_use", "stop_sequence": None}
-    yield {"type": "message_delta", "delta": end, "usage": {"output_tokens": 9}}
-    yield {"type": "message_stop"}
-
-
-def gemini(count: int) -> Iterator[Json]:
-    def chunk(told: int, *parts: Json, reason: str | None = None) -> Json:
-        candidate: Json = {"content": {"parts": list(parts), "role": "model"}, "index": 0}
-        if reason is not None:
-            candidate["finishReason"] = reason
-        usage = {"promptTokenCount": 9, "candidatesTokenCount": told, "totalTokenCount": 9 + told}
-        named = {"modelVersion": "gemini-2.5-flash", "responseId": "aBcDeF"}
-        return {"candidates": [candidate], "usageMetadata": usage, **named}
-
-    yield from (chunk(place, {"text": token}) for place, token in enumerate(tokens(count)))
-    text = "".join(tokens(count // 4))
-    yield chunk(count, *({"functionCall": {"name": name, "args": {"text": text}}} for name in ("write", "read")))
-    yield chunk(count, {"text": ""}, reason="STOP")
-
-
-STREAMS: dict[str, Callable[[int], Iterator[Json]]] = {"openai-chat": chat, "anthropic": anthropic, "gemini": gemini}
-NAMES = {
-    "openai-chat": "openai_chat",
-    "openai-responses": "openai_responses",
-    "anthropic": "anthropic",
-    "gemini": "google",
-}
-
-
-def framed(api: str, payloads: list[bytes], size: int) -> list[bytes]:
-    """The stream as it is read from a connection: so many bytes at a time, or, for 0, each event by itself."""
-    named = [b"event: %b\n" % json.loads(one)["type"].encode() if api == "anthropic" else b"" for one in payloads]
-    events = [b"%bdata: %b\n\n" % pair for pair in zip(named, payloads, strict=True)]
-    if not size:
-        return events
-    told = b"".join(events)
-    return [told[start : start + size] for start in range(0, len(told), size)]
+def encode_payloads(api: str, count: int) -> list[bytes]:
+    return [json.dumps(payload, separators=(",", ":")).encode() for payload in STREAMS[api](count)]
 
 
 def floor(payloads: list[bytes]) -> Work:
-    read, write = msgspec.json.Decoder().decode, msgspec.json.Encoder().encode
-
     def work() -> None:
         for payload in payloads:
-            write(read(payload))
+            decode(payload)
 
     return work
 
 
-def ours(server: str, client: str, packets: list[bytes]) -> Work:
-    body = segue.convert(ASKED, source="openai-chat", target=client).body
-    converted = segue.convert(body, source=client, target=server)
+def segue_stream(source: str, target: str, reads: list[bytes]) -> Work:
+    """Convert a stream of `source` for a client of `target`."""
+    body = segue.convert(REQUEST, source="openai-chat", target=target).body
+    converted = segue.convert(body, source=target, target=source)
 
     def work() -> bytes:
         stream = converted.stream()
-        return b"".join([*map(stream.feed, packets), stream.close()])
+        return b"".join([*map(stream.feed, reads), stream.close()])
 
     return work
 
 
-def rosetta(server: str, client: str, payloads: list[bytes]) -> Work:
-    """Payloads to payloads: it leaves framing to its gateway."""
+def rosetta_stream(source: str, target: str, payloads: list[bytes]) -> Work:
+    """Convert payloads to payloads: the peer leaves framing to its gateway."""
     from llm_rosetta.pipeline import ConversionPipeline
 
-    read, write = msgspec.json.Decoder().decode, msgspec.json.Encoder().encode
-    body = segue.convert(ASKED, source="openai-chat", target=client).body
+    body = segue.convert(REQUEST, source="openai-chat", target=target).body
 
     def work() -> None:
-        pipeline = ConversionPipeline(NAMES[client], NAMES[server])
+        pipeline = ConversionPipeline(PEER_NAMES[target], PEER_NAMES[source])
         pipeline.convert_request(dict(body))
         processor = pipeline.create_stream_processor()
         for payload in payloads:
-            for event in processor.process_chunk(read(payload)):
-                write(event)
+            for event in processor.process_chunk(decode(payload)):
+                encode(event)
 
     work()
     return work
 
 
-def measured(server: str, client: str, count: int, rounds: int, *, peers: bool) -> list[str]:
-    payloads = [json.dumps(one, separators=(",", ":")).encode() for one in STREAMS[server](count)]
-    works = [floor(payloads), *(ours(server, client, framed(server, payloads, size)) for size in READS.values())]
-    if peers:
-        try:
-            works.append(rosetta(server, client, payloads))
-        except (ImportError, AttributeError, TypeError, ValueError, KeyError) as error:
-            print(f"(left out: llm-rosetta: {type(error).__name__}: {error})")
-    base, *others = [seconds / len(payloads) * 1e6 for seconds in least(works, rounds)]
-    mine, theirs = others[: len(READS)], others[len(READS) :]
-    told = [f"{each:.2f} ({each / base:.2f} ×)" for each in mine]
-    peer = [f"{each:.2f} ({each / mine[-1]:.1f} × segue)" for each in theirs] or ["not installed"]
-    return [f"{server} → {client}", f"{base:.2f}", *told, *peer]
+def measure_pairs(count: int, rounds: int) -> str:
+    """Return the table of all pairs, one event a read: a row for each source, a column for each target."""
+    rows: list[list[str]] = []
+    for source in STREAMS:
+        payloads = encode_payloads(source, count)
+        reads = frame_stream(source, payloads, 0)
+        works = [floor(payloads), *(segue_stream(source, target, reads) for target in STREAMS)]
+        base, *costs = [seconds / len(payloads) * 1e6 for seconds in measure_all(works, rounds)]
+        rows.append([source, f"{base:.2f}", *(f"{cost:.2f} ({cost / base:.1f} ×)" for cost in costs)])
+    return format_table(["µs an event, from", "floor", *(f"to {target}" for target in STREAMS)], rows)
+
+
+def measure_reads(source: str, target: str, count: int, rounds: int) -> list[str]:
+    """Return the row of one pair: its cost by the size of the reads, and that of the peer."""
+    payloads = encode_payloads(source, count)
+    works = [floor(payloads)]
+    works += [segue_stream(source, target, frame_stream(source, payloads, size)) for size in READS.values()]
+    try:
+        works.append(rosetta_stream(source, target, payloads))
+    except (ImportError, AttributeError, TypeError, ValueError, KeyError) as error:
+        print(f"(not measured: llm-rosetta: {type(error).__name__}: {error})")
+    base, *costs = [seconds / len(payloads) * 1e6 for seconds in measure_all(works, rounds)]
+    own, peer = costs[: len(READS)], costs[len(READS) :]
+    text = [f"{cost:.2f} ({cost / base:.1f} ×)" for cost in own]
+    text += [f"{cost:.2f} ({cost / own[-1]:.1f} × segue)" for cost in peer] or ["not installed"]
+    return [f"{source} → {target}", f"{base:.2f}", *text]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Measures streams against the floor and a peer.")
+    parser = argparse.ArgumentParser(description="Measure the conversion of streams against the floor and a peer.")
     parser.add_argument("--quick", action="store_true", help="a short stream, few rounds, no peer")
     parser.add_argument("--rounds", type=int, default=25)
-    parser.add_argument("--write", action="store_true", help="put the table into docs/speed.md")
-    asked = parser.parse_args()
-    count, rounds = (500, 9) if asked.quick else (2000, asked.rounds)
-    rows = [measured(server, client, count, rounds, peers=not asked.quick) for server, client in PAIRS]
-    told = table(["µs an event", "floor", *READS, "llm-rosetta, payloads alone"], rows)
-    print(told)
-    if asked.write:
-        put_into_page(told, "stream")
+    parser.add_argument("--write", action="store_true", help="write the tables to docs/speed.md")
+    options = parser.parse_args()
+    count, rounds = (500, 9) if options.quick else (2000, options.rounds)
+    tables = measure_pairs(count, rounds)
+    if not options.quick:
+        rows = [measure_reads(source, target, count, rounds) for source, target in PEER_PAIRS]
+        tables += "\n\n" + format_table(["µs an event", "floor", *READS, "llm-rosetta, payloads alone"], rows)
+    print(tables)
+    if options.write:
+        write_page(tables, "stream")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from pathlib import Path
 from segue.specs.providers import load_services, providers_by_name
 from segue.wire.registry import SERVERS, WIRES
 from segue.wire.text.registry import FORMATS
-from segue.wire.tool_formats import TOOL_FORMATS
+from segue.wire.tool_formats import load_tool_formats
 
 FILE = Path(__file__).parent.parent / "src" / "segue" / "_literals.py"
 
@@ -29,7 +29,7 @@ def literals() -> str:
             _HEAD,
             _alias("Api", "An API by its name, or by that of a provider or a server.", [*WIRES, *sorted(others)]),
             _alias("Profile", "A server with rules of its own for `openai-chat`.", sorted(SERVERS)),
-            _alias("ToolFormat", "How tools and calls are written.", ["auto", *TOOL_FORMATS]),
+            _alias("ToolFormat", "How tools and calls are written.", ["auto", *load_tool_formats()]),
             _alias("TextFormat", "A format of tool calls in a model's text.", ["auto", *text_formats]),
         ]
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import islice, product
 from typing import TypeVar
 
 from hypothesis import settings
@@ -16,7 +16,7 @@ from hypothesis import settings
 T = TypeVar("T")
 
 SOAK = bool(os.environ.get("SEGUE_SOAK"))
-TOTAL = 100_000 if SOAK else int(os.environ.get("SEGUE_EXAMPLES", "2000"))
+TOTAL = 100_000 if SOAK else int(os.environ.get("SEGUE_EXAMPLES", "1200"))
 _FEWEST, _FEWEST_FOR_ITEM = 25, 5
 
 
@@ -32,3 +32,12 @@ def sample(rows: Iterable[T], share: int, *, start: int = 0) -> Iterator[T]:
     With another `start` for each parameter of a test, every row is tried with some of the parameters.
     """
     return islice(rows, None) if SOAK else islice(rows, start % share, None, share)
+
+
+def sample_pairs(members: Iterable[T], *, start: int = 0) -> list[tuple[T, T]]:
+    """Return a third of the ordered pairs, all of them in `make soak`.
+
+    Each member is the first of some pairs and the second of some. The pairs of `start` 0, 1 and 2 are all pairs.
+    """
+    numbered = product(enumerate(members), repeat=2)
+    return [(first, second) for (row, first), (column, second) in numbered if SOAK or (row + column + start) % 3 == 0]

@@ -1,4 +1,4 @@
-"""How properties run. Their numbers of examples are shares of one total: `tests/budget.py`.
+"""How tests run: without the variables of the caller, and properties with a share of the examples (`tests/budget.py`).
 
 On CI the examples are always the same, so a red run is never luck; everywhere else each run looks for new ones.
 """
@@ -7,8 +7,9 @@ import functools
 import gc
 import os
 import random
+import re
 import ssl
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import pytest
@@ -16,6 +17,18 @@ from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
 from tests.leaks import LeakCheck
+from tests.ports import reserve_port
+
+# Proxies, keys and addresses that the vendors' clients read, and what changes the output of commands.
+_OF_THE_CALLER = re.compile(
+    r".*_(PROXY|API_KEY|AUTH_TOKEN|BASE_URL|ENDPOINT)|(AWS|AZURE|GOOGLE|XDG)_.*|(NO|FORCE|CLI)_?COLOR.*|COLUMNS|LINES"
+    r"|SEGUE_(STORE|MODEL|TOOL_FORMAT|DEBUG)"
+)
+
+
+def _remove_variables_of_the_caller() -> None:
+    for name in [name for name in os.environ if _OF_THE_CALLER.fullmatch(name.upper())]:
+        del os.environ[name]
 
 
 def _share_tls_contexts() -> None:
@@ -29,6 +42,7 @@ def _share_tls_contexts() -> None:
     ssl.create_default_context = create_default_context
 
 
+_remove_variables_of_the_caller()
 _share_tls_contexts()
 settings.register_profile(
     "segue",
@@ -41,6 +55,13 @@ settings.load_profile("segue")
 if not os.environ.get("SEGUE_SOAK"):
     # Hypothesis draws constants of the modules loaded so far: examples would depend on the order of the tests.
     providers._get_local_constants = lambda: providers._local_constants
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    """A port on which a server may be started again and again."""
+    with reserve_port() as number:
+        yield number
 
 
 def pytest_configure(config: pytest.Config) -> None:

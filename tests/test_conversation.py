@@ -135,7 +135,7 @@ def test_only_allowed_tools_are_declared_cross_api():
 def test_server_profile_renders_like_convert_and_continues() -> None:
     chat = segue.Conversation(tools=[{"name": "look", "input_schema": {"type": "object"}}])
     chat.add_user("Look.")
-    for number in range(3):
+    for number in range(6):
         call = {"type": "tool_use", "id": f"toolu_{number}", "name": "look", "input": {}}
         added = chat.add_reply({"type": "message", "content": [call]}, source="anthropic")
         chat.add_result(added.calls[0], "Nothing.")

@@ -26,11 +26,18 @@ LEAKS = {
     "beside_the_tests_own_folder": '(tmp_path.parent / "other").mkdir()',
     "a_process": 'subprocess.Popen(["sleep", "3600"])',
     "an_open_file": "cycle = [open(__file__)]; cycle.append(cycle)",
+    "an_old_open_file": "cycle = [open(__file__)]; cycle.append(cycle); gc.collect()",
     "a_process_of_a_thread": 'run_in_thread(lambda: subprocess.Popen(["sleep", "3600"]))',
 }
 HEAD = """
-import subprocess, tempfile, threading
+import gc, subprocess, tempfile, threading
 from pathlib import Path
+
+HELD = [open(__file__) for _ in range(3)]
+
+def test_that_leaves_fewer_files_open():
+    for file in HELD:
+        file.close()
 
 def run_in_thread(work):
     thread = threading.Thread(target=work)
@@ -86,7 +93,7 @@ def test_a_test_that_leaks_fails_and_its_neighbour_passes(run_pytest, tmp_path):
     lines = [line for line in done.stdout.splitlines() if line.startswith("test_theirs.py::") and "ERROR" in line]
     assert [line.split()[0] for line in lines] == [f"test_theirs.py::test_{name}" for name in LEAKS], done.stdout
     count = len(LEAKS)
-    assert f" {2 * count} passed, {count} errors in " in done.stdout
+    assert f" {2 * count + 1} passed, {count} errors in " in done.stdout
     assert done.stdout.count("\nthe test left behind: ") == count
     assert "(sleep 3600)" in done.stdout
     assert sorted(path.name for path in tmp_path.iterdir() if "pytest-of" not in path.name) == ["checkout"]

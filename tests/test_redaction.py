@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 
 import pytest
 
@@ -160,20 +159,14 @@ def test_the_value_behind_an_option_goes_in_a_list_too():
     assert redact_values(redacted) == redacted
 
 
-def test_long_texts_take_no_longer_than_they_are_long():
-    """A hundred thousand characters of what almost is a secret: seconds would be a pattern that goes back and forth."""
-    for piece in (
-        "a_",
-        "eyJ",
-        "sk-",
-        "-----BEGIN ",
-        "://a:",
-        "authorization: ",
-        "bearer ",
-        "secret = ",
-        "?key=",
-        *MORE,
-    ):
-        started = time.process_time()
-        redact(piece * (100_000 // len(piece)))
-        assert time.process_time() - started < 5
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize(
+    "piece",
+    ["a_", "eyJ", "sk-", "-----BEGIN ", "://a:", "authorization: ", "bearer ", "secret = ", "?key=", *MORE],
+)
+def test_no_pattern_goes_back_and_forth_in_a_long_text(piece: str):
+    """Text that almost is a secret, as long as a pattern with quadratic cost does not end within the limit.
+
+    The work of a pattern can't be counted. Linear cost is a tenth of a second.
+    """
+    redact(piece * (200_000 // len(piece)))

@@ -168,3 +168,22 @@ def test_model_of_another_provider_is_reported_by_a_conversation():
     assert (finding.level, finding.subject) == ("lost", "gpt-4.1")
     assert not chat.render("anthropic", "claude-sonnet-4-5").report.findings_of("model")
     assert not chat.render("openai-responses").report.findings_of("model")
+
+
+def test_findings_on_options_are_kept_when_others_follow() -> None:
+    """The options of a same-API body are compared first; the id of a call is reported later."""
+    call = {"type": "tool_use", "id": "not valid!", "name": "f", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "not valid!", "content": "x"}
+    body = {
+        "model": "claude-sonnet-4-5",
+        "max_tokens": 100,
+        "temperature": 0.3,
+        "messages": [
+            {"role": "user", "content": "hi"},
+            {"role": "assistant", "content": [call]},
+            {"role": "user", "content": [result]},
+        ],
+        "tools": [{"name": "f", "input_schema": {"type": "object"}}],
+    }
+    report = segue.convert(body, source="anthropic", target="anthropic", model="claude-opus-4-7").report
+    assert [finding.kind for finding in report.findings] == ["adjusted", "id"]

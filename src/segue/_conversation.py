@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from math import ceil
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from segue._conversation_state import ConversationState
 from segue._convert import build_policy
 from segue._literals import Api, Profile, ToolFormat
-from segue._rendered import Rendered, RenderTarget
+from segue._rendered import Rendered, make_sent_request
 from segue._tools import parse_declaration
 from segue.canonical.blocks import (
     Block,
     Message,
     Opaque,
+    Origin,
     Speaker,
     Thinking,
     ToolCall,
     ToolResponse,
-    state_of,
+    origins_of,
 )
 from segue.canonical.codec import decode_interaction, dumps, encode_value, loads
 from segue.canonical.compress import CompressionResult, MessageChange, Summariser, compress
@@ -33,8 +34,9 @@ from segue.canonical.tokens import TokenCounter, TokenEstimator, estimate_settin
 from segue.canonical.type_warmup import warm_type
 from segue.coerce import Body, Content, coerce_blocks, detect_reply_api, wrap_messages
 from segue.errors import InputError, require_string, unknown_name_error
-from segue.models import is_alias, parse_model, resolve_alias
-from segue.pipeline import report_dropped_model
+from segue.models import parse_model, resolve_alias
+from segue.pipeline import report_conflicting_results, report_dropped_model
+from segue.render.chained_report import ChainedReport
 from segue.render.constraints import (
     HostedPolicy,
     IdPolicy,
@@ -45,14 +47,24 @@ from segue.render.constraints import (
 from segue.render.reasoning_prefix import digest_transcript, record_prefixes
 from segue.render.report import Report
 from segue.render.transcript import Transcript
-from segue.render_cache import ChainedReport, RenderCache
+from segue.render_target import RenderTarget
+from segue.rendered_prefix import ExtendedBody, RenderedPrefix
 from segue.reply import map_reply, parse_reply
-from segue.wire.base import Fetch, Wire, validate_fetch
+from segue.wire.base import Fetch, validate_fetch
 from segue.wire.detect_body import detect_source
-from segue.wire.registry import WIRES, find_wire, find_wire_or_server
+from segue.wire.registry import find_wire, find_wire_or_server
 
 # For how many targets the rendered prefix is cached.
 _MAX_CACHED_TARGETS = 3
+
+
+class _CachedPrefix(NamedTuple):
+    """A rendered prefix, valid while no message of it is changed."""
+
+    prefix: RenderedPrefix
+    edit_count: int
+    is_used: bool = False
+    """Whether the target was rendered for more than once."""
 
 
 class Conversation:
@@ -62,7 +74,7 @@ class Conversation:
         self, system: str | None = None, tools: Sequence[Tool | Mapping[str, Any]] = (), **options: object
     ) -> None:
         self.state = ConversationState()
-        self._render_caches: dict[RenderTarget, tuple[Request, RenderCache]] = {}
+        self._prefixes: dict[RenderTarget, _CachedPrefix] = {}
         self._reported_changes: dict[tuple[str, str | None], int] = {}
         self.system = system
         self.tools = tools
@@ -251,14 +263,14 @@ class Conversation:
             return speaker or _default_speaker(block)
 
         added: list[Message] = []
-        for run_speaker, run in groupby(map(self._clear_foreign_id, blocks), key=speaker_of):
+        for run_speaker, run in groupby(map(self._clear_parsed_id, blocks), key=speaker_of):
             content = tuple(run)
             turn_key = self.state.history.open_turn() if any(isinstance(block, ToolCall) for block in content) else None
             added += self.state.history.add(Message(run_speaker, content, turn_key=turn_key))
         return tuple(added)
 
-    def _clear_foreign_id(self, block: Block) -> Block:
-        """Clear an id that this conversation did not assign: an item that was parsed alone has one."""
+    def _clear_parsed_id(self, block: Block) -> Block:
+        """Clear an id that this conversation did not assign: `parse_item` assigns one too."""
         if isinstance(block, ToolCall):
             return msgspec.structs.replace(block, id="")
         if isinstance(block, ToolResponse) and block.call_id not in self.state.history.ledger:
@@ -293,32 +305,30 @@ class Conversation:
         policy = build_policy(ids=ids, reasoning=reasoning, hosted=hosted, pending=pending, orphans=orphans)
         wire = find_wire_or_server(target, profile, argument="target")
         request = self.state.request
-        source = WIRES.get(request.native.api) if request.native is not None else None
-        if model is None and source is not None and source.provider == wire.provider:
-            model = request.model
-        destination = RenderTarget(wire, model, self._resolve_model(model, wire), tool_format, policy, fetch)
-        cache = self._find_render_cache(destination)
-        cached = cache.render(request, self.state.history) if cache is not None else None
-        if cached is not None:
-            report = ChainedReport((self._history_report(destination), cached.report))
-            rendered = Rendered(report, destination.sent_request(request, cached.names), fragments=cached.fragments)
-            return self._record_sent(rendered, cached.transcript, cached.newest_report)
+        destination = RenderTarget.choose(
+            request, wire, model, self._iter_origins(), tool_format=tool_format, policy=policy, fetch=fetch
+        )
+        extended = self._extend_prefix(destination)
+        if extended is not None:
+            report = ChainedReport((self._history_report(destination), extended.report))
+            sent_request = make_sent_request(destination, request, extended.names)
+            rendered = Rendered(report, sent_request, fragments=extended.fragments)
+            return self._record_render(rendered, extended.transcript, extended.newest_report)
         report = Report()
         messages, restored_ids = self.state.history.complete_from_ledger()
         transcript, full = destination.render(msgspec.structs.replace(request, messages=messages), report)
+        cached = self._prefixes.get(destination)
+        if cached is not None and cached.is_used and not restored_ids:
+            prefix = cached.prefix.adopt(messages, transcript, full)
+            self._prefixes[destination] = cached._replace(prefix=prefix)
         report = ChainedReport((self._history_report(destination, restored_ids), report))
-        rendered = Rendered(report, destination.sent_request(request, full.names), body=full.body)
-        return self._record_sent(rendered, transcript, report)
+        rendered = Rendered(report, make_sent_request(destination, request, full.names), body=full.body)
+        return self._record_render(rendered, transcript, report)
 
-    def _resolve_model(self, model: str | None, wire: Wire) -> str | None:
-        """Return the model of the newest reply of this provider that `model` may be an alias of; None if it is none."""
-        if model is None or not is_alias(model):
-            return None
-        blocks = (block for message in reversed(self.messages) for block in reversed(message.blocks))
-        origins = (block.origin for block in blocks if isinstance(block, Thinking | ToolCall))
-        recorded = (origin.model for origin in origins if origin.provider == wire.provider and origin.model)
-        resolved = (name for name in recorded if resolve_alias(model, name) == name)
-        return next(resolved, None)
+    def _iter_origins(self) -> Iterator[Origin]:
+        """Yield the origins of all replies, newest first."""
+        for message in reversed(self.messages):
+            yield from reversed(origins_of(message))
 
     def _history_report(self, target: RenderTarget, restored_ids: Iterable[str] = ()) -> Report:
         """Report a dropped model, restored and conflicting results, and compressions new for this target."""
@@ -327,11 +337,7 @@ class Conversation:
             report_dropped_model(self.state.request, target.wire, report)
         for call_id in restored_ids:
             report.add("supplied", "missing call or result restored from the conversation", call_id=call_id)
-        for call_id, entry in self.state.history.conflicting.items():
-            for response in entry.evidence:
-                report.add(
-                    "dedupe", f"second result of a call ({state_of(response)}) stored but not sent", call_id=call_id
-                )
+        report_conflicting_results(self.state.history.conflicting, report)
         key = target.wire.name, target.model
         for change in self.state.compression_changes[self._reported_changes.get(key, 0) :]:
             if not self.state.history.is_rewound(change.calls):
@@ -340,19 +346,29 @@ class Conversation:
         self._reported_changes[key] = len(self.state.compression_changes)
         return report
 
-    def _find_render_cache(self, target: RenderTarget) -> RenderCache | None:
-        """Return the render cache for this target; None where its prefix can't be cached."""
-        if not target.can_cache:
-            return None
-        request, cache = self._render_caches.pop(target, (None, None))
-        if cache is None or request is not self.state.request:
-            cache = RenderCache(target.wire.conversation_key, target.render)
-        self._render_caches[target] = self.state.request, cache
-        if len(self._render_caches) > _MAX_CACHED_TARGETS:
-            del self._render_caches[next(iter(self._render_caches))]
-        return cache
+    def _extend_prefix(self, target: RenderTarget) -> ExtendedBody | None:
+        """Render what was added since the prefix for this target was rendered; None if a full render is needed.
 
-    def _record_sent(self, rendered: Rendered, transcript: Transcript, report: Report) -> Rendered:
+        The first render for a target is a full one, so that a target that is used once costs nothing more.
+        """
+        request, history = self.state.request, self.state.history
+        if not target.can_extend(request):
+            return None
+        cached = self._prefixes.pop(target, None)
+        is_new = cached is None
+        if cached is None or cached.prefix.request is not request or cached.edit_count != history.edit_count:
+            cached = _CachedPrefix(target.start_prefix(request), history.edit_count)
+        extended = None
+        if not is_new and not history.has_gaps:
+            extended = cached.prefix.extend(history.slice(cached.prefix.length))
+            prefix = extended.prefix if extended is not None else target.start_prefix(request)
+            cached = _CachedPrefix(prefix, history.edit_count, is_used=True)
+        self._prefixes[target] = cached
+        if len(self._prefixes) > _MAX_CACHED_TARGETS:
+            del self._prefixes[next(iter(self._prefixes))]
+        return extended
+
+    def _record_render(self, rendered: Rendered, transcript: Transcript, report: Report) -> Rendered:
         """Record the rendered request: the next reply is parsed as the reply to it."""
         self.state.sent_transcript = transcript
         self.state.synthetic_calls = [

@@ -28,15 +28,19 @@ class ConversationState:
 
     def __init__(self) -> None:
         self._request = Request(())
+        self._settings_tokens: float | None = None
         self.history = History()
         self.token_estimator = TokenEstimator()
         self.compression_changes: list[MessageChange] = []
         """The changes made by compressions. Each target's next report includes the new ones."""
         self.sent_transcript: Transcript | None = None
+        """The transcript of the last render, also before it is sent."""
         self.synthetic_calls: Sequence[str] | None = ()
         """The calls that got synthetic results in the last render; None if it is marked as sent and has no reply."""
         self.sent_request: SentRequest | None = None
+        """The request of the last render, also before it is sent."""
         self._counted: tuple[int, int, float] = (0, 0, 0.0)
+        """The edit count of the history, and the number and the estimated tokens of the messages counted so far."""
 
     @property
     def request(self) -> Request:
@@ -46,10 +50,11 @@ class ConversationState:
     @request.setter
     def request(self, request: Request) -> None:
         self._request = msgspec.structs.replace(request, messages=())
+        self._settings_tokens = None
 
     @property
     def last_request(self) -> LastRequest:
-        """The last render: its transcript, the calls that got synthetic results for it, and its projected names."""
+        """The last render: its transcript, the calls that got synthetic results in it, and its request."""
         return self.sent_transcript, self.synthetic_calls, self.sent_request
 
     @last_request.setter
@@ -58,15 +63,17 @@ class ConversationState:
 
     def estimate_tokens(self) -> float:
         """Return the estimated tokens of the next request, before calibration."""
-        edits, place, weight = self._counted
-        if edits != self.history.edit_count:
-            place, weight = 0, 0.0
-        new = self.history.slice(place)
+        edit_count, position, tokens = self._counted
+        if edit_count != self.history.edit_count:
+            position, tokens = 0, 0.0
+        new = self.history.slice(position)
         # Added one by one, so that the floating-point sum does not depend on how often it was continued.
         for message in new:
-            weight += estimate_message(message)
-        self._counted = self.history.edit_count, place + len(new), weight
-        return estimate_settings(self._request) + weight
+            tokens += estimate_message(message)
+        self._counted = self.history.edit_count, position + len(new), tokens
+        if self._settings_tokens is None:
+            self._settings_tokens = estimate_settings(self._request)
+        return self._settings_tokens + tokens
 
     def calibrate_tokens(self, usage: Usage | None, model: str | None) -> None:
         """Calibrate the token estimate of the request with the usage that the provider reported."""

@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-from typing import Any, get_args, get_type_hints
+from collections.abc import Callable
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 import msgspec
 
 from segue._literals import Api, Profile, ToolFormat
-from segue._stream import ReplyStream
+from segue.canonical.call_history import CallHistory
 from segue.canonical.ids import short_hash
 from segue.canonical.json import encode_json, parse_json_object, reject_duplicate_key
 from segue.canonical.request import Request
 from segue.canonical.type_warmup import warm_type
 from segue.coerce import Body, wrap_messages
 from segue.errors import InputError, require_string
-from segue.fast import convert_fast
-from segue.pipeline import ConvertJob, convert_request
+from segue.fast import FastConversion, convert_fast, remember
+from segue.pipeline import ConvertJob, RenderedBody, convert_request
 from segue.render.constraints import HostedPolicy, IdPolicy, OrphanPolicy, PendingPolicy, Policy, ReasoningPolicy
 from segue.render.report import Report
-from segue.reply import SentRequest, map_reply, parse_reply, render_reply
+from segue.sent_body import BodyFields, SentBody, encode_edges
 from segue.wire.base import Fetch, Wire, validate_fetch
 from segue.wire.limits import DEFAULT_LIMITS, ReplyLimits, require_limits
-from segue.wire.names import NameMap
 from segue.wire.registry import WIRES, find_wire, find_wire_or_server
 
-_STREAM_KEYS = frozenset({"stream", "stream_options"})
+if TYPE_CHECKING:
+    from segue._stream import ReplyStream
+    from segue.reply import SentRequest
 
 
 class Converted:
@@ -39,27 +41,24 @@ class Converted:
         source: Wire,
         target: Wire,
         report: Report,
-        names: NameMap,
         *,
+        sent_body: Callable[[], SentBody],
         tool_format: str = "auto",
-        request: Request | None = None,
-        source_data: bytes = b"",
         body: dict[str, Any] | None = None,
         data: bytes | None = None,
+        shared_body: dict[str, Any] | None = None,
     ) -> None:
-        """Either `body` or `data` is required; the other is computed on first access.
+        """One of `body`, `data` and `shared_body` is required; `body` and `data` are computed on first access.
 
-        Without `request`, it is parsed from `source_data` on first access.
+        So is `sent_body`. The caller gets a copy of the `shared_body`.
         """
         self.report: Report = report
         self.reply_report: Report | None = None
         self._source = source
         self._target = target
-        self._names = names
+        self._sent_body = sent_body
         self._tool_format = tool_format
-        self._source_data = source_data
-        if request is not None:
-            self._request = request
+        self._shared_body = shared_body
         if body is not None:
             self.body = body
         if data is not None:
@@ -81,7 +80,7 @@ class Converted:
     @cached_property
     def data(self) -> bytes:
         """The body as JSON."""
-        return encode_json(self.body)
+        return encode_json(self._shared_body if self._shared_body is not None else self.body)
 
     @cached_property
     def body(self) -> dict[str, Any]:
@@ -89,22 +88,21 @@ class Converted:
         return parse_json_object(self.data)[0]
 
     @cached_property
-    def _request(self) -> Request:
-        """The source request in canonical form."""
-        return self._source.parse_request(parse_json_object(self._source_data)[0])
-
-    @cached_property
     def _sent_request(self) -> SentRequest:
-        model = self.body.get("model", self.body.get("modelId"))
-        requested = model if isinstance(model, str) else None
-        return SentRequest(
-            self._target, self._request, self._names, requested, self._tool_format, self._source, self._reply_key
-        )
+        from segue.reply import SentRequest
 
-    @cached_property
-    def _reply_key(self) -> str:
-        """A hash of the body, the same for a whole and for a streamed reply."""
-        return short_hash(encode_json({key: value for key, value in self.body.items() if key not in _STREAM_KEYS}))
+        sent = self._sent_body()
+        fields = sent.fields
+        return SentRequest(
+            self._target,
+            fields.request,
+            fields.names,
+            fields.model,
+            self._tool_format,
+            self._source,
+            sent.reply_key,
+            sent.history,
+        )
 
     def reply(self, data: Body, *, limits: ReplyLimits = DEFAULT_LIMITS) -> dict[str, Any]:
         """Convert the target's reply to the source API, with the caller's tool names and ids unique in its history.
@@ -112,6 +110,8 @@ class Converted:
         Findings are in `reply_report`, and are added to `report`. A reply above the `limits` raises
         `RemoteProtocolError`.
         """
+        from segue.reply import map_reply, parse_reply, render_reply
+
         require_limits(limits)
         sent = self._sent_request
         report = Report(target=self._source.name)
@@ -127,10 +127,12 @@ class Converted:
 
     def stream(self, *, limits: ReplyLimits = DEFAULT_LIMITS) -> ReplyStream:
         """Return a converter for a streamed reply: `feed` takes the target's bytes and returns bytes for the caller."""
+        from segue._stream import ReplyStream
+
         require_limits(limits)
+        sent = self._sent_request
         # The turn key differs for each request, so that ids do not repeat those of earlier replies.
-        turn_key = f"turn-{short_hash(self.data, 16)}"
-        return ReplyStream(self._sent_request, self.report, turn_key=turn_key, limits=limits)
+        return ReplyStream(sent, self.report, turn_key=f"turn-{short_hash(sent.reply_key, 16)}", limits=limits)
 
 
 def convert(
@@ -168,21 +170,40 @@ def convert(
         fetch=fetch,
     )
     body = wrap_messages(body, source)
-    if isinstance(body, bytes | bytearray) and (fast := convert_fast(source_data := bytes(body), job)) is not None:
-        return Converted(fast.source, job.target, fast.report, fast.names, data=fast.data, source_data=source_data)
-    value, surrogates = parse_json_object(body)
-    conversion = convert_request(value, job, replaced_surrogates=surrogates)
-    reject_duplicate_key(body, conversion.source.conversation_key)
+    encoded = bytes(body) if isinstance(body, bytes | bytearray) else None
+    conversion = convert_fast(encoded, job) if encoded is not None else None
+    if isinstance(conversion, FastConversion):
+        fast = conversion
+        return Converted(
+            fast.source,
+            job.target,
+            fast.report,
+            sent_body=lambda: fast.sent_body,
+            tool_format=tool_format,
+            data=fast.data,
+        )
+    surrogates = 0
+    if conversion is None:
+        value, surrogates = parse_json_object(body)
+        conversion = convert_request(value, job, replaced_surrogates=surrogates)
+        reject_duplicate_key(body, conversion.source.conversation_key)
+    is_remembered = encoded is not None and not surrogates and remember(encoded, conversion, job)
     rendered = conversion.rendered
     return Converted(
         conversion.source,
         job.target,
         rendered.report,
-        rendered.names,
+        sent_body=partial(_build_sent_body, conversion.request, rendered, job.target),
         tool_format=tool_format,
-        request=conversion.request,
-        body=rendered.body,
+        body=None if is_remembered else rendered.body,
+        shared_body=rendered.body if is_remembered else None,
     )
+
+
+def _build_sent_body(request: Request, rendered: RenderedBody, target: Wire) -> SentBody:
+    fields = {key: value for key, value in rendered.body.items() if key != target.conversation_key}
+    edges = encode_edges(rendered.body.get(target.conversation_key))
+    return SentBody(BodyFields(request, rendered.names, fields), CallHistory(lambda: request.messages), edges)
 
 
 def build_policy(**values: str) -> Policy:

@@ -13,7 +13,6 @@ from segue.canonical.blocks import Text, ToolCall
 from segue.canonical.json import to_plain_json
 from segue.canonical.request import Reply
 from segue.errors import InputError, RemoteProtocolError
-from segue.models import parse_model
 from segue.render.content import drop_omitted_blocks
 from segue.render.hosted import approvals_to_text
 from segue.render.report import Report
@@ -32,20 +31,24 @@ from segue.wire.replies import (
     unify_overload,
     unnamed_call_error,
 )
+from segue.wire.stream.delta_run import DeltaRun
 from segue.wire.stream.events import (
     BlockEnd,
     BlockStart,
+    Delta,
     Event,
     Failed,
     Finished,
     InputDelta,
     ReplyStart,
     TextDelta,
+    ThinkingDelta,
     UsageUpdate,
     WholeBlock,
     arguments_text,
 )
 from segue.wire.stream.parse import DEFAULT_TURN_KEY, StreamParser
+from segue.wire.stream.render import RenderText
 from segue.wire.text.extractor import TextExtractor, choose_extractor, extract_from_reply
 from segue.wire.tool_formats import find_tool_format
 
@@ -53,6 +56,7 @@ from segue.wire.tool_formats import find_tool_format
 Stream = bytes | bytearray | str | Iterable[object]
 _Bytes = bytes | bytearray | str
 _ENDINGS = (UsageUpdate, Finished, Failed)
+_DELTAS = (TextDelta, ThinkingDelta, InputDelta)
 
 
 def assemble(
@@ -143,25 +147,47 @@ class ReplyStream:
         self._parser = sent.wire.open_stream(turn_key)
         self._parser.set_limits(limits)
         self._extractor: TextExtractor | None = sent.build_extractor(self.report, turn_key)
-        request = sent.request
-        ids = IdMap(source.id_scheme(parse_model(request.model)), provider=source.provider)
-        caller_names = NameMap(ANY_NAME)
-        ids.add_messages(request.messages, caller_names.render)
+        ids = sent.build_id_map(source)
         self._mapper = _EventMapper(sent, ids, self.report)
-        self._renderer = source.stream_renderer(RenderContext(ids, caller_names, self.report), sent.model, request)
+        context = RenderContext(ids, NameMap(ANY_NAME), self.report)
+        self._renderer = source.stream_renderer(context, sent.model, sent.request)
+        self._last_delta: Delta | None = None
+        """The last event, if it was alone in a read and is a delta."""
+        self._render_text: RenderText | None = None
+        """Renders more deltas of the same block, each alone in a read."""
+        self._run: DeltaRun | None = None
+        """Parses those deltas; only with `_render_text`."""
 
     def feed(self, data: object) -> bytes:
         """Convert the next bytes of the target's stream to bytes for the caller; after `close`, return no bytes.
 
         At a limit of the reply, return the end of the caller's stream: an error that clients do not retry.
         """
-        if not isinstance(data, bytes | bytearray):
-            raise InputError(f"bytes were expected, not {type(data).__name__}", path="data")
-        if self._closed:
-            return b""
-        self._parser.feed(bytes(data))
-        rendered = self._render_events(self._parser.events())
-        return rendered if self._parser.limit_error is None else rendered + self.close()
+        if not isinstance(data, bytes):
+            if not isinstance(data, bytearray):
+                raise InputError(f"bytes were expected, not {type(data).__name__}", path="data")
+            data = bytes(data)
+        if self._run is not None and self._render_text is not None:
+            text = self._run.parse(data)
+            if text is not None:
+                return self._render_text(text)
+            self._close_run()
+        return b"" if self._closed else self._feed(data)
+
+    def _feed(self, data: bytes) -> bytes:
+        parser = self._parser
+        parser.feed(data)
+        rendered = self._render_events(parser.events())
+        if parser.limit_error is not None:
+            return rendered + self.close()
+        if self._render_text is not None and self._last_delta is not None:
+            self._run = parser.open_run(data, self._last_delta)
+        return rendered
+
+    def _close_run(self) -> None:
+        if self._run is not None:
+            self._parser.close_run(self._run)
+            self._run = None
 
     def close(self) -> bytes:
         """Return the end of the caller's stream. Closing twice has no effect.
@@ -172,6 +198,7 @@ class ReplyStream:
         if self._closed:
             return b""
         self._closed = True
+        self._close_run()
         self.reply = reply = self._sent.with_model(self._parser.close())
         data = self._render_events(self._parser.events())
         if self._mapper.failure is not None:
@@ -191,12 +218,31 @@ class ReplyStream:
         cause of a failed transport, and not after the `RemoteProtocolError` of an invalid stream.
         """
         self._closed = True
+        self._close_run()
         return self._render_failure(_to_api_error(error, retry=retry))
 
     def _render_failure(self, error: ApiError) -> bytes:
         return self._renderer.render_failure(unify_overload(error) if self._sent.is_cross_api else error)
 
     def _render_events(self, events: list[Event]) -> bytes:
+        delta = events[0] if len(events) == 1 and self._extractor is None else None
+        if not isinstance(delta, _DELTAS) or (type(delta) is TextDelta and delta.extras is not None):
+            self._last_delta = self._render_text = None
+            return self._render_each(events)
+        last = self._last_delta
+        if last is None or last.index != delta.index or type(last) is not type(delta):
+            self._last_delta, self._render_text = delta, None
+            return self._render_each(events)
+        self._last_delta = delta
+        if self._render_text is not None:
+            return self._render_text(delta.text)
+        if self._mapper.can_pass_through(delta):
+            rendered = self._render_each(events)
+            self._render_text = self._renderer.open_run(delta)
+            return rendered
+        return self._render_each(events)
+
+    def _render_each(self, events: list[Event]) -> bytes:
         if self._extractor is not None:
             events = self._extractor.feed(events)
             if self._extractor.is_idle:
@@ -263,6 +309,10 @@ class _EventMapper:
                 self.usage = [event] if isinstance(event, UsageUpdate) else self.usage
                 mapped.append(event)
         return mapped
+
+    def can_pass_through(self, delta: Delta) -> bool:
+        """Return whether this and all further deltas of its block are mapped to themselves."""
+        return self.failure is None and self._cut_call is None and delta.index not in self._held
 
     def _find_error(self, event: Event) -> ApiError | None:
         """Return the error that the reply ends with; None if this is not its end, or it ends regularly."""

@@ -7,15 +7,17 @@ from functools import cached_property
 from typing import Any, cast, overload
 
 from segue._literals import Api, ToolFormat
+from segue.canonical.contents import summarize
 from segue.canonical.json import encode_json, parse_json, to_plain_json
 from segue.canonical.request import Options, Request, Tool
 from segue.errors import InputError, UndetectedApiError, require_string
 from segue.models import parse_model
-from segue.pipeline import report_dropped_tool_fields, report_surrogates
+from segue.pipeline import report_surrogates
 from segue.render.constraints import Policy
 from segue.render.report import Report
 from segue.render.transcript import Transcript
 from segue.wire.base import RenderContext, Wire
+from segue.wire.dropped_fields import report_dropped_tool_fields
 from segue.wire.ids import IdMap
 from segue.wire.mixed_body import find_tool_api
 from segue.wire.mixed_body import parse_declaration as parse_by_api
@@ -122,7 +124,17 @@ def _render_tools(tools: tuple[Tool, ...], wire: Wire, model: str | None, report
     tools = declared.request.tools
     same_api = all(tool.native is not None and tool.native.api == wire.name for tool in tools)
     names = NameMap(rule.for_same_api() if same_api else rule)
-    transcript = Transcript(declared.request, wire.constraints(target_model), Policy(), (), (), tools, Options(), model)
+    transcript = Transcript(
+        request=declared.request,
+        constraints=wire.constraints(target_model),
+        policy=Policy(),
+        system=(),
+        messages=(),
+        contents=summarize(()),
+        tools=tools,
+        options=Options(),
+        model=model,
+    )
     body = wire.render_request(
         transcript, RenderContext(IdMap(wire.id_scheme(target_model), provider=wire.provider), names, rendered)
     )

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from typing import Literal
 
 __all__ = [
@@ -83,7 +82,7 @@ _SUGGESTIONS: dict[SuggestedCommand, str] = {
 _RETRYABLE = frozenset[ProviderErrorCause]({"broken", "network", "overloaded", "rate-limited", "timeout"})
 
 
-# A quoted value in a message, as `repr` formats it or between backticks, and the length of what is kept of a long one.
+# A quoted value in a message, as `repr` formats it or between backticks. A value above `_MAX_QUOTED` is shortened.
 _QUOTED_VALUE = re.compile(r"(?<!\w)'(?:[^'\\]|\\.)*+'|(?<!\w)\"(?:[^\"\\]|\\.)*+\"|`[^`]*+`", re.DOTALL)
 _MAX_QUOTED = 120
 _LONG_WORD = re.compile(r"\S{121,}")
@@ -92,7 +91,7 @@ _MAX_MESSAGE = 800
 
 
 def shorten_quoted(message: str) -> str:
-    """Return a message with its long quoted values shortened: names of unknown things may have any length."""
+    """Return a message with its long quoted values shortened: unknown names may have any length."""
     if len(message) <= _MAX_QUOTED:
         return message
     return _QUOTED_VALUE.sub(
@@ -146,6 +145,9 @@ def unknown_name_error(
     kind: str, name: str, known: Iterable[str], *, path: str, others: Iterable[str] = ()
 ) -> InputError:
     """Build the error for an unknown name. It suggests the nearest name of `known` and `others`, or lists `known`."""
+    # Imported here, because only errors need it.
+    from difflib import get_close_matches
+
     names = list(known)
     near = get_close_matches(name[:_MAX_QUOTED].lower().replace("_", "-"), [*names, *others], 1, 0.7)
     hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(names)}"
@@ -159,7 +161,7 @@ def require_string(value: object, argument: str, *, required: bool = True) -> No
 
 
 def validate_profile(profile: object, api: str, apis: Mapping[str, str]) -> None:
-    """Raise `InputError` for an unknown profile, or one of another API; None is allowed. `apis` has the API of each."""
+    """Raise `InputError` for an unknown profile, or one of another API; None is allowed. `apis` maps profile to API."""
     require_string(profile, "profile", required=False)
     if profile is None:
         return

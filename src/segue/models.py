@@ -7,10 +7,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from itertools import pairwise
+from typing import TypeVar
 
 import msgspec
+
+_T = TypeVar("_T")
 
 
 class Model(msgspec.Struct, frozen=True):
@@ -86,7 +90,7 @@ _REASONING_SINCE = {"kimi": (2, 5), "deepseek": (4,), "qwen": (3, 5)}
 _REASONING_TOKENS = frozenset({"thinking", "reasoner", "magistral", "qwq", "qvq"})
 
 _MISTRAL_STAMP = re.compile(r"2[3-9](?:0[1-9]|1[0-2])")
-# From which month (2512) or version on a Mistral model has which tokenizer, the newest first.
+# Tokenizers of Mistral models by the first month (`2512`) or the first version that has them, newest first.
 _TOKENIZER_BY_MONTH = ((2603, 15), (2509, 13), (2506, 11), (2411, 7), (0, 3))
 _TOKENIZER_BY_VERSION: dict[str, tuple[tuple[tuple[int, ...], int], ...]] = {
     "small": (((4,), 15), ((3, 2), 11), ((3,), 7)),
@@ -119,8 +123,6 @@ def _parse_version(tokens: list[str], start: int) -> tuple[int, ...]:
             numbers.append(0)
         elif numbers and token != "p":
             break
-        elif token.isdigit():
-            continue
     return tuple(numbers[:2])
 
 
@@ -132,7 +134,7 @@ def _parse_kimi_line(tokens: list[str]) -> str:
 
 
 def _parse_deepseek(tokens: list[str]) -> tuple[str, tuple[int, ...]]:
-    """Return line and version. The version follows a `v`, other numbers are sizes; V4 names have no version."""
+    """Return line and version: the number after a `v`, not a size. `flash` and `pro` without a number are V4."""
     if ("r", "1") in pairwise(tokens):
         return "r1", (1,)
     line = next((word for word in ("reasoner", "chat", "coder", "flash", "pro") if word in tokens), "")
@@ -174,6 +176,11 @@ def _reasons_by_default(tokens: list[str], family: str, line: str, version: tupl
 def _parse_gemini_line(tokens: list[str]) -> str:
     line = next((word for word in tokens if word in ("flash", "pro")), "")
     return "flash-lite" if line == "flash" and "lite" in tokens else line
+
+
+def cache_by_model(function: Callable[[Model], _T]) -> Callable[[Model], _T]:
+    """Return the function with its results kept for the models used last."""
+    return lru_cache(maxsize=128)(function)
 
 
 def parse_model(name: object) -> Model:

@@ -1,40 +1,45 @@
 """The full conversion pipeline: parse a body, render it for the target, project ids and names, encode it.
 
-It defines the result of every conversion. `segue.fast` is a faster implementation for regular histories, which
-compares its output with this one.
+It defines the result of every conversion. `segue.fast` is a faster implementation for regular histories; the tests
+compare its output with that of this one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, cast
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
 
 import msgspec
 
-from segue.canonical.blocks import Block, Media, Message, Opaque, Text, ToolCall, ToolResponse, calls_of, responses_of
-from segue.canonical.request import Request, Tool
+from segue.canonical.blocks import Native, Text, ToolCall, ToolResponse, state_of
+from segue.canonical.contents import Contents, summarize
+from segue.canonical.history import Interaction
+from segue.canonical.request import Options, Request, Tool
 from segue.errors import InputError
-from segue.models import parse_model
+from segue.models import Model, parse_model
 from segue.render.constraints import Policy
+from segue.render.draft import are_identical
 from segue.render.passes import render
-from segue.render.report import Report, field_level
+from segue.render.prefix_digest import BoundPrefix
+from segue.render.report import IN_CALL_ORDER, Report, Step
 from segue.render.transcript import Transcript
 from segue.wire.base import Fetch, RenderContext, Wire, guard_fetch
 from segue.wire.detect_body import detect_source, find_contradicting_api
-from segue.wire.ids import IdMap
-from segue.wire.mixed_body import MCP, MCP_KEYS
+from segue.wire.dropped_fields import report_dropped
+from segue.wire.ids import IdMap, IdScheme
+from segue.wire.mixed_body import MCP
 from segue.wire.names import NameMap, NameRule
 from segue.wire.registry import WIRES
+from segue.wire.text.names import TEXT_FORMAT_NAMES
 from segue.wire.text.prompting import render_as_text, text_constraints
-from segue.wire.text.registry import select_render_format
+from segue.wire.text.text_format import TextFormat
 from segue.wire.tool_formats import id_scheme_for
-from segue.wire.vendor_tools.convert import convert_vendor_tools, merge_body_fields
+from segue.wire.vendor_tools.convert import DEFERRED_KEY, ConvertedTools, convert_vendor_tools, merge_body_fields
 
 _MAX_ID_SHOWN = 64
-_SPECIAL_TEXTS = ("search_result", "searchResult", "guardContent")
-_EMPTY_VALUES: tuple[object, ...] = (None, [], {}, "", False)
-# Keys that have an effect even with an empty value.
-_MEANINGFUL_EMPTY = frozenset({"web_search_options"})
+# With more tools, the declarations may depend on the calls: called tools come first where not all can be declared.
+_MAX_TOOLS = 128
 
 
 class ConvertJob(msgspec.Struct, frozen=True):
@@ -56,6 +61,30 @@ class ConvertJob(msgspec.Struct, frozen=True):
         return self.target if source is self.base_wire else source
 
 
+class RenderedRest(msgspec.Struct, frozen=True):
+    """A rendered body with an empty conversation, and the values that it was rendered from."""
+
+    declared: ConvertedTools
+    system: tuple[Text, ...]
+    tools: tuple[Tool, ...]
+    options: Options
+    body: dict[str, Any]
+
+    def is_rest_of(self, transcript: Transcript) -> bool:
+        """Return whether the body of the transcript has the same rest."""
+        return (
+            are_identical(self.tools, transcript.tools)
+            and self.system == transcript.system
+            and self.options == transcript.options
+            and not self._depends_on_calls
+        )
+
+    @property
+    def _depends_on_calls(self) -> bool:
+        """Whether the declarations may depend on the calls: there are many tools, or some are deferred."""
+        return len(self.tools) > _MAX_TOOLS or any((tool.extra or {}).get(DEFERRED_KEY) for tool in self.tools)
+
+
 class RenderedBody(msgspec.Struct, frozen=True):
     """The body of a transcript, with the ids and names used in it."""
 
@@ -63,13 +92,26 @@ class RenderedBody(msgspec.Struct, frozen=True):
     ids: IdMap
     names: NameMap
     report: Report
+    rest: RenderedRest
+
+    @property
+    def state(self) -> RenderState:
+        """The state that a render of the messages after these continues from."""
+        return RenderState(self.ids.fork(), self.names, self.rest)
 
 
-class IdState(msgspec.Struct, frozen=True):
-    """The ids and names of an earlier render for the same target, to continue from."""
+class RenderState(msgspec.Struct, frozen=True):
+    """What an earlier render of the same request fixed: a render of later messages continues from it.
+
+    Calls keep their ids and tools their names. The rest of the body is not rendered again if it would be the same, and
+    its findings are not reported again. A render changes neither ids nor names of the state.
+    """
 
     ids: IdMap
     names: NameMap
+    rest: RenderedRest
+    bound: BoundPrefix | None = None
+    """The earlier messages, where reasoning is bound to them."""
 
 
 class Conversion(msgspec.Struct, frozen=True):
@@ -81,12 +123,20 @@ class Conversion(msgspec.Struct, frozen=True):
     rendered: RenderedBody
 
 
-def convert_request(body: Mapping[str, Any], job: ConvertJob, *, replaced_surrogates: int = 0) -> Conversion:
-    """Convert a body to the target API. `replaced_surrogates` were replaced when the body was decoded."""
+class ParsedBody(msgspec.Struct, frozen=True):
+    """A parsed body, the model to convert it for, and the report so far."""
+
+    source: Wire
+    request: Request
+    model: str | None
+    report: Report
+
+
+def parse_body(body: Mapping[str, Any], job: ConvertJob, *, replaced_surrogates: int = 0) -> ParsedBody:
+    """Detect the API of a body and parse it. `replaced_surrogates` were replaced when the body was decoded."""
     target = job.target
     source = job.source_wire(job.source or WIRES[detect_source(body)])
-    other = find_contradicting_api(body, source.name)
-    if other is not None:
+    if job.source is not None and (other := find_contradicting_api(body, source.name)) is not None:
         raise InputError(f"this is a body of {other}, not of {source.name}")
     request = source.parse_request(body)
     report = Report(target=target.name)
@@ -98,10 +148,22 @@ def convert_request(body: Mapping[str, Any], job: ConvertJob, *, replaced_surrog
         model = request.model if source is target or same_provider else None
         if model is None:
             report_dropped_model(request, target, report)
+    return ParsedBody(source, request, model, report)
+
+
+def convert_request(body: Mapping[str, Any], job: ConvertJob, *, replaced_surrogates: int = 0) -> Conversion:
+    """Convert a body to the target API. `replaced_surrogates` were replaced when the body was decoded."""
+    parsed = parse_body(body, job, replaced_surrogates=replaced_surrogates)
     transcript, rendered = render_for(
-        request, target, report, job.policy, model=model, tool_format=job.tool_format, fetch=job.fetch
+        parsed.request,
+        job.target,
+        parsed.report,
+        job.policy,
+        model=parsed.model,
+        tool_format=job.tool_format,
+        fetch=job.fetch,
     )
-    return Conversion(source, request, transcript, rendered)
+    return Conversion(parsed.source, parsed.request, transcript, rendered)
 
 
 def report_dropped_model(request: Request, target: Wire, report: Report) -> None:
@@ -109,6 +171,14 @@ def report_dropped_model(request: Request, target: Wire, report: Report) -> None
     if request.model is not None:
         why = f"model {request.model!r} dropped: not a model of {target.name}"
         report.add("model", why, subject=request.model)
+
+
+def report_conflicting_results(conflicting: Mapping[str, Interaction], report: Report) -> None:
+    """Report the results of a conversation's calls that are not rendered, because the call has another one."""
+    for call_id, entry in conflicting.items():
+        for response in entry.evidence:
+            why = f"second result of a call ({state_of(response)}) stored but not sent"
+            report.add("dedupe", why, call_id=call_id)
 
 
 def report_surrogates(count: int, report: Report) -> None:
@@ -128,9 +198,9 @@ def render_for(
     resolved_model: str | None = None,
     tool_format: str = "auto",
     fetch: Fetch | None = None,
-    id_state: IdState | None = None,
+    state: RenderState | None = None,
 ) -> tuple[Transcript, RenderedBody]:
-    """Render a canonical request for a wire. Calls and tools in `id_state` keep their ids and names.
+    """Render a canonical request for a wire. With `state`, its messages continue those of an earlier render.
 
     If `model` is an alias, `resolved_model` is the recorded name of the same model, whose rules apply.
     """
@@ -139,15 +209,20 @@ def render_for(
     report.target, report.id_scheme, report.model = wire.name, scheme.name, model
     report.tool_format = wire.tool_format if tool_format == "auto" else tool_format
     constraints = wire.constraints(target_model)
-    declared = convert_vendor_tools(request, constraints.api, target_model, report)
-    request = declared.request
-    names = (
-        _build_name_map(request, constraints.api, wire.name_rule(parse_model(resolved_model or model)))
-        if id_state is None
-        else id_state.names
-    )
-    text_format = select_render_format(tool_format, target_model)
+    contents = summarize(request.messages)
+    report.stage = (Step.TOOLS,)
+    if state is None:
+        declared = convert_vendor_tools(request, constraints.api, target_model, report)
+        request = declared.request
+        name_rule = wire.name_rule(parse_model(resolved_model or model))
+        names = _build_name_map(request, contents, constraints.api, name_rule)
+    else:
+        declared = state.rest.declared
+        request = msgspec.structs.replace(declared.request, messages=request.messages)
+        names = state.names.copy()
+    text_format = _select_text_format(tool_format, target_model)
     paired = constraints if text_format is None else text_constraints(constraints)
+    report.stage = (Step.PASSES,)
     transcript = render(
         request,
         paired,
@@ -155,52 +230,92 @@ def render_for(
         report,
         model=model,
         resolved_model=resolved_model,
-        project_name=_name_in_text(request, names),
+        project_name=_NameInText(request, contents, names),
+        contents=contents,
+        earlier=state and state.bound,
     )
-    _report_dropped(request, wire, report, declared.converted_keys)
-    project_name: Callable[[str], str] = names.render
-    if id_state is None:
-        ids = IdMap.project(transcript, scheme, project_name)
-    else:
-        ids = id_state.ids
-        ids.add_messages(transcript.messages, project_name)
+    reported = request if state is None else _keep_messages(request)
+    report.stage = (Step.BODY_FIELDS,)
+    report_dropped(reported, contents, wire, report, declared.converted_keys)
+    ids = _assign_ids(transcript, scheme, names, state)
     rendered_transcript = transcript
     if text_format is not None:
+        report.stage = (Step.TEXT_FORMAT,)
+        as_text = render_as_text(transcript, text_format, ids, names, report)
+        report.stage = (Step.PASSES_AS_TEXT,)
         rendered_transcript = render(
-            render_as_text(transcript, text_format, ids, names, report),
+            as_text,
             constraints,
             policy,
             report,
             model=model,
             resolved_model=resolved_model,
         )
-    body = merge_body_fields(
-        wire.render_request(rendered_transcript, RenderContext(ids, names, report, fetch and guard_fetch(fetch))),
-        declared.body_fields,
-    )
-    hosted: set[str] = set()
-    for message in transcript.messages:
-        for call in calls_of(message):
-            hosted.update([call.name] if call.kind == "hosted" else [])
-            if call.kind != "hosted":
-                report.emitted_calls.append((call.id, ids.render(call.id)))
-                _report_duplicate_key(call, wire, report)
-                _report_new_id(call, ids, wire, policy, report)
-        for response in responses_of(message):
-            if response.call_id in ids and not response.hosted:
-                report.emitted_results.append((response.call_id, ids.render(response.call_id)))
+    report.stage = (Step.BODY,)
+    context = RenderContext(ids, names, report, fetch and guard_fetch(fetch))
+    body, rest = _render_body(rendered_transcript, wire, context, declared, state and state.rest)
+    report.stage = IN_CALL_ORDER
+    sent = transcript.contents
+    for call in sent.calls:
+        if call.kind != "hosted":
+            report.emitted_calls.append((call.id, ids.render(call.id)))
+            _report_duplicate_key(call, wire, report)
+            _report_new_id(call, ids, wire, policy, report)
+    for response in sent.results:
+        if response.call_id in ids and not response.hosted:
+            report.emitted_results.append((response.call_id, ids.render(response.call_id)))
+    report.stage = (Step.MIXED,)
     if transcript.is_same_api:
-        _report_mixed(request, report)
-    for name, projected in names.changed:
+        _report_mixed(reported, contents, report)
+    hosted = {call.name for call in sent.calls if call.kind == "hosted"} if sent.has_hosted else ()
+    for name, projected in sorted(names.changed):
         if transcript.is_same_api and name in hosted:
             continue
+        report.stage = (Step.NAMES, name)
         report.add("name", f"tool {name!r} renamed to {projected!r}", subject=name)
+    report.stage = (Step.PARAMETERS,)
     for tool, name, projected in names.parameters.changed:
         report.add("name", f"parameter {name!r} of {tool} renamed to {projected!r}", subject=name)
-    return transcript, RenderedBody(body, ids, names, report)
+    report.stage = (Step.REPLY,)
+    return transcript, RenderedBody(body, ids, names, report, rest)
 
 
-def _report_mixed(request: Request, report: Report) -> None:
+def _assign_ids(transcript: Transcript, scheme: IdScheme, names: NameMap, state: RenderState | None) -> IdMap:
+    """Assign an id to every call; calls of the earlier render keep theirs."""
+    if state is None:
+        return IdMap.project(transcript, scheme, names.render)
+    ids = state.ids.fork()
+    ids.add_calls(transcript.contents.calls, names.render)
+    return ids
+
+
+def _render_body(
+    transcript: Transcript, wire: Wire, context: RenderContext, declared: ConvertedTools, rest: RenderedRest | None
+) -> tuple[dict[str, Any], RenderedRest]:
+    """Render the body, and return its rest too; only the conversation is rendered if it has the earlier `rest`."""
+    key = wire.conversation_key
+    if rest is not None and rest.is_rest_of(transcript):
+        return {**rest.body, key: wire.render_items(transcript, context)}, rest
+    body = merge_body_fields(wire.render_request(transcript, context), declared.body_fields)
+    return body, RenderedRest(declared, transcript.system, transcript.tools, transcript.options, {**body, key: []})
+
+
+def _keep_messages(request: Request) -> Request:
+    """Return the request with only its messages: the earlier render has reported on the rest."""
+    native = request.native and Native(request.native.api, {})
+    return msgspec.structs.replace(request, system=(), tools=(), native=native)
+
+
+def _select_text_format(name: str, model: Model) -> TextFormat | None:
+    """Return the text tool format of this name, if it is one. The formats are imported only then."""
+    if name not in TEXT_FORMAT_NAMES:
+        return None
+    from segue.wire.text.registry import select_render_format
+
+    return select_render_format(name, model)
+
+
+def _report_mixed(request: Request, contents: Contents, report: Report) -> None:
     """Report the calls, results and tools of a same-API body that had the form of another API."""
     own_api = request.native.api if request.native is not None else ""
 
@@ -208,15 +323,14 @@ def _report_mixed(request: Request, report: Report) -> None:
         api = item.native.api if item.native is not None else own_api
         return api if api != own_api and (api in WIRES or api == MCP) else None
 
-    for message in request.messages:
-        for call in calls_of(message):
-            if form := find_other_form(call):
-                why = f"tool call in the form of {form} sent in that of {own_api}"
-                report.add("tools", why, call_id=call.id, subject=call.name)
-        for response in responses_of(message):
-            if form := find_other_form(response):
-                why = f"result in the form of {form} sent in that of {own_api}"
-                report.add("tools", why, call_id=response.call_id, subject=response.name)
+    for call in contents.calls:
+        if form := find_other_form(call):
+            why = f"tool call in the form of {form} sent in that of {own_api}"
+            report.add("tools", why, call_id=call.id, subject=call.name)
+    for response in contents.results:
+        if form := find_other_form(response):
+            why = f"result in the form of {form} sent in that of {own_api}"
+            report.add("tools", why, call_id=response.call_id, subject=response.name)
     for tool in request.tools:
         if tool.kind != "hosted" and (form := find_other_form(tool)):
             report.add("tools", f"tool in the form of {form} declared in that of {own_api}", subject=tool.name)
@@ -250,22 +364,22 @@ def _report_new_id(call: ToolCall, ids: IdMap, wire: Wire, policy: Policy, repor
         report.add("id", why, call_id=call.id, subject=call.name)
 
 
-def _build_name_map(request: Request, api: str, rule: NameRule) -> NameMap:
+def _build_name_map(request: Request, contents: Contents, api: str, rule: NameRule) -> NameMap:
     if request.native is None or request.native.api != api:
         return NameMap(rule)
     names = NameMap(rule.for_same_api(tool.name for tool in request.tools))
-    for name in _built_in_names(request):
+    for name in _built_in_names(request, contents):
         names.keep(name)
     if rule.same_api_custom_unchecked:
-        for name in _custom_tool_names(request, rule):
+        for name in _custom_tool_names(request, contents, rule):
             names.keep(name)
     return names
 
 
-def _built_in_names(request: Request) -> set[str]:
+def _built_in_names(request: Request, contents: Contents) -> set[str]:
     """Return the names of tools that the API itself defines (`$web_search`): their calls have another type."""
     own = {tool.name for tool in request.tools if tool.kind == "hosted"}
-    calls = [call for message in request.messages for call in calls_of(message) if call.name in own]
+    calls = [call for call in contents.calls if call.name in own] if own else []
     return {
         call.name
         for call in calls
@@ -273,145 +387,34 @@ def _built_in_names(request: Request) -> set[str]:
     }
 
 
-def _name_in_text(request: Request, names: NameMap) -> Callable[[str], str]:
-    """Return a function that maps a tool name to its name in text: the projected one if there is one."""
-    projected_names = {tool.name for tool in request.tools}
-    calls = [call for message in request.messages for call in calls_of(message)]
-    projected_names.update(call.name for call in calls if not call.origin.is_approval)
-    source = WIRES.get(request.native.api) if request.native is not None else None
-    separator = source.name_rule(parse_model(request.model)).same_api_separator if source is not None else ""
+class _NameInText:
+    """Maps a tool name to its name in text: the projected one if there is one."""
 
-    def name_in_text(name: str) -> str:
-        projected = names.render(name) if name in projected_names else name
-        return projected.replace(separator, ".") if separator else projected
+    def __init__(self, request: Request, contents: Contents, names: NameMap) -> None:
+        self._request = request
+        self._contents = contents
+        self._names = names
 
-    return name_in_text
+    def __call__(self, name: str) -> str:
+        projected = self._names.render(name) if name in self._projected_names else name
+        return projected.replace(self._separator, ".") if self._separator else projected
+
+    @cached_property
+    def _projected_names(self) -> frozenset[str]:
+        called = [call.name for call in self._contents.calls if not call.origin.is_approval]
+        return frozenset([*called, *(tool.name for tool in self._request.tools)])
+
+    @cached_property
+    def _separator(self) -> str:
+        """The separator of the source API between the parts of a name; empty if it has none."""
+        request = self._request
+        source = WIRES.get(request.native.api) if request.native is not None else None
+        return source.name_rule(parse_model(request.model)).same_api_separator if source is not None else ""
 
 
-def _custom_tool_names(request: Request, rule: NameRule) -> set[str]:
+def _custom_tool_names(request: Request, contents: Contents, rule: NameRule) -> set[str]:
     """Return names used by custom tools only, not by a function or a tool in a namespace."""
-    calls = [call for message in request.messages for call in calls_of(message)]
-    used = [(item.name, item.kind) for item in (*request.tools, *calls)]
+    used = [(item.name, item.kind) for item in (*request.tools, *contents.calls)]
     valid = {name for name, _ in used if 0 < len(name) <= rule.same_api_limit and rule.same_api_separator not in name}
     custom = {name for name, kind in used if kind == "custom" and name in valid}
     return custom - {name for name, kind in used if kind != "custom"}
-
-
-def _report_dropped(request: Request, target: Wire, report: Report, reported: frozenset[str]) -> None:
-    """Report fields that only the source API has, once for each key: they are dropped."""
-    native = request.native
-    if native is not None and native.api != target.name and native.api in WIRES:
-        source = WIRES[native.api]
-        rendered_options = (request.options.vendor_options or {}) if target.vendor_options else ()
-        known_keys = (
-            source.body_keys
-            | reported
-            | {key for option, key in source.vendor_options.items() if option in rendered_options}
-        )
-        disabled = {key for key in source.meaningful_when_false - known_keys if native.fragment.get(key) is False}
-        for key in sorted({*_find_unknown(native.fragment, known_keys), *disabled}):
-            why = f"`{key}` dropped: not supported by {target.name}"
-            report.add("dropped", why, path=key, subject=key, fault="projection", level=field_level(key))
-    if not target.message_names:
-        for name in dict.fromkeys(message.name for message in request.messages if message.name):
-            report.add("dropped", "message name dropped: the API has no field for it", subject=name)
-    for block in (*request.system, *(block for message in request.messages for block in message.blocks)):
-        for text in (block.content or ()) if isinstance(block, ToolResponse) else (block,):
-            kind = _special_kind(text, target) if isinstance(text, Text) else None
-            if kind is not None:
-                report.add("text", f"{kind} rendered as text: not supported by {target.name}", subject=kind)
-    report_dropped_fields(request, target, report)
-
-
-def _special_kind(text: Text, target: Wire) -> str | None:
-    """Return the kind of a text that has a form of its own in its API; None if the target keeps it."""
-    native = text.native
-    if native is not None and native.api == target.name:
-        return None
-    if text.refusal:
-        return None if target.refusals else "refusal"
-    fragment: Mapping[str, Any] = native.fragment if native is not None else {}
-    return next((kind for kind in _SPECIAL_TEXTS if kind in fragment or kind == fragment.get("type")), None)
-
-
-def report_dropped_fields(request: Request, target: Wire, report: Report) -> None:
-    """Report each key of messages, blocks and tools that only the source API has and that has a non-empty value."""
-    items = [
-        item for message in request.messages for item in (message, *message.blocks) if not _is_reported_elsewhere(item)
-    ]
-    dropped: set[tuple[str, str]] = set()
-    for item in (*request.system, *items):
-        native = item.native
-        if native is not None and native.api != target.name and native.api in WIRES:
-            place = "messages" if isinstance(item, Message) else "content"
-            if not target.vendor_options:
-                dropped.update((key, place) for media in _find_media(item) for key in media.extra or ())
-            known_keys = WIRES[native.api].item_keys
-            if known_keys.issuperset(native.fragment) and not (isinstance(item, Text) and "content" in native.fragment):
-                continue
-            if isinstance(item, Text):
-                # The text of a document begins with its context.
-                known_keys |= {"context"}
-            dropped.update((key, place) for fragment in _fragments(item) for key in _find_unknown(fragment, known_keys))
-    _report_keys(dropped, target, report)
-    report_dropped_tool_fields(request.tools, target, report)
-
-
-def report_dropped_tool_fields(tools: Iterable[Tool], target: Wire, report: Report) -> None:
-    """Report dropped keys of tool declarations, also of those listed by an MCP server."""
-    dropped: set[tuple[str, str]] = set()
-    for tool in tools:
-        native = tool.native
-        if native is None or native.api == target.name or tool.kind == "hosted":
-            continue
-        known_keys = MCP_KEYS if native.api == MCP else WIRES[native.api].tool_keys if native.api in WIRES else None
-        if known_keys is not None:
-            unknown = _find_unknown(native.fragment, known_keys | (tool.extra or {}).keys())
-            dropped.update((key, "tools") for key in unknown)
-    _report_keys(dropped, target, report)
-
-
-def _report_keys(dropped: Iterable[tuple[str, str]], target: Wire, report: Report) -> None:
-    for key, place in sorted(dropped):
-        why = f"`{key}` of {place} dropped: not supported by {target.name}"
-        report.add("dropped", why, subject=key, fault="projection", level=field_level(key))
-
-
-def _find_media(item: Message | Block) -> Iterator[Media]:
-    """Yield media blocks, also those inside a result."""
-    blocks = (item.content or ()) if isinstance(item, ToolResponse) else (item,)
-    yield from (block for block in blocks if isinstance(block, Media))
-
-
-def _fragments(item: Message | Block) -> Iterator[Mapping[str, Any]]:
-    """Yield the fragment of a value; for a text also the content parts inside its item."""
-    if item.native is None:
-        return
-    yield item.native.fragment
-    parts = item.native.fragment.get("content") if isinstance(item, Text) else None
-    if isinstance(parts, list):
-        yield from (part for part in cast("list[Any]", parts) if isinstance(part, dict))
-
-
-def _find_unknown(fragment: Mapping[str, Any], known: frozenset[str]) -> Iterable[str]:
-    """Return unknown keys with a non-empty value. A known key may be a path: `text.format` is one key of `text`."""
-    return () if known.issuperset(fragment) else _unknown_keys(fragment, known)
-
-
-def _unknown_keys(fragment: Mapping[str, Any], known: frozenset[str]) -> Iterator[str]:
-    for key, value in fragment.items():
-        if key in known or (value in _EMPTY_VALUES and not (value == {} and key in _MEANINGFUL_EMPTY)):
-            continue
-        inner = frozenset(name.removeprefix(f"{key}.") for name in known if name.startswith(f"{key}."))
-        if inner and isinstance(value, dict):
-            yield from (f"{key}.{name}" for name in _unknown_keys(cast("dict[str, Any]", value), inner))
-        else:
-            yield key
-
-
-def _is_reported_elsewhere(item: Message | Block) -> bool:
-    if isinstance(item, Message):
-        return bool(item.blocks) and all(isinstance(block, Opaque) for block in item.blocks)
-    if isinstance(item, ToolResponse):
-        return item.hosted
-    return isinstance(item, Opaque) or (isinstance(item, ToolCall) and item.kind == "hosted")

@@ -73,7 +73,7 @@ def redact(text: str) -> str:
 
 def _replace_secret(match: re.Match[str], name: str) -> str:
     placeholder = f"[{name} removed]"
-    group = next((name for name in match.re.groupindex if match[name] is not None), None)
+    group = next((key for key in match.re.groupindex if match[key] is not None), None)
     if group is None:
         return placeholder
     start, end = (position - match.start() for position in match.span(group))

@@ -10,18 +10,20 @@ from typing import Any
 
 import msgspec
 
-from segue.canonical.blocks import Block, Message, Thinking, ToolCall
+from segue.canonical.blocks import Block, Message, Thinking, ToolCall, ToolResponse
+from segue.canonical.call_history import CallHistory
+from segue.canonical.contents import summarize
 from segue.canonical.json import parse_json_object
-from segue.canonical.pairing import Pairer
+from segue.canonical.pairing import Pairer, has_own_calls
 from segue.canonical.request import Finish, Reply, Request
 from segue.errors import InputError, RemoteProtocolError
 from segue.models import parse_model
-from segue.pipeline import report_dropped_fields
 from segue.render.content import drop_omitted_blocks
 from segue.render.hosted import approvals_to_text
 from segue.render.report import Report, field_level
 from segue.wire.base import ApiError, RenderContext, Wire
-from segue.wire.ids import IdMap
+from segue.wire.dropped_fields import report_dropped_fields
+from segue.wire.ids import IdMap, ReplyIdMap
 from segue.wire.limits import DEFAULT_LIMITS, ReplyLimits, check_calls, check_size
 from segue.wire.names import ANY_NAME, NameMap
 from segue.wire.replies import (
@@ -34,7 +36,7 @@ from segue.wire.replies import (
 from segue.wire.stream.events import Event, ReplyStart, UsageUpdate
 from segue.wire.stream.parse import DEFAULT_TURN_KEY
 from segue.wire.text.extractor import TextExtractor, choose_extractor, extract_from_reply
-from segue.wire.text.registry import TEXT_FORMATS
+from segue.wire.text.names import TEXT_FORMAT_NAMES
 from segue.wire.tools import drop_call_nulls, project_tool, restore_parameter_names, unwrap_free_text
 from segue.wire.vendor_tools.convert import restore_client_call
 
@@ -43,7 +45,10 @@ _LIMIT_FINISHES: tuple[Finish, ...] = ("length", "filter")
 
 
 class SentRequest(msgspec.Struct, frozen=True):
-    """The request that a reply belongs to. `source` is the API of the caller; None for a conversation."""
+    """The request that a reply belongs to. `source` is the API of the caller; None for a conversation.
+
+    The messages of `request` are not read: where the reply depends on them, `history` has what it needs.
+    """
 
     wire: Wire
     request: Request
@@ -53,6 +58,8 @@ class SentRequest(msgspec.Struct, frozen=True):
     source: Wire | None = None
     reply_key: str = ""
     """Unique for each request; the id of the caller's reply is made from it."""
+    history: CallHistory | None = None
+    """The calls of the caller's history, whose ids the reply must not repeat."""
 
     @property
     def is_cross_api(self) -> bool:
@@ -98,10 +105,17 @@ class SentRequest(msgspec.Struct, frozen=True):
             self.model,
             self.tool_format,
             turn_key=turn_key,
-            tools=[project_tool(tool, self.names) for tool in self.request.tools],
+            tools=(project_tool(tool, self.names) for tool in self.request.tools),
             report=report,
-            think=self.is_cross_api or self.tool_format in TEXT_FORMATS,
+            think=self.is_cross_api or self.tool_format in TEXT_FORMAT_NAMES,
         )
+
+    def build_id_map(self, source: Wire) -> IdMap:
+        """Return the map for the ids of the reply's calls in the caller's API."""
+        scheme = source.id_scheme(parse_model(self.request.model))
+        if self.history is None:
+            return IdMap(scheme, provider=source.provider)
+        return ReplyIdMap(scheme, provider=source.provider, history=self.history)
 
     def build_call_mapper(self) -> CallMapper:
         custom_tools = self.source is None or self.source.custom_tools
@@ -177,7 +191,7 @@ class ReplyReader:
         """The first event of the stream that is not the start of the reply or its usage."""
         self._sent = sent
         self._parser = sent.wire.open_stream(DEFAULT_TURN_KEY)
-        self._extractor = sent.build_extractor(Report())
+        self._extractor: TextExtractor | None = sent.build_extractor(Report())
         self._reply: Reply | None = None
 
     def set_limits(self, limits: ReplyLimits) -> None:
@@ -194,7 +208,12 @@ class ReplyReader:
         if self.first_content is None:
             content = (event for event in events if not isinstance(event, ReplyStart | UsageUpdate))
             self.first_content = next(content, None)
-        return self._extractor.feed(events)
+        if self._extractor is None:
+            return events
+        events = self._extractor.feed(events)
+        if self._extractor.is_idle:
+            self._extractor = None
+        return events
 
     def close(self) -> Reply:
         """Return the whole reply. If the stream broke off, its finish is `error`."""
@@ -207,20 +226,19 @@ class ReplyReader:
 
 def render_reply(reply: Reply, wire: Wire, report: Report, sent: SentRequest | None = None) -> dict[str, Any]:
     """Render a reply as a body of an API. It gets the reply id of the request, its calls ids that are new in it."""
-    request = None if sent is None else sent.request
     if sent is not None:
         _require_valid(reply, sent)
         reply = msgspec.structs.replace(reply, id=sent.assign_reply_id(reply.id))
     report_dropped(reply, wire, report)
     reply = msgspec.structs.replace(reply, blocks=_drop_blocks(reply, wire, report))
-    ids = IdMap(wire.id_scheme(parse_model(reply.model if request is None else request.model)), provider=wire.provider)
-    names = NameMap(ANY_NAME)
-    if request is not None:
-        reply = _assign_new_ids(reply, request)
-        ids.add_messages(request.messages, names.render)
+    if sent is None:
+        ids = IdMap(wire.id_scheme(parse_model(reply.model)), provider=wire.provider)
+    else:
+        reply = _assign_new_ids(reply, sent)
+        ids = sent.build_id_map(wire)
     for call in reply.calls:
         ids.assign(call, call.name)
-    return wire.render_reply(reply, RenderContext(ids, names, report))
+    return wire.render_reply(reply, RenderContext(ids, NameMap(ANY_NAME), report))
 
 
 def _require_valid(reply: Reply, sent: SentRequest) -> None:
@@ -245,14 +263,25 @@ def _drop_blocks(reply: Reply, wire: Wire, report: Report) -> tuple[Block, ...]:
     return tuple(block for blocks in kept for block in blocks)
 
 
-def _assign_new_ids(reply: Reply, request: Request) -> Reply:
+def _assign_new_ids(reply: Reply, sent: SentRequest) -> Reply:
     """Assign ids that are new in the caller's history, and restore calls of its vendor tools."""
-    pairer = Pairer()
-    for message in request.messages:
-        pairer.feed(message)
-    blocks = pairer.feed(Message("ai", reply.blocks)).blocks
-    restored = (restore_client_call(block, request) if isinstance(block, ToolCall) else block for block in blocks)
+    if not any(isinstance(block, ToolCall | ToolResponse) for block in reply.blocks):
+        return reply
+    blocks = _start_pairer(reply, sent.history).feed(Message("ai", reply.blocks)).blocks
+    restored = (restore_client_call(block, sent.request) if isinstance(block, ToolCall) else block for block in blocks)
     return msgspec.structs.replace(reply, blocks=tuple(restored))
+
+
+def _start_pairer(reply: Reply, history: CallHistory | None) -> Pairer:
+    """Return a pairer that continues the history. Only results without a call in the reply need its messages."""
+    if history is None:
+        return Pairer()
+    if has_own_calls(reply.blocks):
+        return Pairer(used_ids=history.ids)
+    pairer = Pairer()
+    for message in history.messages:
+        pairer.feed(message)
+    return pairer
 
 
 class CallMapper:
@@ -298,11 +327,14 @@ def report_dropped(reply: Reply, wire: Wire, report: Report) -> None:
             subject=key,
             level=field_level(key),
         )
-    report_dropped_fields(Request((Message("ai", reply.blocks),)), wire, report)
+    messages = (Message("ai", reply.blocks),)
+    report_dropped_fields(Request(messages), summarize(messages), wire, report)
     signed = [block for block in reply.blocks if isinstance(block, Thinking) and (block.signature or block.encrypted)]
     if any(block.origin.provider != wire.provider for block in signed):
-        why = f"signatures and encrypted content of {reply.native.api} reasoning dropped: not supported by {wire.name}"
-        report.add("reasoning", why, level="changed")
+        message = (
+            f"signatures and encrypted content of {reply.native.api} reasoning dropped: not supported by {wire.name}"
+        )
+        report.add("reasoning", message, level="changed")
     cause = f" ({reply.raw_finish})" if reply.raw_finish else ""
     if reply.finish == "error":
         report.add("adjusted", f"the reply broke off{cause}", subject="finish")

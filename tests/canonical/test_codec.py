@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import copy
+from typing import Any
+
 import pytest
 
+from segue._conversation import Conversation
+from segue.canonical import codec
 from segue.canonical.blocks import Code, Media, Message, Native, Opaque, Origin, Text, Thinking, ToolCall, ToolResponse
-from segue.canonical.codec import dumps, loads
+from segue.canonical.codec import decode_message, dumps, encode_value, loads
 from segue.canonical.json import encode_json, parse_json
 from segue.canonical.request import Options, Reasoning, Request, ResponseFormat, Tool, ToolChoice
 from segue.errors import InputError
+from tests.conversations.table import CASES
 
 NATIVE = Native("anthropic", {"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}})
 WHOLE = Request(
@@ -72,3 +78,46 @@ def test_invalid_file_error_names_the_place(stored: bytes, says: str):
     with pytest.raises(InputError) as caught:
         loads(stored)
     assert says in str(caught.value)
+
+
+def test_known_messages_are_decoded_as_field_by_field(monkeypatch: pytest.MonkeyPatch):
+    """The fast decoding of messages without unknown fields has the result of the general one."""
+    messages = [
+        *WHOLE.messages,
+        *(message for case in CASES for message in Conversation.from_body(case.body, source=case.source).messages),
+    ]
+    stored = [encode_value(message) for message in messages]
+    decoded = [decode_message(copy.deepcopy(value), "") for value in stored]
+    monkeypatch.setattr(codec, "_has_extra", lambda _: True)
+    assert decoded == messages
+    assert [decode_message(value, "") for value in stored] == messages
+
+
+TEXT = {"type": "text", "text": "x"}
+ODD_MESSAGES: dict[str, Any] = {
+    "unknown field": {"speaker": "human", "blocks": [TEXT], "new": 1},
+    "unknown field of a block": {"speaker": "human", "blocks": [{**TEXT, "new": 1}]},
+    "unknown field of a native": {
+        "speaker": "human",
+        "blocks": [{**TEXT, "native": {"api": "gemini", "fragment": {}, "new": 1}}],
+    },
+    "unknown block": {"speaker": "human", "blocks": [{"type": "new"}]},
+    "unknown block in a result": {
+        "speaker": "tool",
+        "blocks": [{"type": "tool_response", "content": [{"type": "new"}]}],
+    },
+    "field named extra": {"speaker": "human", "blocks": [{**TEXT, "extra": {"a": 1}}], "extra": 2},
+    "no blocks": {"speaker": "human"},
+    "wrong type beside a struct": {
+        "speaker": "human",
+        "blocks": [{"type": "text", "text": 5, "native": {"api": "gemini", "fragment": {}}}],
+    },
+    "null": {"speaker": "human", "blocks": [{**TEXT, "native": None}], "name": None},
+}
+
+
+@pytest.mark.parametrize("stored", ODD_MESSAGES.values(), ids=ODD_MESSAGES)
+def test_odd_messages_are_decoded_as_field_by_field(stored: Any, monkeypatch: pytest.MonkeyPatch):
+    decoded = decode_message(copy.deepcopy(stored), "")
+    monkeypatch.setattr(codec, "_has_extra", lambda _: True)
+    assert decoded == decode_message(copy.deepcopy(stored), "")

@@ -22,8 +22,8 @@ from segue.canonical.blocks import (
     text_of,
 )
 from segue.canonical.compress import STRATEGIES, CompressionResult, compress
-from segue.canonical.compress.placeholders import REMOVED
 from segue.canonical.history import History
+from segue.canonical.placeholders import REMOVED
 from segue.errors import InputError
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from segue.canonical.json import encode_json, parse_argument_text, parse_json, to_plain_json
+from segue.canonical.json import encode_json, parse_argument_text, parse_json, reject_duplicate_key, to_plain_json
 from segue.errors import InputError
 
 
@@ -92,3 +92,10 @@ def test_unserializable_value_is_named_by_type():
     with pytest.raises(InputError) as caught:
         to_plain_json([object()])
     assert str(caught.value) == "[0]: a value of type 'object' can't be written as JSON"
+
+
+@pytest.mark.parametrize("template", ['{"input":%s,"x":{"input":1}}', '{ "input": %s, "x": {"input":1} }'])
+def test_a_nested_key_is_no_duplicate(template: str) -> None:
+    reject_duplicate_key((template % "[]").encode(), "input")
+    with pytest.raises(InputError, match="duplicate key `input`"):
+        reject_duplicate_key((template % '[],"input":[]').encode(), "input")

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import segue
+from segue.canonical import pairing
 from segue.canonical.blocks import Message, Origin, Text, ToolCall, ToolResponse, calls_of, responses_of
 from segue.canonical.ids import is_canonical, raw_id_or_none
 from segue.canonical.pairing import pair
+from tests.budget import examples
 
 
 def call(raw_id: str | None, marker: str, name: str = "look") -> ToolCall:
@@ -236,3 +242,29 @@ def test_orphans_with_one_canonical_id_get_two_ids():
     assert first == "hist_tool_1"
     assert is_canonical(second)
     assert second != first
+
+
+RAW_IDS = st.sampled_from(("a", "b", "c", "d", None, "hist_tool_a"))
+CALLS = st.builds(
+    ToolCall,
+    st.sampled_from(("look", "read")),
+    st.just({}),
+    kind=st.sampled_from(("function", "function", "hosted")),
+    origin=st.builds(Origin, st.just("openai"), raw_id=RAW_IDS),
+)
+RESULTS = st.builds(
+    ToolResponse,
+    st.sampled_from(("", "", "", "hist_tool_a")),
+    st.sampled_from((None, "look")),
+    hosted=st.booleans(),
+    origin=st.builds(Origin, st.just("openai"), raw_id=RAW_IDS),
+)
+
+
+@examples(20)
+@given(st.lists(st.tuples(st.sampled_from((None, None, "key")), st.lists(st.one_of(CALLS, RESULTS), max_size=3))))
+def test_a_regular_body_is_paired_as_by_all_rules(rows) -> None:
+    messages = [Message("ai", tuple(blocks), turn_key=turn_key) for turn_key, blocks in rows]
+    paired = pair(messages)
+    with patch.object(pairing, "_pair_regular", return_value=None):
+        assert pair(messages) == paired

@@ -22,6 +22,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 _WAIT = 100
+# What segue imports only where it is used, and most commands use.
+_IMPORTED_LATE = ("aiohttp", "jsonschema_rs", "platformdirs", "rich.console", "rich.table", "turbohtml")
 
 
 @cache
@@ -61,6 +63,8 @@ def _serve(channel: socket.socket) -> None:
     for module in pkgutil.walk_packages(segue.__path__, "segue."):
         if module.name != "segue.__main__":
             import_module(module.name)
+    for name in _IMPORTED_LATE:
+        import_module(name)
     gc.freeze()
     while True:
         request, streams, _, _ = socket.recv_fds(channel, 65_536, 3)

@@ -21,7 +21,7 @@ import segue.emulator
 from segue.cli.chat_ui.commands import COMMANDS
 from segue.emulator import Emulator
 from segue.store.sqlite import SqliteStore
-from segue.wire.tool_formats import TOOL_FORMATS
+from segue.wire.tool_formats import load_tool_formats
 from tests.cli.process import SEGUE, environment
 from tests.cli.terminal_session import ALT_ENTER, CTRL_C, CTRL_D, CTRL_T, ENTER, PROMPT, TerminalSession
 from tests.interrupts import default_interrupt, ignored_interrupt
@@ -352,7 +352,7 @@ def test_toolformat_lists_all_with_auto_or_manual(room: Room):
     seat = room.chat("-m", CLAUDE)
     seat.wait_for_text(PROMPT)
     seat.enter("/toolformat")
-    seat.wait_for_text("(auto)", *TOOL_FORMATS)
+    seat.wait_for_text("(auto)", *load_tool_formats())
     seat.enter("/toolformat hermes")
     seat.wait_for_text("from the next request")
     seat.enter("/toolformat")

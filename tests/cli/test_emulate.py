@@ -20,7 +20,6 @@ from segue.emulator.client import build_request
 from tests.cli.process import SEGUE, ProcessResult, environment, is_one_line_error, run
 from tests.emulator.http_requests import APIS, body_of
 from tests.interrupts import default_interrupt, ignored_interrupt
-from tests.ports import free_port
 
 PATIENCE = 100.0
 INTERRUPTED = 130
@@ -149,10 +148,9 @@ def test_lines_as_json() -> None:
     assert (ended.code, ended.out, ended.err) == (INTERRUPTED, b"", "")
 
 
-def test_a_script_a_port_and_a_profile(tmp_path: Path) -> None:
+def test_a_script_a_port_and_a_profile(tmp_path: Path, port: int) -> None:
     script = tmp_path / "a script.txt"
     script.write_text("say Grüß Gott.\n---\nerror 503", "utf-8")
-    port = free_port()
     with emulating("openai-chat", "--profile", "groq", "--script", str(script), "--port", str(port)) as running:
         assert address(running.line("out")) == f"http://127.0.0.1:{port}"
         status, data = send_request(f"http://127.0.0.1:{port}", "openai-chat")

@@ -3,35 +3,48 @@
 from __future__ import annotations
 
 import gc
+import json
 import tracemalloc
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import segue.cli.diagnosis
+import segue.cli.window_check
+import segue.store.body
 import segue.store.sql
-from segue.canonical.blocks import Message, Text, ToolCall
-from segue.canonical.request import Request
-from segue.cli.export import render_export
+from segue._check import check
+from segue.canonical.blocks import Media, Message, Text, ToolCall
+from segue.canonical.request import Request, Tool
+from segue.cli.diagnosis import diagnose
+from segue.cli.export import open_export
+from segue.conformance.rule import Verdict
 from segue.errors import StoreError
+from segue.render_pieces import Piece, render_pieces
 from segue.store.base import ConversationStore
-from segue.store.events import CallCompleted, Event, MessageAdded, Switched
+from segue.store.body import render_body
+from segue.store.events import CallCompleted, Event, MessageAdded, SettingsChanged, Switched
 from segue.store.export import dump_events
+from segue.store.replay import replay_events
 from segue.store.segments import read_segments
 from segue.store.sqlite import SqliteStore
 from segue.view.html import render_html
 from segue.view.markdown import render_markdown
 from segue.view.page import Page
+from segue.wire.registry import WIRES
 from tests.cli.store_cli import StoreCli
 
-FORMATS = ("json", "md", "html")
+FORMATS = ("json", "md", "html", "anthropic")
 SIZES = (400, 1200)
 TEXT = "x" * 2000
 
 
 def exchanges(count: int) -> Iterable[Event]:
     """Messages of 2 kB: user, call, result and answer in turn."""
+    yield SettingsChanged(tools=(Tool("look", parameters={"type": "object", "properties": {}}),))
     for number in range(count // 4):
         call = ToolCall("look", {"n": number}, id=f"hist_tool_{number:024}")
         yield MessageAdded(Message("human", (Text(TEXT),)))
@@ -55,8 +68,8 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Generator[dict[int, Sqli
 
 def export(store: ConversationStore, form: str) -> int:
     """Export without keeping the output; return its size."""
-    chunks, _ = render_export(store, store.get("long"), form, None)
-    return sum(map(len, chunks))
+    with open_export(store, store.get("long"), form, None) as (chunks, _):
+        return sum(map(len, chunks))
 
 
 @contextmanager
@@ -73,10 +86,29 @@ def decoded_rows(monkeypatch: pytest.MonkeyPatch) -> Generator[list[int]]:
         yield counts
 
 
+def body_chunks(store: SqliteStore) -> Iterator[bytes]:
+    def collect(_: Piece) -> None:
+        gc.collect()
+
+    with render_body(read_segments(store, "long"), "openai-chat", None, on_piece=collect) as body:
+        assert body.is_in_pieces
+        yield from body.chunks()
+
+
 READERS: dict[str, Callable[[SqliteStore], Iterable[object]]] = {
     "json": lambda store: dump_events(store.get("long"), store.events("long")),
     "pages": lambda store: read_segments(store, "long").segments(),
+    "body": body_chunks,
+    "diag": lambda store: [diagnose(store, "long", None, None, None)],
 }
+
+
+def render_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Render conversations of this size in pieces, and keep nothing of the body in memory."""
+    monkeypatch.setattr(segue.store.body, "MIN_MESSAGES", 100)
+    monkeypatch.setattr(segue.cli.diagnosis, "MIN_MESSAGES", 100)
+    monkeypatch.setattr(segue.store.body, "_MAX_IN_MEMORY", 1)
+    monkeypatch.setitem(render_pieces.__kwdefaults__, "piece_size", 50)
 
 
 @pytest.fixture
@@ -89,7 +121,10 @@ def frozen_heap() -> Generator[None]:
 
 @pytest.mark.usefixtures("frozen_heap")
 @pytest.mark.parametrize("name", READERS)
-def test_memory_does_not_grow_with_the_conversation(stores: dict[int, SqliteStore], name: str) -> None:
+def test_memory_does_not_grow_with_the_conversation(
+    stores: dict[int, SqliteStore], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    render_in_pieces(monkeypatch)
     peaks: list[int] = []
     for size in SIZES:
         chunks = iter(READERS[name](stores[size]))
@@ -128,14 +163,13 @@ def test_each_event_is_decoded_a_fixed_number_of_times(
     assert counts == [reads * stores[SIZES[0]].get("long").seq]
 
 
-def test_diag_decodes_each_event_twice_and_keeps_none(
-    stores: dict[int, SqliteStore], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("turn", "reads"), [(None, 1), ("turn-200", 2)])
+def test_diag_decodes_each_event_a_fixed_number_of_times(
+    stores: dict[int, SqliteStore], monkeypatch: pytest.MonkeyPatch, turn: str | None, reads: int
 ) -> None:
-    from segue.cli.diagnosis import diagnose
-
     with decoded_rows(monkeypatch) as counts:
-        assert diagnose(stores[SIZES[0]], "long", None, None, None).verdict
-    assert counts == [2 * stores[SIZES[0]].get("long").seq]
+        assert diagnose(stores[SIZES[0]], "long", turn, None, None).verdict
+    assert reads * (SIZES[0] - 1) <= counts[0] <= reads * stores[SIZES[0]].get("long").seq
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -176,3 +210,70 @@ def test_a_store_error_while_reading_is_not_a_write_error(store_cli: StoreCli, m
     ended = store_cli("export", id, "--format", "json", "--out", str(store_cli.folder / "out"))
     assert (ended.code, ended.err) == (75, "segue: the connection broke\n")
     assert not (store_cli.folder / "out").exists()
+
+
+@pytest.mark.parametrize("api", WIRES)
+def test_body_in_pieces_is_the_rendered_body(
+    stores: dict[int, SqliteStore], monkeypatch: pytest.MonkeyPatch, api: str
+) -> None:
+    render_in_pieces(monkeypatch)
+    store = stores[SIZES[0]]
+    pieces: list[Piece] = []
+    read = read_segments(store, "long")
+    expected = replay_events(store.events("long")).chat.render(api)
+    with render_body(read, api, None, on_piece=pieces.append) as body:
+        assert body.data == expected.data
+    assert len(pieces) > 4
+    assert body.report.emitted_results == expected.report.emitted_results
+
+
+@pytest.mark.parametrize("api", WIRES)
+def test_diagnosis_in_pieces_is_that_of_the_whole(
+    stores: dict[int, SqliteStore], monkeypatch: pytest.MonkeyPatch, api: str
+) -> None:
+    def fields() -> dict[str, Any]:
+        found = diagnose(stores[SIZES[0]], "long", None, api, None).to_dict()
+        return {**found, "findings": sorted(found["findings"], key=repr)}
+
+    expected = fields()
+    render_in_pieces(monkeypatch)
+    assert fields() == expected
+
+
+def count_checks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The number of messages in each body that is checked from now on."""
+    sizes: list[int] = []
+
+    def count(body: bytes, api: Any, *, model: str | None) -> Verdict:
+        sizes.append(len(json.loads(body)["messages"]))
+        return check(body, api, model=model)
+
+    monkeypatch.setattr(segue.cli.window_check, "check", count)
+    return sizes
+
+
+def test_diagnosis_checks_windows(stores: dict[int, SqliteStore], monkeypatch: pytest.MonkeyPatch) -> None:
+    render_in_pieces(monkeypatch)
+    sizes = count_checks(monkeypatch)
+    assert diagnose(stores[SIZES[0]], "long", None, "anthropic", "claude-sonnet-4-5").verdict
+    assert (len(sizes) > 4, max(sizes) < 150) == (True, True), sizes
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [MessageAdded(Message("ai", (Text("cut off"),), prefill=True))],
+        [MessageAdded(Message("human", (Text("read"), Media("document", "application/pdf", data="JVBERg=="))))],
+    ],
+    ids=["prefill", "document"],
+)
+def test_conversation_without_pieces_is_rendered_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, events: list[Event]
+) -> None:
+    render_in_pieces(monkeypatch)
+    with SqliteStore(tmp_path / "history.db") as store:
+        store.create(id="long", events=[*exchanges(200), *events])
+        for api in WIRES:
+            expected = replay_events(store.events("long")).chat.render(api)
+            with render_body(read_segments(store, "long"), api, None) as body:
+                assert (body.data, body.is_in_pieces) == (expected.data, False)

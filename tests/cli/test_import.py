@@ -20,6 +20,7 @@ from tests.cli.bodies import CALL_MESSAGE, GOOD, OPEN, QUESTION, RESULT
 from tests.cli.client_logs import ClaudeCode, Codex, use
 from tests.cli.process import SEGUE, environment, is_one_line_error, run
 from tests.cli.store_cli import StoreCli, json_lines
+from tests.work import count_work
 
 
 def messages_of(store_cli: StoreCli, id: str) -> tuple[Message, ...]:
@@ -257,15 +258,19 @@ def test_claude_code_prints_the_same_without_parents(store_cli: StoreCli):
     assert import_messages(store_cli, json_lines(lines)) == ["ai: I read.", "call toolu_1", "result toolu_1: A"]
 
 
-def test_claude_code_sessions_may_be_long(store_cli: StoreCli):
-    """Twenty thousand entries: a quadratic import would not end in time."""
-    log = ClaudeCode()
-    for number in range(5_000):
-        log.user(f"Read {number}")
-        log.reply(f"msg_{number}", use(f"toolu_{number}", file_path="a"))
-        log.result(f"toolu_{number}", "A")
-        log.reply(f"msg_{number}b", text("Done."))
-    assert store_cli("import", "--json", stdin=json_lines(log.lines)).json["messages"] == 20_000
+def test_work_grows_with_the_length_of_a_claude_code_session(store_cli: StoreCli):
+    def import_session(exchanges: int) -> None:
+        log = ClaudeCode()
+        for number in range(exchanges):
+            log.user(f"Read {number}")
+            log.reply(f"msg_{number}", use(f"toolu_{number}", file_path="a"))
+            log.result(f"toolu_{number}", "A")
+            log.reply(f"msg_{number}b", text("Done."))
+        assert store_cli("import", "--json", stdin=json_lines(log.lines)).json["messages"] == 4 * exchanges
+
+    import_session(10)
+    once, short, long = (count_work(lambda count=count: import_session(count)) for count in (10, 40, 130))
+    assert long - once < 4.3 * (short - once), (once, short, long)
 
 
 # ------------------------------------------------------------------------------------------------------------- Codex

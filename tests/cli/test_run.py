@@ -356,7 +356,9 @@ ADD = 'call sums__add {"a": 20, "b": 22}\n---\nsay It is {sums__add}\n'
 def test_the_tools_of_a_server_are_there_once_its_file_is_trusted(project: Project, start_emulator):
     pytest.importorskip("mcp")
     (project.folder / "server.py").write_text(SERVER)
-    project.write_config(f'[tools]\nallow = ["sums__add"]\n[mcp.sums]\ncommand = ["{sys.executable}", "server.py"]\n')
+    project.write_config(
+        f'[tools]\nallow = ["sums__add"]\n[mcp.sums]\ncommand = ["{sys.executable}", "server.py"]\nstart = 240\n'
+    )
     start_emulator(ADD)
     ended = project.run("run", *MODEL, "Add")
     assert "ignored settings: tools.allow, mcp.sums;" in ended.err
@@ -386,7 +388,7 @@ def test_tools_of_a_server_that_are_left_out_are_reported(project: Project, star
     (tmp_path / "pages").write_text(f'"result": {json.dumps(page)}')
     command = json.dumps([sys.executable, str(Path(tests.runtime.mcp_odd_server.__file__)), str(tmp_path / "pages")])
     config = project.home / ".config" / "segue" / "config.toml"
-    config.write_text(config.read_text() + f"[tools]\nmax_declared = 30\n[mcp.odd]\ncommand = {command}\n")
+    config.write_text(config.read_text() + f"[tools]\nmax_declared = 30\n[mcp.odd]\ncommand = {command}\nstart = 240\n")
     ended = project.run("run", *MODEL, "--jsonl", "-q", "Hi")
     first, second = ended.err.splitlines()
     assert first == (

@@ -69,7 +69,7 @@ POLICIES: tuple[dict[str, Any], ...] = (
 @EVERY_TARGET
 def test_is_accepted_under_every_policy(made: Conversions, target: str) -> None:
     case, judged = made.case, {made.to(target).data}
-    for policy in sample(POLICIES, 3, start=CASES.index(case) + TARGETS.index(target)):
+    for policy in sample(POLICIES, 6, start=CASES.index(case) + TARGETS.index(target)):
         out = convert(case, target, **policy)
         # A policy that changes nothing gives a body that was checked already.
         if out.data not in judged:

@@ -24,7 +24,6 @@ from segue.emulator.client import Response, post
 from segue.emulator.providers import PROVIDERS
 from tests.emulator.envelopes import ENVELOPES
 from tests.emulator.http_requests import TIMEOUT
-from tests.ports import free_port
 
 KEY = "sk-right-0123456789"
 WRONG = "sk-wrong-9876543210"
@@ -524,9 +523,9 @@ def test_lenient_provider_replies_and_records(api: str) -> None:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_request_while_the_server_stops(stream: bool) -> None:
+def test_a_request_while_the_server_stops(port: int, stream: bool) -> None:
     """A waiting client is disconnected at once, and nothing hangs."""
-    provider = emulator.start("openai-chat", script="say a\nwait 1000\nsay b", port=free_port())
+    provider = emulator.start("openai-chat", script="say a\nwait 1000\nsay b", port=port)
     outcome: list[object] = []
 
     def wait() -> None:

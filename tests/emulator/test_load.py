@@ -32,7 +32,6 @@ from tests.emulator.http_requests import (
     reply_of,
     send_request,
 )
-from tests.ports import free_port
 
 CONNECTIONS = 64
 LONG = 10 * TIMEOUT
@@ -185,8 +184,7 @@ def test_nothing_stays_behind() -> None:
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("segue")]
 
 
-def test_a_port_is_free_again_at_once() -> None:
-    port = free_port()
+def test_a_port_is_free_again_at_once(port: int) -> None:
     with start("anthropic", port=port) as first:
         send_request(first)
     for _ in range(5):

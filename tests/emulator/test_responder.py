@@ -17,7 +17,7 @@ from segue.canonical.request import Options, Reasoning, Request, ResponseFormat,
 from segue.emulator.model.responder import make_reply_steps
 from segue.emulator.steps import CallStep, EndStep, ReplySteps, TextStep, ThinkStep
 from segue.wire.registry import WIRES
-from segue.wire.schema import normalize_schema
+from segue.wire.schema.root import normalize_schema
 from tests.budget import examples
 from tests.conversations.build import Case
 from tests.conversations.table import CASES

@@ -19,7 +19,6 @@ from google import genai
 import segue
 from segue.emulator import Emulator, start
 from tests.emulator.vendor_chats import VENDOR_CHATS, RequestMode, StoredResponses, VendorChat, find_values, run_tool
-from tests.ports import free_port
 from tests.properties.readers import read
 from tests.vendors import loops
 from tests.vendors.clients import ClientCall
@@ -247,8 +246,8 @@ def test_stored_thread_continues_once_and_only_at_its_provider() -> None:
             create(**asked, system="Be brief.", thread={"type": "continue", "previous_message_id": made.id})
 
 
-def test_missing_thread_is_recreated_by_the_client() -> None:
-    with start("anthropic", port=free_port()) as provider, _anthropic(provider) as client:
+def test_missing_thread_is_recreated_by_the_client(port: int) -> None:
+    with start("anthropic", port=port) as provider, _anthropic(provider) as client:
         thread = client.beta.messages.thread(model="claude-sonnet-5", max_tokens=100)
         thread.send({"role": "user", "content": "Hello."})
         provider.stop()

@@ -12,6 +12,7 @@ from mistralai.client import models as mistral
 
 import segue
 from segue.emulator import RecordedRequest, start
+from tests.budget import sample_pairs
 from tests.emulator.vendor_chats import VENDOR_CHATS, RequestMode, VendorChat, find_values, run_tool
 from tests.properties.readers import read
 from tests.vendors import loops
@@ -93,8 +94,7 @@ def _summarize_calls(body: Any, api: str) -> list[tuple[str, Any, str | None]]:
     return [(one.name, one.arguments, one.text) for one in reading.interactions]
 
 
-@pytest.mark.parametrize("target", VENDOR_CHATS)
-@pytest.mark.parametrize("source", VENDOR_CHATS)
+@pytest.mark.parametrize(("source", "target"), sample_pairs(VENDOR_CHATS))
 def test_a_history_goes_on_with_another_client(
     source: str, target: str, chats: dict[str, VendorChat], played: dict[str, FirstExchange]
 ) -> None:

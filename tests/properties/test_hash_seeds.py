@@ -8,9 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.budget import examples
 from tests.properties.bodies import BUILDERS, build_body
 from tests.properties.checks import TARGETS
 from tests.properties.generators import scenarios
@@ -37,7 +38,7 @@ def _digest(path: Path, seed: str) -> str:
 def test_equal_bytes_under_another_hash_seed(tmp_path: Path) -> None:
     lines: list[str] = []
 
-    @settings(max_examples=150, database=None, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(examples(5), database=None)
     @given(scenario=scenarios(), source=st.sampled_from(sorted(BUILDERS)))
     def collect(scenario, source) -> None:
         lines.append(json.dumps([source, build_body(scenario, source)]))
@@ -45,5 +46,5 @@ def test_equal_bytes_under_another_hash_seed(tmp_path: Path) -> None:
     collect()
     path = tmp_path / "bodies.jsonl"
     path.write_text("\n".join(lines), "utf-8")
-    assert len(lines) >= 100
+    assert len(lines) >= 40
     assert _digest(path, "1") == _digest(path, "4242")

@@ -228,11 +228,12 @@ class LiveConversation(RuleBasedStateMachine):
         for _ in range(count):
             self.render_next()
 
-    def render_next(self) -> None:
-        """Render the next target of the pool, and compare it with a fresh render."""
+    def render_next(self) -> segue.Conversation:
+        """Render the next target of the pool, compare it with a fresh render, and return the conversation of that."""
         target = self.pool[self.turn % len(self.pool)]
         self.turn += 1
-        fresh = render_for(segue.Conversation.load(self.chat.dump()), target)
+        fresh_chat = segue.Conversation.load(self.chat.dump())
+        fresh = render_for(fresh_chat, target)
         rendered = render_for(self.chat, target)
         assert rendered.data == fresh.data, target
         assert rendered.body == fresh.body
@@ -244,6 +245,7 @@ class LiveConversation(RuleBasedStateMachine):
         sent_ids = self.sent_ids.setdefault(target, {})
         for call_id, sent in rendered.report.emitted_calls:
             assert sent_ids.setdefault(call_id, sent) == sent, target
+        return fresh_chat
 
     @invariant()
     def every_api_accepts_it(self) -> None:

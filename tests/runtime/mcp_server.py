@@ -1,11 +1,9 @@
 """A real MCP server for the tests, with tools that behave and tools that don't: `stdio`, or `http` on a socket."""
 
 import base64
-import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import anyio
@@ -97,50 +95,9 @@ def has_child(mark: str) -> str:
     return "has"
 
 
-def old() -> None:
-    """A server of an earlier protocol, written by hand: no discovery, unsolicited change notifications."""
-    grown = False
-
-    def send(**message: object) -> None:
-        print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
-
-    for line in sys.stdin:
-        message = json.loads(line)
-        match message.get("method"):
-            case "initialize":
-                result = {
-                    "protocolVersion": "2024-11-05",
-                    "capabilities": {"tools": {"listChanged": True}},
-                    "serverInfo": {"name": "old", "version": "1"},
-                }
-                send(id=message["id"], result=result)
-            case "tools/list":
-                names = ["grow", "grown"] if grown else ["grow"]
-                bad = {"name": "bad", "inputSchema": {"type": "object", "properties": {"a": {"type": "no such"}}}}
-                send(
-                    id=message["id"],
-                    result={"tools": [*({"name": n, "inputSchema": {"type": "object"}} for n in names), bad]},
-                )
-            case "tools/call":
-                grown = True
-                send(method="notifications/tools/list_changed")
-                send(id=message["id"], result={"content": [{"type": "text", "text": "grew"}]})
-            case _ if "id" in message:
-                send(id=message["id"], error={"code": -32601, "message": "unknown"})
-            case _:
-                pass
-
-
 if __name__ == "__main__":
     if sys.argv[1] == "stdio":
         server.run()
-    elif sys.argv[1] == "old":
-        old()
-    elif sys.argv[1] == "silent":
-        time.sleep(3600)
-    elif sys.argv[1] == "broken":
-        print("\x1b[31mno such database", file=sys.stderr, flush=True)
-        sys.exit(1)
     else:
         import uvicorn
 

@@ -29,7 +29,7 @@ ENCODINGS = ["gzip", "x-gzip", "GZIP", "deflate", "br", "zstd", "identity, gzip"
 @pytest.fixture(scope="module", autouse=True)
 def _imported() -> None:
     """Memory is measured without that of the libraries."""
-    for name in ("aiohttp", "httpx2", "mcp", "stamina"):
+    for name in ("aiohttp", "httpx2", "mcp"):
         importlib.import_module(name)
 
 

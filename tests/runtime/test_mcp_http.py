@@ -6,10 +6,14 @@ import asyncio
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from segue.runtime import mcp_http
 from segue.runtime.mcp import McpServers, parse_servers
@@ -43,12 +47,18 @@ class Handler(BaseHTTPRequestHandler):
             return
         reply = {"result": RESULTS[method]} if method in RESULTS else {"error": {"code": -32601, "message": "unknown"}}
         body = json.dumps({"jsonrpc": "2.0", "id": message["id"], **reply}).encode()
+        if "deep" in self.path and method == "tools/list":
+            deep = b'{"name": "deep", "inputSchema": %s}' % (b'{"not":' * 900 + b"{}" + b"}" * 900)
+            body = body.replace(b'"tools": [', b'"tools": [%s, ' % deep)
         headers = {"Content-Encoding": "gzip"} if (self.path, method) == ("/gzip", "tools/call") else {}
+        if self.path.startswith("/events"):
+            headers["Content-Type"] = "text/event-stream"
+            body = b"event: message\r\ndata: %s\r\n\r\n" % body
         self.respond(200, body, **headers)
 
     def respond(self, status: int, body: bytes, **headers: str) -> None:
         self.send_response(status)
-        for name, value in {**headers, "Content-Type": "application/json", "Content-Length": str(len(body))}.items():
+        for name, value in {"Content-Type": "application/json", **headers, "Content-Length": str(len(body))}.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
@@ -81,6 +91,79 @@ async def call(url: str) -> Any:
 def test_a_compressed_response_is_named_as_the_cause(site: str) -> None:
     with pytest.raises(ToolError, match=r"^trial: the response has the content encoding gzip"):
         asyncio.run(call(f"{site}/gzip"))
+
+
+def test_the_size_of_an_event_is_limited(site: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as context:
+        context.setitem(RESULTS, "tools/call", {"content": [{"type": "text", "text": "x" * 2_000_000}]})
+        assert "characters left out" in str(asyncio.run(call(f"{site}/events")).content)
+    monkeypatch.setattr(mcp_http, "_MAX_BYTES", 4_000)
+    with pytest.raises(ToolError, match=r"^trial: the event is larger than 4,000 bytes; the next call connects again"):
+        asyncio.run(call(f"{site}/events"))
+
+
+@pytest.mark.parametrize("path", ["/deep", "/events/deep"])
+def test_a_tool_that_is_nested_too_deeply_costs_that_tool(site: str, path: str) -> None:
+    async def list_tools() -> tuple[list[str], dict[str, str], dict[str, str]]:
+        servers = McpServers(parse_servers({"trial": {"url": f"{site}{path}"}}), folder=Path())
+        try:
+            await servers.start()
+            return [tool.name for tool in servers.tools()], servers.problems, servers.left_out
+        finally:
+            await servers.close()
+
+    names, problems, left_out = asyncio.run(list_tools())
+    assert (names, problems) == (["trial__t"], {})
+    assert "nested more than 500 levels deep" in left_out["trial"]
+
+
+def parse_events(data: bytes) -> list[httpx2.ServerSentEvent]:
+    request = httpx2.Request("GET", "http://x")
+    headers = {"content-type": "text/event-stream"}
+    return list(httpx2.EventSource(httpx2.Response(200, headers=headers, content=data, request=request)))
+
+
+LINES = [
+    "data: {}",
+    "data:x",
+    'data: {"id": 1, "result": null}',
+    "event: message",
+    "id: 5",
+    ": comment",
+    "",
+    "",
+    "retry: 5",
+]
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(LINES), st.sampled_from(["\r\n", "\n", "\r"])), max_size=12),
+    st.lists(st.integers(0, 200), max_size=6),
+)
+def test_events_are_the_same_in_any_chunks(lines: list[tuple[str, str]], cuts: list[int]) -> None:
+    """The SDK's own parser is the oracle. Only the response that it would refuse differs."""
+    data = "".join(line + end for line, end in [*lines, ("", "\n"), ("", "\n")]).encode()
+    bounds = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
+    reader = mcp_http._EventReader()
+    parts = [reader.read(data[start:end]) for start, end in pairwise(bounds)]
+    read = parse_events(b"".join([*parts, reader.finish()]))
+    expected = parse_events(data)
+    assert len(read) == len(expected)
+    for event, original in zip(read, expected, strict=True):
+        assert (event.event, event.id, event.retry) == (original.event, original.id, original.retry)
+        if "segue/text" not in event.data:
+            assert event.data == original.data
+        else:
+            assert json.loads(event.data)["result"]["segue/text"] in original.data
+
+
+def test_comments_without_events_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mcp_http, "_MAX_BYTES", 1_000)
+    reader = mcp_http._EventReader()
+    for _ in range(1_000):
+        assert reader.read(b": ping\n") == b""
+    with pytest.raises(ValueError, match="the event is larger than 1,000 bytes"):
+        reader.read(b"event: x\n" * 200)
 
 
 def test_the_size_of_a_response_is_limited(site: str, monkeypatch: pytest.MonkeyPatch) -> None:

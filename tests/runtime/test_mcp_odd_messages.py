@@ -8,6 +8,7 @@ import json
 import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import mcp_types
 import pytest
@@ -18,7 +19,9 @@ from mcp_types.version import KNOWN_PROTOCOL_VERSIONS
 
 from segue.canonical.blocks import Media, Text
 from segue.errors import InputError
+from segue.runtime import mcp_messages
 from segue.runtime.mcp import McpServers, parse_servers
+from segue.runtime.mcp_messages import _cut_nesting
 from segue.runtime.mcp_results import parse_result
 from segue.runtime.mcp_tools import make_tools, parse_tools
 from segue.runtime.mcp_transport import _reduce_result, parsed_result
@@ -285,7 +288,7 @@ def run_with_server(tmp_path, pages, play, **more):
     file.write_text("\n".join(pages))
 
     async def run():
-        table = {"odd": {"command": sys.executable, "args": [str(SCRIPT), str(file)], **more}}
+        table = {"odd": {"command": sys.executable, "args": [str(SCRIPT), str(file)], "start": 240, **more}}
         servers = McpServers(parse_servers(table), folder=tmp_path)
         try:
             await servers.start()
@@ -339,6 +342,56 @@ def test_odd_answers_cost_no_more_than_the_call(tmp_path):
         assert (await good.run({}, Context(tmp_path))).content == "[nothing]"
 
     run_with_server(tmp_path, [f'"result": {page}'], play)
+
+
+def deep_text(depth):
+    """Return a schema as text, which `json.dumps` can't write."""
+    return '{"type": "object", "properties": {"a\\"]": ' * depth + '{"enum": ["}"]}' + "}}" * depth
+
+
+@pytest.mark.parametrize("depth", [260, 900, 5_000])
+def test_a_tool_that_is_nested_too_deeply_costs_that_tool(depth, tmp_path):
+    deep = f'{{"name": "deep", "inputSchema": {deep_text(depth)}}}'
+    page = f'"result": {{"tools": [{json.dumps(GOOD)}, {deep}, {json.dumps({**GOOD, "name": "last", "id": 7})}]}}'
+
+    async def play(servers):
+        assert servers.problems == {}
+        assert [tool.name for tool in servers.tools()] == ["odd__good", "odd__last"]
+        assert servers.left_out["odd"].startswith("1 left out: 'deep' (")
+        assert "nested more than 500 levels deep" in servers.left_out["odd"]
+        block = f'{{"type": "text", "text": "a", "x": {deep_text(depth)}}}'
+        answer = f'"result": {{"content": [{block}, {{"type": "text", "text": "b"}}]}}'
+        result = await servers.tools()[0].run({"answer": answer}, Context(tmp_path))
+        assert result.content.startswith("[content block 1 left out: ")
+        assert result.content.endswith("\nb")
+
+    run_with_server(tmp_path, [page], play)
+
+
+def test_a_long_list_that_is_nested_too_deeply_is_an_error_of_the_server(tmp_path, monkeypatch):
+    monkeypatch.setattr(mcp_messages, "_MAX_CUT", 10_000)
+    entries = f'{json.dumps({**GOOD, "id": 999})}, {{"name": "deep", "inputSchema": {deep_text(900)}}}'
+
+    async def play(servers):
+        assert servers.problems == {"odd": "the server's response is invalid: it is nested too deeply"}
+
+    run_with_server(tmp_path, [f'"result": {{"tools": [{entries}]}}'], play)
+
+
+@given(json_values, st.integers(0, 6))
+def test_a_cut_message_is_valid_and_equal_above_the_depth(value, depth):
+    with patch.object(mcp_messages, "_CUT_DEPTH", depth):
+        assert json.dumps(json.loads(_cut_nesting(json.dumps(value)))) == json.dumps(cut_value(value, depth))
+
+
+def cut_value(value, depth):
+    if not isinstance(value, dict | list):
+        return value
+    if depth == 0:
+        return None
+    if isinstance(value, list):
+        return [cut_value(item, depth - 1) for item in value]
+    return {key: cut_value(item, depth - 1) for key, item in value.items()}
 
 
 def test_a_list_of_endless_pages_is_read_to_a_limit(tmp_path):

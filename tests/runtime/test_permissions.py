@@ -14,6 +14,7 @@ from segue.runtime.tools.shell import shell
 from segue.runtime.tools.shell_commands import find_commands, split_simple_commands
 from tests.budget import examples
 from tests.runtime.tool_runner import RecordingApprover
+from tests.work import count_work
 
 WRITE = ApprovalRequest("write_file", "src/a.py", "write src/a.py")
 READ = ApprovalRequest("read_file", "src/a.py", "read src/a.py", needed=False)
@@ -90,6 +91,14 @@ def test_secret_is_detected_by_name(name):
 )
 def test_secret_is_detected_by_format(value):
     assert secret_variables({"PLAIN": value}) == {"PLAIN"}
+
+
+def test_secrets_of_an_unchanged_environment_are_searched_for_once():
+    environ = {f"NAME_{number}": f"value {number}" for number in range(50)} | {"A_TOKEN": "blue-moon"}
+    first = count_work(lambda: child_environment(environ))
+    assert count_work(lambda: child_environment(environ)) < first / 4
+    assert "NAME_1" not in child_environment(environ | {"NAME_1": "a blue-moon"})
+    assert "A_TOKEN" in child_environment(environ, keep=["A_TOKEN"])
 
 
 def test_common_variables_are_not_secrets():

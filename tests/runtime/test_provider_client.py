@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import aclosing
 from typing import Any, TypeVar
 
 import pytest
-import stamina
 
 import segue
 from segue._rendered import Rendered
@@ -33,10 +32,9 @@ every_api = pytest.mark.parametrize("api", APIS)
 
 
 @pytest.fixture(autouse=True)
-def _no_waits() -> Iterator[None]:
+def _no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waits are reported and skipped."""
-    with stamina.set_testing(True, attempts=100):
-        yield
+    monkeypatch.setattr("segue.runtime.provider_client.sleep", lambda _: asyncio.sleep(0))
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
@@ -313,7 +311,7 @@ def test_cancelled_request_leaves_nothing_open(api: str, fault: str) -> None:
         assert len(emulator.requests) == 2
 
 
-def test_a_wait_can_be_cancelled() -> None:
+def test_a_wait_can_be_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
     async def play(emulator: Emulator) -> None:
         async with ProviderClient() as upstream:
             waits = asyncio.Event()
@@ -326,7 +324,7 @@ def test_a_wait_can_be_cancelled() -> None:
             with pytest.raises(asyncio.CancelledError):
                 await task
 
-    stamina.set_testing(False)
+    monkeypatch.setattr("segue.runtime.provider_client.sleep", asyncio.sleep)
     with start("anthropic", script="error 429 Slow down. (retry after 50)") as emulator:
         run(play(emulator))
         assert len(emulator.requests) == 1

@@ -9,14 +9,12 @@ import socket
 import ssl
 import subprocess
 import sys
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-import stamina
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -60,9 +58,8 @@ GOOD = chunked_response(TEXT_CHUNK, END)
 
 
 @pytest.fixture(autouse=True)
-def _no_waits() -> Iterator[None]:
-    with stamina.set_testing(True, attempts=100):
-        yield
+def _no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("segue.runtime.provider_client.sleep", lambda _: asyncio.sleep(0))
 
 
 def request_raw(*answers: bytes, retries: list[RetryScheduled] | None = None, **options: Any) -> tuple[Any, RawServer]:
@@ -714,7 +711,7 @@ def test_error_reports_whether_it_is_temporary() -> None:
 
 
 def test_the_client_is_loaded_when_it_is_needed() -> None:
-    late = {"aiohttp", "stamina", "botocore", "genai_prices"}
+    late = {"aiohttp", "botocore", "genai_prices"}
     code = f"import sys, segue.runtime.provider_client; print(*({late} & set(sys.modules)))"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == ""

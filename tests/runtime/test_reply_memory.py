@@ -81,7 +81,7 @@ class EvidenceLog(InMemoryLog):
 @pytest.fixture(scope="module", autouse=True)
 def _imported() -> None:
     """Memory is measured without that of the libraries."""
-    for name in ("aiohttp", "stamina", "segue.wire.registry"):
+    for name in ("aiohttp", "segue.wire.registry"):
         importlib.import_module(name)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from segue.canonical.blocks import Code, Media, Origin, Text, Thinking, ToolCall, responses_of
-from segue.canonical.compress.placeholders import CUT_PATTERN
+from segue.canonical.placeholders import CUT_PATTERN
 from segue.errors import InputError, StoreError
 from segue.runtime.conversation_log import ConversationLog, InMemoryLog
 from segue.runtime.events import ApprovalRequested, CallEnded, CallProgress, CallQueued, CallStarted, LateResult

@@ -13,9 +13,11 @@ from segue.runtime.tools.shell_commands import list_forms
 from segue.runtime.tools.shell_risk_table import READERS, RISKS
 from tests.budget import examples
 
+FOLDER = Path(__file__).parent
 
-def decide(command, **rules):
-    request = shell().approval_request({"command": command}, Path())
+
+def decide(command, folder=FOLDER, **rules):
+    request = shell().approval_request({"command": command}, folder)
     assert request is not None
     return Permissions(**{action: [f"shell({rule})" for rule in texts] for action, texts in rules.items()}).decide(
         request
@@ -267,7 +269,6 @@ git *                       | command eval git log
 *                           | enable -f ./x git
 git *                       | git log *
 git log *                   | git log -p *
-sort *                      | sort *.txt
 tar *                       | tar tf x *
 sort *                      | sort [-]ox y
 sort *                      | sort {-ox,y}
@@ -380,6 +381,92 @@ git log *                   | git log $_
 sort *                      | sort "${_}"
 sort *                      | sort "${X:=a}"
 cp *                        | cp x "${X:=.git/config}"
+git *                       | git bundle create x HEAD
+git *                       | git bundle --quiet create x
+git *                       | git -P bundle create x
+git *                       | git cat-file --filters HEAD:x
+git *                       | git cat-file --filt HEAD:x
+git *                       | git help --web log
+git *                       | git help -w log
+git *                       | git format-patch -1
+git *                       | git merge-file a b c
+git *                       | git merge-index ./x -a
+git *                       | git bugreport
+git *                       | git maintenance start
+git *                       | git apply --directory=.git x.patch
+git *                       | git -c x=y switch -c topic
+git *                       | git clone https://a/b .vim
+git *                       | git worktree add .github/workflows
+gcc *                       | gcc -Wl,-o,x y.c
+gcc *                       | gcc -Wl,--as-needed,-o,x y.c
+gcc *                       | gcc -Wl,@x y.c
+gcc *                       | gcc -Wl,-Map=x y.c
+clang *                     | clang -Wp,-MD,x y.c
+g++ *                       | g++ -Wa,-al=x y.c
+gcc *                       | gcc -Xassembler -o y.c
+gcc *                       | gcc -fplugin=x.so y.c
+gcc *                       | gcc -fuse-ld=/tmp/x y.c
+gcc *                       | gcc -fdump-tree-all y.c
+java *                      | java -javaagent:x.jar A
+java *                      | java -XX:OnOutOfMemoryError=x A
+pip *                       | pip download -d /tmp x
+pip *                       | pip wheel -w /tmp x
+pip *                       | pip install -e git+https://a/b
+pip *                       | pip install -e /tmp/x
+pip *                       | pip install -e ../x
+pip *                       | pip install -e $X
+node *                      | node --inspect x.js
+node *                      | node --inspect-brk=0.0.0.0 x.js
+jest *                      | jest --inspect
+node *                      | node --cpu-prof x.js
+ctags *                     | ctags --options=x
+ctags *                     | ctags --options x
+pdftotext *                 | pdftotext a b
+pdftotext *                 | pdftotext -layout -f 1 a.pdf b.txt
+pdftoppm *                  | pdftoppm -png a.pdf b
+ps2pdf *                    | ps2pdf a b
+pdfunite *                  | pdfunite a b c
+cpp *                       | cpp a b
+convert *                   | convert a.png b.png
+ffmpeg *                    | ffmpeg -i a.mp4 b.mp3
+tsc *                       | tsc -p /tmp/x
+tsc *                       | tsc --project=../x
+pytest *                    | pytest -p x no:y
+pytest *                    | pytest -p no-cache
+sed *                       | sed 's#a#b#w x' y
+sed *                       | sed 's#a#b#e' y
+sed *                       | sed '/a/{p;w x' y
+sed *                       | sed 's/[/a/;s/]/b/w x' y
+sed *                       | sed '$!N;e ls' y
+awk *                       | awk '$3 > 5 {print > "x"}' y
+awk *                       | awk '{print "}" > "x"}' y
+awk *                       | awk '/"/ {print > "x"}' y
+awk *                       | awk '$1 > 2 {print "a" | "sh"}' y
+awk *                       | awk '{ if (x) /"/; print > "f"; # " }' y
+rg *                        | cd sub && rg foo *.py
+rg *                        | rg foo ?*
+curl *                      | curl -o /dev/null2 https://a/b
+curl *                      | curl -w '%{http_code}%output{x}' https://a/b
+curl *                      | curl -s -o /dev/null https://a/b https://c/d
+kubectl *                   | kubectl exec p -- sh
+helm *                      | helm install --post-renderer ./x a b
+pg_dump *                   | pg_dump -f x db
+clang-format *              | clang-format -i x
+gofmt *                     | gofmt -w x
+csplit *                    | csplit x 1
+tmux *                      | tmux new-session -d ls
+at *                        | at now
+ar *                        | ar rcs x.a y.o
+tsx *                       | tsx -e 1
+rake *                      | rake -f x
+coverage *                  | coverage run -m x
+coverage *                  | coverage html -d x
+composer *                  | composer exec x
+dotnet *                    | dotnet tool install x
+terraform *                 | terraform plan -out=x
+soffice *                   | soffice --convert-to pdf --outdir x y
+ansible-playbook *          | ansible-playbook -i /tmp/x y.yml
+gcc *                       | gcc -MJ x y.c
 """
 ALLOW = r"""
 rg *                        | rg -n -C 3 --pretty foo src
@@ -534,6 +621,61 @@ git *                       | git log $X.py
 rg *                        | rg "$X.y" src
 awk *                       | awk '{ print $1.$2 }' x
 awk *                       | awk "{ print \$1 }" x
+sed *                       | sed 's#a#b#' x
+sed *                       | sed -E 's,a/b,c/d,g;s@x@y@' x
+sed *                       | sed ':a;N;$!ba;s/\n/ /g' x
+sed *                       | sed -n '/a/,/b/{s/x/y/;p}' x
+sed *                       | sed -n '/a/I,+3p' x
+sed *                       | sed 'y/abc/xyz/' x
+sed *                       | sed '1i # title' x
+sed *                       | sed '1!G;h;$!d' x
+awk *                       | awk '$3 > 5 {print}' x
+awk *                       | awk '$3>5' x
+awk *                       | awk '/foo/ && $3 > 5 { print $1 "|" $2 }' x
+awk *                       | awk '{ a[$1] += $2/10 } END { for (k in a) if (a[k] > 3) print k }' x
+awk *                       | awk 'length > 80 { print FILENAME ":" FNR }' ./x ../y /etc/z
+rg *                        | rg foo *.py
+rg *                        | rg foo *.{ts,tsx}
+git *                       | git diff -- *.py
+rg *                        | rg foo *_test.go src
+wc *                        | wc -l *.py
+pytest *                    | pytest -p no:cacheprovider
+pytest *                    | pytest -pno:cacheprovider -q
+pytest *                    | pytest -qp no:randomly tests
+pytest *                    | pytest --cov-report term-missing
+tsc *                       | tsc -p tsconfig.json
+tsc *                       | tsc --noEmit --project packages/a/tsconfig.json
+tsc *                       | tsc -b packages/a
+npm *                       | npm install --save-dev x
+npm *                       | npm i -D x
+pnpm *                      | pnpm add --save-dev x
+pip *                       | pip install -e .
+pip *                       | pip install -e '.[dev]'
+pip *                       | pip install -e .[dev,test]
+pip *                       | pip install --editable=./pkg -r requirements.txt
+git *                       | git bundle verify x
+git *                       | git cat-file -p HEAD:x
+git *                       | git help log
+git *                       | git switch -c topic
+git *                       | git branch -C a b
+git *                       | git commit -C HEAD
+ping *                      | ping -c 1 host
+git *                       | git clone --filter=blob:none https://a/b
+gcc *                       | gcc -Wl,-rpath,/x -Wl,--as-needed -fuse-ld=mold x.c
+gcc *                       | gcc -Wl,-rpath,/opt/x -Wl,-z,now x.c
+pdftotext *                 | pdftotext a.pdf -
+pdftotext *                 | pdftotext -layout -f 1 -l 3 -enc UTF-8 a.pdf
+cargo *                     | cargo build --target wasm32-unknown-unknown
+mvn *                       | mvn -q -DskipTests package
+unknown *                   | unknown --log-level debug --output-format=json
+unknown *                   | unknown --check --dry-run
+kubectl *                   | kubectl logs -f x
+node *                      | node --test
+terraform *                 | terraform fmt -check
+jest *                      | jest --coverage src
+gh *                        | gh run view 1 --log
+dotnet *                    | dotnet test -c Release --filter X
+curl *                      | curl -s -o /dev/null -w '%{http_code}\n' https://a/b
 """
 # The rule that denies | the command.
 DENY = r"""
@@ -607,6 +749,24 @@ def test_a_rule_allows(rule, command):
     assert decide(command, allow=[rule]) == "allow"
 
 
+def test_a_glob_may_match_a_file_with_the_name_of_an_option(tmp_path):
+    commands = ["rg foo *.py", "sort *.txt", "rg foo *.py | sort -u | ls", "timeout 5 rg foo *.py"]
+    assert [decide(command, tmp_path, allow=["rg *", "sort *", "ls"]) for command in commands] == ["allow"] * 4
+    (tmp_path / "--pre=x.py").touch()
+    assert [decide(command, tmp_path, allow=["rg *", "sort *", "ls"]) for command in commands] == ["ask"] * 4
+    assert decide("rg foo ./*.py", tmp_path, allow=["rg *"]) == "allow"
+    assert decide("rg foo *.py", tmp_path / "none", allow=["rg *"]) == "ask"
+
+
+@pytest.mark.parametrize(
+    "other",
+    ["mv a ./--pre=x.py", "cd sub", "X=1", "A=b touch x", "python x.py", "tee ./-x.py", "git checkout x", "env"],
+)
+def test_a_glob_beside_a_command_that_may_create_files(other, tmp_path):
+    for command in (f"{other}; rg foo *.py", f"rg foo *.py | {other}"):
+        assert decide(command, tmp_path, allow=["rg *", other]) == "ask"
+
+
 @pytest.mark.parametrize(("rule", "command"), rows(DENY))
 def test_a_rule_that_denies_finds(rule, command):
     assert decide(command, allow=["*"], deny=[rule]) == "deny"
@@ -620,10 +780,8 @@ def risky_options():
         programs, *tokens = line.split() or [""]
         for program in programs.split(",") if programs else ():
             for token in tokens:
-                if token.startswith("-") and token[-1] not in "=?":
+                if token[0] != "@" and not (token[0] == "-" and token[-1] in "=?"):
                     yield program.replace("/", " "), token
-                elif token[0] not in "-@":
-                    yield program, token
 
 
 RISKY = sorted(set(risky_options()))
@@ -634,9 +792,9 @@ WORDS = st.sampled_from(["a", "src/b.py", "'c d'", '"e"', "1"])
 
 def spellings(option):
     if option.startswith("--"):
-        return [f"{option} value", f"{option}=value", f"'{option}=value'", f'"{option}" value']
+        return [f"{option} /value", f"{option}=/value", f"'{option}=/value'", f'"{option}" /value']
     if option.startswith("-"):
-        return [f"{option} value", f"'{option}' value", f"\\{option} value", f"{option}=value"]
+        return [f"{option} /value", f"'{option}' /value", f"\\{option} /value", f"{option}=/value"]
     return [option, f"'{option}'"]
 
 
@@ -678,7 +836,7 @@ def test_no_wildcard_allows_a_risky_option(data):
     after = " ".join(data.draw(st.lists(WORDS, max_size=2)))
     wrapper = data.draw(st.sampled_from([*PLAIN, *OTHER]))
     command = " ".join(f"{wrapper}{program} {before} {spelled} {after}".split())
-    rules = [f"{program} *", f"{program.split()[0]} *", "*", f"{wrapper}{program} *", "* value", f"{program} * value"]
+    rules = [f"{program} *", f"{program.split()[0]} *", "*", f"{wrapper}{program} *", "* /value", f"{program} * /value"]
     assert decide(command, allow=[data.draw(st.sampled_from(rules))]) == "ask"
 
 

@@ -10,7 +10,7 @@ import sys
 from segue.canonical.blocks import Message, Text
 from segue.errors import ConflictError, LeaseError
 from segue.store.events import MessageAdded
-from tests.store.conftest import open_store
+from tests.store.engines import open_store
 
 
 def main() -> None:

@@ -13,9 +13,8 @@ import psycopg
 import pytest
 
 from segue.store.conversation import StoredConversation
-from segue.store.postgres import PostgresStore
 from segue.store.sql import SqlStore
-from segue.store.sqlite import SqliteStore
+from tests.store.engines import open_store
 from tests.store.leases import Clock, create_with_open_calls
 from tests.store.server import binaries, running
 
@@ -47,14 +46,6 @@ class Engine:
         if self.kind == "postgres":
             with psycopg.connect(self.place, autocommit=True) as connection:
                 connection.execute(f"DROP SCHEMA IF EXISTS {self.schema} CASCADE")  # pyright: ignore[reportCallIssue]
-
-
-def open_store(
-    kind: str, place: str, schema: str, *, clock: Callable[[], int] | None = None, timeout: float = 10.0
-) -> SqlStore:
-    if kind == "postgres":
-        return PostgresStore(place, schema=schema, clock=clock, timeout=timeout)
-    return SqliteStore(place, timeout=timeout) if clock is None else SqliteStore(place, clock=clock, timeout=timeout)
 
 
 @pytest.fixture(scope="session")

@@ -18,8 +18,8 @@ from segue.errors import SegueError
 from segue.store.conversation import StoredConversation
 from segue.store.sql import SqlStore
 from segue.wire.registry import WIRES
-from tests.store.conftest import open_store
 from tests.store.crash_writer import WriterKiller, main
+from tests.store.engines import open_store
 from tests.store.reply_bodies import reply_body
 
 TARGETS = list(WIRES)

@@ -23,7 +23,7 @@ from segue.errors import StoreError
 from segue.store.events import CallCompleted, Event, MessageAdded, Sent, Switched
 from segue.store.search_text import parse_query
 from segue.store.sql import SqlStore
-from tests.store.conftest import open_store
+from tests.store.engines import open_store
 
 # The appends of a turn, by how many events each has: a reply, two outcomes, the next words.
 APPENDS = (2, 1, 1, 2)

@@ -55,6 +55,11 @@ def _newer(path: Path) -> None:
     connection.close()
 
 
+def _damaged_schema(path: Path) -> None:
+    create_store(path)
+    overwrite(path, path.read_bytes().index(b"CREATE TABLE"), b"\xff" * 60)
+
+
 def _damaged(at: int, data: bytes) -> Callable[[Path], None]:
     def make(path: Path) -> None:
         create_store(path)
@@ -78,7 +83,7 @@ UNUSABLE: dict[str, Callable[[Path], object]] = {
     "a folder": lambda path: path.mkdir(),
     "another application's": _other_application,
     "a newer version's": _newer,
-    "a schema that is not UTF-8": _damaged(PAGE - 400, b"\xff" * 200),
+    "a schema that is not UTF-8": _damaged_schema,
     "a page of zeros": _damaged(PAGE, bytes(PAGE)),
     "no first page": _damaged(0, bytes(PAGE)),
     "cut in the first page": _cut(1000),

@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from segue.store.events import dump_event
 from segue.store.migrations import latest_version
@@ -41,6 +42,8 @@ def fill_store(store: SqlStore) -> None:
     store.append(second, 1, [user_event("a long one: " + "lorem ipsum " * 500)])
     store.acquire(second, "somebody", 1e9)
     store.delete(store.create("gone", id="gone"))
+    with mock.patch("segue.store.sql.new_id", side_effect=["fork", "fork-of-a-fork"]):
+        store.fork(store.fork(first, 3, [user_event("in both forks")]), 5)
 
 
 def read_all(store: SqlStore) -> dict[str, Any]:

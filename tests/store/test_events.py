@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -10,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segue import Conversation
-from segue.canonical.blocks import Message, Text
+from segue.canonical.blocks import Media, Message, Native, Origin, Shortening, Text, Thinking, ToolCall, ToolResponse
+from segue.canonical.request import Usage
 from segue.errors import InputError
 from segue.store.events import (
     CompressionApplied,
@@ -19,6 +22,7 @@ from segue.store.events import (
     Renamed,
     SettingsChanged,
     UnknownEvent,
+    decode_by_field,
     decode_event,
     dump_event,
     event_kind,
@@ -46,6 +50,59 @@ def test_unknown_fields_stay(event: Event) -> None:
 def test_an_unknown_block_in_a_message_stays() -> None:
     stored = {"type": "said", "message": {"speaker": "ai", "blocks": [{"type": "hologram", "beam": 3}]}}
     assert json.loads(dump_event(decode_event(json.dumps(stored)))) == stored
+
+
+def _full_event() -> Event:
+    """Return an event with all that a message may hold."""
+    native = Native("anthropic", {"type": "text", "id": "x"}, intact=False)
+    origin = Origin("anthropic", "m", "toolu_1", "item_1")
+    image = Media("image", "image/png", "AAAA")
+    return MessageAdded(
+        Message(
+            "ai",
+            (
+                Text("a", native=native),
+                Thinking("b", "signature", origin=origin, prefix="p"),
+                ToolCall("read_file", {"path": [1, None]}, "hist_tool_1", origin=origin, awaited=False),
+                ToolResponse("hist_tool_1", "read_file", (Text("c"), image), shortened=Shortening("cut")),
+                ToolResponse("hist_tool_1", structured={"d": 1.5}, outcome="cancelled", is_complete=True),
+            ),
+            turn_key="turn-1",
+            native=native,
+        ),
+        Usage(1, 2),
+        "m",
+    )
+
+
+def _altered(value: Any) -> Iterator[Any]:
+    """Yield the value with one part replaced, removed, or added, for each part and some values."""
+    if isinstance(value, list):
+        for place, item in enumerate(value):
+            for other in _altered(item):
+                yield [*value[:place], other, *value[place + 1 :]]
+    if isinstance(value, dict):
+        for key, item in value.items():
+            for other in _altered(item):
+                yield {**value, key: other}
+            yield {other: item for other, item in value.items() if other != key}
+        yield from ({**value, key: deepcopy(new)} for key in ("later", "extra") for new in (1, {"x": [2]}))
+    yield from (None, 3, "new", [], {}, [1], {"x": 1})
+
+
+def _describe(decode: Any, data: bytes) -> str:
+    try:
+        return repr(decode(data))
+    except InputError as error:
+        return str(error)
+
+
+def test_decoding_at_once_equals_decoding_by_field() -> None:
+    stored = json.loads(dump_event(_full_event()))
+    assert decode_event(json.dumps(stored)) == _full_event()
+    for altered in _altered(stored):
+        data = json.dumps(altered).encode()
+        assert _describe(decode_event, data) == _describe(decode_by_field, data), altered
 
 
 def test_no_field_of_ours_can_be_taken_for_the_kind() -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import sqlite3
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,9 +16,12 @@ from segue.canonical.request import Reply, Usage
 from segue.errors import ConflictError, LeaseError
 from segue.store.conversation import StoredConversation
 from segue.store.events import CallCancelled, CallCompleted, MessageAdded
+from segue.store.sqlite import SqliteStore
 from segue.wire.registry import WIRES
+from tests.bodies import chat as chat_body
 from tests.store.leases import TOOLS, TTL, Clock, call_states, check_renders, event_kinds, open_as_second
 from tests.store.reply_bodies import reply_body
+from tests.work import count_work
 
 # ---------------------------------------------------------------------------------------------------------- the lease
 
@@ -314,7 +320,8 @@ def test_rewind_keeps_late_results_and_incremental_rendering(stores, kept) -> No
             kept.add_result(call, "found")
         kept.render("kimi")
     assert any(
-        grown.render(kept.chat.state.request, kept.chat.state.history) for _, grown in kept.chat._render_caches.values()
+        cached.prefix.extend(kept.chat.state.history.slice(cached.prefix.length))
+        for cached in kept.chat._prefixes.values()
     )
     assert [m.turn_key for m in kept.messages if m.speaker == "ai"] == ["turn-1", *(f"turn-{n}" for n in range(3, 8))]
     check_renders(kept)
@@ -442,3 +449,38 @@ def test_a_turn_is_several_appends_the_reply_before_its_results(kept) -> None:
         [record] = kept._store.tail(kept.id, 1)
         assert (record.seq, type(record.event)) == (seq + 1, CallCompleted)
     assert [type(r.event) for r in kept._store.events(kept.id)].count(MessageAdded) == 2
+
+
+# ------------------------------------------------------------------------------------------------------------ the work
+
+
+def _call_message(call_id: str) -> dict[str, Any]:
+    return chat_body.assistant_calls(chat_body.call(call_id))
+
+
+def _resume_work(store: SqliteStore, turns: int) -> tuple[int, int]:
+    """Return the lines run and the steps of SQLite to open a conversation and render its first request."""
+    messages = [m for i in range(turns) for m in (_call_message(f"c{i}"), chat_body.result(f"c{i}"))]
+    chat = segue.Conversation.from_body({"messages": [chat_body.user("go"), *messages]}, source="openai-chat")
+    conversation = StoredConversation.create(store, chat).id
+    steps = 0
+
+    def count_step() -> None:
+        nonlocal steps
+        steps += 1
+
+    with closing(sqlite3.connect(store.path)) as connection:
+        connection.set_progress_handler(count_step, 1)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(store, "_connection", connection)
+            lines = count_work(lambda: StoredConversation(store, conversation).render("anthropic").data)
+    return lines, steps
+
+
+def test_work_of_a_resume_is_linear_in_the_length(tmp_path: Path) -> None:
+    """The first ten turns stand for all that is done once; of the rest, 200 are four times as many as 50."""
+    with SqliteStore(tmp_path / "store.db") as store:
+        _resume_work(store, 10)  # fills the caches
+        once, short, long = (_resume_work(store, turns) for turns in (10, 60, 210))
+    for first, middle, last in zip(once, short, long, strict=True):
+        assert last - first < 4.2 * (middle - first)

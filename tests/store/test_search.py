@@ -181,5 +181,14 @@ def test_text_is_found_by_its_own_terms(text: str, before: str, after: str) -> N
         assert 0 <= start < end <= len(shown.text)
 
 
+@given(st.text(alphabet="aZ9é½İ\u0301日_ \n\u00a0\u3000"))
+def test_terms_of_a_long_text_are_found_in_chunks(text: str) -> None:
+    whole = [*index_parts(text)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("segue.store.search_text._CHUNK_LENGTH", 3)
+        patch.setattr("segue.store.search_text._MAX_FOLDED_WORDS", 2)
+        assert [*index_parts(text)] == whole
+
+
 def test_blank_content_has_no_search_text() -> None:
     assert searchable_text(SettingsChanged()) == ""

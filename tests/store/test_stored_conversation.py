@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import segue
 from segue.canonical.blocks import Media, Origin, Text, Thinking, ToolCall
 from segue.canonical.compress import STRATEGIES
 from segue.canonical.request import Reply, Usage
-from segue.render_cache import RenderCache
+from segue.rendered_prefix import RenderedPrefix
 from segue.store.conversation import StoredConversation
 from segue.store.sql import SqlStore
 from segue.store.sqlite import SqliteStore
@@ -102,7 +102,7 @@ def copied(chat: segue.Conversation) -> segue.Conversation:
 
 def copy_orphan_counts(source: segue.Conversation, copy: segue.Conversation) -> None:
     """A dump does not have the count of dropped orphans; it only decides the ids of later ones."""
-    copy.state.history._pairer._orphan_counts = Counter(source.state.history._pairer._orphan_counts)
+    copy.state.history._pairer._orphan_counts = defaultdict(int, source.state.history._pairer._orphan_counts)
 
 
 def turn_keys(chat: segue.Conversation) -> list[str]:
@@ -461,10 +461,10 @@ def test_incremental_rendering_survives_any_change(
 ) -> None:
     """Turn by turn, before and after something that was said is changed: the bytes are those of a whole render."""
     grown: list[bool] = []
-    real = RenderCache.render
+    real = RenderedPrefix.extend
 
-    def counted(self: RenderCache, *given: Any) -> Any:
-        made = real(self, *given)
+    def counted(self: RenderedPrefix, *given: Any, **more: Any) -> Any:
+        made = real(self, *given, **more)
         grown.append(made is not None)
         return made
 
@@ -477,7 +477,7 @@ def test_incremental_rendering_survives_any_change(
             # As many targets as are kept to go on from.
             for wire in ("openai-chat", "anthropic", "gemini"):
                 with monkeypatch.context() as patch:
-                    patch.setattr(RenderCache, "render", counted)
+                    patch.setattr(RenderedPrefix, "extend", counted)
                     data = kept.render(wire).data
                 assert data == segue.Conversation.load(kept.chat.dump()).render(wire).data, (wire, number)
                 assert segue.check(data, wire)

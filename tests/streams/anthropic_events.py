@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from segue.canonical.request import Reply
-from segue.wire.anthropic import ANTHROPIC
+from segue.wire.anthropic import WIRE as ANTHROPIC
 from tests.streams.parsing import read_in_any_split, sse
 
 CITATION = {

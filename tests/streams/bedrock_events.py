@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from segue.canonical.request import Reply
-from segue.wire.bedrock import BEDROCK
+from segue.wire.bedrock import WIRE as BEDROCK
 from segue.wire.stream.framing import encode_aws_message
 from tests.streams.parsing import read, read_in_any_split, read_payloads
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from segue.canonical.blocks import ToolCall
 from segue.wire.dialects.azure_foundry import WIRE as AZURE_FOUNDRY
-from segue.wire.openai_responses import OPENAI_RESPONSES
+from segue.wire.openai_responses import WIRE as OPENAI_RESPONSES
 from segue.wire.openai_responses.stream_items import INPUT_KEYS
 from segue.wire.stream.events import BlockStart, Event, InputDelta, TextDelta
 from tests.conversations.replies import responses_reply

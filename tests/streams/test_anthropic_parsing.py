@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from segue.canonical.blocks import Native, Opaque, Text, Thinking, ToolCall, ToolResponse
 from segue.canonical.request import Usage
 from segue.errors import RemoteProtocolError
-from segue.wire.anthropic import ANTHROPIC
+from segue.wire.anthropic import WIRE as ANTHROPIC
 from segue.wire.stream.events import (
     BlockEnd,
     BlockStart,

@@ -20,7 +20,7 @@ from segue.canonical.blocks import Origin, Text, Thinking, ToolCall
 from segue.canonical.request import Reply, Usage
 from segue.models import parse_model
 from segue.render.report import Report
-from segue.wire.anthropic import ANTHROPIC
+from segue.wire.anthropic import WIRE as ANTHROPIC
 from segue.wire.base import ApiError, RenderContext
 from segue.wire.ids import IdMap
 from segue.wire.names import NameMap

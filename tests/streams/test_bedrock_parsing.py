@@ -14,7 +14,7 @@ from segue.canonical.blocks import Media, Native, Opaque, Text, Thinking, ToolCa
 from segue.canonical.request import Usage
 from segue.errors import RemoteProtocolError
 from segue.wire.base import ApiError
-from segue.wire.bedrock import BEDROCK
+from segue.wire.bedrock import WIRE as BEDROCK
 from segue.wire.stream.events import (
     BlockEnd,
     BlockStart,

@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 from segue.canonical.blocks import Origin, Text, Thinking, ToolCall
 from segue.canonical.request import Reply, Usage
 from segue.render.report import Report
-from segue.wire.anthropic import ANTHROPIC
+from segue.wire.anthropic import WIRE as ANTHROPIC
 from segue.wire.base import ApiError
-from segue.wire.bedrock import BEDROCK
+from segue.wire.bedrock import WIRE as BEDROCK
 from segue.wire.stream.events import BlockEnd, BlockStart, Failed, Finished, ReplyStart, TextDelta
 from tests.budget import examples
 from tests.conversations.build import PNG, thought, tool_result, tool_use

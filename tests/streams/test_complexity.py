@@ -58,7 +58,7 @@ CHAT: dict[str, Payloads] = {
     "deltas": lambda n: (chat_call(0, "c" if i == 0 else None, "f" if i == 0 else None, '{"a":"') for i in range(n)),
     "deltas with names": lambda n: (chat_call(0, "c", "f", '{"a":"' if i == 0 else "x}") for i in range(n)),
     "names in parts": lambda n: (chat_call(0, "c", f"f{i}", None) for i in range(n)),
-    "white space": lambda n: (chat_call(0, "c", "f" if i == 0 else None, "  ") for i in range(n)),
+    "white space": lambda n: (chat_call(0, "c", "f" if i == 0 else None, " " * 9) for i in range(n)),
     "legacy after calls": lambda n: (
         payload
         for i in range(n)
@@ -276,7 +276,7 @@ STREAMS: dict[str, dict[str, Payloads]] = {
 }
 CASES = [(api, name) for api, streams in STREAMS.items() for name in streams]
 CLIENTS = ("openai-chat", "openai-responses", "anthropic", "gemini")
-CONVERTED = [(*case, client) for number, case in enumerate(CASES) for client in sample(CLIENTS, 2, start=number)]
+CONVERTED = [(*case, client) for number, case in enumerate(CASES) for client in sample(CLIENTS, 4, start=number)]
 
 
 def encode(api: str, payloads: Iterator[Payload]) -> bytes:

@@ -12,8 +12,8 @@ from segue.errors import RemoteProtocolError
 from segue.render.constraints import PLACEHOLDER_SIGNATURE
 from segue.render.report import Report
 from segue.wire.base import ApiError
-from segue.wire.gemini import GEMINI
-from segue.wire.openai_responses import OPENAI_RESPONSES
+from segue.wire.gemini import WIRE as GEMINI
+from segue.wire.openai_responses import WIRE as OPENAI_RESPONSES
 from segue.wire.stream.events import (
     BlockEnd,
     BlockStart,

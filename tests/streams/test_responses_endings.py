@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from segue.errors import RemoteProtocolError
-from segue.wire.gemini import GEMINI
+from segue.wire.gemini import WIRE as GEMINI
 from segue.wire.stream.events import Failed, Finished
 from tests.conversations.replies import responses_reply
 from tests.streams.corruption import read_garbled, reject_random_bytes

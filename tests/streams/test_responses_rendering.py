@@ -11,7 +11,7 @@ from segue.canonical.blocks import Text, Thinking, ToolCall
 from segue.render.report import Report
 from segue.wire.base import ApiError
 from segue.wire.dialects.azure_foundry import WIRE as AZURE_FOUNDRY
-from segue.wire.openai_chat import OPENAI_CHAT
+from segue.wire.openai_chat import WIRE as OPENAI_CHAT
 from segue.wire.stream.events import (
     BlockEnd,
     BlockStart,

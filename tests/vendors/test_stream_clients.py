@@ -14,8 +14,8 @@ from google.genai import errors, types
 from segue.canonical.blocks import Text, Thinking, ToolCall
 from segue.wire.base import ApiError
 from segue.wire.dialects.azure_foundry import WIRE as AZURE_FOUNDRY
-from segue.wire.gemini import GEMINI
-from segue.wire.openai_responses import OPENAI_RESPONSES
+from segue.wire.gemini import WIRE as GEMINI
+from segue.wire.openai_responses import WIRE as OPENAI_RESPONSES
 from segue.wire.stream.events import Event, Failed
 from tests.streams.parsing import payloads_of, read, sse
 from tests.streams.rendering import cross_api_events, render_stream

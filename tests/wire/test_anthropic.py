@@ -32,6 +32,7 @@ from segue.canonical.blocks import (
     ToolResponse,
     edit_block,
 )
+from segue.canonical.contents import summarize
 from segue.canonical.pairing import pair
 from segue.canonical.request import Options, Reasoning, Reply, Request, ResponseFormat, Tool, ToolChoice, Usage
 from segue.errors import InputError, ProjectionError, RemoteProtocolError
@@ -40,7 +41,8 @@ from segue.render.constraints import Policy
 from segue.render.passes import render
 from segue.render.report import Report
 from segue.render.transcript import Transcript
-from segue.wire.anthropic import ANTHROPIC, constraints
+from segue.wire.anthropic import WIRE as ANTHROPIC
+from segue.wire.anthropic import constraints
 from segue.wire.base import ApiError, RenderContext
 from segue.wire.ids import IdMap
 from segue.wire.names import NameMap
@@ -60,9 +62,15 @@ def transcript_of(request: Request, *, model: str | None = None, **changes: Any)
         "tools": request.tools,
         "options": request.options,
     }
+    fields |= changes
     model = model or request.model
     return Transcript(
-        request=request, constraints=constraints(parse_model(model)), policy=Policy(), model=model, **(fields | changes)
+        request=request,
+        constraints=constraints(parse_model(model)),
+        policy=Policy(),
+        contents=summarize(fields["messages"]),
+        model=model,
+        **fields,
     )
 
 

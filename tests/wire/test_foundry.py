@@ -11,7 +11,7 @@ import segue
 from segue.canonical.blocks import Opaque, ToolCall, ToolResponse
 from segue.wire.detect_body import detect_source, find_contradicting_api
 from segue.wire.dialects.azure_foundry import WIRE as AZURE_FOUNDRY
-from segue.wire.openai_responses import OPENAI_RESPONSES
+from segue.wire.openai_responses import WIRE as OPENAI_RESPONSES
 from segue.wire.registry import WIRES
 from tests.bodies.responses import user
 from tests.catalog.vendor_catalog import Sample, catalogue, samples

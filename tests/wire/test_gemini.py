@@ -17,7 +17,8 @@ import segue
 from segue.canonical.blocks import Media, Opaque, Text, Thinking, ToolCall, ToolResponse
 from segue.errors import InputError
 from segue.models import parse_model
-from segue.wire.gemini import GEMINI, constraints
+from segue.wire.gemini import WIRE as GEMINI
+from segue.wire.gemini import constraints
 from tests.bodies import anthropic, chat, gemini
 from tests.bodies.chat import result as found
 from tests.bodies.gemini import model, user

@@ -14,10 +14,10 @@ import segue
 from segue.canonical.blocks import Origin, Text, Thinking, ToolCall
 from segue.canonical.request import Options, Reasoning, Reply, ResponseFormat, ToolChoice, Usage
 from segue.errors import InputError, RemoteProtocolError
-from segue.wire.anthropic import ANTHROPIC
+from segue.wire.anthropic import WIRE as ANTHROPIC
 from segue.wire.base import ApiError
-from segue.wire.gemini import GEMINI
-from segue.wire.openai_chat import OPENAI_CHAT
+from segue.wire.gemini import WIRE as GEMINI
+from segue.wire.openai_chat import WIRE as OPENAI_CHAT
 from tests.budget import examples
 from tests.conversations.sdk import complaints
 from tests.wire.conversion import convert_reply, render_client_reply

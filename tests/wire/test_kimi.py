@@ -12,7 +12,7 @@ import segue
 from segue.canonical.blocks import Thinking, responses_of
 from segue.canonical.request import Options, Reasoning, Reply, ToolChoice
 from segue.wire.dialects.kimi import WIRE as KIMI
-from segue.wire.openai_chat import OPENAI_CHAT
+from segue.wire.openai_chat import WIRE as OPENAI_CHAT
 from tests.bodies import chat
 from tests.bodies.chat import call, result, user
 from tests.bodies.chat import compatible_calls as assistant_calls

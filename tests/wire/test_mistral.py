@@ -15,12 +15,12 @@ from segue.canonical.pairing import pair
 from segue.canonical.request import Options, Reply, ToolChoice
 from segue.models import parse_model
 from segue.wire import ids
-from segue.wire.anthropic import ANTHROPIC
+from segue.wire.anthropic import WIRE as ANTHROPIC
 from segue.wire.base import ApiError
 from segue.wire.dialects.kimi import WIRE as KIMI
 from segue.wire.dialects.mistral import WIRE as MISTRAL
 from segue.wire.ids import IdMap, mistral_scheme, nine_character_hash
-from segue.wire.openai_chat import OPENAI_CHAT
+from segue.wire.openai_chat import WIRE as OPENAI_CHAT
 from tests.bodies import chat
 from tests.bodies.chat import assistant, call, result, system, user
 from tests.bodies.chat import compatible_calls as assistant_calls

@@ -32,6 +32,7 @@ from segue.canonical.blocks import (
     edit_block,
     responses_of,
 )
+from segue.canonical.contents import summarize
 from segue.canonical.pairing import pair
 from segue.canonical.request import (
     Options,
@@ -52,7 +53,7 @@ from segue.wire.base import ApiError, RenderContext
 from segue.wire.dialects.kimi import WIRE as KIMI
 from segue.wire.ids import IdMap
 from segue.wire.names import NameMap
-from segue.wire.openai_chat import OPENAI_CHAT
+from segue.wire.openai_chat import WIRE as OPENAI_CHAT
 from tests.bodies import chat
 from tests.bodies.chat import assistant_calls, result, user
 from tests.wire.conversion import convert_body, convert_reply, render_client_reply
@@ -237,6 +238,7 @@ def rendered(request: Request, *, model: str | None = None, fetch=None) -> tuple
         policy=Policy(),
         system=request.system,
         messages=request.messages,
+        contents=summarize(request.messages),
         tools=request.tools,
         options=request.options,
         model=model,
@@ -345,6 +347,7 @@ def test_changed_options_are_merged_into_existing_keys() -> None:
         policy=Policy(),
         system=(),
         messages=request.messages,
+        contents=summarize(request.messages),
         tools=(),
         options=replace(request.options, max_tokens=9, reasoning=Reasoning(enabled=False), seed=1),
         model="gpt-5.1",

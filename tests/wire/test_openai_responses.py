@@ -24,7 +24,7 @@ from segue.render.constraints import Policy
 from segue.render.report import Report
 from segue.wire.base import ApiError
 from segue.wire.detect_body import detect_source, find_contradicting_api
-from segue.wire.openai_responses import OPENAI_RESPONSES as WIRE
+from segue.wire.openai_responses import WIRE
 from tests.bodies.responses import assistant, reasoning, result, user
 from tests.budget import examples
 from tests.conversations.sdk import complaints

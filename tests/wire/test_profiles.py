@@ -206,6 +206,12 @@ def test_fireworks_refuses_unknown_keys() -> None:
     assert made == {"messages": [user()], "stream": True, "top_k": 3}
 
 
+def test_dropped_keys_are_reported_in_alphabetical_order() -> None:
+    keys = dict.fromkeys(("zeta", "alpha", "mu", "beta", "omega", "kappa"), 1)
+    converted = segue.convert({**PLAIN, **keys}, source="openai-chat", target="openai-chat", profile="fireworks")
+    assert [finding.subject for finding in converted.report.findings] == sorted(keys)
+
+
 def test_an_unknown_profile_names_the_known_ones() -> None:
     with pytest.raises(segue.InputError, match="expected one of cerebras, fireworks, groq") as caught:
         segue.convert(PLAIN, source="openai-chat", target="openai-chat", profile="acme")

@@ -12,11 +12,11 @@ import segue
 from segue.canonical.blocks import responses_of
 from segue.canonical.request import Options, Reasoning
 from segue.models import parse_model
-from segue.wire.anthropic import ANTHROPIC
+from segue.wire.anthropic import WIRE as ANTHROPIC
 from segue.wire.dialects.deepseek import WIRE as DEEPSEEK
 from segue.wire.dialects.kimi import WIRE as KIMI
 from segue.wire.dialects.qwen import WIRE as QWEN
-from segue.wire.openai_chat import OPENAI_CHAT
+from segue.wire.openai_chat import WIRE as OPENAI_CHAT
 from tests.bodies import chat
 from tests.bodies.chat import assistant, call, result, user
 from tests.bodies.chat import compatible_calls as assistant_calls

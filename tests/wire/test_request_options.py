@@ -12,7 +12,7 @@ import pytest
 
 import segue
 from segue.canonical.json import encode_json
-from segue.fast import convert_fast
+from segue.fast import FastConversion, convert_regular
 from segue.pipeline import ConvertJob, convert_request
 from segue.render.constraints import TEXTS
 from segue.wire.registry import WIRES
@@ -132,11 +132,13 @@ def test_fast_path_adds_the_same_json_instruction(target: str, first: str) -> No
     job = ConvertJob(target=WIRES[target], source=WIRES["openai-chat"])
     for text in (other, first):
         value = chat(text, reply, "more", response_format=JSON)
-        quick = convert_fast(encode_json(value), job, min_size=0)
-        assert quick is not None
-        long = convert_request(value, job)
-        assert quick.data == encode_json(long.rendered.body)
-        assert quick.report.findings == long.rendered.report.findings
+        # The first conversion makes the template, the second one uses it.
+        convert_regular(encode_json(value), job)
+        fast = convert_regular(encode_json(value), job)
+        assert isinstance(fast, FastConversion)
+        full = convert_request(value, job)
+        assert fast.data == encode_json(full.rendered.body)
+        assert fast.report.findings == full.rendered.report.findings
 
 
 # --------------------------------------------------------------------------------------------------------- tool choice

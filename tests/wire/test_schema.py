@@ -21,13 +21,9 @@ from segue.canonical.json import MAX_DEPTH
 from segue.canonical.request import ResponseFormat, Tool
 from segue.render.report import Report
 from segue.wire.draft7 import is_draft7
-from segue.wire.schema import (
-    drop_forced_nulls,
-    normalize_schema,
-    render_format_schema,
-    render_schema,
-    render_tool_schema,
-)
+from segue.wire.schema import render_format_schema, render_schema, render_tool_schema
+from segue.wire.schema.forced_nulls import drop_forced_nulls
+from segue.wire.schema.root import normalize_schema
 from segue.wire.schema.rules import (
     ANTHROPIC,
     ANTHROPIC_STRICT,

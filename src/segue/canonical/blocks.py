@@ -1,7 +1,8 @@
 """Blocks, and the messages that hold them: frozen values without database ids or timestamps.
 
 To change the content of a block use `edit_block`, and for a message `Message.with_blocks`: both also update `native`,
-so that the original fragment is not sent in place of the changed content.
+so that the original fragment is not sent in place of the changed content. msgspec rejects unknown fields when it
+decodes these types: `codec` keeps them.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ OmitReason = Literal["repeated", "missing", "listing", "declaring", "instruction
 ShortenReason = Literal["cut", "removed", "repeated", "superseded", "stale"]
 
 
-class Native(Struct, frozen=True, gc=False):
+class Native(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     """The original fragment and the API it came from.
 
     `intact` is True while the fragment and the value agree, so a same-API render can send the fragment unchanged.
@@ -39,7 +40,7 @@ class Native(Struct, frozen=True, gc=False):
     intact: bool = True
 
 
-class Origin(Struct, frozen=True, gc=False):
+class Origin(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     """Where a block came from, and which ids it had there.
 
     `raw_id` is the id that calls and results are paired by, as it was on the wire; `item_id` is the item's own id where
@@ -70,14 +71,14 @@ UNKNOWN_PROVIDER = "unknown"
 NO_ORIGIN = Origin("local", identity="absent")
 
 
-class Text(Struct, frozen=True, gc=False, tag="text"):
+class Text(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag="text"):
     text: str
     refusal: bool = False
     native: Native | None = None
     extra: Mapping[str, Any] | None = None
 
 
-class Thinking(Struct, frozen=True, gc=False, tag="thinking"):
+class Thinking(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag="thinking"):
     """Reasoning. Only the provider that created it can use `signature` and `encrypted` (encrypted or redacted content).
 
     `prefix` is the digest of everything before this block in the prompt, where the block is bound to its prefix.
@@ -92,7 +93,7 @@ class Thinking(Struct, frozen=True, gc=False, tag="thinking"):
     extra: Mapping[str, Any] | None = None
 
 
-class Media(Struct, frozen=True, gc=False, tag="media"):
+class Media(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag="media"):
     """An image, audio, video or file, given as base64 `data`, as a `url`, or as a provider's `file_id`."""
 
     kind: Literal["image", "audio", "video", "document"]
@@ -105,14 +106,14 @@ class Media(Struct, frozen=True, gc=False, tag="media"):
     extra: Mapping[str, Any] | None = None
 
 
-class Code(Struct, frozen=True, gc=False, tag="code"):
+class Code(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag="code"):
     code: str
     language: str = ""
     native: Native | None = None
     extra: Mapping[str, Any] | None = None
 
 
-class Opaque(Struct, frozen=True, gc=False, tag="opaque"):
+class Opaque(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag="opaque"):
     """Content that segue does not model. Same-API it is rendered whole; cross-API only its `text` is rendered.
 
     `omit_reason` is set where it is no part of the conversation and is omitted cross-API: a repeated item
@@ -128,7 +129,7 @@ class Opaque(Struct, frozen=True, gc=False, tag="opaque"):
     origin: Origin = NO_ORIGIN
 
 
-class Shortening(Struct, frozen=True, gc=False):
+class Shortening(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     """How a compression shortened a result.
 
     `call_id` is set where a note refers to a later result that makes this one redundant: the call of that result.
@@ -140,7 +141,7 @@ class Shortening(Struct, frozen=True, gc=False):
     path: str = ""
 
 
-class ToolResponse(Struct, frozen=True, gc=False, tag="tool_response"):
+class ToolResponse(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag="tool_response"):
     """The result of a tool call. `content` is None if there is no result (yet).
 
     `structured` is the value where the API has JSON and not text. `outcome` is set where the call did not finish;
@@ -162,7 +163,7 @@ class ToolResponse(Struct, frozen=True, gc=False, tag="tool_response"):
     shortened: Shortening | None = None
 
 
-class ToolCall(Struct, frozen=True, gc=False, tag="tool_call"):
+class ToolCall(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag="tool_call"):
     """A tool call. `arguments` is the parsed value; `arguments_text` the exact text where that is not valid JSON.
 
     Kinds: `function` (arguments by schema), `custom` (free text, held in `arguments`), `hosted` (run by the provider).
@@ -214,7 +215,7 @@ class ToolCall(Struct, frozen=True, gc=False, tag="tool_call"):
 Block: TypeAlias = Text | Thinking | ToolCall | ToolResponse | Media | Code | Opaque
 
 
-class Message(Struct, frozen=True, gc=False):
+class Message(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     """One message, grouped as in its API. `tool` messages may hold the user's content after the results."""
 
     speaker: Speaker
@@ -262,6 +263,11 @@ def calls_of(message: Message) -> list[ToolCall]:
 
 def responses_of(message: Message) -> list[ToolResponse]:
     return [block for block in message.blocks if isinstance(block, ToolResponse)]
+
+
+def origins_of(message: Message) -> list[Origin]:
+    """Return the origins of the reasoning and calls of a message."""
+    return [block.origin for block in message.blocks if isinstance(block, Thinking | ToolCall)]
 
 
 def state_of(response: ToolResponse) -> State:

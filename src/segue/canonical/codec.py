@@ -5,7 +5,7 @@ A block of an unknown type is decoded to `Opaque` and encoded again unchanged; u
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, cast
 
@@ -60,7 +60,7 @@ def encode_value(value: object) -> Any:
         if name == "extra":
             fields.update(cast("Mapping[str, Any]", item or {}))
         elif item is not default and item is not msgspec.UNSET and item != default:
-            fields[name] = encode_value(item)
+            fields[name] = item if type(item) is str else encode_value(item)
     return fields
 
 
@@ -104,6 +104,14 @@ def decode_request(stored: Mapping[str, Any]) -> Request:
 
 
 def decode_message(stored: object, path: str) -> Message:
+    try:
+        message = msgspec.convert(stored, warm_type(Message))
+    except (msgspec.ValidationError, RecursionError):
+        # Decoded field by field: values that this version does not expect are kept, or reported with their path.
+        pass
+    else:
+        if not _has_extra((message, *message.blocks)):
+            return message
     fields = _require_object(stored, path)
     blocks = tuple(decode_block(item, f"{path}.blocks[{i}]") for i, item in enumerate(fields.get("blocks", ())))
     message = _decode_struct(Message, {**fields, "blocks": ()}, path)
@@ -129,6 +137,14 @@ def decode_block(stored: object, path: str) -> Block:
         inner = tuple(decode_block(item, f"{path}.content[{i}]") for i, item in enumerate(content))
         block = msgspec.structs.replace(block, content=inner)
     return block
+
+
+def _has_extra(items: Iterable[Message | Block]) -> bool:
+    """Return whether a value that was decoded at once has an `extra`: a key of that name is an unknown field."""
+    return any(
+        item.extra is not None or (isinstance(item, _blocks.ToolResponse) and _has_extra(item.content or ()))
+        for item in items
+    )
 
 
 def decode_interaction(stored: object, path: str) -> Interaction:

@@ -1,15 +1,15 @@
-"""The fast path's form of a regular history: one in which no result has to be paired, inserted or moved.
+"""The fast path's form of a regular history: one in which every result directly follows its calls.
 
-It has only user messages and replies; either every call has a unique id or none has an id, and results directly follow
-their calls, in order. So calls and results are stored in parallel columns, and a turn is a slice of them. Any other
-history raises `FastPathUnsupportedError` and is converted by the full pipeline.
+It has user messages, replies, and system text between them; either every call has a unique id or none has an id. Calls
+and results are stored in parallel columns, in the order of the calls, and a turn is a slice of them. Any other history
+raises `FastPathUnsupportedError` and is converted by the full pipeline.
 """
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, TypeAlias
 
 import msgspec
@@ -27,6 +27,13 @@ Content: TypeAlias = str | list[str]
 """A text, or the texts of a list of parts."""
 
 
+REORDERED = "results in another order than the calls"
+DUPLICATE = "a second, equal result"
+STRUCTURED = "a result that is a JSON value"
+SYSTEM = "system text between messages"
+REASONING = "reasoning"
+
+
 class FastPathUnsupportedError(Exception):
     """The request needs the full pipeline."""
 
@@ -34,17 +41,16 @@ class FastPathUnsupportedError(Exception):
 class FastTurn(Struct, gc=False):
     """A reply and the results of its calls: the slice from `start` to `stop` of the columns.
 
-    Only the number of reasoning blocks is kept: cross-API reasoning is dropped, same-API it is copied unchanged.
-    `placeholder` is sent in its place where the target requires reasoning. `variant` holds what else distinguishes the
-    turn in its own API; `has_dropped_keys` is True if it has a key that only its own API has.
+    Reasoning is not kept: cross-API it is dropped, same-API the items are copied unchanged. `placeholder` is sent in
+    its place where the target requires reasoning. `is_reordered`: the results are not in the order of the calls.
+    `variant` holds what else distinguishes the turn in its own API.
     """
 
     content: Content | None
     start: int
     stop: int
-    reasoning_count: int = 0
     variant: object = None
-    has_dropped_keys: bool = False
+    is_reordered: bool = False
     placeholder: str | None = None
 
 
@@ -52,30 +58,52 @@ class FastUserMessage(Struct, gc=False):
     """A user message."""
 
     content: Content
-    has_dropped_keys: bool = False
 
 
-FastEvent: TypeAlias = FastUserMessage | FastTurn
+class FastSystemMessage(Struct, gc=False):
+    """System text after the first message."""
+
+    content: Content
+
+
+FastEvent: TypeAlias = FastUserMessage | FastTurn | FastSystemMessage
 
 
 class FastHistory(Struct, gc=False):
     """Events, the index in the body where each begins, and a column for each property of a call.
 
-    Either all calls have an id of their own or none has one. The first `system_count` items of the body are system
-    text. `error_results` are the indexes of results that are errors. `ids` (canonical) and `sent_ids` (projected) are
-    filled in by later steps.
+    The first `system_count` items of the body are system text. `marks` has the first event with each property that a
+    finding may depend on, such as reasoning. `error_results` are the indexes of results that are errors,
+    `result_order` those of all results in the order of the body, if it is not the order of the calls, and `duplicates`
+    those of calls with a second, equal result. `ids` (canonical), `sent_ids` and `sent_names` (projected) are filled in
+    by later steps.
     """
 
-    events: list[FastEvent]
-    starts: list[int]
-    raw_ids: list[str | None]
-    names: list[str]
-    arguments: list[dict[str, Any]]
-    results: list[Content]
+    events: list[FastEvent] = []
+    starts: list[int] = []
+    raw_ids: list[str | None] = []
+    names: list[str] = []
+    arguments: list[dict[str, Any]] = []
+    results: list[Content] = []
     error_results: list[int] = []
+    result_order: list[int] | None = None
+    duplicates: list[int] = []
+    marks: dict[Hashable, int] = {}
     system_count: int = 0
     ids: list[str] = []
     sent_ids: list[str] = []
+    sent_names: list[str] = []
+
+    def add(self, event: FastEvent, start: int, *marks: Hashable) -> None:
+        """Append an event that begins at item `start`."""
+        for mark in marks:
+            self.marks.setdefault(mark, len(self.events))
+        self.events.append(event)
+        self.starts.append(start)
+
+    def mark_last(self, mark: Hashable) -> None:
+        """Record a property of the last event."""
+        self.marks.setdefault(mark, len(self.events) - 1)
 
 
 def require_text(content: Content) -> Content:
@@ -86,6 +114,65 @@ def require_text(content: Content) -> Content:
     elif not content or any(not text or text.isspace() for text in content):
         raise FastPathUnsupportedError
     return content
+
+
+def add_results(
+    history: FastHistory, result_ids: Sequence[str | None], contents: Sequence[Content], failed: Sequence[bool]
+) -> None:
+    """Add the results of the last turn, in any order; a second result of a call must equal the first."""
+    turn = history.events[-1]
+    if not isinstance(turn, FastTurn):
+        raise FastPathUnsupportedError
+    call_ids = history.raw_ids[turn.start : turn.stop]
+    if result_ids == call_ids and history.result_order is None and True not in failed:
+        history.results += contents
+        return
+    positions = range(len(result_ids))
+    if result_ids != call_ids:
+        first_positions = {result_ids[position]: position for position in reversed(positions)}
+        if None in first_positions or len(call_ids) != len(first_positions) or set(call_ids) != set(first_positions):
+            raise FastPathUnsupportedError
+        for position, result_id in enumerate(result_ids):
+            first = first_positions[result_id]
+            if contents[first] != contents[position] or failed[first] != failed[position]:
+                raise FastPathUnsupportedError
+            if first != position:
+                history.duplicates.append(turn.start + call_ids.index(result_id))
+                history.mark_last(DUPLICATE)
+        positions = [first_positions[call_id] for call_id in call_ids]
+        if positions != sorted(positions):
+            turn.is_reordered = True
+            history.mark_last(REORDERED)
+            history.result_order = [*(history.result_order or range(turn.start))]
+    if history.result_order is not None:
+        history.result_order += [
+            turn.start + index for index in sorted(range(len(positions)), key=positions.__getitem__)
+        ]
+    for index, position in enumerate(positions, turn.start):
+        history.results.append(contents[position])
+        if failed[position]:
+            history.error_results.append(index)
+
+
+def order_results(history: FastHistory, result_ids: Sequence[str | None]) -> Sequence[int]:
+    """Return the position of each call's result. Each turn has one result for each of its calls, in any order."""
+    if result_ids == history.raw_ids:
+        return range(len(result_ids))
+    positions: list[int] = []
+    order: list[int] = []
+    for event_index, turn in enumerate(history.events):
+        if not isinstance(turn, FastTurn):
+            continue
+        call_ids, turn_ids = history.raw_ids[turn.start : turn.stop], result_ids[turn.start : turn.stop]
+        if call_ids != turn_ids:
+            if sorted(map(str, call_ids)) != sorted(map(str, turn_ids)):
+                raise FastPathUnsupportedError
+            turn.is_reordered = True
+            history.marks.setdefault(REORDERED, event_index)
+        positions += [turn.start + turn_ids.index(call_id) for call_id in call_ids]
+        order += [turn.start + call_ids.index(result_id) for result_id in turn_ids]
+    history.result_order = order
+    return positions
 
 
 def parse_argument_texts(texts: Sequence[str]) -> list[dict[str, Any]]:

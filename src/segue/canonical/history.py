@@ -30,7 +30,7 @@ _NO_PLACES: Mapping[int, int] = {}
 _STATE_RANK: dict[State, int] = {"complete": 0, "error": 1, "cancelled": 2, "interrupted": 3, "pending": 4}
 
 
-class Interaction(msgspec.Struct):
+class Interaction(msgspec.Struct, gc=False):
     """A tool call and all its results. `completion` is the result that is rendered; other results are in `evidence`.
 
     `original` is the full result where a compression has shortened it. A call that was `rewound` is no longer part of
@@ -165,6 +165,8 @@ class History:
 
     def _record_results(self, message: Message) -> Message | None:
         """Return the message without results that change nothing; None if nothing else is left."""
+        if ToolResponse not in map(type, message.blocks):
+            return message
         blocks: list[Block] = []
         for block in message.blocks:
             entry = self.ledger.get(block.call_id) if isinstance(block, ToolResponse) else None
@@ -415,6 +417,8 @@ def _validate_message(message: Message) -> Message:
     """Return the message with plain JSON arguments; raise for cycles and values that are not JSON."""
     if message.speaker not in ("system", "human", "ai", "tool"):
         raise InputError(f"unknown speaker {message.speaker!r}", path="speaker")
+    if ToolCall not in map(type, message.blocks):
+        return message
     blocks = tuple(_validate_block(block, f"blocks[{i}]") for i, block in enumerate(message.blocks))
     same = all(a is b for a, b in zip(blocks, message.blocks, strict=True))
     return message if same else msgspec.structs.replace(message, blocks=blocks)

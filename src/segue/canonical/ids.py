@@ -62,8 +62,12 @@ def hash_tool_id(
     provider: str | None, raw_id: str | None, tool_name: str | None, turn_key: str | None, call_index: int | None
 ) -> str:
     """Return the hashed id, even if `raw_id` is a canonical id: a later call with the same id needs a new one."""
-    index = None if call_index is None else str(call_index)
-    return _PREFIX + short_hash("|".join(map(_escape, (provider, raw_id, tool_name, turn_key, index))))
+    index = "" if call_index is None else str(call_index)
+    parts = (provider or "", raw_id or "", tool_name or "", turn_key or "", index)
+    text = "|".join(parts)
+    if "\\" in text or text.count("|") >= len(parts):
+        text = "|".join(map(_escape, parts))
+    return _PREFIX + short_hash(text)
 
 
 def hash_tool_ids(
@@ -78,10 +82,8 @@ def hash_tool_ids(
     return [_PREFIX + hashed for hashed in short_hashes(texts, 24)]
 
 
-def _escape(part: str | None) -> str:
-    if not part:
-        return ""
-    return part.replace("\\", "\\\\").replace("|", "\\|") if "\\" in part or "|" in part else part
+def _escape(part: str) -> str:
+    return part.replace("\\", "\\\\").replace("|", "\\|")
 
 
 def raw_id_or_none(value: object) -> str | None:
@@ -106,6 +108,12 @@ def encode_reply_calls(calls: Sequence[Sequence[object]]) -> bytes:
 def format_turn_key(reply_hash: str, occurrence: int) -> str:
     """Return a turn key from the hash of its reply and the occurrence among equal replies."""
     return f"turn-{reply_hash}-{occurrence}"
+
+
+def split_turn_key(turn_key: str) -> tuple[str, int]:
+    """Return the hash of the reply and the occurrence that a turn key was made from."""
+    digest, _, occurrence = turn_key.removeprefix("turn-").rpartition("-")
+    return digest, int(occurrence)
 
 
 # Legacy functions for histories older than canonical ids: only the prefix is replaced. Not used by the pipeline.

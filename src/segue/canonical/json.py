@@ -5,13 +5,12 @@ The values that `parse_json` returns are plain, finite and at most 500 levels de
 
 from __future__ import annotations
 
-import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import accumulate
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import msgspec
 
@@ -21,11 +20,14 @@ MAX_DEPTH = 500
 # Python writes no longer integers as text.
 _INTEGER_LIMIT = 10**4300
 _MAX_PATH_SHOWN = 80
+_MAX_COUNTED = 32_768
+_CONTAINER_TYPES: frozenset[type] = frozenset({dict, list})
 _TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep"
 
 _encoder = msgspec.json.Encoder()
 _sorting_encoder = msgspec.json.Encoder(order="sorted")
 _decoder = msgspec.json.Decoder()
+_members_decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 _ESCAPED_UNIT = re.compile(rb"\\(?:u([0-9a-fA-F]{4})|.)", re.DOTALL)
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
@@ -37,8 +39,7 @@ _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|(?P<number>-?\d[\d.eE+-]*)|[\[\]{}]', r
 _DEPTH_STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 
 
-def encode_json(value: object) -> bytes:
-    return _encoder.encode(value)
+encode_json: Callable[[object], bytes] = _encoder.encode
 
 
 def encode_json_text(value: object) -> str:
@@ -60,11 +61,11 @@ def parse_json(data: object) -> tuple[Any, int]:
         buffer = bytes(data)
     else:
         # A dict, an SDK object, or an unsupported type.
-        return _to_plain(data, "", (), surrogate_count := [0]), surrogate_count[0]
+        return _to_plain(data, None, (), surrogate_count := [0]), surrogate_count[0]
     if not buffer.strip():
         raise InputError("the input is empty; a JSON object was expected")
     value, count = _decode(buffer)
-    if len(buffer) > 2 * MAX_DEPTH and _measure_depth(value) > MAX_DEPTH:
+    if len(buffer) > 2 * MAX_DEPTH and not _is_surely_flat(buffer) and _measure_depth(value) > MAX_DEPTH:
         raise _too_deep_error(buffer)
     return value, count + replaced
 
@@ -86,6 +87,11 @@ def _decode(buffer: bytes) -> tuple[Any, int]:
         raise InputError(_describe_error(repaired, error)) from None
 
 
+def _is_surely_flat(buffer: bytes) -> bool:
+    """Return whether a short text has too few brackets for a deep value. A long text takes longer to search."""
+    return len(buffer) <= _MAX_COUNTED and buffer.count(b"{") + buffer.count(b"[") <= MAX_DEPTH
+
+
 def _measure_depth(value: object) -> int:
     """Return the nesting depth of a value."""
     levels = 0
@@ -96,7 +102,7 @@ def _measure_depth(value: object) -> int:
             child
             for item in level
             for child in cast("Iterable[Any]", item.values() if type(item) is dict else item)
-            if type(child) is dict or type(child) is list
+            if type(child) in _CONTAINER_TYPES
         ]
     return levels
 
@@ -237,7 +243,7 @@ def find_duplicate_key(text: str, value: object) -> str | None:
             duplicates.append(next(key for at, key in enumerate(keys) if key in keys[:at]))
 
     try:
-        json.loads(text, object_pairs_hook=check_pairs)
+        _decode_pairs(text, check_pairs)
     except (ValueError, RecursionError):
         return None
     return duplicates[0] if duplicates else None
@@ -248,11 +254,35 @@ def reject_duplicate_key(data: object, key: str) -> None:
     if isinstance(data, str):
         data = data.encode("utf-8", "replace")
     name = f'"{key}"'.encode()
-    if not isinstance(data, bytes | bytearray) or data.find(name) == data.rfind(name):
+    if not isinstance(data, bytes | bytearray) or data.find(name) == data.rfind(name) or _has_unique_keys(data):
         return
-    pairs: list[tuple[str, Any]] = json.loads(data, object_pairs_hook=list)
+    try:
+        pairs: list[tuple[str, Any]] = _decode_pairs(data, list)
+    except (ValueError, RecursionError):
+        # Not valid JSON, which is the error to raise when the body is parsed.
+        return
     if [name for name, _ in pairs].count(key) > 1:
         raise InputError(f"duplicate key `{key}`", path=key)
+
+
+def _decode_pairs(data: str | bytes | bytearray, hook: Callable[[list[tuple[str, Any]]], object]) -> Any:
+    """Decode JSON; `hook` returns the value of an object from its keys and values, which may have duplicates."""
+    # Imported here, because few bodies need it.
+    from json import loads
+
+    return loads(data, object_pairs_hook=hook)
+
+
+def _has_unique_keys(data: bytes | bytearray) -> bool:
+    """Return whether no top-level key of an object occurs twice; a cheap test that may give a false negative.
+
+    A dict has only one value of each key. Without white space, its size is that of the text only if none is missing.
+    """
+    try:
+        members = _members_decoder.decode(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return False
+    return len(data) == 1 + sum([len(key) + 4 + memoryview(value).nbytes for key, value in members.items()])
 
 
 def replace_surrogates(text: str) -> str:
@@ -262,46 +292,66 @@ def replace_surrogates(text: str) -> str:
 
 def to_plain_json(value: object) -> Any:
     """Convert a Python value to plain JSON values. SDK objects are dumped; cycles, NaN and deep nesting raise."""
-    return _to_plain(value, "", (), [0])
+    return _to_plain(value, None, (), [0])
 
 
-def _to_plain(value: object, path: str, parents: tuple[int, ...], surrogate_count: list[int]) -> Any:
+# The keys and indexes that lead to a value, innermost first; None for the root.
+_Path: TypeAlias = "tuple[_Path, str | int] | None"
+
+
+def _format_path(path: _Path) -> str:
+    steps: list[str | int] = []
+    while path is not None:
+        path, step = path
+        steps.append(step)
+    text = ""
+    for step in reversed(steps):
+        text = f"{text}[{step}]" if isinstance(step, int) else f"{text}.{step}" if text else step
+    return text
+
+
+def _to_plain(value: object, path: _Path, parents: tuple[int, ...], surrogate_count: list[int]) -> Any:
+    if value is None or value is True or value is False or (type(value) is str and value.isascii()):
+        return value
+    if isinstance(value, str | int | float):
+        return _to_plain_scalar(value, path, surrogate_count)
+    if id(value) in parents:
+        raise InputError("a value that contains itself can't be written as JSON", path=_format_path(path))
+    if len(parents) >= MAX_DEPTH:
+        raise InputError(_TOO_DEEP, path=f"{_format_path(path)[:_MAX_PATH_SHOWN]}…")
+    parents = (*parents, id(value))
+    # Loops, since a comprehension would take a second frame of the stack at each level.
+    if isinstance(value, dict | Mapping):
+        members: dict[str, Any] = {}
+        for key, item in cast("Mapping[object, object]", value).items():
+            step = key if isinstance(key, str) else str(key)
+            plain = _to_plain(item, (path, step), parents, surrogate_count)
+            members[_to_plain_key(key, path, surrogate_count)] = plain
+        return members
+    if isinstance(value, list | Sequence) and not isinstance(value, bytes | bytearray):
+        items: list[Any] = []
+        for index, item in enumerate(cast("Sequence[object]", value)):
+            items.append(_to_plain(item, (path, index), parents, surrogate_count))
+        return items
+    return _to_plain(_dump_object(value, _format_path(path)), path, parents, surrogate_count)
+
+
+def _to_plain_scalar(value: str | float, path: _Path, surrogate_count: list[int]) -> str | float:
     if isinstance(value, str):
         text, count = _UNPAIRED_SURROGATE.subn(_REPLACEMENT, value)
         surrogate_count[0] += count
         return text
-    if value is None or isinstance(value, bool | int):
-        if value is not None and not -_INTEGER_LIMIT < value < _INTEGER_LIMIT:
-            raise InputError("an integer of more than 4,300 digits can't be written as JSON", path=path)
-        return value
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            raise InputError(f"{value} is not a JSON number", path=path)
-        return value
-    if id(value) in parents:
-        raise InputError("a value that contains itself can't be written as JSON", path=path)
-    if len(parents) >= MAX_DEPTH:
-        raise InputError(_TOO_DEEP, path=f"{path[:_MAX_PATH_SHOWN]}…")
-    parents = (*parents, id(value))
-    # Loops, since a comprehension would take a second frame of the stack at each level.
-    if isinstance(value, Mapping):
-        members: dict[str, Any] = {}
-        for key, item in cast("Mapping[object, object]", value).items():
-            members[_to_plain_key(key, path, surrogate_count)] = _to_plain(
-                item, f"{path}.{key}" if path else str(key), parents, surrogate_count
-            )
-        return members
-    if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
-        items: list[Any] = []
-        for index, item in enumerate(cast("Sequence[object]", value)):
-            items.append(_to_plain(item, f"{path}[{index}]", parents, surrogate_count))
-        return items
-    return _to_plain(_dump_object(value, path), path, parents, surrogate_count)
+    if isinstance(value, int):
+        if not -_INTEGER_LIMIT < value < _INTEGER_LIMIT:
+            raise InputError("an integer of more than 4,300 digits can't be written as JSON", path=_format_path(path))
+    elif not math.isfinite(value):
+        raise InputError(f"{value} is not a JSON number", path=_format_path(path))
+    return value
 
 
-def _to_plain_key(key: object, path: str, surrogate_count: list[int]) -> str:
+def _to_plain_key(key: object, path: _Path, surrogate_count: list[int]) -> str:
     if not isinstance(key, str):
-        raise InputError(f"an object's key must be a string, not {type(key).__name__}", path=path)
+        raise InputError(f"an object's key must be a string, not {type(key).__name__}", path=_format_path(path))
     if key.isascii():
         return key
     text, count = _UNPAIRED_SURROGATE.subn(_REPLACEMENT, key)

@@ -24,16 +24,19 @@ key and index. A turn key is the message's own, or else a hash of the reply's ca
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from itertools import takewhile
+from operator import is_
 from typing import TypeAlias
 
 import msgspec
 
 from segue.canonical.blocks import Block, Message, Text, ToolCall, ToolResponse, calls_of, responses_of
-from segue.canonical.ids import format_turn_key, hash_reply, hash_tool_id, is_canonical
+from segue.canonical.ids import format_turn_key, hash_reply, hash_tool_id, is_canonical, split_turn_key
+from segue.canonical.layered_map import LayeredMap
 
 _PAIRED_TYPES = frozenset({ToolCall, ToolResponse})
+_NO_CALL: tuple[None, None] = (None, None)
 
 
 class _Slot:
@@ -53,6 +56,17 @@ _PairKey: TypeAlias = tuple[str | None, bool]
 
 def _pair_key(block: ToolCall | ToolResponse) -> _PairKey:
     return block.origin.raw_id, block.hosted if isinstance(block, ToolResponse) else block.kind == "hosted"
+
+
+def has_own_calls(blocks: Iterable[Block]) -> bool:
+    """Return whether each result in these blocks of a reply has the id of a call before it, so is paired with that."""
+    keys: set[_PairKey] = set()
+    for block in blocks:
+        if isinstance(block, ToolCall):
+            keys.update([] if block.origin.is_approval or block.origin.raw_id is None else [_pair_key(block)])
+        elif isinstance(block, ToolResponse) and (block.call_id or _pair_key(block) not in keys):
+            return False
+    return True
 
 
 class _Turn:
@@ -114,27 +128,35 @@ class Pairer:
 
     `call_keys` are the keys of all calls, also later ones: they distinguish a result before its call from one whose id
     no call has. `result_keys` are the keys of the results, one for each: a result with the call's own id has priority
-    over one that is paired by position.
+    over one that is paired by position. `used_ids` are canonical ids that no call gets.
     """
 
     def __init__(
-        self, *, positional: bool = False, call_keys: Iterable[_PairKey] = (), result_keys: Iterable[_PairKey] = ()
+        self,
+        *,
+        positional: bool = False,
+        call_keys: Iterable[_PairKey] = (),
+        result_keys: Iterable[_PairKey] = (),
+        used_ids: Iterable[str] = (),
     ) -> None:
         self._positional = positional
         self._call_keys = frozenset(call_keys)
-        self._remaining_results = Counter(result_keys)
+        self._remaining_results: defaultdict[_PairKey, int] = defaultdict(int)
+        for key in result_keys:
+            self._remaining_results[key] += 1
         self._newest_turn_by_key: dict[_PairKey, _Turn] = {}
         self._turns: list[_Turn] = []
         self._open_turns: list[_Turn] = []
         self._last_turn: _Turn | None = None
         self._reply_number = 0
         self._answers_reply = False
-        self._reply_counts: Counter[str] = Counter()
-        self._orphan_counts: Counter[tuple[str | None, str | None]] = Counter()
+        self._reply_counts: defaultdict[str, int] = defaultdict(int)
+        self._orphan_counts: defaultdict[tuple[str | None, str | None], int] = defaultdict(int)
         self._orphan_ids: set[str] = set()
-        self._ids: set[str] = set()
+        self._ids: set[str] = set(used_ids)
         self._slots: dict[str, _Slot] = {}
         self._unanswered: defaultdict[_PairKey, deque[_Slot]] | None = None
+        self.has_early_results = False
 
     def feed(self, message: Message) -> Message:
         """Return the message with the ids of its calls and results, and the key of its turn."""
@@ -150,14 +172,12 @@ class Pairer:
         blocks: list[Block] = []
         misnamed: list[tuple[int, ToolResponse]] = []
         index = 0
-        changed = turn is not None
         turn_key = turn.key if turn is not None else message.turn_key
         for block in message.blocks:
             if isinstance(block, ToolCall) and turn is not None:
                 block = self._add_call(block, turn, index)
                 index += 1
             elif isinstance(block, ToolResponse):
-                changed = True
                 if self._is_misnamed(block):
                     misnamed.append((len(blocks), block))
                 else:
@@ -167,7 +187,10 @@ class Pairer:
         for position, response in misnamed:
             blocks[position], result_turn_key = self._pair_with_next_open(response)
             turn_key = turn_key or result_turn_key
-        return msgspec.structs.replace(message, blocks=tuple(blocks), turn_key=turn_key) if changed else message
+        # A stored message has its ids already.
+        if turn_key == message.turn_key and all(map(is_, blocks, message.blocks)):
+            return message
+        return msgspec.structs.replace(message, blocks=tuple(blocks), turn_key=turn_key)
 
     def forget_turns(self, calls: Container[str]) -> None:
         """Exclude the turns of these calls from pairing. Their canonical ids stay in use."""
@@ -218,7 +241,7 @@ class Pairer:
                 salt += 1
                 call_id = hash_tool_id(call.origin.provider, raw_id, call.name, f"{turn.key}+{salt}", index)
         self._ids.add(call_id)
-        call = msgspec.structs.replace(call, id=call_id)
+        call = call if call.id == call_id else msgspec.structs.replace(call, id=call_id)
         if call.origin.is_approval:
             return call
         slot = self._slots[call_id] = _Slot(call, turn)
@@ -240,6 +263,7 @@ class Pairer:
             turn = self._newest_turn_by_key[key]
             return self._assign_result(turn.first_open(key) or turn.slots_by_key[key][-1], response)
         if key in self._call_keys:
+            self.has_early_results = True
             return response, None
         if response.call_id:
             return self._make_orphan(response), None
@@ -315,8 +339,10 @@ class Pairer:
         if slot.result is None:
             slot.result = response
             slot.turn.open_count -= 1
-        name = response.name or slot.call.name
-        return msgspec.structs.replace(response, call_id=slot.call.id, name=name), slot.turn.key
+        name, call_id = response.name or slot.call.name, slot.call.id
+        if response.name != name or response.call_id != call_id:
+            response = msgspec.structs.replace(response, call_id=call_id, name=name)
+        return response, slot.turn.key
 
     def _make_orphan(self, response: ToolResponse) -> ToolResponse:
         origin = response.origin
@@ -373,13 +399,119 @@ def _can_be_duplicate(response: ToolResponse, slot: _Slot) -> bool:
 
 def pair(messages: Sequence[Message], *, positional: bool = False) -> tuple[Message, ...]:
     """Return all messages of a body with the ids of their calls and results."""
-    call_keys = {_pair_key(call) for message in messages for call in calls_of(message) if _can_have_result(call)}
-    result_keys = [
-        _pair_key(result) for message in messages for result in responses_of(message) if result.origin.raw_id
-    ]
-    pairer = Pairer(positional=positional, call_keys=call_keys, result_keys=result_keys if positional else ())
+    regular = _pair_regular(messages)
+    if regular is not None:
+        return regular
+    blocks = [block for message in messages for block in message.blocks if type(block) in _PAIRED_TYPES]
+    call_keys = {_pair_key(block) for block in blocks if isinstance(block, ToolCall) and _can_have_result(block)}
+    result_keys = (
+        [_pair_key(block) for block in blocks if isinstance(block, ToolResponse) and block.origin.raw_id]
+        if positional
+        else ()
+    )
+    pairer = Pairer(positional=positional, call_keys=call_keys, result_keys=result_keys)
     paired = [pairer.feed(message) for message in messages]
-    return tuple(pairer.pair_early_results(message) for message in paired)
+    return tuple(map(pairer.pair_early_results, paired) if pairer.has_early_results else paired)
+
+
+def _pair_regular(messages: Sequence[Message]) -> tuple[Message, ...] | None:
+    """Pair messages where each call has a raw id of its own, and each result that of a call before it; None for others.
+
+    Only the first rule applies to these, and no reply occurs twice. Most bodies are like that.
+    """
+    calls: dict[str | None, tuple[ToolCall, str]] = {}
+    paired: list[Message] = []
+    for message in messages:
+        if _PAIRED_TYPES.isdisjoint(map(type, message.blocks)):
+            paired.append(message)
+            continue
+        turn_key = message.turn_key
+        new_calls = calls_of(message)
+        if new_calls:
+            if turn_key is not None or not all(map(_has_new_id, new_calls)):
+                return None
+            turn_key = format_turn_key(hash_reply(new_calls), 0)
+        blocks: list[Block] = []
+        index = 0
+        for block in message.blocks:
+            if isinstance(block, ToolCall) and turn_key is not None:
+                raw_id = block.origin.raw_id
+                if raw_id in calls:
+                    return None
+                call_id = hash_tool_id(block.origin.provider, raw_id, block.name, turn_key, index)
+                block = msgspec.structs.replace(block, id=call_id)
+                calls[raw_id] = block, turn_key
+                index += 1
+            elif isinstance(block, ToolResponse):
+                call, call_turn_key = calls.get(block.origin.raw_id, _NO_CALL)
+                if call is None or block.call_id or block.hosted != (call.kind == "hosted"):
+                    return None
+                block = msgspec.structs.replace(block, call_id=call.id, name=block.name or call.name)
+                turn_key = turn_key or call_turn_key
+            blocks.append(block)
+        paired.append(msgspec.structs.replace(message, blocks=tuple(blocks), turn_key=turn_key))
+    return tuple(paired)
+
+
+def _has_new_id(call: ToolCall) -> bool:
+    """Return whether the call has a raw id, and gets its canonical id from that."""
+    raw_id = call.origin.raw_id
+    return raw_id is not None and not call.id and not call.origin.is_approval and not is_canonical(raw_id)
+
+
+class TurnCounts:
+    """How often each reply has occurred in a part of a body: later parts continue the counts."""
+
+    __slots__ = ("_counts",)
+
+    def __init__(self, counts: LayeredMap[str, int] | None = None) -> None:
+        self._counts = LayeredMap[str, int]() if counts is None else counts
+
+    def add(self, messages: Iterable[Message]) -> TurnCounts:
+        """Return the counts after these messages of the same body."""
+        counts = self._counts.fork()
+        for message in messages:
+            if message.turn_key is not None and calls_of(message):
+                digest, occurrence = split_turn_key(message.turn_key)
+                counts[digest] = occurrence + 1
+        return TurnCounts(counts)
+
+    def renumber(self, messages: Sequence[Message]) -> tuple[Message, ...]:
+        """Return the messages that follow in the same body, which were paired alone, with their ids in the body.
+
+        Their results must belong to calls among them, and no raw id may be a canonical one.
+        """
+        turn_keys: dict[str | None, str] = {}
+        for message in messages:
+            if message.turn_key is not None and calls_of(message):
+                digest, occurrence = split_turn_key(message.turn_key)
+                if earlier := self._counts.get(digest):
+                    turn_keys[message.turn_key] = format_turn_key(digest, earlier + occurrence)
+        if not turn_keys:
+            return tuple(messages)
+        call_ids: dict[str, str] = {}
+        indexes: Counter[str] = Counter()
+        for message in messages:
+            if (turn_key := turn_keys.get(message.turn_key)) is not None:
+                for call in calls_of(message):
+                    origin = call.origin
+                    call_ids[call.id] = hash_tool_id(
+                        origin.provider, origin.raw_id, call.name, turn_key, indexes[turn_key]
+                    )
+                    indexes[turn_key] += 1
+        return tuple(_replace_ids(message, call_ids, turn_keys) for message in messages)
+
+
+def _replace_ids(message: Message, call_ids: Mapping[str, str], turn_keys: Mapping[str | None, str]) -> Message:
+    def replace_id(block: Block) -> Block:
+        if isinstance(block, ToolCall):
+            return msgspec.structs.replace(block, id=call_ids.get(block.id, block.id))
+        if isinstance(block, ToolResponse):
+            return msgspec.structs.replace(block, call_id=call_ids.get(block.call_id, block.call_id))
+        return block
+
+    turn_key = turn_keys.get(message.turn_key, message.turn_key)
+    return msgspec.structs.replace(message, blocks=tuple(map(replace_id, message.blocks)), turn_key=turn_key)
 
 
 def _can_have_result(call: ToolCall) -> bool:

@@ -50,7 +50,7 @@ _COMPRESS_ABOVE, _COMPRESS_TO = 0.85, 0.6
 class Agent:
     """A session with its models, tools and store; an async context manager that opens and closes them.
 
-    `model` is the first model of the route and `model_reason` how it was chosen; `is_emulated` means that no real
+    `model` is the first model of the route and `model_reason` how it was chosen; `is_emulated` is True if no real
     provider is used. `confirm_trust` prompts the user about an untrusted project file; None without a terminal.
     """
 
@@ -184,12 +184,12 @@ class Agent:
             return self._make_route((available.name,), f"{self.providers.key_variable_of(row)} is set")
         return self._make_emulated_route("emulated: no API key is set, see segue models")
 
-    def _make_emulated_route(self, why: str) -> Route:
+    def _make_emulated_route(self, reason: str) -> Route:
         """Return a route to emulators of the requested models, else of the first provider's default model."""
         self._emulated = EmulatedProviders(self.providers)
         self._stack.callback(self._emulated.close)
         first = next(row for row in self.providers.by_name.values() if row.default)
-        return self._make_route(self._options.models or (f"{first.name}/{first.default}",), why)
+        return self._make_route(self._options.models or (f"{first.name}/{first.default}",), reason)
 
     def _resume_model(self, log: StoredConversation) -> None:
         """Put the conversation's last model first, unless the route is round-robin or by rules."""
@@ -202,9 +202,9 @@ class Agent:
         others = [endpoint.name for endpoint in self.route.endpoints]
         try:
             lacks_key = self.providers.endpoint(name).lacks_key
-            why = f"no key for {name}"
+            problem = f"no key for {name}"
         except SegueError as error:
-            lacks_key, why = True, str(error)
+            lacks_key, problem = True, str(error)
         last_used = "last used in this conversation"
         if self.is_emulated and (lacks_key or self._options.emulated):
             with suppress(SegueError):
@@ -212,7 +212,7 @@ class Agent:
             return
         if lacks_key:
             earlier = f"{self.model_reason}; " if self.model_reason else ""
-            self.model_reason = f"{earlier}the conversation's last model can't be used: {why}"
+            self.model_reason = f"{earlier}the conversation's last model can't be used: {problem}"
             return
         self._emulated = None
         if name in others:
@@ -220,10 +220,10 @@ class Agent:
         else:
             self.route = self._make_route((name,), last_used)
 
-    def _make_route(self, names: Sequence[str], why: str, kind: str | None = None) -> Route:
+    def _make_route(self, names: Sequence[str], reason: str, kind: str | None = None) -> Route:
         """Return a route over these models; several are a failover in this order unless `kind` is given."""
         endpoints = [self.endpoint(name) for name in dict.fromkeys(names)]
-        self.model_reason = why
+        self.model_reason = reason
         if kind == "round-robin":
             return RoundRobin(endpoints)
         return Fixed(endpoints[0]) if kind == "fixed" or len(endpoints) == 1 else Failover(endpoints)

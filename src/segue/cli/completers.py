@@ -14,7 +14,7 @@ _MAX_IDS = 50
 
 
 def files(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Return nothing: the shell completes file names itself."""
+    """Return an item that makes the shell complete file names itself."""
     return [CompletionItem(incomplete, type="file")]
 
 

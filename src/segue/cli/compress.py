@@ -143,7 +143,7 @@ def _make_summariser(command: str) -> Callable[[Sequence[Message]], str]:
 
 def _format_remaining(result: CompressionResult) -> str:
     """Return the number of remaining messages, where some were dropped."""
-    dropped = sum(not note.after for note in result.changes)
+    dropped = sum(not change.after for change in result.changes)
     return f"; {len(result.messages):,} of {len(result.messages) + dropped:,} messages remain" if dropped else ""
 
 
@@ -152,7 +152,7 @@ def _print_result(name: str, result: CompressionResult, *, as_json: bool, **argu
 
     if as_json:
         sizes = {"before": result.before, "tokens": result.tokens, "reached": result.reached, "reason": result.reason}
-        notes = [str(note) for note in result.changes]
+        notes = [str(change) for change in result.changes]
         value = {"id": name, **arguments, **sizes, "messages": len(result.messages), "notes": notes}
         streams.write(msgspec.json.encode(value), b"\n")
         return

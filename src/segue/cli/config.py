@@ -104,7 +104,6 @@ def configured_store(*, trusting: bool = False) -> str | None:
 
     The project file's setting is validated even where it is ignored because the file is not trusted.
     """
-    from segue.errors import InputError
     from segue.store import resolve_file
 
     for file, project in _existing_files():

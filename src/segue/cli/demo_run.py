@@ -242,9 +242,9 @@ def sum_steps(steps: Sequence[Step]) -> Totals:
 
 def copy_history(messages: Sequence[Message], api: str, rendered: _Json) -> _Json:
     """Return `rendered` with its messages replaced by naive copies; everything else in the body stays valid."""
-    key, write = _WRITERS.get(api, ("messages", _chat))
+    key, copy = _COPY_FUNCTIONS.get(api, ("messages", _copy_chat))
     head = [entry for entry in rendered[key][:1] if entry.get("role") == "system"]
-    return {**rendered, key: [*head, *(entry for message in messages for entry in write(message))]}
+    return {**rendered, key: [*head, *(entry for message in messages for entry in copy(message))]}
 
 
 def _copied_blocks(message: Message) -> list[Block]:
@@ -256,7 +256,7 @@ def _result_text(response: ToolResponse) -> str:
     return text_of(response.content)
 
 
-def _chat(message: Message) -> Iterator[_Json]:
+def _copy_chat(message: Message) -> Iterator[_Json]:
     for response in (block for block in _copied_blocks(message) if isinstance(block, ToolResponse)):
         yield {"role": "tool", "tool_call_id": response.origin.raw_id, "content": _result_text(response)}
     if message.speaker == "human":
@@ -280,7 +280,7 @@ def _chat(message: Message) -> Iterator[_Json]:
         }
 
 
-def _responses(message: Message) -> Iterator[_Json]:
+def _copy_responses(message: Message) -> Iterator[_Json]:
     for block in _copied_blocks(message):
         match block:
             case Text() if message.speaker == "human":
@@ -298,7 +298,7 @@ def _responses(message: Message) -> Iterator[_Json]:
                 pass
 
 
-def _anthropic(message: Message) -> Iterator[_Json]:
+def _copy_anthropic(message: Message) -> Iterator[_Json]:
     content: list[_Json] = []
     for block in _copied_blocks(message):
         match block:
@@ -317,7 +317,7 @@ def _anthropic(message: Message) -> Iterator[_Json]:
         yield {"role": "assistant" if message.speaker == "ai" else "user", "content": content}
 
 
-def _bedrock(message: Message) -> Iterator[_Json]:
+def _copy_bedrock(message: Message) -> Iterator[_Json]:
     content: list[_Json] = []
     for block in _copied_blocks(message):
         match block:
@@ -337,7 +337,7 @@ def _bedrock(message: Message) -> Iterator[_Json]:
         yield {"role": "assistant" if message.speaker == "ai" else "user", "content": content}
 
 
-def _gemini(message: Message) -> Iterator[_Json]:
+def _copy_gemini(message: Message) -> Iterator[_Json]:
     parts: list[_Json] = []
     for block in _copied_blocks(message):
         match block:
@@ -353,10 +353,10 @@ def _gemini(message: Message) -> Iterator[_Json]:
         yield {"role": "model" if message.speaker == "ai" else "user", "parts": parts}
 
 
-_WRITERS: dict[str, tuple[str, Callable[[Message], Iterator[_Json]]]] = {
-    "openai-responses": ("input", _responses),
-    "azure-foundry": ("input", _responses),
-    "anthropic": ("messages", _anthropic),
-    "bedrock": ("messages", _bedrock),
-    "gemini": ("contents", _gemini),
+_COPY_FUNCTIONS: dict[str, tuple[str, Callable[[Message], Iterator[_Json]]]] = {
+    "openai-responses": ("input", _copy_responses),
+    "azure-foundry": ("input", _copy_responses),
+    "anthropic": ("messages", _copy_anthropic),
+    "bedrock": ("messages", _copy_bedrock),
+    "gemini": ("contents", _copy_gemini),
 }

@@ -52,11 +52,11 @@ def command(
     from segue.redaction import redact, redact_values
 
     with user_store.connect() as store:
-        diagnosis = diagnose(store, store.find_id(id), turn, target, model)
+        diagnosis = diagnose(store, store.find_id(id), turn, target, model, with_body=with_body)
     if as_json:
         import msgspec
 
-        fields: Any = diagnosis.to_dict(with_body=with_body)
+        fields: Any = diagnosis.to_dict()
         streams.write(msgspec.json.encode(redact_values(fields)), b"\n")
     else:
         streams.write("".join(f"{_colour(_one_line(redact(line)))}\n" for line in diagnosis.lines(verbose=verbose)))

@@ -9,37 +9,27 @@ from __future__ import annotations
 
 import platform
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import metadata
 from typing import Any, cast
 
 import msgspec
 from msgspec import Struct
 
-from segue._check import check
 from segue._conversation import Conversation
 from segue._literals import Api
-from segue._rendered import Rendered
 from segue.canonical.blocks import ToolCall, ToolResponse
-from segue.canonical.history import History
 from segue.cli.findings import format_finding
+from segue.cli.turns import TurnList
+from segue.cli.window_check import WindowChecker
 from segue.conformance.rule import Verdict
 from segue.errors import InputError
-from segue.render.report import Fault, Finding
+from segue.render.report import Fault, Finding, Report
 from segue.store.base import ConversationStore, Lease, StoredEvent, format_time
-from segue.store.events import (
-    CallCancelled,
-    CallCompleted,
-    CompressionApplied,
-    CompressionUndone,
-    MessageAdded,
-    ReplyBroken,
-    Rewound,
-    Sent,
-    Switched,
-    event_kind,
-)
-from segue.store.replay import ReplayState, replay_events
+from segue.store.body import MIN_MESSAGES, render_body
+from segue.store.events import CompressionApplied, CompressionUndone, ReplyBroken, Sent, Switched, event_kind
+from segue.store.replay import ReplayState
+from segue.store.segments import SegmentedConversation, read_segments
 from segue.view.format import format_changes, format_count, shorten
 from segue.view.lines import is_message
 from segue.wire.registry import WIRES, find_wire, find_wire_or_server
@@ -69,9 +59,9 @@ class Diagnosis(Struct):
     faulty_layer: Fault | None
     store: dict[str, Any]
     counts: dict[str, int]
-    body: Mapping[str, Any]
+    body: Mapping[str, Any] | None
 
-    def to_dict(self, *, with_body: bool = False) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         fields = {
             "segue": metadata.version("segue"),
             "python": platform.python_version(),
@@ -86,7 +76,7 @@ class Diagnosis(Struct):
             "findings": [{**msgspec.to_builtins(finding), "layer": LAYERS[finding.fault]} for finding in self.findings],
             "verdict": {**self.verdict.to_dict(), "layer": LAYERS[self.faulty_layer] if self.faulty_layer else None},
         }
-        return {**fields, "body": self.body} if with_body else fields
+        return {**fields, "body": self.body} if self.body is not None else fields
 
     def lines(self, *, verbose: bool = False) -> Iterator[str]:
         """Yield the diagnosis as text; notes only if `verbose`."""
@@ -143,41 +133,59 @@ def _format_value(value: Any) -> str:
 
 
 def diagnose(
-    store: ConversationStore, conversation: str, turn: str | None, target: str | None, model: str | None
+    store: ConversationStore,
+    conversation: str,
+    turn: str | None,
+    target: str | None,
+    model: str | None,
+    *,
+    with_body: bool = False,
 ) -> Diagnosis:
-    """Replay the events up to a turn, render and check. Nothing is written."""
-    # The events are read twice, and not held in memory.
-    name, end, turns = _select_turn(store.events(conversation), turn)
-    facts = _EventFacts()
-    replayed = replay_events(facts.observe(store.events(conversation, until=end)))
-    chat = replayed.chat
+    """Replay the events up to a turn, render and check. Nothing is written; the body is decoded only `with_body`."""
+    name, end, turns, facts = "now", None, TurnList(), _EventFacts()
+    if turn is not None:
+        for _ in turns.observe(store.events(conversation)):
+            pass
+        name, end = turns.select(turn)
+
+    def observe(records: Iterator[StoredEvent]) -> Iterator[StoredEvent]:
+        nonlocal facts, turns
+        facts = _EventFacts()
+        if turn is not None:
+            return facts.observe(records)
+        turns = TurnList()
+        return facts.observe(turns.observe(records))
+
+    read = read_segments(store, conversation, until=end, min_messages=MIN_MESSAGES, observe=observe)
+    replayed = read.state
     chosen, model = _choose_target(replayed, store.events(conversation, after=replayed.seq), target, model)
-    api = cast("Api", chosen)
-    rendered = chat.render(api, model)
-    verdict = check(rendered.body, api, model=model)
-    report = rendered.report
-    counts = {
-        "messages": len(chat.messages),
-        "calls": len(report.emitted_calls),
-        "results": len(report.emitted_results),
-        "bytes": sum(map(len, rendered.fragments)),
-    }
+    checker = WindowChecker(chosen, model)
+    with render_body(read, chosen, model, on_piece=checker.add) as rendered:
+        report = rendered.report
+        verdict = checker.verdict(rendered)
+        body = rendered.decode() if with_body or not verdict else None
+    state = replayed.chat.state
     return Diagnosis(
         id=conversation,
         turn=name,
-        turns=turns,
+        turns=len(turns.spans),
         events=replayed.seq,
         target=chosen,
         model=model,
         verdict=verdict,
         findings=list(report.findings),
         compression_lines=list(
-            format_changes([n for n in chat.state.compression_changes if not chat.state.history.is_rewound(n.calls)])
+            format_changes([n for n in state.compression_changes if not state.history.is_rewound(n.calls)])
         ),
-        faulty_layer=None if verdict else _find_layer(rendered, chosen),
-        store=_store_facts(facts, replayed, store.lease(conversation)),
-        counts=counts,
-        body=rendered.body,
+        faulty_layer=None if body is None or verdict else _find_layer(body, report, chosen),
+        store=_store_facts(facts, read, store.lease(conversation)),
+        counts={
+            "messages": read.facts.messages,
+            "calls": len(report.emitted_calls),
+            "results": len(report.emitted_results),
+            "bytes": rendered.size,
+        },
+        body=body if with_body else None,
     )
 
 
@@ -209,7 +217,7 @@ def _choose_target(
 
 
 class _EventFacts:
-    """What the diagnosis prints of the events, collected while they are replayed."""
+    """Values of the events that the diagnosis prints, collected while they are replayed."""
 
     def __init__(self) -> None:
         self.kinds: Counter[str] = Counter()
@@ -236,20 +244,19 @@ class _EventFacts:
             yield record
 
 
-def _store_facts(facts: _EventFacts, replayed: ReplayState, lease: Lease | None) -> dict[str, Any]:
+def _store_facts(facts: _EventFacts, read: SegmentedConversation, lease: Lease | None) -> dict[str, Any]:
     """Return the state of the store up to the turn."""
-    history: History = replayed.chat.state.history
     return {
         "events": dict(facts.kinds),
         "messages": facts.messages,
         "in hand": f"since {format_time(lease.since)}, until {format_time(lease.expires)}" if lease else "none",
-        "calls": dict(Counter(entry.state for entry in history.ledger.values())),
-        "waiting": [f"{call.name} [{call.id}]" for call in replayed.chat.pending],
+        "calls": dict(read.facts.call_states),
+        "waiting": [f"{call.name} [{call.id}]" for call in read.state.chat.pending],
         "compressions": facts.compressions,
         "broken replies": facts.broken_replies,
         "evidence": [
             f"{entry.call.name} [{call_id}]: {entry.state}, and {len(entry.evidence)} more"
-            for call_id, entry in history.conflicting.items()
+            for call_id, entry in read.facts.conflicting.items()
         ],
     }
 
@@ -265,11 +272,11 @@ def _format_broken(seq: int, event: ReplyBroken) -> str:
     return f"event {seq}: {reply.finish}{calls}, {shorten(reply.text, 40)!r}"
 
 
-def _find_layer(rendered: Rendered, target: str) -> Fault:
+def _find_layer(body: Mapping[str, Any], report: Report, target: str) -> Fault:
     """Return the layer that caused a body to be rejected."""
-    emitted = len(rendered.report.emitted_calls), len(rendered.report.emitted_results)
+    emitted = len(report.emitted_calls), len(report.emitted_results)
     try:
-        parsed = Conversation.from_body(rendered.body, source=cast("Api", target))
+        parsed = Conversation.from_body(body, source=cast("Api", target))
     except InputError:
         return "projection"
     blocks = [block for message in parsed.messages for block in message.blocks]
@@ -277,77 +284,3 @@ def _find_layer(rendered: Rendered, target: str) -> Fault:
     results = [block for block in blocks if isinstance(block, ToolResponse)]
     paired = {call.id for call in calls} >= {result.call_id for result in results}
     return "projection" if (len(calls), len(results)) == emitted and paired else "rendering"
-
-
-# ---------------------------------------------------------------------------------------------------------------- turns
-
-
-class _TurnSpan(Struct):
-    """One turn: its key, if any, and the index range of its events; `end` is None up to the last event.
-
-    A turn starts with a reply and ends at the next reply or where it is rewound, so its events are the state in which
-    the next request was made. Imported replies without tool calls have no turn key, so turns are numbered as well.
-    """
-
-    key: str | None
-    start: int
-    end: int | None = None
-
-
-def _find_turns(records: Iterable[StoredEvent]) -> list[_TurnSpan]:
-    """Return all turns in the order in which they were written, including turns that were rewound later."""
-    turns: list[_TurnSpan] = []
-    keys: set[str] = set()
-    in_reply = False
-    for index, record in enumerate(records):
-        match record.event:
-            case MessageAdded(message) if message.speaker == "ai":
-                key = message.turn_key
-                continues = in_reply and (key is None or turns[-1].key is None)
-                if not continues and (key is None or key not in keys):
-                    _end_last_turn(turns, index)
-                    turns.append(_TurnSpan(key, index))
-                elif continues and turns[-1].key is None:
-                    turns[-1].key = key
-                keys.update((key,) if key is not None else ())
-                in_reply = True
-            case MessageAdded() | CallCompleted() | CallCancelled() | Sent():
-                in_reply = False
-            case Rewound():
-                _end_last_turn(turns, index)
-                in_reply = False
-            case _:
-                pass
-    return turns
-
-
-def _end_last_turn(turns: Sequence[_TurnSpan], index: int) -> None:
-    """End the last turn here, unless it was rewound before."""
-    if turns and turns[-1].end is None:
-        turns[-1].end = index
-
-
-def _select_turn(records: Iterable[StoredEvent], turn: str | None) -> tuple[str, int | None, int]:
-    """Return a description of the turn, the number of its last event (None: the last one), and the number of turns."""
-    turns = _find_turns(records)
-    if turn is None:
-        return "now", None, len(turns)
-    number = _find_number(turns, turn)
-    if number:
-        span = turns[number - 1]
-        return f"after turn {number}{f' ({span.key})' if span.key else ''}", span.end, len(turns)
-    return "before the first turn", turns[0].start if turns else None, len(turns)
-
-
-def _find_number(turns: Sequence[_TurnSpan], turn: str) -> int:
-    """Return the number of a turn given as key, key prefix or number."""
-    keys = [span.key or "" for span in turns]
-    if turn and turn in keys:
-        return keys.index(turn) + 1
-    if turn.isdecimal() and len(turn) < 10 and int(turn) <= len(keys):
-        return int(turn)
-    matches = [key for key in keys if key.startswith(turn)] if turn else []
-    if len(matches) == 1:
-        return keys.index(matches[0]) + 1
-    problem = f"several turns start with {turn!r}" if matches else f"no turn {turn!r}"
-    raise InputError(f"{problem}; turns are numbered 0 to {len(keys)}", path="turn")

@@ -180,15 +180,15 @@ class _DoctorChecks:
             else:
                 self._add_row("ok" if result["key"] else "note", row.name, _format_provider(result))
         if endpoints:
-            answers = asyncio.run(_probe_all(endpoints))
+            probes = asyncio.run(_probe_all(endpoints))
             for result in rows:
                 if result["provider"] in endpoints:
-                    probe = answers[result["provider"]]
-                    result["online"] = answer = _format_probe(probe)
+                    probe = probes[result["provider"]]
+                    result["online"] = text = _format_probe(probe)
                     is_optional = result["key"] is None or probe.error is None
                     accepted = probe.accepted and probe.error is None
                     state: _State = "ok" if accepted else "note" if is_optional else "bad"
-                    self._add_row(state, result["provider"], f"{_format_provider(result)}: {answer}")
+                    self._add_row(state, result["provider"], f"{_format_provider(result)}: {text}")
         if unset:
             self._add_row("note", "no key", ", ".join(unset))
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import chain
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from segue._literals import Api
 from segue.cli import options, streams, user_store
 from segue.cli.findings import format_levels
 
@@ -68,9 +68,10 @@ def command(id: str, *, form: str, model: str | None, out: str | None, as_json: 
 
     if model is not None and form in _DOCUMENTS:
         raise click.UsageError("--model works only if --format is an API", click.get_current_context())
-    with user_store.connect() as store:
-        summary = store.get(store.find_id(id))
-        chunks, more = render_export(store, summary, form, model)
+    with (
+        user_store.connect() as store,
+        open_export(store, (summary := store.get(store.find_id(id))), form, model) as (chunks, more),
+    ):
         levels = [finding["level"] for finding in more.get("report", {}).get("findings", ())]
         if not as_json and {*levels} - {"note"}:
             text = format_levels(levels)
@@ -114,30 +115,40 @@ def _end_line(chunks: Iterable[bytes]) -> Iterator[bytes]:
         yield b"\n"
 
 
-def render_export(
+@contextmanager
+def open_export(
     store: ConversationStore, summary: ConversationSummary, form: str, model: str | None
-) -> tuple[Iterable[bytes], dict[str, Any]]:
-    """Return the exported bytes in chunks, and the report for a request body. The store is read with the chunks."""
+) -> Generator[tuple[Iterable[bytes], dict[str, Any]]]:
+    """Open an export: its bytes in chunks, and the report for a request body.
+
+    The store is read with the chunks of a document. A body is complete before the first chunk.
+    """
+    if form not in _DOCUMENTS:
+        from segue.store.body import MIN_MESSAGES, render_body
+        from segue.store.segments import read_segments
+        from segue.wire.registry import find_wire_or_server
+
+        read = read_segments(store, summary.id, min_messages=MIN_MESSAGES)
+        row = find_wire_or_server(form, argument="format")
+        if model is None and row.profile is None and read.state.target == row.name:
+            model = read.state.model
+        with render_body(read, form, model) as body:
+            yield body.chunks(), {"report": body.report.to_dict()}
+    else:
+        yield _render_document(store, summary, form), {}
+
+
+def _render_document(store: ConversationStore, summary: ConversationSummary, form: str) -> Iterable[bytes]:
     if form == "json":
         from segue.store.export import dump_events
 
-        return dump_events(summary, store.events(summary.id)), {}
-    if form in _DOCUMENTS:
-        from segue.store.segments import read_segments
-        from segue.view.page import build_page
+        return dump_events(summary, store.events(summary.id))
+    from segue.store.segments import read_segments
+    from segue.view.page import build_page
 
-        page = build_page(summary, read_segments(store, summary.id))
-        if form == "html":
-            from segue.view.html import render_html as render
-        else:
-            from segue.view.markdown import render_markdown as render
-        return (chunk.encode(errors="replace") for chunk in render(page)), {}
-    from segue.store.replay import replay_events
-    from segue.wire.registry import find_wire_or_server
-
-    replayed = replay_events(store.events(summary.id))
-    row = find_wire_or_server(form, argument="format")
-    if model is None and row.profile is None and replayed.target == row.name:
-        model = replayed.model
-    rendered = replayed.chat.render(cast("Api", form), model)
-    return rendered.fragments, {"report": rendered.report.to_dict()}
+    page = build_page(summary, read_segments(store, summary.id))
+    if form == "html":
+        from segue.view.html import render_html as render
+    else:
+        from segue.view.markdown import render_markdown as render
+    return (chunk.encode(errors="replace") for chunk in render(page))

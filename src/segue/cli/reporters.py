@@ -67,16 +67,16 @@ class RunTotals:
 
 def guard_writes(on_event: Callable[[Event], None], on_error: Callable[[Exception], None]) -> Callable[[Event], None]:
     """Wrap a listener: the first write error is passed to `on_error`, and later events are ignored."""
-    silent = False
+    has_failed = False
 
     def guarded_listener(event: Event) -> None:
-        nonlocal silent
-        if silent:
+        nonlocal has_failed
+        if has_failed:
             return
         try:
             on_event(event)
         except (OSError, click.ClickException) as error:
-            silent = True
+            has_failed = True
             on_error(error)
 
     return guarded_listener

@@ -93,7 +93,7 @@ async def _run_exchange(prompt: str, run_options: RunOptions, reporter: Reporter
     write_errors: list[Exception] = []
     stop = _Canceller()
 
-    def give_up(error: Exception) -> None:
+    def on_write_error(error: Exception) -> None:
         write_errors.append(error)
         stop()
 
@@ -102,7 +102,7 @@ async def _run_exchange(prompt: str, run_options: RunOptions, reporter: Reporter
         reporter.on_event(event)
 
     with _handle_signals(stop) as signalled:
-        async with Agent(run_options, on_event=guard_writes(on_event, give_up)) as agent:
+        async with Agent(run_options, on_event=guard_writes(on_event, on_write_error)) as agent:
             totals = RunTotals(agent.price)
             stop.agent = agent
             is_new = not agent.log.messages

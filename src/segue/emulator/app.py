@@ -221,7 +221,7 @@ class App:
             if error_step.status >= 500
             else ApiError(error_step.status, _status_phrase(error_step.status)),
         )
-        return replace(error, status=error_step.status, message=error_step.message or error.message)
+        return msgspec.structs.replace(error, status=error_step.status, message=error_step.message or error.message)
 
     def _check_and_reply(self, admitted: _AdmittedRequest, body: Mapping[str, Any]) -> HttpResponse:
         record = admitted.record

@@ -1,32 +1,36 @@
-"""The fast path: converts regular histories with typed decoding and encoding, without the passes of the full pipeline.
+"""The fast path: typed parsing and rendering of regular conversations, without the passes of the full pipeline.
 
-The full pipeline converts a *sample* of the conversation, one event of each kind that occurs, with all other fields of
-the body. Its result is the template for the rest of the target body (model, system, tools, options) and for the
-findings. The fast path renders the same sample, and renders the whole conversation only if both outputs are byte-equal;
-same-API the sample must come back unchanged. Templates are cached, for later turns of the conversation and for others
-with the same tools. All other bodies are converted by the full pipeline.
+The full pipeline converts the rest of a body (model, system, tools, options) with a minimal conversation: one event for
+each trait that the rest or a finding can depend on. Its result is a *body template*, kept for later turns of the
+conversation and for others with the same rest. The items of the whole conversation are then parsed and rendered with
+types. Any other body is converted by the full pipeline; the tests compare both on every shape that is accepted.
+
+A conversation that was converted is remembered (`segue.fast.memory`): of a body that continues it, only the new items
+are converted. The first body of its kind is converted by the full pipeline, because what follows is its continuation
+more often than another conversation with the same rest.
 """
 
 from __future__ import annotations
 
+from threading import Event
+
 import msgspec
 from msgspec import Struct
 
-from segue.canonical.fast_history import FastPathUnsupportedError, assign_ids
-from segue.canonical.json import encode_json
+from segue.canonical.call_history import CallColumns, CallHistory
+from segue.canonical.fast_history import FastPathUnsupportedError
+from segue.canonical.json import encode_json, parse_json_object
 from segue.errors import SegueError
-from segue.fast.body_template import build_body_template
-from segue.fast.report import build_report
+from segue.fast.body_template import clear_templates, find_body_template, parse_history
+from segue.fast.memory import ConversationMemory
 from segue.fast.split import split_body
-from segue.pipeline import ConvertJob
-from segue.render.fast_passes import render_events
+from segue.pipeline import Conversion, ConvertJob
 from segue.render.report import Report
+from segue.sent_body import SentBody, encode_edges
 from segue.wire.base import Wire
-from segue.wire.names import NameMap
-from segue.wire.text.registry import TEXT_FORMATS
-
-# Smaller bodies are faster in the full pipeline.
-_MIN_SIZE = 8192
+from segue.wire.names import clear_projected_names
+from segue.wire.schema import clear_rendered_schemas
+from segue.wire.text.names import TEXT_FORMAT_NAMES
 
 
 class FastConversion(Struct, frozen=True):
@@ -34,38 +38,97 @@ class FastConversion(Struct, frozen=True):
 
     source: Wire
     data: bytes
-    names: NameMap
     report: Report
+    sent_body: SentBody
 
 
-def convert_fast(data: bytes, job: ConvertJob, *, min_size: int = _MIN_SIZE) -> FastConversion | None:
-    """Return the converted body, or None if the full pipeline is needed. Smaller bodies are not tried."""
-    if len(data) < min_size or job.tool_format in TEXT_FORMATS:
+conversations = ConversationMemory()
+"""The conversations that `convert_fast` remembers."""
+_switched_off = Event()
+_UNSUPPORTED = (FastPathUnsupportedError, SegueError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+# A regular conversation is remembered if it has so many calls: the fast path converts shorter ones in less time.
+_MIN_CALLS = 16
+
+
+def enable(enabled: bool) -> None:
+    """Switch the whole package on or off: without it, all bodies are converted by the full pipeline."""
+    if enabled:
+        _switched_off.clear()
+    else:
+        _switched_off.set()
+
+
+def convert_fast(data: bytes, job: ConvertJob) -> FastConversion | Conversion | None:
+    """Return the converted body, or None if the full pipeline is needed.
+
+    It is a `Conversion` of the full pipeline where a template was made from the whole body.
+    """
+    if _switched_off.is_set():
+        return None
+    continued = convert_continued(data, job)
+    if continued is not None:
+        return continued
+    if conversations.is_first(data, job):
+        return None
+    converted = convert_regular(data, job)
+    if isinstance(converted, FastConversion) and len(converted.report.seen) >= _MIN_CALLS and job.fetch is None:
+        conversations.add_fast(data, converted.source, job)
+    return converted
+
+
+def convert_continued(data: bytes, job: ConvertJob) -> FastConversion | Conversion | None:
+    """Return the converted body if it continues a remembered conversation."""
+    if job.fetch is not None:
+        return None
+    try:
+        continued = conversations.convert(data, job)
+    except _UNSUPPORTED:
+        return None
+    if continued is None or isinstance(continued, Conversion):
+        return continued
+    return FastConversion(continued.source, continued.data, continued.report, continued.sent_body)
+
+
+def remember(data: bytes, conversion: Conversion, job: ConvertJob) -> bool:
+    """Remember the conversation of a body that was converted whole. Return whether its rendered body is kept."""
+    return job.fetch is None and not _switched_off.is_set() and conversations.add(data, conversion, job)
+
+
+def convert_regular(data: bytes, job: ConvertJob) -> FastConversion | Conversion | None:
+    """Return the converted body if its history is regular; a `Conversion` where a template was made from all of it."""
+    if not _is_supported(job):
         return None
     try:
         return _convert(data, job)
-    except (FastPathUnsupportedError, SegueError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except _UNSUPPORTED:
         return None
 
 
-def _convert(data: bytes, job: ConvertJob) -> FastConversion:
+def _is_supported(job: ConvertJob) -> bool:
+    return job.tool_format not in TEXT_FORMAT_NAMES and job.target.fast_path is not None
+
+
+def clear() -> None:
+    """Clear everything that was cached from earlier conversions, also the names and schemas of their tools."""
+    conversations.clear()
+    clear_projected_names()
+    clear_rendered_schemas()
+    clear_templates()
+
+
+def _convert(data: bytes, job: ConvertJob) -> FastConversion | Conversion:
     body = split_body(data, job)
-    history = body.fast_path.parse(body.items)
-    assign_ids(history, body.source.provider)
-    template = build_body_template(history, body, job)
-    history.sent_ids = template.ids.copy_empty().assign_fast(history, body.source.provider)
-    # Same-API items must keep their ids, and the sample has only some of them.
-    if body.original_items is not None and None not in history.raw_ids and history.sent_ids != history.raw_ids:
-        raise FastPathUnsupportedError
-    # Before `render_events`, which merges neighbours.
-    report = build_report(history, template.report_template, template.options)
-    if body.original_items is None:
-        items = [
-            *template.system_items,
-            *template.fast_path.render(history, render_events(history, template.options), template.options),
-        ]
-    else:
-        items = body.original_items
-    return FastConversion(
-        body.source, encode_json({**template.body, template.fast_path.conversation_key: items}), template.names, report
+    history = parse_history(body)
+    template = find_body_template(history, body, job)
+    if isinstance(template, Conversion):
+        return template
+    source = body.source
+    calls = CallHistory(
+        lambda: source.parse_request(parse_json_object(data)[0]).messages,
+        CallColumns(source.provider, history.ids, history.raw_ids, history.names),
     )
+    items, report = template.render(history, body)
+    # Before the body is encoded: a large item is encoded here too, and released.
+    sent_body = SentBody(template.fields, calls, encode_edges(items))
+    rendered = encode_json({**template.body, template.fast_path.conversation_key: items})
+    return FastConversion(source, rendered, report, sent_body)

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from segue.canonical.blocks import Text
-from segue.canonical.compress.placeholders import REMOVED
+from segue.canonical.placeholders import REMOVED
 
 
 def _plain_text_kind(_block: Text) -> str:

@@ -41,7 +41,7 @@ def drop_omitted(draft: Draft) -> Draft:
     """Drop incomplete calls and items that are no part of the conversation; same-API, intact items are kept."""
 
     def keep_or_drop(_message: Message, block: Block) -> list[Block]:
-        is_kept = _is_intact(draft, block) and isinstance(block, Opaque)
+        is_kept = isinstance(block, Opaque) and draft.is_intact(block)
         return [block] if is_kept else drop_omitted_blocks((block,), draft.report)
 
     if not any(_is_omitted(block) for message in draft.messages for block in message.blocks):
@@ -70,10 +70,6 @@ def drop_omitted_blocks(blocks: Iterable[Block], report: Report) -> list[Block]:
         else:
             kept.append(block)
     return kept
-
-
-def _is_intact(draft: Draft, block: Block) -> bool:
-    return draft.is_native(block) and block.native is not None and block.native.intact
 
 
 def mark_errors(draft: Draft) -> Draft:

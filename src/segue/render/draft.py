@@ -12,6 +12,7 @@ from msgspec import Struct
 from segue.canonical.blocks import Block, Message, Text, Thinking, ToolCall, ToolResponse
 from segue.canonical.request import Options, Reasoning, Request, Tool
 from segue.render.constraints import Constraints, Policy
+from segue.render.prefix_digest import BoundPrefix
 from segue.render.report import Report
 
 
@@ -31,6 +32,10 @@ class Draft(Struct, frozen=True):
     """Ids of calls that need no pairing: see `Constraints.unpaired_without_id`."""
     project_name: Callable[[str], str] = str
     """Maps a tool name to the target's."""
+    earlier: BoundPrefix | None = None
+    """The messages of earlier renders that the messages continue, where reasoning is bound to them."""
+    has_stale_reasoning: bool = False
+    """Whether reasoning was dropped because its prefix has changed."""
 
     def is_native(self, value: Message | Block) -> bool:
         """Return whether this came from the target's API."""

@@ -1,6 +1,6 @@
-"""The passes of the fast path. A `FastHistory` has no missing, late or repeated results, so only a few are needed.
+"""The passes of the fast path. A `FastHistory` has no missing or late results, so only a few are needed.
 
-The full pipeline's result for a sample determines whether placeholders are inserted (see `segue.fast`).
+Whether placeholders are inserted is taken from the full pipeline's result for a minimal conversation (`segue.fast`).
 """
 
 from __future__ import annotations
@@ -8,10 +8,12 @@ from __future__ import annotations
 from msgspec import Struct
 
 from segue.canonical.fast_history import (
+    SYSTEM,
     Content,
     FastEvent,
     FastHistory,
     FastPathUnsupportedError,
+    FastSystemMessage,
     FastTurn,
     FastUserMessage,
 )
@@ -20,12 +22,12 @@ from segue.render.content import format_error
 
 
 class FastRenderOptions(Struct, frozen=True):
-    """How to render a history. `placeholders` inserts reasoning placeholders, `tail` a user message at the end."""
+    """How to render a history. `keeps_order`: same-API, results stay in the order of the body."""
 
     constraints: Constraints
     id_scheme: str = ""
     insert_placeholders: bool = False
-    append_user_message: bool = False
+    keeps_order: bool = False
 
 
 def render_events(history: FastHistory, options: FastRenderOptions) -> list[FastEvent]:
@@ -42,13 +44,17 @@ def render_events(history: FastHistory, options: FastRenderOptions) -> list[Fast
     if options.insert_placeholders:
         for turn in turns_needing_reasoning(history, constraints):
             turn.placeholder = constraints.placeholder_signature or TEXTS.reasoning_placeholder
+    if SYSTEM in history.marks and constraints.later_system == "text":
+        events = [*map(_system_to_user, events)]
     if constraints.alternation != "free":
         events = _merge_neighbours(events)
     if constraints.calls_without_text:
         events = [part for event in events for part in _split_turn(event)]
     if constraints.filler_after_results:
         events = _insert_fillers(events)
-    return [*events, FastUserMessage(TEXTS.last_user_message)] if options.append_user_message else events
+    if constraints.ending != "free" and isinstance(last := events[-1], FastTurn) and last.start == last.stop:
+        return [*events, FastUserMessage(TEXTS.last_user_message)]
+    return events
 
 
 def turns_needing_reasoning(history: FastHistory, constraints: Constraints) -> list[FastTurn]:
@@ -57,13 +63,20 @@ def turns_needing_reasoning(history: FastHistory, constraints: Constraints) -> l
     return turns if constraints.reasoning_required_on_text else [turn for turn in turns if turn.start < turn.stop]
 
 
+def _system_to_user(event: FastEvent) -> FastEvent:
+    """Return system text as a user message; any other event unchanged."""
+    if not isinstance(event, FastSystemMessage):
+        return event
+    if isinstance(event.content, str):
+        return FastUserMessage(TEXTS.system.format(content=event.content))
+    return FastUserMessage([TEXTS.system.format(content=text) for text in event.content])
+
+
 def _split_turn(event: FastEvent) -> list[FastEvent]:
     """Split a turn with text and calls into two."""
-    if isinstance(event, FastUserMessage) or event.content is None or event.start == event.stop:
+    if not isinstance(event, FastTurn) or event.content is None or event.start == event.stop:
         return [event]
-    text = FastTurn(
-        event.content, event.start, event.start, event.reasoning_count, event.variant, event.has_dropped_keys
-    )
+    text = FastTurn(event.content, event.start, event.start)
     return [text, FastTurn(None, event.start, event.stop, placeholder=event.placeholder)]
 
 
@@ -90,7 +103,7 @@ def _merge_neighbours(events: list[FastEvent]) -> list[FastEvent]:
             if isinstance(last, FastUserMessage):
                 last.content = [*_as_list(last.content), *_as_list(event.content)]
                 continue
-        elif isinstance(last, FastTurn) and last.start == last.stop:
+        elif isinstance(event, FastTurn) and isinstance(last, FastTurn) and last.start == last.stop:
             last.content = [*_as_list(last.content), *_as_list(event.content)]
             last.start, last.stop, last.placeholder = event.start, event.stop, event.placeholder
             continue

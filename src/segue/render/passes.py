@@ -3,8 +3,9 @@
 A history may contain what an API rejects: calls without results, results without calls, results late, twice or out of
 order, reasoning signed by another provider, a system message in the middle, an empty text. Each pass below removes one
 such problem. Each is a pure, idempotent function from draft to draft that does nothing where there is no problem; a
-second run of the whole list changes nothing. Passes read the target's `Constraints`, never its name; a valid message
-from the target's own API is not touched.
+second run of the whole list changes nothing. `TRAITS_NEEDED` lists what must occur in a draft for a pass to have work;
+only such passes are run. Passes read the target's `Constraints`, never its name; a valid message from the target's own
+API is not touched.
 
 The order matters, because each pass relies on the ones before:
 
@@ -41,13 +42,15 @@ from collections.abc import Callable
 
 import msgspec
 
-from segue.canonical.blocks import calls_of
+from segue.canonical.blocks import Media, Opaque, Thinking, ToolCall, ToolResponse, calls_of
+from segue.canonical.contents import Contents, summarize
 from segue.canonical.request import Request, Tool
 from segue.render.constraints import Constraints, Policy
 from segue.render.content import drop_empty, drop_omitted, insert_captions, mark_errors, place_media
 from segue.render.draft import Draft, find_unpaired_ids
 from segue.render.hosted import convert_hosted
 from segue.render.ordering import assign_speakers, order_results
+from segue.render.prefix_digest import BoundPrefix
 from segue.render.reasoning import filter_reasoning
 from segue.render.reasoning_options import adjust_reasoning, insert_reasoning_placeholders
 from segue.render.reasoning_prefix import drop_stale_reasoning
@@ -55,6 +58,7 @@ from segue.render.report import Report
 from segue.render.response_format import apply_response_format
 from segue.render.results import choose_results, complete_calls, convert_orphans
 from segue.render.roles import fix_ends, group_results, insert_fillers, merge_neighbours, place_system_text
+from segue.render.traits import BLOCK_TYPES, NO_BLOCKS, SEVERAL_BLOCKS, SPEAKERS, Trait, find_traits
 from segue.render.transcript import Transcript
 
 Pass = Callable[[Draft], Draft]
@@ -65,7 +69,7 @@ STUB_TOOL = Tool("unavailable_tool", "No tool can be called at present.", {"type
 
 def drop_stale_reasoning_and_regroup(draft: Draft) -> Draft:
     """Run `drop_stale_reasoning`, and the passes that depend on content if it dropped anything."""
-    changed = drop_stale_reasoning(draft)
+    changed = drop_stale_reasoning(draft, _find_declared_tools)
     if changed is not draft:
         for step in (drop_empty, group_results, insert_fillers, merge_neighbours, fix_ends):
             changed = step(changed)
@@ -75,24 +79,43 @@ def drop_stale_reasoning_and_regroup(draft: Draft) -> Draft:
 def declare_tools(draft: Draft) -> Draft:
     """Declare the allowed tools, and a stub where the history has calls and the target requires a tool."""
     choice = draft.options.tool_choice
-    if choice is not None and choice.allowed is not None and not draft.is_same_api:
-        tools = tuple(tool for tool in draft.tools if tool.name in choice.allowed)
+    tools = _find_allowed_tools(draft)
+    if choice is not None and tools is not None:
         draft.report.add(
             "tools", "tools that the tool choice does not allow dropped", fault="rendering", level="changed"
         )
         draft = msgspec.structs.replace(draft, tools=tools)
         draft = draft.with_options(tool_choice=msgspec.structs.replace(choice, allowed=None))
-    required = draft.constraints.tools_required
-    if required == "never" or (required == "cross-api" and draft.is_same_api):
-        return draft
-    # A hosted tool can be declared to its own provider only.
-    if any(tool.kind != "hosted" or _is_from_api(tool, draft.constraints.api) for tool in draft.tools):
-        return draft
-    if not any(calls_of(message) for message in draft.messages):
+    if not _needs_stub(draft, draft.tools):
         return draft
     why = "added a stub tool declaration: the history has tool calls but no tools are declared"
     draft.report.add("tools", why, fault="rendering")
     return msgspec.structs.replace(draft, tools=(*draft.tools, STUB_TOOL))
+
+
+def _find_declared_tools(draft: Draft) -> tuple[Tool, ...]:
+    """Return the tools that `declare_tools` declares."""
+    tools = _find_allowed_tools(draft)
+    tools = draft.tools if tools is None else tools
+    return (*tools, STUB_TOOL) if _needs_stub(draft, tools) else tools
+
+
+def _find_allowed_tools(draft: Draft) -> tuple[Tool, ...] | None:
+    """Return the tools that the tool choice allows; None if it allows all, or the target can restrict them itself."""
+    choice = draft.options.tool_choice
+    if choice is None or choice.allowed is None or draft.is_same_api:
+        return None
+    return tuple(tool for tool in draft.tools if tool.name in choice.allowed)
+
+
+def _needs_stub(draft: Draft, tools: tuple[Tool, ...]) -> bool:
+    required = draft.constraints.tools_required
+    if required == "never" or (required == "cross-api" and draft.is_same_api):
+        return False
+    # A hosted tool can be declared to its own provider only.
+    if any(tool.kind != "hosted" or _is_from_api(tool, draft.constraints.api) for tool in tools):
+        return False
+    return any(calls_of(message) for message in draft.messages)
 
 
 def _is_from_api(tool: Tool, api: str) -> bool:
@@ -124,6 +147,58 @@ PASSES: tuple[Pass, ...] = (
     declare_tools,
 )
 
+_BESIDE_RESULTS: frozenset[Trait] = frozenset(("tool", kind) for kind in BLOCK_TYPES if kind is not ToolResponse)
+_RESULTS_OUTSIDE: frozenset[Trait] = frozenset((speaker, ToolResponse) for speaker in SPEAKERS if speaker != "tool")
+_REPLIES_OUTSIDE: frozenset[Trait] = frozenset(
+    (speaker, kind) for speaker in SPEAKERS if speaker != "ai" for kind in (ToolCall, Thinking)
+)
+_EQUAL_NEIGHBOURS: frozenset[Trait] = frozenset((speaker, speaker) for speaker in SPEAKERS)
+
+
+def _traits(*traits: Trait) -> frozenset[Trait]:
+    return frozenset(traits)
+
+
+TRAITS_NEEDED: dict[Pass, frozenset[Trait]] = {
+    drop_omitted: _traits("omitted"),
+    assign_speakers: _BESIDE_RESULTS
+    | _RESULTS_OUTSIDE
+    | _REPLIES_OUTSIDE
+    | _traits(("ai", "ai"), ("tool", NO_BLOCKS), "hosted"),
+    choose_results: _traits("contested result"),
+    convert_orphans: _traits("orphan", "earlier history"),
+    convert_hosted: _traits("hosted", "nested call"),
+    complete_calls: _traits("unanswered call", "hosted"),
+    order_results: _traits(ToolResponse),
+    filter_reasoning: _traits(Thinking),
+    mark_errors: _traits("failure"),
+    place_media: _BESIDE_RESULTS | _RESULTS_OUTSIDE | _traits(Media, Opaque),
+    place_system_text: _traits("system", "system text"),
+    apply_response_format: _traits("response format"),
+    drop_empty: _traits("blank"),
+    group_results: _BESIDE_RESULTS
+    | _traits(("tool", "tool"), ("tool", NO_BLOCKS), ("tool", SEVERAL_BLOCKS), ("ai", SEVERAL_BLOCKS)),
+    insert_fillers: _traits(("tool", "human"), ("tool", "system"), ("ai", "system")),
+    merge_neighbours: _EQUAL_NEIGHBOURS | _traits(("human", "tool"), ("tool", "human")),
+    fix_ends: _traits("bare end", "prefill"),
+    drop_stale_reasoning_and_regroup: _traits(Thinking),
+    adjust_reasoning: _traits("reasoning options", "tool choice"),
+    insert_reasoning_placeholders: _traits("ai", ToolCall),
+    declare_tools: _traits("tool choice", ToolCall),
+}
+"""A pass has work only where one of its traits occurs; a pass that is not listed runs always."""
+
+_USER_NEIGHBOURS: frozenset[Trait] = frozenset({("human", "tool"), ("tool", "human")})
+
+TRAITS_ADDED: dict[Pass, frozenset[Trait]] = {
+    filter_reasoning: _traits("bare end"),
+    place_system_text: _EQUAL_NEIGHBOURS | _USER_NEIGHBOURS | _traits("bare end"),
+    group_results: _EQUAL_NEIGHBOURS | _USER_NEIGHBOURS | _traits("bare end"),
+    merge_neighbours: _traits("bare end"),
+    insert_reasoning_placeholders: _traits(),
+}
+"""The traits that a pass may add, of those that later passes need. After any other pass, all are found again."""
+
 
 def render(
     request: Request,
@@ -134,10 +209,14 @@ def render(
     model: str | None = None,
     resolved_model: str | None = None,
     project_name: Callable[[str], str] = str,
+    contents: Contents | None = None,
+    earlier: BoundPrefix | None = None,
 ) -> Transcript:
     """Render a request for the target described by `constraints`. Decisions are added to the report.
 
     `project_name` maps a tool name to the target's. `resolved_model` is the recorded model that `model` is an alias of.
+    `contents` are those of the request's messages, where the caller has them. `earlier` are the messages that these
+    continue, where reasoning is bound to them.
     """
     draft = Draft(
         request=request,
@@ -150,19 +229,41 @@ def render(
         tools=request.tools,
         options=request.options,
         project_name=project_name,
+        earlier=earlier,
     )
+    contents = summarize(request.messages) if contents is None else contents
     draft = msgspec.structs.replace(draft, unpaired_ids=find_unpaired_ids(draft))
-    report.seen.extend(call.id for message in request.messages for call in calls_of(message))
-    for step in PASSES:
-        draft = step(draft)
+    report.seen.extend([call.id for call in contents.calls])
+    draft = _run_passes(draft, contents)
+    if draft.messages is not request.messages:
+        contents = summarize(draft.messages)
     return Transcript(
         request=request,
         constraints=constraints,
         policy=policy,
         system=draft.system,
         messages=draft.messages,
+        contents=contents,
         tools=draft.tools,
         options=draft.options,
         model=model,
         resolved_model=resolved_model,
+        earlier=earlier,
+        has_stale_reasoning=draft.has_stale_reasoning,
     )
+
+
+def _run_passes(draft: Draft, contents: Contents) -> Draft:
+    """Run the passes that have work; `contents` are those of the draft's messages."""
+    traits = find_traits(draft, contents)
+    report, stage = draft.report, draft.report.stage
+    for number, step in enumerate(PASSES):
+        needed = TRAITS_NEEDED.get(step)
+        if needed is not None and needed.isdisjoint(traits):
+            continue
+        report.stage = (*stage, number)
+        before, draft = draft, step(draft)
+        if draft is not before:
+            added = TRAITS_ADDED.get(step)
+            traits = find_traits(draft, summarize(draft.messages)) if added is None else traits | added
+    return draft

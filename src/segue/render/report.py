@@ -5,7 +5,8 @@ Findings hold plain values only, so a report can always be encoded as JSON. No t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from enum import IntEnum, auto
 from typing import Any, Literal
 
 import msgspec
@@ -108,10 +109,37 @@ class Finding(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
         return msgspec.structs.replace(self, call_ids=(), paths=()) if self.call_ids or self.paths else self
 
 
+class Step(IntEnum):
+    """The steps of a conversion that add findings, in order."""
+
+    TOOLS = auto()
+    PASSES = auto()
+    BODY_FIELDS = auto()
+    MESSAGE_NAMES = auto()
+    SPECIAL_TEXTS = auto()
+    ITEM_FIELDS = auto()
+    TOOL_FIELDS = auto()
+    TEXT_FORMAT = auto()
+    PASSES_AS_TEXT = auto()
+    BODY = auto()
+    CALLS = auto()
+    MIXED = auto()
+    NAMES = auto()
+    PARAMETERS = auto()
+    REPLY = auto()
+
+
+Stage = tuple[int | str, ...]
+"""A step, and a part of it. Stages are passed in ascending order, each over all messages."""
+IN_CALL_ORDER: Stage = (Step.CALLS,)
+"""The stage that reports on one call after the other."""
+
+
 class Report:
     """The findings of one conversion. `seen` are the canonical ids of all calls in the source.
 
     `emitted_calls` and `emitted_results` are pairs of canonical and projected id, for each call and result in the body.
+    `stage` is the step of the conversion that adds findings now.
     """
 
     def __init__(
@@ -121,11 +149,14 @@ class Report:
         self.id_scheme = id_scheme
         self.tool_format = tool_format
         self.model = model
+        self.stage: Stage = ()
         self.seen: list[str] = []
         self.emitted_calls: list[tuple[str, str]] = []
         self.emitted_results: list[tuple[str, str]] = []
         # The call ids and paths of each finding, by its key: sets that keep their order.
         self._places: dict[Finding, tuple[dict[str, None], dict[str, None]]] = {}
+        # The stage that each finding was first added in.
+        self._stages: dict[Finding, Stage] = {}
         self._findings: list[Finding] | None = None
 
     @property
@@ -137,6 +168,20 @@ class Report:
                 for key, (call_ids, paths) in self._places.items()
             ]
         return self._findings
+
+    def copy(self) -> Report:
+        copied = Report(target=self.target, id_scheme=self.id_scheme, tool_format=self.tool_format, model=self.model)
+        copied.seen = self.seen.copy()
+        copied.emitted_calls, copied.emitted_results = self.emitted_calls.copy(), self.emitted_results.copy()
+        copied.stage = self.stage
+        copied._places = {key: (ids.copy(), paths.copy()) for key, (ids, paths) in self._places.items()}
+        copied._stages = self._stages.copy()
+        return copied
+
+    @property
+    def stages(self) -> Mapping[Finding, Stage]:
+        """The keys of all findings, each with the stage that it was first added in."""
+        return self._stages
 
     def add(
         self,
@@ -152,17 +197,28 @@ class Report:
         """Add a finding. `fault` and `level` default to the usual ones of the kind; `subject` is never shortened."""
         fault = fault or _DEFAULT_FAULTS.get(kind, "rendering")
         level = level or _DEFAULT_LEVELS.get(kind, "changed")
-        call_ids = () if call_id is None else (call_id,)
-        paths = () if path is None else (path,)
-        self.extend([Finding(kind, level, fault, shorten_message(message), subject, call_ids, paths)])
+        key = Finding(kind, level, fault, shorten_message(message), subject)
+        call_ids, paths = self._find_places(key)
+        if call_id is not None:
+            call_ids[call_id] = None
+        if path is not None:
+            paths[path] = None
+        self._findings = None
 
     def extend(self, findings: Iterable[Finding]) -> None:
         """Add findings; one that differs from another only in call ids and paths is merged into it."""
         for finding in findings:
-            call_ids, paths = self._places.setdefault(finding.key, ({}, {}))
+            call_ids, paths = self._find_places(finding.key)
             call_ids.update(dict.fromkeys(finding.call_ids))
             paths.update(dict.fromkeys(finding.paths))
         self._findings = None
+
+    def _find_places(self, key: Finding) -> tuple[dict[str, None], dict[str, None]]:
+        places = self._places.get(key)
+        if places is None:
+            places = self._places[key] = {}, {}
+            self._stages[key] = self.stage
+        return places
 
     def findings_of(self, *kinds: FindingKind) -> list[Finding]:
         """Return the findings of these kinds."""

@@ -32,13 +32,13 @@ def place_system_text(draft: Draft) -> Draft:
     if not draft.constraints.allows_system:
         why = "system text rendered as a user message: the model accepts none"
         leading = tuple(_system_to_user(draft, message, why) if message.blocks else message for message in leading)
-    return draft.with_messages((*leading, *(_place_later_system(draft, message) for message in rest)))
+    if draft.constraints.later_system == "text" and "system" in [message.speaker for message in rest]:
+        rest = tuple(_place_later_system(draft, message) for message in rest)
+    return draft.with_messages((*leading, *rest))
 
 
 def _place_later_system(draft: Draft, message: Message) -> Message:
-    if message.speaker != "system" or draft.constraints.later_system != "text":
-        return message
-    if draft.is_native(message) and draft.constraints.later_system_same_api:
+    if message.speaker != "system" or (draft.is_native(message) and draft.constraints.later_system_same_api):
         return message
     return _system_to_user(draft, message) if message.blocks else message
 
@@ -150,10 +150,12 @@ def _move_calls_last(draft: Draft, message: Message) -> Message:
 
 def _join_results_alone(draft: Draft, run: list[Message]) -> list[Message]:
     """Join all results of a run in one message; other content follows in a user message."""
+    if run[0].speaker != "tool":
+        return run
     message = _join_messages(run)
     results = tuple(block for block in message.blocks if isinstance(block, ToolResponse))
     others = tuple(block for block in message.blocks if not isinstance(block, ToolResponse))
-    if run[0].speaker != "tool" or (len(run) == 1 and not others):
+    if len(run) == 1 and not others:
         return run
     if all(draft.is_native(part) for part in run):
         draft.report.add("moved", "tool results moved into one message with nothing else in it")

@@ -5,8 +5,10 @@ from __future__ import annotations
 from msgspec import Struct
 
 from segue.canonical.blocks import Message, Text
+from segue.canonical.contents import Contents
 from segue.canonical.request import Options, Request, Tool
 from segue.render.constraints import Constraints, Policy
+from segue.render.prefix_digest import BoundPrefix
 
 
 class Transcript(Struct, frozen=True):
@@ -21,10 +23,16 @@ class Transcript(Struct, frozen=True):
     policy: Policy
     system: tuple[Text, ...]
     messages: tuple[Message, ...]
+    contents: Contents
+    """The contents of `messages`."""
     tools: tuple[Tool, ...]
     options: Options
     model: str | None
     resolved_model: str | None = None
+    earlier: BoundPrefix | None = None
+    """The messages of earlier renders that `messages` continue, where reasoning is bound to them."""
+    has_stale_reasoning: bool = False
+    """Whether reasoning was dropped because its prefix has changed."""
 
     @property
     def rules_model(self) -> str | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
@@ -132,6 +133,7 @@ def find_host_reach(host: str, addresses: Iterable[str] = ()) -> Reach:
     return _shortest(map(find_reach, addresses if literal is None else (*addresses, literal)))
 
 
+@lru_cache(maxsize=64)
 def is_local(url: str) -> bool:
     """Return whether a URL is on this machine."""
     return find_host_reach(urlsplit(url).hostname or "") == "machine"

@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Collection, Iterable, Mapping
 from fnmatch import fnmatchcase
+from functools import lru_cache
 
 from segue.redaction import SECRET_PATTERNS
 
@@ -52,12 +53,17 @@ _MIN_SECRET_LENGTH = 8
 
 def secret_variables(environ: Mapping[str, str], *, keys: Iterable[str] = ()) -> frozenset[str]:
     """Return the names of variables that hold secrets. `keys` are names that always count as secret."""
-    always_secret = set(keys)
-    names = {name for name, value in environ.items() if name in always_secret or _is_secret(name, value)}
-    values = {environ[name] for name in names if len(environ[name]) >= _MIN_SECRET_LENGTH}
+    return _find_secrets(tuple(environ.items()), frozenset(keys))
+
+
+# Cached, because every tool call needs the secrets of the same environment.
+@lru_cache(maxsize=4)
+def _find_secrets(variables: tuple[tuple[str, str], ...], always_secret: frozenset[str]) -> frozenset[str]:
+    secrets = {name: value for name, value in variables if name in always_secret or _is_secret(name, value)}
+    values = {value for value in secrets.values() if len(value) >= _MIN_SECRET_LENGTH}
     # Also variables that contain the key as part of a header or URL.
-    names |= {name for name, value in environ.items() if any(secret in value for secret in values)}
-    return frozenset(names)
+    containing = {name for name, value in variables if any(secret in value for secret in values)}
+    return frozenset(secrets) | containing
 
 
 def _is_secret(name: str, value: str) -> bool:
@@ -88,7 +94,7 @@ def child_environment(
     environ: Mapping[str, str] | None = None, *, keep: Collection[str] = (), keys: Iterable[str] = ()
 ) -> dict[str, str]:
     """Return the environment for a shell or an MCP server. `keep` are name patterns of secrets that it may have."""
-    variables = os.environ if environ is None else environ
+    variables = dict(os.environ) if environ is None else environ
     secrets = secret_variables(variables, keys=keys)
     return {
         name: value

@@ -6,9 +6,10 @@ for models (`AGENTS.md`, `.cursorrules`) are not guarded: they are text, and run
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable
-from fnmatch import fnmatchcase
+from fnmatch import translate
 
 # In turn: version control and its hooks, continuous integration, agents, editors and debuggers, environments of a
 # folder, shells and sessions, interpreters and package managers, secrets, the user's configuration.
@@ -49,11 +50,12 @@ bitbucket-pipelines.yml .cirrus.yml .cirrus.star appveyor.yml .appveyor.yml jenk
 """
 
 
-def _split_names() -> tuple[frozenset[str], frozenset[tuple[str, str]], tuple[str, ...]]:
+def _split_names() -> tuple[frozenset[str], frozenset[tuple[str, str]], re.Pattern[str]]:
     names = _NAMES.split()
     pairs = frozenset((folder, name) for folder, slash, name in (entry.partition("/") for entry in names) if slash)
     single = [entry for entry in names if "/" not in entry]
-    return frozenset(single), pairs, tuple(entry for entry in single if "*" in entry)
+    globs = re.compile("|".join(translate(entry) for entry in single if "*" in entry))
+    return frozenset(single), pairs, globs
 
 
 _SINGLE, _PAIRS, _GLOBS = _split_names()
@@ -64,7 +66,7 @@ def has_guarded_part(parts: Iterable[str]) -> bool:
     """Return whether a path has a guarded name in it, or ends in a folder that may hold guarded ones (`.github`)."""
     before = ""
     for part in map(_normalize_name, parts):
-        if part in _SINGLE or (before, part) in _PAIRS or any(fnmatchcase(part, glob) for glob in _GLOBS):
+        if part in _SINGLE or (before, part) in _PAIRS or _GLOBS.match(part):
             return True
         before = part
     return before in _PARENTS
@@ -72,5 +74,8 @@ def has_guarded_part(parts: Iterable[str]) -> bool:
 
 def _normalize_name(name: str) -> str:
     """Return a file name normalized as by file systems that ignore case and invisible characters."""
-    kept = "".join(letter for letter in unicodedata.normalize("NFKC", name) if unicodedata.category(letter) != "Cf")
+    kept = name
+    if not name.isascii():
+        composed = unicodedata.normalize("NFKC", name)
+        kept = "".join(letter for letter in composed if unicodedata.category(letter) != "Cf")
     return kept.partition(":")[0].rstrip(". ").casefold() or name

@@ -9,13 +9,11 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
-import os
 import re
 import shutil
-import signal
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -39,8 +37,6 @@ _MAX_RESTARTS = 3
 _STOP_TIMEOUT = 10.0
 _CALL_TIMEOUT = 120.0
 _READ_TIMEOUT = 3_600.0
-# Shell script: writes its process group id to stderr, then becomes the server.
-_LEADER_SCRIPT = 'echo "$$" >&2; exec "$@"'
 _MISSING_EXTRA = "MCP servers need the extra: pip install 'segue[mcp]'"
 
 
@@ -101,7 +97,7 @@ class ServerConnection:
         self._restarts = 0
         self._connecting = asyncio.Lock()
         self._stderr_lines: deque[str] = deque(maxlen=20)
-        self._response_errors: deque[str] = deque(maxlen=1)
+        self._transport_errors: deque[str] = deque(maxlen=1)
 
     # -------------------------------------------------------------------------------------------------------- lifecycle
 
@@ -112,7 +108,7 @@ class ServerConnection:
                 return
             await self._stop()
             self._stopping = self._lost = self._stale = False
-            self._response_errors.clear()
+            self._transport_errors.clear()
             ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._task = asyncio.create_task(self._run(ready), name=f"mcp {self.name}")
             try:
@@ -127,7 +123,8 @@ class ServerConnection:
                 raise
             except Exception as error:  # noqa: BLE001
                 await self._stop()
-                self.problem = f"{_error_text(error)}{self._last_stderr_line()}"
+                reason = self._transport_errors[-1] if self._transport_errors else _error_text(error)
+                self.problem = f"{reason}{self._last_stderr_line()}"
 
     async def close(self) -> None:
         async with self._connecting:
@@ -172,7 +169,7 @@ class ServerConnection:
         finally:
             self._client = None
             if not ready.done():
-                ready.set_exception(RuntimeError("it ended at once"))
+                ready.set_exception(RuntimeError("it ended before it was ready"))
             # Retrieved here, as there may be no waiter any more.
             with suppress(asyncio.CancelledError):
                 ready.exception()
@@ -207,23 +204,22 @@ class ServerConnection:
     # -------------------------------------------------------------------------------------------------------- transport
 
     async def _transport(self, stack: AsyncExitStack) -> Any:
-        from mcp import StdioServerParameters, stdio_client
-        from mcp.client.streamable_http import streamable_http_client
-
         server = self._server
         if server.url is not None:
             import httpx2
 
-            from segue.runtime.mcp_http import make_http_client
+            from segue.runtime.mcp_http import connect_http, make_http_client
 
             headers = {
                 name: _substitute_variables(value, self._environ, f"mcp.{self.name}.headers.{name}")
                 for name, value in server.headers.items()
             }
             limits = httpx2.Timeout(30.0, read=max(_READ_TIMEOUT, (server.timeout or 0) + 30))
-            client = make_http_client(headers, limits, self._response_errors.append)
+            client = make_http_client(headers, limits, self._transport_errors.append)
             await stack.enter_async_context(client)
-            return streamable_http_client(server.url, http_client=client)
+            return connect_http(server.url, client)
+        from segue.runtime.mcp_process import run_server
+
         assignments = [text for text in server.env if "=" in text]
         environment = child_environment(
             self._environ, keep=[text for text in server.env if "=" not in text], keys=self._keys
@@ -234,18 +230,8 @@ class ServerConnection:
         protect_process_memory()
         folder = self._folder / (server.folder or ".")
         command = _find_command(server.command or "", folder, environment)
-        stderr = _StderrReader(self._stderr_lines)
-        errors = await stack.enter_async_context(stderr.open_pipe())
-        # The server's end does not end the processes that it started.
-        stack.callback(stderr.kill_group)
-        parameters = StdioServerParameters(
-            command="/bin/sh",
-            args=["-c", _LEADER_SCRIPT, "sh", command, *server.args],
-            env=environment,
-            cwd=folder,
-            encoding_error_handler="replace",
-        )
-        return stdio_client(parameters, errlog=errors)
+        on_error = self._transport_errors.append
+        return run_server([command, *server.args], folder, environment, self._stderr_lines, on_error)
 
     def _last_stderr_line(self) -> str:
         return f"; its last words: {self._stderr_lines[-1][:300]}" if self._stderr_lines else ""
@@ -305,8 +291,10 @@ class ServerConnection:
         if getattr(error, "code", None) != mcp_types.CONNECTION_CLOSED and self._client is not None:
             return f"{self.name}: {_error_text(error)}"
         self._lost = True
-        if self._response_errors:
-            return f"{self.name}: {self._response_errors.pop()}; the next call connects again"
+        if self._transport_errors:
+            return f"{self.name}: {self._transport_errors[-1]}; the next call connects again"
+        if self._server.url is not None:
+            return f"{self.name}: {_error_text(error)}; the next call connects again"
         return f"the MCP server {self.name} has ended{self._last_stderr_line()}; the next call starts it again"
 
     async def _get_client(self) -> mcp.Client:
@@ -367,43 +355,3 @@ def _find_command(command: str, folder: Path, environment: Mapping[str, str]) ->
     if path is None:
         raise FileNotFoundError(errno.ENOENT, "no such command", command)
     return path
-
-
-class _StderrReader:
-    """Reads a server's stderr: the last lines are kept, and nothing reaches the terminal."""
-
-    def __init__(self, lines: deque[str]) -> None:
-        self._lines = lines
-        self._group: int | None = None
-
-    def kill_group(self) -> None:
-        if self._group is not None:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._group, signal.SIGKILL)
-
-    async def _read(self, stream: asyncio.StreamReader) -> None:
-        with suppress(ValueError):
-            self._group = int(await stream.readline())
-        rest = b""
-        while chunk := await stream.read(65_536):
-            *complete, rest = (rest + chunk)[-8_192:].split(b"\n")
-            self._lines.extend(text for line in complete if (text := line.decode("utf-8", "replace").strip()))
-
-    @asynccontextmanager
-    async def open_pipe(self) -> AsyncGenerator[Any]:
-        """Yield the writable end of a pipe, for the server's stderr."""
-        reading, writing = os.pipe()
-        loop = asyncio.get_running_loop()
-        stream = asyncio.StreamReader()
-        protocol = asyncio.StreamReaderProtocol(stream)
-        with os.fdopen(writing, "w") as file:
-            transport, _ = await loop.connect_read_pipe(lambda: protocol, os.fdopen(reading, "rb"))
-            task = asyncio.create_task(self._read(stream))
-            try:
-                yield file
-            finally:
-                file.close()
-                # Wait briefly for the last lines, but not for child processes that keep the pipe open.
-                await asyncio.wait({task}, timeout=0.2)
-                await _cancel_and_wait(task)
-                transport.close()

@@ -1,14 +1,12 @@
 """A transport for the MCP SDK that parses the results of `tools/list` and `tools/call` before the SDK validates them.
 
 The SDK refuses a whole result for one invalid tool or content block. It gets a reduced result instead, which is valid
-in every protocol version and holds the parsed one in `_meta`. A response that is not valid JSON-RPC becomes an error of
-its request, which would wait for its time limit otherwise.
+in every protocol version and holds the parsed one in `_meta`. A response that can't be parsed becomes an error of its
+request.
 """
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any, cast
@@ -19,11 +17,10 @@ from segue.runtime.mcp_tools import parse_tools
 if TYPE_CHECKING:
     from mcp.client._transport import ReadStream, TransportStreams, WriteStream
     from mcp.shared.message import SessionMessage
-    from pydantic import ValidationError
+    from mcp_types import JSONRPCError, JSONRPCResponse
 
 _PARSED = "segue/parsed"
 _PARSED_METHODS = ("tools/list", "tools/call")
-_ID = re.compile(r'"id"\s*:\s*(\d{1,18})\b')
 
 
 class _Parsed(str):
@@ -108,58 +105,32 @@ class _ReadStream:
 
     def _reduce(self, item: SessionMessage | Exception) -> SessionMessage | Exception:
         from mcp_types import JSONRPCError, JSONRPCResponse
-        from pydantic import ValidationError
 
-        if isinstance(item, ValidationError):
-            return self._recover(item)
         if isinstance(item, Exception):
             return item
         message = item.message
         if isinstance(message, JSONRPCResponse | JSONRPCError):
             method = self._requests.pop(str(message.id), None)
-            if isinstance(message, JSONRPCResponse) and method in _PARSED_METHODS:
-                item.message = message.model_copy(update={"result": _reduce_result(method, message.result)})
+            if isinstance(message, JSONRPCResponse):
+                item.message = _reduce_response(method, message)
         return item
 
-    def _recover(self, error: ValidationError) -> SessionMessage | Exception:
-        """Return the response that an invalid message was meant to be, or the error."""
-        from mcp.shared.message import SessionMessage
-        from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError, JSONRPCResponse
 
-        message, reason = _read_message(error)
-        identifier = message.get("id")
-        if "method" in message or isinstance(identifier, bool) or str(identifier) not in self._requests:
-            return error
-        method = self._requests.pop(str(identifier))
-        result: object = message.get("result")
-        if method in _PARSED_METHODS and isinstance(result, dict):
-            reduced = _reduce_result(method, cast("dict[str, Any]", result))
-            return SessionMessage(JSONRPCResponse(jsonrpc="2.0", id=cast("Any", identifier), result=reduced))
-        text = f"the server's response is invalid: {reason or _describe_response(message)}"
-        failed = ErrorData(code=INTERNAL_ERROR, message=text)
-        return SessionMessage(JSONRPCError(jsonrpc="2.0", id=cast("Any", identifier), error=failed))
+def _reduce_response(method: str | None, message: JSONRPCResponse) -> JSONRPCResponse | JSONRPCError:
+    from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError
 
+    from segue.runtime.mcp_messages import decode_message, find_original
 
-def _read_message(error: ValidationError) -> tuple[dict[str, Any], str]:
-    """Return the message that pydantic refused, and the reason if it can't be read (then it has no more than an id).
-
-    pydantic refuses valid JSON too: escaped lone surrogates and deep nesting.
-    """
-    inputs: list[object] = [detail["input"] for detail in error.errors(include_url=False, include_context=False)]
-    for value in inputs:
-        reason = ""
-        if isinstance(value, str | bytes):
-            text = value if isinstance(value, str) else value.decode("utf-8", "replace")
-            try:
-                value = json.loads(text)
-            except RecursionError:
-                ids = _ID.findall(text)
-                value, reason = {"id": int(ids[-1])} if len(set(ids)) == 1 else None, "it is nested too deeply"
-            except ValueError:
-                continue
-        if isinstance(value, dict) and "id" in value:
-            return cast("dict[str, Any]", value), reason
-    return {}, ""
+    result: object = message.result
+    if (text := find_original(result)) is not None:
+        original, reason = decode_message(text)
+        result = original.get("result")
+        if method not in _PARSED_METHODS or not isinstance(result, dict):
+            error = f"the server's response is invalid: {reason or _describe_response(original)}"
+            return JSONRPCError(jsonrpc="2.0", id=message.id, error=ErrorData(code=INTERNAL_ERROR, message=error))
+    if method not in _PARSED_METHODS:
+        return message
+    return message.model_copy(update={"result": _reduce_result(method, cast("dict[str, Any]", result))})
 
 
 def _describe_response(message: Mapping[str, Any]) -> str:

@@ -15,8 +15,8 @@ from typing import Any, TypeAlias, cast
 from msgspec import Struct
 
 from segue.canonical.blocks import Block, Code, Media, Opaque, Text, join_texts
-from segue.canonical.compress.placeholders import CUT_NOTE
 from segue.canonical.json import encode_json_text, to_plain_json
+from segue.canonical.placeholders import CUT_NOTE
 from segue.coerce import is_blocks, is_content_parts
 from segue.errors import InputError
 from segue.runtime.tool_types import Result, ToolError

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random as chance
+from asyncio import sleep
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from types import TracebackType
@@ -189,40 +190,27 @@ class ProviderClient:
 
         `open_reader` returns a new reader for the reply; it is called for each attempt.
         """
-        import stamina
-        import stamina.instrumentation
-
-        # Retries are reported to `on_retry`; by default stamina would log or print them.
-        stamina.instrumentation.set_on_retry_hooks(())
         if endpoint.lacks_key:
             raise provider_errors.missing_key_error(endpoint)
         failures = 0
-
-        def retry_delay(error: Exception) -> bool | float:
-            nonlocal failures
-            failures += 1
-            delay = (
-                self._retry_policy.delay_after(failures, error, self._random())
-                if isinstance(error, ProviderError)
-                else None
-            )
-            if delay is None or not isinstance(error, ProviderError):
-                return False
-            on_retry(
-                RetryScheduled(
-                    provider=endpoint.provider,
-                    model=endpoint.model,
-                    why=error.brief,
-                    seconds=delay,
-                    attempt=failures,
-                )
-            )
-            return delay
-
-        async for attempt in stamina.retry_context(on=retry_delay, attempts=self._retry_policy.attempts, timeout=None):
-            with attempt:
+        while True:
+            try:
                 return await self._open_once(endpoint, fragments, open_reader())
-        raise AssertionError("the last attempt raises")
+            except ProviderError as error:
+                failures += 1
+                delay = self._retry_policy.delay_after(failures, error, self._random())
+                if delay is None:
+                    raise
+                on_retry(
+                    RetryScheduled(
+                        provider=endpoint.provider,
+                        model=endpoint.model,
+                        why=error.brief,
+                        seconds=delay,
+                        attempt=failures,
+                    )
+                )
+            await sleep(delay)
 
     async def _open_once(self, endpoint: Endpoint, fragments: Sequence[bytes], reader: ReplyReader) -> Stream:
         credentials = await _credentials(endpoint)

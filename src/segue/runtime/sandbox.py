@@ -56,10 +56,10 @@ def resolve(text: str, folder: Path) -> ResolvedPath:
     with suppress(OSError):
         if path.is_symlink():
             raise ToolError(f"{text} is a link that leads to itself")
-    inside = path == base or base in path.parents
-    given_display = _display_path(Path(os.path.normpath(given)), base)
-    guarded = _is_guarded(path, base) or has_guarded_part(Path(given_display).parts)
-    return ResolvedPath(path, base, inside, _display_path(path, base), given_display, guarded)
+    short, given_short = _shorten_path(path, base), _shorten_path(Path(os.path.normpath(given)), base)
+    guarded = _is_guarded(short) or (given_short != short and has_guarded_part(given_short.parts))
+    inside = not short.is_absolute()
+    return ResolvedPath(path, base, inside, short.as_posix(), given_short.as_posix(), guarded)
 
 
 def _expand_home(text: str) -> Path:
@@ -70,15 +70,19 @@ def _expand_home(text: str) -> Path:
         return Path(text)
 
 
-def _display_path(path: Path, base: Path) -> str:
-    return path.relative_to(base).as_posix() if path == base or base in path.parents else path.as_posix()
+def _shorten_path(path: Path, base: Path) -> Path:
+    """Return an absolute path relative to the base; outside of it, the path itself."""
+    try:
+        return path.relative_to(base)
+    except ValueError:
+        return path
 
 
-def _is_guarded(path: Path, base: Path) -> bool:
-    if path == base or base in path.parents:
-        return has_guarded_part(path.relative_to(base).parts)
-    outside = path in _SYSTEM_FILES or any(path == root or root in path.parents for root in _SYSTEM_FOLDERS)
-    return outside or has_guarded_part(path.parts)
+def _is_guarded(short: Path) -> bool:
+    """Return whether a resolved path is guarded; it is absolute outside of the working folder."""
+    if short.is_absolute() and (short in _SYSTEM_FILES or any(map(short.is_relative_to, _SYSTEM_FOLDERS))):
+        return True
+    return has_guarded_part(short.parts)
 
 
 # ------------------------------------------------------------------------------------------------------------- approval

@@ -46,7 +46,7 @@ def parse_time(text: object) -> int | None:
 _Time: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=MAX_TIME)]
 
 
-class StoredEvent(Struct, frozen=True):
+class StoredEvent(Struct, frozen=True, gc=False):
     """A stored event: its number in the conversation (`seq`), its time (`at`) and the event itself."""
 
     seq: int
@@ -177,14 +177,16 @@ class ConversationStore(ABC):
 
     @abstractmethod
     def fork(self, conversation: str, seq: int, events: Iterable[Event] = ()) -> str:
-        """Copy the events up to and including `seq` to a new conversation and return its id, in one transaction.
+        """Create a conversation that begins with the events up to and including `seq`, and return its id.
 
-        `Forked` and these events are appended to the copy.
+        The events are shared, not copied. `Forked` and the given events are appended in the same transaction.
         """
 
     @abstractmethod
     def delete(self, *conversations: str, owner: str | None = None) -> None:
         """Delete these conversations, their events and search index entries, in one transaction.
+
+        Events that a remaining fork shares are kept.
 
         `LeaseError` if another owner than `owner` holds the lease of one of them.
         """

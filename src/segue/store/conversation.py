@@ -175,13 +175,13 @@ class StoredConversation:
         return self._record(lambda chat: chat.add_reply(reply, source=source), add_usage, flush_results=True)
 
     def add_result(self, call: ToolCall | str, content: object = None, *, error: bool = False) -> None:
-        self._record(lambda chat: chat.add_result(call, content, error=error), ends=call)
+        self._record(lambda chat: chat.add_result(call, content, error=error), completes=call)
 
     def cancel(self, call: ToolCall | str) -> None:
-        self._record(lambda chat: chat.cancel(call), ends=call)
+        self._record(lambda chat: chat.cancel(call), completes=call)
 
     def interrupt(self, call: ToolCall | str, reason: str) -> None:
-        self._record(lambda chat: chat.interrupt(call, reason), ends=call)
+        self._record(lambda chat: chat.interrupt(call, reason), completes=call)
 
     def add_blocks(self, *blocks: Block, **more: Any) -> tuple[Message, ...]:
         return self._record(lambda chat: chat.add_blocks(*blocks, **more))
@@ -220,7 +220,7 @@ class StoredConversation:
             chat.state.history.add(*ready)
             return None
 
-        self._record(change, _with_event, ends=call)
+        self._record(change, _with_event, completes=call)
 
     def flush(self, *calls: ToolCall | str) -> None:
         """Add the stored results of these calls to the history, in this order."""
@@ -297,15 +297,24 @@ class StoredConversation:
         self._record(lambda chat: chat.state.history.rewind(turn), lambda events, _: [*events, Rewound(turn)])
 
     def fork(self, turn: str | None = None) -> StoredConversation:
-        """Create a copy of this conversation up to and including this turn, or of all of it.
+        """Create a conversation that begins with this one up to and including the turn, or with all of it.
 
-        Results of that turn's calls that arrived later are copied too, those that are evidence here as evidence.
+        Results of that turn's calls that arrived later are included, those that are evidence here as evidence.
         """
         replayed = self.state
         if turn is not None and turn not in replayed.turn_ends:
             raise InputError(f"there is no turn {turn!r}", path="turn")
-        seq = replayed.turn_ends[turn] if turn is not None else replayed.seq
-        copied = self._replay(until=seq)
+        if turn is None:
+            seq, added = replayed.seq, []
+        else:
+            seq = replayed.turn_ends[turn]
+            added = self._late_events(seq)
+        fork_id = self._store.fork(self.id, seq, added)
+        return self._open_new(self._store, fork_id, owner=new_owner(), ttl=self._ttl)
+
+    def _late_events(self, seq: int) -> list[Event]:
+        """Return events for a fork at `seq`: later undos and results that belong to its turns."""
+        replayed, copied = self.state, self._replay(until=seq)
         undone = [
             CompressionUndone(number, encode_tokens(copied.chat))
             for number in replayed.undone_compressions
@@ -323,8 +332,7 @@ class StoredConversation:
             copied = self._replay(until=seq, then=added)
             if restored := tuple(find_new_evidence(copied.chat, ledger)):
                 added.append(Restored(ledger=restored))
-        fork_id = self._store.fork(self.id, seq, added)
-        return self._open_new(self._store, fork_id, owner=new_owner(), ttl=self._ttl)
+        return added
 
     def create_child(self, chat: Conversation, title: str) -> StoredConversation:
         """Create a subagent's conversation in the same store, and acquire its lease."""
@@ -366,13 +374,13 @@ class StoredConversation:
         change: Callable[[Conversation], T],
         make_events: Callable[[list[Event], T], Sequence[Event]] = lambda events, _: events,
         *,
-        ends: ToolCall | str | None = None,
+        completes: ToolCall | str | None = None,
         flush_results: bool = False,
     ) -> T:
         """Apply a change to the conversation and append its events in one write.
 
-        `make_events` gets the events of the messages that were added and the return value of `change`. `ends` is the
-        call that the change completes, if any. With `flush_results`, stored results enter the history before the
+        `make_events` gets the events of the messages that were added and the return value of `change`. `completes` is
+        the call that the change completes, if any. With `flush_results`, stored results enter the history before the
         change, because a new message or request has to follow them.
         """
         chat = self.chat
@@ -380,7 +388,7 @@ class StoredConversation:
         journal: list[Message | None] = []
         chat.state.history.journal = journal
         try:
-            self._complete_calls(chat, ends, flush_results=flush_results)
+            self._complete_calls(chat, completes, flush_results=flush_results)
             done = change(chat)
             self._append(make_events(self._journal_events(journal, last_request[1] or ()), done))
         except BaseException as error:
@@ -413,17 +421,18 @@ class StoredConversation:
                 with suppress(StoreError):
                     self._store.release(self.id, self._owner)
 
-    def _complete_calls(self, chat: Conversation, ends: ToolCall | str | None, *, flush_results: bool) -> None:
+    def _complete_calls(self, chat: Conversation, skipped: ToolCall | str | None, *, flush_results: bool) -> None:
         """On the first write, complete the calls that another process left pending.
 
-        Stored results of those calls enter the history; calls without one are recorded as interrupted.
+        Stored results of those calls enter the history; calls without one are recorded as interrupted. The change that
+        follows completes the `skipped` call.
         """
         is_first = not self._has_lease
         if not is_first and not (flush_results and self._state.recorded_results):
             return
-        ending_id = chat.state.find_call(ends).id if ends is not None else None
+        skipped_id = chat.state.find_call(skipped).id if skipped is not None else None
         for call in chat.pending:
-            if call.id == ending_id:
+            if call.id == skipped_id:
                 continue
             if call.id in self._state.recorded_results:
                 chat.state.history.add(self._state.recorded_results[call.id])

@@ -8,6 +8,7 @@ encoded again unchanged. The stored kind is the struct's tag, which never change
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from hashlib import sha256
 from typing import Any, TypeAlias, cast
 
@@ -26,7 +27,7 @@ from segue.store.redaction import redact_event
 _decoder = msgspec.json.Decoder()
 
 
-class SettingsChanged(Struct, frozen=True, gc=False, tag="opened"):
+class SettingsChanged(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag="opened"):
     """System text, tools and options: written when the conversation is created and on every change.
 
     `model`, `continues`, `native` and `beside` come from the request body that the conversation was created from;
@@ -63,7 +64,7 @@ class SettingsChanged(Struct, frozen=True, gc=False, tag="opened"):
         )
 
 
-class MessageAdded(Struct, frozen=True, gc=False, tag="said"):
+class MessageAdded(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag="said"):
     """A message was added to the history: a user message, a reply, anything except a tool result.
 
     For a reply, `usage` and `model` are those the provider returned.
@@ -75,14 +76,14 @@ class MessageAdded(Struct, frozen=True, gc=False, tag="said"):
     extra: Mapping[str, Any] | None = None
 
 
-class CallCompleted(Struct, frozen=True, gc=False, tag="completed"):
+class CallCompleted(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag="completed"):
     """A tool call has a result, successful or not. `message` is the tool message with that result."""
 
     message: Message
     extra: Mapping[str, Any] | None = None
 
 
-class ResultRecorded(Struct, frozen=True, gc=False, tag="known"):
+class ResultRecorded(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag="known"):
     """A tool result that is stored but not in the history yet; `ResultPublished` adds it to the history.
 
     Results enter the history in call order, so a result may have to wait for those of earlier calls.
@@ -92,21 +93,21 @@ class ResultRecorded(Struct, frozen=True, gc=False, tag="known"):
     extra: Mapping[str, Any] | None = None
 
 
-class ResultPublished(Struct, frozen=True, gc=False, tag="published"):
+class ResultPublished(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag="published"):
     """The stored results of these calls enter the history, in this order."""
 
     calls: tuple[str, ...]
     extra: Mapping[str, Any] | None = None
 
 
-class CallCancelled(Struct, frozen=True, gc=False, tag="cancelled"):
+class CallCancelled(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag="cancelled"):
     """A tool call was cancelled or interrupted. `message` is the tool message with that outcome."""
 
     message: Message
     extra: Mapping[str, Any] | None = None
 
 
-class Sent(Struct, frozen=True, gc=False, tag="sent"):
+class Sent(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag="sent"):
     """The history so far was sent to a model. `made_up` are the ids of the calls that got synthetic results."""
 
     target: str
@@ -146,7 +147,7 @@ class Pin(Struct, frozen=True, gc=False):
         return next((position for position, message in positions if _message_digest(message) == self.digest), None)
 
 
-class Restored(Struct, frozen=True, gc=False, tag="recalled"):
+class Restored(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag="recalled"):
     """State that can't be derived from the messages: of a conversation that already had messages, or a new pin.
 
     `turns` is the number of turns that were not imported, `ledger` the interactions that can't be derived from the
@@ -160,14 +161,14 @@ class Restored(Struct, frozen=True, gc=False, tag="recalled"):
     extra: Mapping[str, Any] | None = None
 
 
-class ReplyBroken(Struct, frozen=True, gc=False, tag="broke"):
+class ReplyBroken(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag="broke"):
     """An incomplete reply, kept as evidence; it is not part of the conversation."""
 
     reply: Reply
     extra: Mapping[str, Any] | None = None
 
 
-class CompressionApplied(Struct, frozen=True, gc=False, tag="compressed"):
+class CompressionApplied(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag="compressed"):
     """The history was compressed. `kept` are ranges (start, stop) of the old messages, `replaced` are new messages.
 
     A new message is stored with its index in the new history; the kept messages fill the other positions in order.
@@ -226,7 +227,7 @@ class CompressionApplied(Struct, frozen=True, gc=False, tag="compressed"):
         return tuple(new[at] if at in new else next(old) for at in range(total))
 
 
-class CompressionUndone(Struct, frozen=True, gc=False, tag="undone"):
+class CompressionUndone(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag="undone"):
     """The compression event with this number is undone.
 
     `tokens` is the encoded `TokenEstimator` at that time. It was calibrated with compressed requests, so it can't be
@@ -238,14 +239,14 @@ class CompressionUndone(Struct, frozen=True, gc=False, tag="undone"):
     extra: Mapping[str, Any] | None = None
 
 
-class Rewound(Struct, frozen=True, gc=False, tag="rewound"):
+class Rewound(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag="rewound"):
     """The conversation continues after the turn with this key; later messages are removed."""
 
     turn: str
     extra: Mapping[str, Any] | None = None
 
 
-class Switched(Struct, frozen=True, gc=False, tag="switched"):
+class Switched(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag="switched"):
     """Another target or model from the next request on; `provider` is the configured provider name."""
 
     target: str
@@ -254,7 +255,7 @@ class Switched(Struct, frozen=True, gc=False, tag="switched"):
     extra: Mapping[str, Any] | None = None
 
 
-class Forked(Struct, frozen=True, gc=False, tag="forked"):
+class Forked(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag="forked"):
     """All events before this one were copied from the conversation `origin`, up to its event `seq`."""
 
     origin: str
@@ -262,7 +263,7 @@ class Forked(Struct, frozen=True, gc=False, tag="forked"):
     extra: Mapping[str, Any] | None = None
 
 
-class Renamed(Struct, frozen=True, gc=False, tag="titled"):
+class Renamed(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag="titled"):
     """A new title; an empty text removes it."""
 
     text: str
@@ -314,6 +315,21 @@ _EVENT_TYPES: dict[str, type[Struct]] = {
 }
 
 
+_UsualEvent: TypeAlias = (
+    MessageAdded
+    | CallCompleted
+    | ResultRecorded
+    | ResultPublished
+    | CallCancelled
+    | Sent
+    | CompressionUndone
+    | Rewound
+    | Switched
+    | Forked
+    | Renamed
+)
+
+
 def _message_digest(message: Message) -> str:
     """Return a digest of a message's content. It ignores `pinned`, and is the same in every process."""
     data = dump_event(MessageAdded(msgspec.structs.replace(message, pinned=False)))
@@ -336,6 +352,27 @@ def dump_event(event: Event) -> bytes:
 
 def decode_event(data: bytes | str) -> Event:
     """Decode what `dump_event` wrote, in this or another version."""
+    return _decode_at_once(data) or decode_by_field(data)
+
+
+def _decode_at_once(data: bytes | str) -> Event | None:
+    """Decode an event of a usual kind without unknown fields; None if it is another one."""
+    # The structs collect unknown fields in `extra`, so a stored key `extra` is itself an unknown field.
+    if '"extra"' in data if isinstance(data, str) else b'"extra"' in data:
+        return None
+    try:
+        return _usual_decoder().decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+@cache
+def _usual_decoder() -> msgspec.json.Decoder[_UsualEvent]:
+    return msgspec.json.Decoder(warm_type(_UsualEvent))
+
+
+def decode_by_field(data: bytes | str) -> Event:
+    """Decode an event field by field, and keep what this version does not expect."""
     try:
         stored = _decoder.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -381,4 +418,5 @@ def _decode_fields(struct: type[Struct], kind: str, values: dict[str, Any]) -> d
             values["places"] = msgspec.convert(values.pop("places", ()), tuple[int, ...])
             return values
         case _:
-            return {field: getattr(msgspec.convert(values, warm_type(struct)), field) for field in values}
+            converted = msgspec.convert(values, warm_type(struct))
+            return {field: getattr(converted, field) for field in values}

@@ -98,6 +98,19 @@ MIGRATIONS: list[Migration] = [
             "CREATE INDEX search_words ON @search USING gin (words)",
         ),
     ),
+    Migration(
+        "forks share the events of their origin",
+        sqlite=(
+            "ALTER TABLE conversations ADD COLUMN origin INTEGER REFERENCES conversations (number)",
+            "ALTER TABLE conversations ADD COLUMN origin_seq INTEGER",
+            "CREATE INDEX conversations_origin ON conversations (origin)",
+        ),
+        postgres=(
+            "ALTER TABLE @conversations ADD COLUMN origin bigint REFERENCES @conversations (number)",
+            "ALTER TABLE @conversations ADD COLUMN origin_seq bigint",
+            "CREATE INDEX conversations_origin ON @conversations (origin)",
+        ),
+    ),
 ]
 
 

@@ -102,18 +102,8 @@ class PostgresStore(SqlStore):
             [(event, part, _format_tsvector(text)) for event, part, text in parts],
         )
 
-    def _copy_events(self, session: SqlSession, number: int, fork: int, seq: int) -> None:
-        session.run(
-            "INSERT INTO @events (id, conversation, seq, at, kind, crc, data) SELECT nextval(?), ?, e.* FROM "
-            "(SELECT seq, at, kind, crc, data FROM @events WHERE conversation = ? AND seq <= ? ORDER BY seq) e",
-            *(f"{self._schema}.event_ids", fork, number, seq),
-        )
-        session.run(
-            "INSERT INTO @search (event, part, words) SELECT new.id, s.part, s.words FROM @events old "
-            "JOIN @events new ON new.conversation = ? AND new.seq = old.seq JOIN @search s ON s.event = old.id "
-            "WHERE old.conversation = ? AND old.seq <= ?",
-            *(fork, number, seq),
-        )
+    def _lock_deletions(self, session: SqlSession) -> None:
+        session.run("SELECT pg_advisory_xact_lock(hashtext(?))", f"segue:{self._schema}:delete")
 
     def _remove_from_index(self, session: SqlSession, numbers: Sequence[int]) -> None:
         session.run(

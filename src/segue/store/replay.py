@@ -69,9 +69,9 @@ class ReplayState(Struct):
         """Update everything except the messages for the next event."""
         self.seq += 1
         match event:
-            case MessageAdded(message) | CallCompleted(message) | CallCancelled(message):
-                self._track_turn(message.turn_key)
-                if message.speaker == "ai":
+            case MessageAdded() | CallCompleted() | CallCancelled():
+                self._track_turn(event.message.turn_key)
+                if event.message.speaker == "ai":
                     self.unanswered_request = 0
             case ResultRecorded() | ResultPublished():
                 self._track_result(event)
@@ -167,14 +167,15 @@ def publishable_results(history: History, recorded: Mapping[str, Message], turn:
 def _apply_event(event: Event, state: ReplayState) -> None:
     chat, history = state.chat, state.chat.state.history
     match event:
-        case SettingsChanged():
-            chat.state.request = event.request
-        case MessageAdded(message) | CallCompleted(message) | CallCancelled(message):
+        case MessageAdded() | CallCompleted() | CallCancelled():
+            message = event.message
             if isinstance(event, MessageAdded):
                 chat.state.calibrate_tokens(event.usage, event.model)
             history.add(message)
-            live = _LIVE_TURN_KEY.fullmatch(message.turn_key or "")
+            live = _LIVE_TURN_KEY.fullmatch(message.turn_key) if message.turn_key is not None else None
             history.turns = max(history.turns, int(live[1]) if live is not None else 0)
+        case SettingsChanged():
+            chat.state.request = event.request
         case ResultRecorded() | ResultPublished():
             _apply_result(event, state)
         case Sent():

@@ -28,9 +28,6 @@ from segue.store.events import (
 from segue.store.search_text import index_parts, searchable_text
 
 Row: TypeAlias = tuple[Any, ...]
-ROW_COLUMNS = "seq, at, kind, crc, data"
-"""The columns that `decode_row` expects."""
-
 _OPENING_LENGTH = 120
 
 
@@ -57,13 +54,15 @@ def prepare_event(event: Event) -> PreparedEvent:
     return PreparedEvent(event, sanitize_text(event_kind(event)), data.decode(), parts)
 
 
-def row_checksum(seq: int, at: int, kind: str, data: str) -> int:
+def row_checksum(seq: int, at: int, kind: str, data: str | bytes) -> int:
     """Return a checksum over a row: neither engine guarantees to detect bit errors on disk."""
-    return zlib.crc32(f"{seq} {at} {kind} {data}".encode())
+    return zlib.crc32(
+        data if isinstance(data, bytes) else str(data).encode(), zlib.crc32(f"{seq} {at} {kind} ".encode())
+    )
 
 
 def decode_row(where: str, conversation: str, row: Row) -> StoredEvent:
-    """Decode a row of a conversation; `where` is the location of the store, for errors."""
+    """Decode a row: number, time, kind, checksum, data. `where` is the location of the store, for errors."""
     seq, at, kind, crc, data = row
     if row_checksum(seq, at, kind, data) != crc:
         raise damaged_error(where, conversation, seq, "the checksum does not match")
@@ -73,8 +72,8 @@ def decode_row(where: str, conversation: str, row: Row) -> StoredEvent:
         raise damaged_error(where, conversation, seq, str(error)) from None
 
 
-def damaged_error(where: str, conversation: str, seq: int, how: str) -> StoreError:
-    return StoreError(f"{where}: event {seq} of conversation {conversation!r} is damaged: {how}", cause="corrupt")
+def damaged_error(where: str, conversation: str, seq: int, reason: str) -> StoreError:
+    return StoreError(f"{where}: event {seq} of conversation {conversation!r} is damaged: {reason}", cause="corrupt")
 
 
 def update_summary(summary: ConversationSummary, events: Sequence[Event]) -> ConversationSummary:

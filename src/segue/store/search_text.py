@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from itertools import chain, islice
 from typing import assert_never
 
 from msgspec import UNSET, Struct
@@ -22,6 +24,8 @@ PART_SIZE = 4_000
 MAX_PARTS = 4_096
 """Parts of one event. Text after the first sixteen million words is not indexed."""
 _MAX_WORD_LENGTH = 64
+_MAX_FOLDED_WORDS = 10_000
+_CHUNK_LENGTH = 1 << 16
 _CONTEXT_LENGTH = 60
 _SNIPPET_LENGTH = 160
 """The maximum length of a snippet from the start of the first match."""
@@ -32,8 +36,13 @@ _MARKS = (
     "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0e31-\u0e3a"
 )
 _MORE_MARKS = "\u0900-\u0963\u0966-\u0dff\u0e47-\u0e4e\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
-_WORD = re.compile(f"[{_CJK}]|(?:(?![{_CJK}])[^\\W_])(?:(?![{_CJK}])[^\\W_]|[{_MARKS}{_MORE_MARKS}])*")
+# The first alternative only saves time: most words of most texts are ASCII.
+_WORD = re.compile(
+    "[A-Za-z0-9]++(?=[\\x00-\\x7f]|\\Z)"
+    f"|[{_CJK}]|(?:(?![{_CJK}])[^\\W_])(?:(?![{_CJK}])[^\\W_]|[{_MARKS}{_MORE_MARKS}])*"
+)
 _ASCII_WORD = re.compile(r"[A-Za-z0-9]+")
+_BLANK = re.compile(r"\s")
 
 
 class Snippet(Struct, frozen=True):
@@ -94,8 +103,11 @@ def _tokenize(text: str) -> Iterator[tuple[str, int, int]]:
 
 def _fold(word: str) -> str:
     """Return the token in lower case, without combining marks, truncated to the maximum length."""
-    if word.isascii():
-        return word[:_MAX_WORD_LENGTH].lower()
+    return word[:_MAX_WORD_LENGTH].lower() if word.isascii() else _fold_marks(word)
+
+
+@lru_cache(maxsize=1024)
+def _fold_marks(word: str) -> str:
     decomposed = unicodedata.normalize("NFKD", word[:_MAX_WORD_LENGTH].casefold())
     bare = "".join(char for char in decomposed if unicodedata.category(char) != "Mn")
     # NFKD may add separators (½ becomes 1, a slash and 2); the engines must get one token.
@@ -104,17 +116,38 @@ def _fold(word: str) -> str:
 
 def index_parts(text: str) -> Iterator[list[str]]:
     """Yield the tokens of a text in parts for the index."""
-    part: list[str] = []
-    count = 0
-    for word, _, _ in _tokenize(text):
-        part.append(word)
-        if len(part) == PART_SIZE:
-            yield part
-            part, count = [], count + 1
-            if count == MAX_PARTS:
-                return
-    if part:
+    tokens = _iter_tokens(text)
+    for _ in range(MAX_PARTS):
+        if not (part := [token[:_MAX_WORD_LENGTH] for token in islice(tokens, PART_SIZE)]):
+            return
         yield part
+
+
+def _iter_tokens(text: str) -> Iterator[str]:
+    """Return the folded tokens of a text, without their positions; ASCII tokens are not truncated."""
+    if text.isascii():
+        return chain.from_iterable(_find_words(_ASCII_WORD, text.lower()))
+    return filter(None, map(_FoldedWords().__getitem__, chain.from_iterable(_find_words(_WORD, text))))
+
+
+def _find_words(pattern: re.Pattern[str], text: str) -> Iterator[list[str]]:
+    """Yield the words of a text in lists, so that those of a long text are never in memory at once."""
+    start = 0
+    while start < len(text):
+        blank = _BLANK.search(text, start + _CHUNK_LENGTH)
+        end = blank.start() if blank is not None else len(text)
+        yield pattern.findall(text, start, end)
+        start = end
+
+
+class _FoldedWords(dict[str, str]):
+    """The folded tokens of the words of one text, which repeats most of them."""
+
+    def __missing__(self, word: str) -> str:
+        if len(self) >= _MAX_FOLDED_WORDS:
+            self.clear()
+        folded = self[word] = _fold(word)
+        return folded
 
 
 def parse_query(text: str) -> list[tuple[str, ...]]:

@@ -1,19 +1,20 @@
 """The messages of a stored conversation in segments, so that a long conversation is never in memory at once.
 
-A segment is a part of the history that later events do not change: it ends before a user message, where no call is
-pending. Invariant: the segments, joined, are the messages of the replayed conversation. A conversation in which an
-event changes an earlier segment (a rewind, a compression, a late result) is one segment.
+A segment is a part of the history that later events do not change: it ends before a user message, or between results
+and a reply, where no call is pending. Invariant: the segments, joined, are the messages of the replayed conversation. A
+conversation in which an event changes an earlier segment (a rewind, a compression, a late result) is one segment.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from segue._conversation import Conversation
-from segue.canonical.blocks import Message, calls_of, responses_of
-from segue.canonical.history import History
+from segue.canonical.blocks import Message, Origin, State, calls_of, origins_of, responses_of
+from segue.canonical.history import History, Interaction
 from segue.store.base import ConversationStore, StoredEvent
 from segue.store.events import (
     CallCancelled,
@@ -22,74 +23,148 @@ from segue.store.events import (
     Event,
     MessageAdded,
     Restored,
+    ResultPublished,
     ResultRecorded,
     Rewound,
 )
 from segue.store.replay import ReplayState, apply_event, replay_events
 
 _MIN_LENGTH = 64
-"""A shorter segment is continued after the next user message."""
+"""A shorter segment is continued."""
+
+_Observe = Callable[[Iterator[StoredEvent]], Iterator[StoredEvent]]
+
+
+class HistoryFacts(Struct):
+    """Values collected from all segments: messages, calls by state, calls with several results, models of replies."""
+
+    messages: int = 0
+    call_states: Counter[State] = field(default_factory=Counter[State])
+    conflicting: dict[str, Interaction] = {}
+    origins: dict[tuple[str, str | None], Origin] = {}
+    """One origin for each provider and model, the newest last."""
+    is_unchanged: bool = True
+    """Whether the messages of the history are those of the events: no result was repeated, no call got another id."""
+
+    def add(self, history: History) -> None:
+        self.messages += len(history)
+        self.call_states.update(entry.state for entry in history.ledger.values())
+        self.conflicting |= history.conflicting
+        for message in history.slice(0):
+            for origin in origins_of(message):
+                key = origin.provider, origin.model
+                self.origins.pop(key, None)
+                self.origins[key] = origin
 
 
 class SegmentedConversation(Struct, frozen=True):
-    """A replayed conversation without its messages, their number, and the function that reads them again."""
+    """A replayed conversation without its messages, and the function that reads them again."""
 
     state: ReplayState
-    messages: int
-    records: int
+    facts: HistoryFacts
     store: ConversationStore
     id: str
-    whole: tuple[Message, ...] | None = None
-    """All messages, if they are one segment."""
+    is_whole: bool = False
+    """Whether all messages are one segment, which is the history of `state`."""
 
     def segments(self) -> Iterator[Sequence[Message]]:
         """Yield the messages in order, read from the store again."""
-        if self.whole is not None:
-            yield self.whole
+        if self.is_whole:
+            yield self.state.chat.messages
             return
-        yield from _split(self.store.events(self.id, until=self.records), ReplayState(Conversation()), set())
+        records = self.store.events(self.id, until=self.state.seq)
+        replay = _read_unchanged if self.facts.is_unchanged else _replay
+        yield from (messages for messages, _ in replay(records, ReplayState(Conversation())))
 
 
 class _RefersBackError(Exception):
     """An event changes messages of an earlier segment, or may do so."""
 
 
-def read_segments(store: ConversationStore, conversation: str) -> SegmentedConversation:
-    """Read a conversation once to count its messages and find its current settings, target and model."""
-    state = ReplayState(Conversation())
-    try:
-        count = sum(len(segment) for segment in _split(store.events(conversation), state, set()))
-    except _RefersBackError:
-        state = replay_events(store.events(conversation))
-        messages = state.chat.messages
-        return SegmentedConversation(state, len(messages), state.seq, store, conversation, messages)
-    return SegmentedConversation(state, count, state.seq, store, conversation)
+def read_segments(
+    store: ConversationStore,
+    conversation: str,
+    *,
+    until: int | None = None,
+    min_messages: int = 0,
+    observe: _Observe = iter,
+) -> SegmentedConversation:
+    """Read the events up to `until` once, to find the current settings, target and model, and facts of the history.
+
+    A conversation with less than `min_messages` stored messages is one segment. `observe` wraps the events while they
+    are read; if an event refers to an earlier segment, they are read again.
+    """
+    if store.get(conversation).messages >= min_messages:
+        state, facts = ReplayState(Conversation()), HistoryFacts()
+        try:
+            for messages, written in _replay(observe(store.events(conversation, until=until)), state, set()):
+                facts.add(state.chat.state.history)
+                facts.is_unchanged = facts.is_unchanged and messages == tuple(written)
+            return SegmentedConversation(state, facts, store, conversation)
+        except _RefersBackError:
+            pass
+    state, facts = replay_events(observe(store.events(conversation, until=until))), HistoryFacts()
+    facts.add(state.chat.state.history)
+    return SegmentedConversation(state, facts, store, conversation, is_whole=True)
 
 
-def _split(records: Iterator[StoredEvent], state: ReplayState, call_ids: set[int]) -> Iterator[Sequence[Message]]:
-    """Replay the events and yield each segment when it ends. `call_ids` are digests of the ids of earlier calls."""
+def _replay(
+    records: Iterator[StoredEvent], state: ReplayState, call_ids: set[int] | None = None
+) -> Iterator[tuple[Sequence[Message], Sequence[Message]]]:
+    """Replay the events and yield each segment when it ends, and the messages of its events.
+
+    `call_ids` are digests of the ids of earlier calls, None if no event refers to an earlier segment.
+    """
+    written: list[Message] = []
     for record in records:
         event = record.event
-        if _starts_exchange(event) and len(state.chat.state.history) >= _MIN_LENGTH and _is_settled(state):
-            yield state.chat.messages
-            _start_segment(state)
-        _raise_if_refers_back(event, state, call_ids)
+        if len(written) >= _MIN_LENGTH and _starts_segment(event, state, written) and not state.chat.pending:
+            yield state.chat.messages, written
+            state.chat.state.history, state.turn_ends, written = History(), {}, []
+        if call_ids is not None:
+            _raise_if_refers_back(event, state, call_ids)
         apply_event(record, state)
+        written += _written_messages(event, state)
         state.track_event(event)
-    yield state.chat.messages
+    yield state.chat.messages, written
 
 
-def _starts_exchange(event: Event) -> bool:
-    return isinstance(event, MessageAdded) and event.message.speaker == "human"
+def _read_unchanged(
+    records: Iterator[StoredEvent], state: ReplayState
+) -> Iterator[tuple[Sequence[Message], Sequence[Message]]]:
+    """Yield the messages of the events in segments, without replaying them."""
+    written: list[Message] = []
+    open_ids: set[str] = set()
+    for record in records:
+        event = record.event
+        if len(written) >= _MIN_LENGTH and _starts_segment(event, state, written) and not open_ids:
+            yield written, written
+            state.turn_ends, written = {}, []
+        for message in _written_messages(event, state):
+            written.append(message)
+            open_ids.update(call.id for call in calls_of(message) if call.kind != "hosted" and not call.broken)
+            open_ids.difference_update(response.call_id for response in responses_of(message))
+        state.track_event(event)
+    yield written, written
 
 
-def _is_settled(state: ReplayState) -> bool:
-    return not state.recorded_results and not state.chat.pending
+def _starts_segment(event: Event, state: ReplayState, written: Sequence[Message]) -> bool:
+    """Return whether the event adds a user message, or a reply after results, and no result has yet to be published."""
+    if not isinstance(event, MessageAdded) or state.recorded_results:
+        return False
+    speaker = event.message.speaker
+    return speaker == "human" or (speaker == "ai" and written[-1].speaker == "tool")
 
 
-def _start_segment(state: ReplayState) -> None:
-    state.chat.state.history = History()
-    state.turn_ends = {}
+def _written_messages(event: Event, state: ReplayState) -> Sequence[Message]:
+    """Return the messages that an event adds to the history."""
+    match event:
+        case MessageAdded(message) | CallCompleted(message) | CallCancelled(message):
+            return (message,)
+        case ResultPublished():
+            return [state.recorded_results[call_id] for call_id in event.calls]
+        case _:
+            return ()
 
 
 def _raise_if_refers_back(event: Event, state: ReplayState, call_ids: set[int]) -> None:

@@ -13,6 +13,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from itertools import accumulate
+from operator import itemgetter
 from typing import ClassVar, Protocol, TypeVar
 
 import msgspec
@@ -32,8 +33,8 @@ from segue.store.base import (
 from segue.store.events import Event, Forked, Renamed
 from segue.store.ids import new_id, validate_id
 from segue.store.lease_owner import has_ended
+from segue.store.lineage import detach_forks, select_events, select_hits
 from segue.store.rows import (
-    ROW_COLUMNS,
     PreparedEvent,
     Row,
     damaged_error,
@@ -67,6 +68,9 @@ class SqlStore(ConversationStore):
     LOCK_CLAUSE: ClassVar[str] = ""
     """SQL at the end of a SELECT that locks the row, if the engine needs it."""
 
+    ROW_COLUMNS: ClassVar[str] = "seq, at, kind, crc, data"
+    """The columns of an event that `decode_row` expects."""
+
     @abstractmethod
     def _write_session(self) -> AbstractContextManager[SqlSession]:
         """Return a transaction: committed to disk when the block ends, rolled back on an exception."""
@@ -86,16 +90,15 @@ class SqlStore(ConversationStore):
         """Add tokens to the index: event id, part number, tokens separated by spaces."""
 
     @abstractmethod
-    def _copy_events(self, session: SqlSession, number: int, fork: int, seq: int) -> None:
-        """Copy the events up to `seq` and their index entries to the conversation `fork`."""
-
-    @abstractmethod
     def _remove_from_index(self, session: SqlSession, numbers: Sequence[int]) -> None:
         """Remove the events of these conversations from the index."""
 
     @abstractmethod
     def _search_index(self, session: SqlSession, query: Query, limit: int) -> list[int]:
         """Return the ids of matching events, highest first."""
+
+    def _lock_deletions(self, session: SqlSession) -> None:
+        """Hook for an engine whose transactions are concurrent: wait for other deletions, which lock several rows."""
 
     def _after_delete(self) -> None:
         """Hook for an engine to erase deleted data from its files."""
@@ -129,16 +132,15 @@ class SqlStore(ConversationStore):
         return summary.id
 
     def _insert_conversation(
-        self, session: SqlSession, own_id: str | None, now: int, at: int
+        self, session: SqlSession, own_id: str | None, now: int, at: int, origin: tuple[int, int] | None = None
     ) -> tuple[int, ConversationSummary]:
+        """Insert the row of a new conversation. `origin` is the number of the forked one, and its last shared event."""
         while True:
             name = own_id or new_id(now)
             rows = session.run(
-                "INSERT INTO @conversations (id, created, updated, seq, messages) VALUES (?, ?, ?, 0, 0) "
-                "ON CONFLICT (id) DO NOTHING RETURNING number",
-                name,
-                at,
-                at,
+                "INSERT INTO @conversations (id, created, updated, seq, messages, origin, origin_seq) "
+                "VALUES (?, ?, ?, 0, 0, ?, ?) ON CONFLICT (id) DO NOTHING RETURNING number",
+                *(name, at, at, *(origin or (None, None))),
             )
             if rows:
                 return rows[0][0], ConversationSummary(name, None, at, at, 0, 0)
@@ -212,57 +214,55 @@ class SqlStore(ConversationStore):
                     f"conversation {origin.id!r} has events 1 to {origin.seq}; there is no event {seq}", path="seq"
                 )
             now = self._now(session)
-            fork, summary = self._insert_conversation(session, None, now, now)
-            self._copy_events(session, number, fork, seq)
-            copied = self._fork_summary(session, number, origin, msgspec.structs.replace(summary, seq=seq))
+            fork, summary = self._insert_conversation(session, None, now, now, (number, seq) if seq else None)
+            shared = self._fork_summary(session, number, origin, msgspec.structs.replace(summary, seq=seq))
             appended = [prepare_event(Forked(origin.id, seq)), *more]
-            self._insert_events(session, fork, copied, appended, [now] * len(appended))
+            self._insert_events(session, fork, shared, appended, [now] * len(appended))
         return summary.id
 
     def _fork_summary(
         self, session: SqlSession, number: int, origin: ConversationSummary, fork: ConversationSummary
     ) -> ConversationSummary:
-        """Return the fork's summary, with title, model and opening as of its last copied event."""
+        """Return the fork's summary, with title, model and opening as of its last shared event."""
+        if fork.seq == origin.seq:
+            return msgspec.structs.replace(origin, id=fork.id, created=fork.created, updated=fork.updated)
         [(messages,)] = session.run(
-            "SELECT count(*) FROM @events WHERE conversation = ? AND seq <= ? "
-            "AND kind IN ('said', 'completed', 'known', 'cancelled')",
-            *(number, fork.seq),
+            select_events("count(*)", "AND e.kind IN ('said', 'completed', 'known', 'cancelled')"),
+            *(number, 1, fork.seq),
         )
-        latest = [next(self._read_events(session, number, fork.seq, "'titled'", "DESC"), None)]
+        latest = [next(self._read_events(session, number, fork.seq, "'titled'", newest_first=True), None)]
         # A conversation's model and opening are never cleared, so if the origin has none the fork has none.
         if origin.model is not None:
-            events = self._read_events(session, number, fork.seq, "'sent', 'switched'", "DESC")
+            events = self._read_events(session, number, fork.seq, "'sent', 'switched'", newest_first=True)
             latest.append(next((event for event in events if update_summary(fork, [event]).model), None))
         if origin.opening is not None:
-            events = self._read_events(session, number, fork.seq, "'said'", "ASC")
+            events = self._read_events(session, number, fork.seq, "'said'")
             latest.append(next((event for event in events if update_summary(fork, [event]).opening), None))
         summary = update_summary(fork, [event for event in latest if event is not None])
         return msgspec.structs.replace(summary, seq=fork.seq, messages=messages)
 
-    def _read_events(self, session: SqlSession, number: int, seq: int, kinds: str, order: str) -> Iterator[Event]:
+    def _read_events(
+        self, session: SqlSession, number: int, seq: int, kinds: str, *, newest_first: bool = False
+    ) -> Iterator[Event]:
         """Yield the events of these kinds up to `seq`, read in pages."""
-        low, high = 0, seq + 1
-        while True:
-            rows = session.run(
-                f"SELECT {ROW_COLUMNS} FROM @events WHERE conversation = ? AND seq > ? AND seq < ? "
-                f"AND kind IN ({kinds}) "
-                f"ORDER BY seq {order} LIMIT ?",
-                *(number, low, high, _PAGE_SIZE),
-            )
-            if not rows:
-                return
-            for row in rows:
+        sql = select_events(
+            self.ROW_COLUMNS, f"AND e.kind IN ({kinds}) ORDER BY e.seq {'DESC' if newest_first else ''}"
+        )
+        starts = range(1, seq + 1, _PAGE_SIZE)
+        for start in reversed(starts) if newest_first else starts:
+            for row in session.run(sql, number, start, min(start + _PAGE_SIZE - 1, seq)):
                 yield decode_row(self.location, str(number), row).event
-            low, high = (rows[-1][0], high) if order == "ASC" else (low, rows[-1][0])
 
     def delete(self, *conversations: str, owner: str | None = None) -> None:
         with self._write_session() as session:
-            # Rows are locked in one order, so that two concurrent deletions can't deadlock.
+            self._lock_deletions(session)
             locked = [self._lock_row(session, conversation) for conversation in sorted(set(conversations))]
             for number, summary in locked:
                 if (lease := self._current_lease(session, number, summary.id)) is not None and lease.owner != owner:
                     raise LeaseError(summary.id, lease.owner, format_time(lease.since), format_time(lease.expires))
             numbers = [number for number, _ in locked]
+            for number in numbers:
+                detach_forks(session, number, numbers)
             self._remove_from_index(session, numbers)
             for number in numbers:
                 session.run("DELETE FROM @leases WHERE conversation = ?", number)
@@ -281,11 +281,7 @@ class SqlStore(ConversationStore):
     def _iter_records(self, number: int, conversation: str, after: int, last: int) -> Iterator[StoredEvent]:
         while after < last:
             with self._read_session() as session:
-                rows = session.run(
-                    f"SELECT {ROW_COLUMNS} FROM @events WHERE conversation = ? AND seq > ? AND seq <= ? "
-                    "ORDER BY seq LIMIT ?",
-                    *(number, after, last, _PAGE_SIZE),
-                )
+                rows = self._read_rows(session, number, after + 1, min(after + _PAGE_SIZE, last))
                 if not rows:
                     self._read_row(session, conversation)
             for row in rows:
@@ -296,13 +292,14 @@ class SqlStore(ConversationStore):
             if not rows or rows[-1][0] != after:
                 raise damaged_error(self.location, conversation, after, "it is missing")
 
+    def _read_rows(self, session: SqlSession, number: int, first: int, last: int) -> Sequence[Row]:
+        # Sorted here, because SQLite would copy the data of all rows to sort them.
+        return sorted(session.run(select_events(self.ROW_COLUMNS), number, first, last), key=itemgetter(0))
+
     def tail(self, conversation: str, count: int) -> Sequence[StoredEvent]:
         with self._read_session() as session:
             number, summary = self._read_row(session, conversation)
-            rows = session.run(
-                f"SELECT {ROW_COLUMNS} FROM @events WHERE conversation = ? AND seq > ? AND seq <= ? ORDER BY seq",
-                *(number, max(0, summary.seq - _clamp_count(count)), summary.seq),
-            )
+            rows = self._read_rows(session, number, max(0, summary.seq - _clamp_count(count)) + 1, summary.seq)
         return [decode_row(self.location, summary.id, row) for row in rows]
 
     def get(self, conversation: str) -> ConversationSummary:
@@ -342,25 +339,17 @@ class SqlStore(ConversationStore):
         phrases = parse_query(query)
         if not phrases or limit <= 0:
             return []
-        hits: dict[int, SearchHit] = {}
         with self._read_session() as session:
             ids = self._search_index(session, phrases, _clamp_count(limit))
-            rows = [
-                row
-                for start in range(0, len(ids), _PAGE_SIZE)
-                for row in session.run(
-                    "SELECT c.id, c.title, e.seq, e.at, e.kind, e.crc, e.data, e.id FROM @events e "
-                    "JOIN @conversations c ON c.number = e.conversation "
-                    f"WHERE e.id IN ({', '.join('?' * len(ids[start : start + _PAGE_SIZE]))})",
-                    *ids[start : start + _PAGE_SIZE],
-                )
-            ]
-        for name, title, *event, id in rows:
+            pages = [ids[start : start + _PAGE_SIZE] for start in range(0, len(ids), _PAGE_SIZE)]
+            rows = [row for page in pages for row in session.run(select_hits(len(page)), *page)]
+        hits: list[SearchHit] = []
+        # The newest event first; of the conversations that share it, the newest first.
+        for name, title, _, *event, _ in sorted(rows, key=lambda row: (row[-1], row[2]), reverse=True):
             record = decode_row(self.location, name, tuple(event))
-            hits[id] = SearchHit(
-                name, title, record.seq, record.at, make_snippet(searchable_text(record.event), phrases)
-            )
-        return [hits[id] for id in ids if id in hits]
+            snippet = make_snippet(searchable_text(record.event), phrases)
+            hits.append(SearchHit(name, title, record.seq, record.at, snippet))
+        return hits[:limit]
 
     # ----------------------------------------------------------------------------------------------------------- leases
 

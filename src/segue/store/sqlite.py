@@ -67,6 +67,9 @@ class SqliteStore(SqlStore):
     A read-only file can be read; writing to it raises a `StoreError` with the cause `readonly`.
     """
 
+    # Text would be decoded to a `str`, and encoded again for the checksum.
+    ROW_COLUMNS = "seq, at, kind, crc, CAST(data AS BLOB)"
+
     def __init__(self, path: str | Path, *, clock: Callable[[], int] = _machine_clock, timeout: float = 10.0) -> None:
         self.path = Path(path).expanduser().resolve()
         self._clock = clock
@@ -163,20 +166,6 @@ class SqliteStore(SqlStore):
         session.run_many(
             "INSERT INTO @search (rowid, words) VALUES (?, ?)",
             [(event * MAX_PARTS + part, text) for event, part, text in parts],
-        )
-
-    def _copy_events(self, session: SqlSession, number: int, fork: int, seq: int) -> None:
-        [first, *_] = self._allocate_event_ids(session, 1)
-        session.run(
-            "INSERT INTO @events (id, conversation, seq, at, kind, crc, data) "
-            "SELECT ? + seq, ?, seq, at, kind, crc, data FROM @events WHERE conversation = ? AND seq <= ?",
-            *(first, fork, number, seq),
-        )
-        session.run(
-            "INSERT INTO @search (rowid, words) SELECT (? + e.seq) * ? + s.rowid % ?, s.words FROM @events e "
-            "JOIN @search s ON s.rowid >= e.id * ? AND s.rowid < (e.id + 1) * ? "
-            "WHERE e.conversation = ? AND e.seq <= ?",
-            *(first, MAX_PARTS, MAX_PARTS, MAX_PARTS, MAX_PARTS, number, seq),
         )
 
     def _remove_from_index(self, session: SqlSession, numbers: Sequence[int]) -> None:

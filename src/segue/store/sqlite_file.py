@@ -155,6 +155,7 @@ def check_file(path: Path, timeout: float) -> None:
             # Without a WAL the file is not in use, and `immutable` avoids creating one.
             _check_database(path, "mode=ro" if _sidecar(path, "-wal").exists() else _IMMUTABLE, timeout)
         except (sqlite3.DatabaseError, StoreError):
+            # A WAL that appeared meanwhile makes the immutable check fail.
             if not _sidecar(path, "-wal").exists():
                 raise
             _check_database(path, "mode=ro", timeout)

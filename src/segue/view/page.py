@@ -35,7 +35,7 @@ def build_page(summary: ConversationSummary, conversation: SegmentedConversation
         ("started", _format_minute(summary.created)),
         ("last updated", _format_minute(summary.updated)),
         ("model", " · ".join(filter(None, [replayed.target, replayed.model])) or "-"),
-        ("messages", _format_message_count(conversation.messages, summary.messages)),
+        ("messages", _format_message_count(conversation.facts.messages, summary.messages)),
     ]
     if replayed.compressions:
         facts.append(("compressed", f"{len(replayed.compressions)} ×"))

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, cast
+
+from msgspec import Struct
 
 from segue.canonical.request import Reply, Request
 from segue.errors import InputError, SegueError
@@ -57,8 +58,7 @@ def guard_fetch(fetch: Fetch) -> Fetch:
     return guarded
 
 
-@dataclass(frozen=True)
-class RenderContext:
+class RenderContext(Struct, frozen=True):
     """The values that render functions share: projected ids and tool names, the report, and the caller's `fetch`."""
 
     ids: IdMap
@@ -67,8 +67,7 @@ class RenderContext:
     fetch: Fetch | None = None
 
 
-@dataclass(frozen=True)
-class ApiError:
+class ApiError(Struct, frozen=True):
     """A provider's error, independent of the API."""
 
     status: int
@@ -85,8 +84,7 @@ def is_random_id(reply_id: str, _request: Request) -> bool:
     return _RANDOM_ID.match(reply_id) is not None
 
 
-@dataclass(frozen=True)
-class BodyTool:
+class BodyTool(Struct, frozen=True):
     """A hosted tool that is a field of the body, not an entry of `tools`.
 
     The field `key` holds the tool's options. If `options_key` is set, that key holds the options and `key` is true.
@@ -98,8 +96,7 @@ class BodyTool:
     """Whether the tool is known to work together with function tools."""
 
 
-@dataclass(frozen=True)
-class Wire:
+class Wire(Struct, frozen=True):
     """One API: a row of the registry.
 
     `constraints` returns the row for a model; `default_model` is used where a body names none.
@@ -119,6 +116,8 @@ class Wire:
     name_rule: Callable[[Model], NameRule]
     parse_request: Callable[[Mapping[str, Any]], Request]
     render_request: Callable[[Transcript, RenderContext], JsonObject]
+    render_items: Callable[[Transcript, RenderContext], list[JsonObject]]
+    """Renders the conversation alone. The context has the names that `render_request` gave to tools and parameters."""
     parse_reply: Callable[[Mapping[str, Any]], Reply]
     render_reply: Callable[[Reply, RenderContext], JsonObject]
     open_stream: Callable[[str], StreamParser]
@@ -146,10 +145,12 @@ class Wire:
     """Whether a message may have the name of its author."""
     refusals: bool = False
     """Whether a refusal of another API is rendered as one."""
-    vendor_options: Mapping[str, str] = field(default_factory=dict[str, str])
+    vendor_options: Mapping[str, str] = {}
     """Options that only the provider's own APIs share, by name, with the key each has in this API."""
     meaningful_when_false: frozenset[str] = frozenset()
     """Keys of a body whose value `false` is not the default, so that dropping it must be reported."""
+    unique_call_ids: bool = False
+    """Whether the provider rejects a call id that an earlier call has, so that an item depends on the ids before it."""
     profile: str | None = None
     """The name of the server profile; None for a provider's own API."""
     on: str | None = None

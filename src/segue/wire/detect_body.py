@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, cast
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from segue.errors import InputError, UndetectedApiError
-from segue.wire.json_values import json_type_name
-from segue.wire.openai_responses.required_fields import is_openai_item
+from segue.wire.foundry_items import FOUNDRY_ITEM_TYPES
+from segue.wire.json_values import json_type_name, objects_in
 from segue.wire.registry import WIRES, api_of_model
 
 # Top-level keys only suggest an API; the shape of the messages and tools takes precedence.
@@ -41,46 +41,56 @@ _BEDROCK_BLOCKS = frozenset(
     {"cachePoint", "guardContent", "citationsContent", "searchResult"} | {"image", "document", "video", "audio"}
 )
 _BEDROCK_ITEMS = frozenset({"toolUse", "toolResult", "reasoningContent"})
-_CHAT_PARTS = frozenset({"image_url", "input_audio", "refusal", "document_url"})
-_ANTHROPIC_BLOCKS = frozenset({"image"})
+# `type` of the parts that only one API has.
+_PART_APIS = {
+    **dict.fromkeys(("image_url", "input_audio", "refusal", "document_url"), "openai-chat"),
+    "image": "anthropic",
+}
 _ANTHROPIC_ITEMS = frozenset({"tool_use", "tool_result", "server_tool_use", "redacted_thinking"})
 # Keys that hold the conversation in one API only.
-_ROOT_KEYS = {
-    wire.conversation_key: wire.name
-    for wire in WIRES.values()
-    if wire.on is None and wire.conversation_key != "messages"
-}
+_ROOT_KEYS = {"input": "openai-responses", "contents": "gemini"}
+CONVERSATION_KEYS = frozenset({"messages", *_ROOT_KEYS})
+"""The keys that hold the conversation, of all APIs."""
 # AZF-01, AZF-02
 _FOUNDRY_KEYS = frozenset({"agent_reference", "agent"})
+_FOUNDRY_ITEMS = ("root", "azure-foundry")
 
 
-def detect_source(body: Mapping[str, Any]) -> str:
-    """Return the name of the wire that a body is written in."""
+ItemFeatures = frozenset[tuple[str, str]]
+"""All that detection reads from items of a conversation, as `find_item_features` returns it."""
+
+
+def detect_source(body: Mapping[str, Any], item_features: ItemFeatures = frozenset()) -> str:
+    """Return the name of the wire that a body is written in; it may have further items with `item_features`."""
     conversations = [f"`{key}`" for key in ("messages", *_ROOT_KEYS) if body.get(key) is not None]
     if len(conversations) > 1:
         raise UndetectedApiError(f"the body has more than one conversation: {' and '.join(conversations)}")
     root = _api_by_root_key(body)
     if root is not None:
-        return "azure-foundry" if root == "openai-responses" and _is_foundry(body) else root
+        is_foundry = _is_foundry(body) or _FOUNDRY_ITEMS in item_features
+        return "azure-foundry" if root == "openai-responses" and is_foundry else root
     if not isinstance(body.get("messages"), list):
         if present := [key for key in ("messages", *_ROOT_KEYS) if key in body]:
             raise InputError(f"a list was expected, not {json_type_name(body[present[0]])}", path=present[0])
         *roots, last = (f"`{key}`" for key in ("messages", *_ROOT_KEYS))
         missing = f"no {', '.join(roots)} or {last}"
         raise UndetectedApiError(f"{missing}: not a request body of a known API")
-    apis = {*_certain_apis(body), *_apis_of_items(body)} or set(_likely_apis(body))
+    features = _Features(body, item_features)
+    apis = features.certain | features.items or features.likely
     if len(apis) > 1:
         raise UndetectedApiError(f"the body has features of {' and '.join(sorted(apis))}")
     if "bedrock" in apis:
         return "bedrock"
+    if "anthropic" in apis:
+        return "anthropic"
     model = body.get("model")
     owner = api_of_model(model if isinstance(model, str) else "")
-    if "anthropic" in apis or (not apis and owner == "anthropic"):
+    if not apis and owner == "anthropic":
         return "anthropic"
     return owner if owner is not None and WIRES[owner].base_api == "openai-chat" else "openai-chat"
 
 
-def find_contradicting_api(body: Mapping[str, Any], api: str) -> str | None:
+def find_contradicting_api(body: Mapping[str, Any], api: str, item_features: ItemFeatures = frozenset()) -> str | None:
     """Return the wire that a body certainly belongs to, if that is not the wire of `api`; else None.
 
     Calls, results, reasoning and tools in the form of another API are not enough: the wire of `api` parses them too.
@@ -90,19 +100,28 @@ def find_contradicting_api(body: Mapping[str, Any], api: str) -> str | None:
     if wire.conversation_key != "messages" and body.get(wire.conversation_key) is not None:
         return None
     root = _api_by_root_key(body)
-    certain = set(_certain_apis(body)) if root is None else {root}
-    if expected in certain or root is not None:
+    if root is not None:
+        return root if root != expected else None
+    features = _Features(body, item_features)
+    certain = features.certain
+    if expected in certain:
         return min(certain - {expected}, default=None)
-    tool_apis = set(_apis_of_items(body))
-    likely = set(_likely_apis(body)) if isinstance(body.get("messages"), list) else set[str]()
     if wire.conversation_key != "messages":
-        certain |= tool_apis
-    elif expected not in tool_apis | likely:
-        certain |= tool_apis & likely
+        certain = certain | features.items
+    elif expected not in features.items | features.likely and isinstance(body.get("messages"), list):
+        certain = certain | (features.items & features.likely)
     if expected == "bedrock":
         # Its tools are in `toolConfig`.
-        certain |= set(_apis_of_tools(body))
+        certain = certain | _apis_of_tools(body)
     return min(certain, default=None)
+
+
+def find_item_features(items: Sequence[object]) -> ItemFeatures:
+    """Return all that detection reads from the items of a conversation."""
+    features = _Features({"messages": items})
+    named = {"certain": features.certain, "items": features.items, "likely": features.likely}
+    found = [(kind, api) for kind, apis in named.items() for api in apis]
+    return frozenset([*found, _FOUNDRY_ITEMS] if _is_foundry({"input": items}) else found)
 
 
 def _api_by_root_key(body: Mapping[str, Any]) -> str | None:
@@ -116,63 +135,57 @@ def _is_foundry(body: Mapping[str, Any]) -> bool:
     """Return whether a Responses body names an agent or has items of types that only Foundry has."""
     if any(isinstance(body.get(key), dict) for key in _FOUNDRY_KEYS):
         return True
-    return any(not is_openai_item(str(item.get("type")), {}) for item in _objects(body.get("input")))
+    return not FOUNDRY_ITEM_TYPES.isdisjoint([str(item.get("type")) for item in objects_in(body.get("input"))])
 
 
-def _likely_apis(body: Mapping[str, Any]) -> Iterator[str]:
-    if _CHAT_KEYS & body.keys():
-        yield "openai-chat"
-    if any(
-        _is_untyped_text(part) for message in _objects(body["messages"]) for part in _objects(message.get("content"))
-    ):
-        yield "bedrock"
-    elif _ANTHROPIC_KEYS & body.keys():
-        yield "anthropic"
+class _Features:
+    """The APIs whose features a body has.
+
+    `certain`: features that only one API has. `items`: calls, results, reasoning and tools in the form of an API that
+    has `messages`. `likely`: keys of the body, and texts without a type.
+    """
+
+    __slots__ = ("certain", "items", "likely")
+
+    def __init__(self, body: Mapping[str, Any], item_features: ItemFeatures = frozenset()) -> None:
+        self.certain = set[str]() if _BEDROCK_KEYS.isdisjoint(body) else {"bedrock"}
+        self.items = _apis_of_tools(body)
+        self.likely = set[str]() if _CHAT_KEYS.isdisjoint(body) else {"openai-chat"}
+        for message in objects_in(body.get("messages")):
+            role = message.get("role")
+            if role == "developer":
+                self.certain.add("openai-chat")
+            if role in ("tool", "function") or message.get("tool_calls"):
+                self.items.add("openai-chat")
+            for part in objects_in(message.get("content")):
+                self._add_part(part)
+        named = {"certain": self.certain, "items": self.items, "likely": self.likely}
+        for kind, api in item_features - {_FOUNDRY_ITEMS}:
+            named[kind].add(api)
+        if "bedrock" not in self.likely and not _ANTHROPIC_KEYS.isdisjoint(body):
+            self.likely.add("anthropic")
+
+    def _add_part(self, part: Mapping[str, Any]) -> None:
+        kind = part.get("type")
+        if isinstance(kind, str):
+            if kind in _PART_APIS:
+                self.certain.add(_PART_APIS[kind])
+            elif kind in _ANTHROPIC_ITEMS:
+                self.items.add("anthropic")
+        elif "type" not in part:
+            if not _BEDROCK_BLOCKS.isdisjoint(part):
+                self.certain.add("bedrock")
+            if not _BEDROCK_ITEMS.isdisjoint(part):
+                self.items.add("bedrock")
+            if list(part) == ["text"]:
+                self.likely.add("bedrock")
 
 
-def _certain_apis(body: Mapping[str, Any]) -> Iterator[str]:
-    """Yield one API name for each feature that only that API has."""
-    if _BEDROCK_KEYS & body.keys():
-        yield "bedrock"
-    for message in _objects(body.get("messages")):
-        if message.get("role") == "developer":
-            yield "openai-chat"
-        for part in _objects(message.get("content")):
-            kind = str(part.get("type"))
-            if "type" not in part and _BEDROCK_BLOCKS & part.keys():
-                yield "bedrock"
-            if kind in _CHAT_PARTS:
-                yield "openai-chat"
-            elif kind in _ANTHROPIC_BLOCKS:
-                yield "anthropic"
-
-
-def _apis_of_items(body: Mapping[str, Any]) -> Iterator[str]:
-    """Yield one API name for each call, result, reasoning block and tool in the form of an API that has `messages`."""
-    yield from _apis_of_tools(body)
-    for message in _objects(body.get("messages")):
-        if str(message.get("role")) in ("tool", "function") or message.get("tool_calls"):
-            yield "openai-chat"
-        for part in _objects(message.get("content")):
-            if "type" not in part and _BEDROCK_ITEMS & part.keys():
-                yield "bedrock"
-            elif str(part.get("type")) in _ANTHROPIC_ITEMS:
-                yield "anthropic"
-
-
-def _apis_of_tools(body: Mapping[str, Any]) -> Iterator[str]:
-    for tool in _objects(body.get("tools")):
+def _apis_of_tools(body: Mapping[str, Any]) -> set[str]:
+    apis: set[str] = set()
+    for tool in objects_in(body.get("tools")):
         if "input_schema" in tool:
-            yield "anthropic"
+            apis.add("anthropic")
         elif isinstance(tool.get("function"), dict):
-            yield "openai-chat"
-
-
-def _is_untyped_text(part: Mapping[str, Any]) -> bool:
-    """Return whether this is a text part without `type`."""
-    return list(part) == ["text"]
-
-
-def _objects(value: object) -> Iterator[Mapping[str, Any]]:
-    items = cast("list[object]", value) if isinstance(value, list) else []
-    return (cast("dict[str, Any]", item) for item in items if isinstance(item, dict))
+            apis.add("openai-chat")
+    return apis

@@ -7,12 +7,11 @@ instead. The renderer returns exactly the items that the full pipeline would.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import Raw
+from msgspec import Meta, Raw, Struct
 
 from segue.canonical.fast_history import FastEvent, FastHistory
 from segue.canonical.request import Request
@@ -20,15 +19,21 @@ from segue.canonical.type_warmup import warm_type
 from segue.render.fast_passes import FastRenderOptions
 
 _ABSENT = Raw()
+_IN_VALUE = " - at `$."
 _members_decoder = msgspec.json.Decoder(dict[str, Raw])
+
+
+class NoPart(Struct, tag_field="type", tag="", gc=False):
+    """The second type of a union, which no part can have: msgspec requires the tag of a part only inside a union."""
+
+    text: Annotated[str, Meta(min_length=1, max_length=0)]
 
 
 def _always_true(_value: object) -> bool:
     return True
 
 
-@dataclass(frozen=True)
-class FastPath:
+class FastPath(Struct, frozen=True, dict=True):
     """`conversation_key` is the key of a body that holds the messages, `items_type` the type of their list.
 
     `body_keys` are its usual other keys; any other key only costs a second decoding of the body.
@@ -40,6 +45,8 @@ class FastPath:
     parse: Callable[[list[Any]], FastHistory]
     render: Callable[[FastHistory, Sequence[FastEvent], FastRenderOptions], list[Any]]
     """Renders items from the history, the events to render, and the render options."""
+    dropped_keys: frozenset[str] = frozenset()
+    """Keys whose value differs between requests, and that no other API has: cross-API they only cause a finding."""
     can_pass_through: Callable[[list[Any]], bool] = _always_true
     """A check of all items before they are sent same-API unchanged, for values that the item types do not validate."""
     supports_request: Callable[[Request], bool] = _always_true
@@ -49,7 +56,10 @@ class FastPath:
         """Return the typed items of a body, and its other fields undecoded."""
         try:
             body = self._body_decoder.decode(data)
-        except msgspec.ValidationError:
+        except msgspec.ValidationError as error:
+            # An error with a path is in the items; without one, the body has an unusual key.
+            if _IN_VALUE in str(error):
+                raise
             rest = decode_members(data)
             return self.decode_items(rest.pop(self.conversation_key, _ABSENT)), rest
         rest = {name: value for name in self.body_keys if (value := getattr(body, name)) is not _ABSENT}

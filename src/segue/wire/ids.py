@@ -10,20 +10,21 @@ import re
 from collections.abc import Callable, Iterable
 from functools import cache
 from hashlib import sha256
-from string import ascii_letters, digits
 from typing import Protocol
 
 from msgspec import Struct
 
 from segue.canonical.blocks import Message, ToolCall, calls_of
+from segue.canonical.call_history import CallHistory
 from segue.canonical.fast_history import FastHistory, FastPathUnsupportedError
 from segue.canonical.ids import is_canonical, raw_id_or_none, short_hash
+from segue.canonical.layered_map import LayeredMap
 from segue.errors import ProjectionError
 from segue.render.transcript import Transcript
 
 _CANONICAL_PREFIX = "hist_tool_"
 _HASHED_LENGTH = 24
-_ALPHANUMERIC = ascii_letters + digits
+_ALPHANUMERIC = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 _NINE_COUNT = len(_ALPHANUMERIC) ** 9
 _PAIRS = [first + second for second in _ALPHANUMERIC for first in _ALPHANUMERIC]
 _PAIR_COUNT = len(_PAIRS)
@@ -122,11 +123,11 @@ class IdMap:
         self._provider = provider
         self._policy = policy
         self._allow_duplicates = allow_duplicates
-        self._projected: dict[str, str] = {}
-        self._taken: set[str] = set()
-        self._raw_ids: set[tuple[str, str]] = set()
-        self._repeated: set[str] = set()
-        self._indexes: set[int] = set()
+        self._projected: LayeredMap[str, str] = LayeredMap()
+        self._taken: LayeredMap[str, bool] = LayeredMap()
+        self._raw_ids: LayeredMap[tuple[str, str], bool] = LayeredMap()
+        self._repeated: LayeredMap[str, bool] = LayeredMap()
+        self._indexes: LayeredMap[int, bool] = LayeredMap()
         self._ordinal = 0
         self._first_free = 0
 
@@ -138,13 +139,16 @@ class IdMap:
             provider=transcript.constraints.provider,
             policy=transcript.policy.ids,
         )
-        id_map.add_messages(transcript.messages, project_name)
+        id_map.add_calls(transcript.contents.calls, project_name)
         return id_map
 
     def add_messages(self, messages: Iterable[Message], project_name: Callable[[str], str]) -> None:
         for message in messages:
-            for call in calls_of(message):
-                self.assign(call, project_name(call.name) if call.kind != "hosted" else call.name)
+            self.add_calls(calls_of(message), project_name)
+
+    def add_calls(self, calls: Iterable[ToolCall], project_name: Callable[[str], str]) -> None:
+        for call in calls:
+            self.assign(call, project_name(call.name) if call.kind != "hosted" else call.name)
 
     def assign(self, call: ToolCall, tool_name: str) -> str:
         """Return the id of a call, assigned the first time and kept."""
@@ -157,18 +161,18 @@ class IdMap:
         if _is_conflated(call) and call.kind == "hosted":
             # A hosted item has no separate result that refers to it, so its id does not count as taken.
             return projected
-        self._taken.add(projected)
+        self._taken[projected] = True
         self._record_raw_id(call)
         if self._scheme.indexed:
-            self._indexes.add(_index_of(projected))
+            self._indexes[_index_of(projected)] = True
         return projected
 
     def _record_raw_id(self, call: ToolCall) -> None:
         if call.origin.raw_id is not None:
             key = call.origin.provider, call.origin.raw_id
             if key in self._raw_ids:
-                self._repeated.add(call.id)
-            self._raw_ids.add(key)
+                self._repeated[call.id] = True
+            self._raw_ids[key] = True
 
     def _raw_id(self, call: ToolCall, tool_name: str) -> str | None:
         """Return the raw id where policy, target and uniqueness allow it."""
@@ -212,13 +216,13 @@ class IdMap:
         if self._policy == "native" or (self._policy == "auto" and provider == self._provider):
             raw_ids = [raw_id for raw_id in history.raw_ids if raw_id is not None]
             if raw_ids:
-                if not all(map(self._accepts, raw_ids, history.names)):
+                if not all(map(self._accepts, raw_ids, history.sent_names)):
                     raise FastPathUnsupportedError
                 return raw_ids
         if (prefix := self._scheme.prefix) is not None:
             return [prefix + call_id[len(_CANONICAL_PREFIX) :] for call_id in history.ids]
         make = self._scheme.make
-        calls = enumerate(zip(history.ids, history.names, strict=True))
+        calls = enumerate(zip(history.ids, history.sent_names, strict=True))
         ids = [make(_BareCall(call_id), name, ordinal, 0) for ordinal, (call_id, name) in calls]
         if len(set(ids)) < len(ids):
             raise FastPathUnsupportedError
@@ -233,12 +237,20 @@ class IdMap:
             allow_duplicates=self._allow_duplicates,
         )
 
+    def fork(self) -> IdMap:
+        """Return a map with the same calls. Calls added to one of the two are not in the other."""
+        forked = self.copy_empty()
+        forked._projected, forked._taken = self._projected.fork(), self._taken.fork()
+        forked._raw_ids, forked._repeated = self._raw_ids.fork(), self._repeated.fork()
+        forked._indexes, forked._ordinal, forked._first_free = self._indexes.fork(), self._ordinal, self._first_free
+        return forked
+
     def render(self, call_id: str) -> str:
         """Return the projected id of an assigned call; raise `ProjectionError` for any other."""
-        try:
-            return self._projected[call_id]
-        except KeyError:
-            raise ProjectionError(f"{call_id} is not a call of this transcript") from None
+        projected = self._projected.get(call_id)
+        if projected is None:
+            raise ProjectionError(f"{call_id} is not a call of this transcript")
+        return projected
 
     def is_repeated(self, call_id: str) -> bool:
         """Return whether an earlier call has the same raw id."""
@@ -250,6 +262,47 @@ class IdMap:
     @property
     def scheme(self) -> str:
         return self._scheme.name
+
+
+class ReplyIdMap(IdMap):
+    """The ids of a reply's calls in the caller's API, new in the caller's history.
+
+    The calls of the history are added only if one of their ids may be met again.
+    """
+
+    def __init__(self, scheme: IdScheme, *, provider: str, history: CallHistory) -> None:
+        super().__init__(scheme, provider=provider)
+        self._history: CallHistory | None = history
+
+    def assign(self, call: ToolCall, tool_name: str) -> str:
+        if self._history is not None and self._may_be_used(call, tool_name, self._history):
+            self._add_history()
+        return super().assign(call, tool_name)
+
+    def render(self, call_id: str) -> str:
+        if call_id not in self._projected:
+            self._add_history()
+        return super().render(call_id)
+
+    def __contains__(self, call_id: str) -> bool:
+        if call_id not in self._projected:
+            self._add_history()
+        return super().__contains__(call_id)
+
+    def _may_be_used(self, call: ToolCall, tool_name: str, history: CallHistory) -> bool:
+        """Return whether a call of the history may have the id that this call gets without it."""
+        prefix = self._scheme.prefix
+        if prefix is None or call.id in history.ids:
+            return True
+        projected = self._raw_id(call, tool_name) or self._scheme.make(call, tool_name, 0, 0)
+        # A call of the history has its raw id, or the prefix and the hash part of its canonical id.
+        return projected in history.raw_ids or _CANONICAL_PREFIX + projected.removeprefix(prefix) in history.ids
+
+    def _add_history(self) -> None:
+        history, self._history = self._history, None
+        if history is not None:
+            for call in history.calls:
+                super().assign(call, call.name)
 
 
 def _is_conflated(call: ToolCall) -> bool:

@@ -109,6 +109,12 @@ def object_or_none(value: object) -> JsonObject | None:
     return cast("JsonObject", value) if isinstance(value, dict) else None
 
 
+def objects_in(value: object) -> list[JsonObject]:
+    """Return the objects of a list, without its other items; none for any other value."""
+    items = cast("list[object]", value) if isinstance(value, list) else []
+    return [cast("JsonObject", item) for item in items if isinstance(item, dict)]
+
+
 def string_or_none(value: object) -> str | None:
     return value if isinstance(value, str) else None
 

@@ -7,7 +7,6 @@ from base64 import b64decode, b64encode
 from binascii import Error
 from collections.abc import Mapping
 from typing import Any, cast
-from urllib.parse import unquote_to_bytes
 
 from segue.canonical.blocks import Media, Opaque
 from segue.render.constraints import TEXTS
@@ -73,6 +72,9 @@ def _contains_name(rendered: Mapping[str, Any], name: str) -> bool:
 
 def decode_data_url(media: Media) -> Media:
     """Return the media with a `data:` URL decoded to its data and media type."""
+    # Imported here, because few bodies need it.
+    from urllib.parse import unquote_to_bytes
+
     head, _, payload = (media.url or "").removeprefix("data:").partition(",")
     mime, *parameters = head.split(";")
     data = payload if "base64" in parameters else b64encode(unquote_to_bytes(payload)).decode()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 from segue.canonical.blocks import Native
 
@@ -12,7 +12,8 @@ def intact_fragment(native: Native | None, api: str) -> dict[str, Any] | None:
     """Return the original fragment, if it is from this API and intact."""
     if native is None or not native.intact or native.api != api:
         return None
-    return cast("dict[str, Any]", native.fragment)
+    fragment: Any = native.fragment
+    return fragment
 
 
 def merge_changes(fragment: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ Reasoning keeps its own provider, the only one that accepts its signature.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
 
 from msgspec import Struct
@@ -20,6 +20,7 @@ from segue.canonical.blocks import Block, Message, Native, Thinking, ToolCall, T
 from segue.canonical.request import Options, Request, Tool
 from segue.errors import InputError
 from segue.wire.json_values import JsonObject, object_or_none, optional_schema, optional_string
+from segue.wire.registry import WIRES
 
 CHAT, RESPONSES, ANTHROPIC, GEMINI, BEDROCK = "openai-chat", "openai-responses", "anthropic", "gemini", "bedrock"
 MCP = "mcp"
@@ -39,7 +40,7 @@ _ITEM_TYPES = {
     "custom_tool_call_output": RESPONSES,
 }
 # Members of the items that have no type.
-_ITEM_MEMBERS = {
+_ITEM_MEMBERS: dict[str, str] = {
     "functionCall": GEMINI,
     "functionResponse": GEMINI,
     "function_call": GEMINI,
@@ -63,6 +64,7 @@ _TOOL_KEYS: tuple[tuple[str, type, str], ...] = (
     ("codeExecution", dict, GEMINI),
     ("toolSpec", object, BEDROCK),
 )
+_TOOL_KEY_NAMES = frozenset(key for key, _, _ in _TOOL_KEYS)
 _DECLARATIONS = "functionDeclarations"
 # `type` of the tool choices that only Anthropic has, and of those that both OpenAI APIs have.
 _ANTHROPIC_CHOICES = frozenset({"auto", "any", "none", "tool"})
@@ -78,14 +80,6 @@ class Host(Struct, frozen=True):
     provider: str
 
 
-_parsers: dict[str, Callable[[JsonObject], Request]] = {}
-
-
-def register_parsers(parsers: Mapping[str, Callable[[JsonObject], Request]]) -> None:
-    """Set the body parser of each API. The registry does this, since the wires in it import this module."""
-    _parsers.update(parsers)
-
-
 # ---------------------------------------------------------------------------------------------------- calls and results
 
 
@@ -98,6 +92,8 @@ def find_item_api(item: Mapping[str, Any]) -> str | None:
         return _ITEM_TYPES[kind]
     if isinstance(kind, str) and kind.endswith("_tool_result") and "tool_use_id" in item:
         return ANTHROPIC
+    if _ITEM_MEMBERS.keys().isdisjoint(item):
+        return None
     return next((api for key, api in _ITEM_MEMBERS.items() if isinstance(item.get(key), dict)), None)
 
 
@@ -159,7 +155,7 @@ def _enclose_item(item: JsonObject, api: str) -> tuple[JsonObject, str]:
 def _parse(api: str, body: JsonObject, path: str) -> Request:
     """Parse a body made for one item; paths in errors are relative to the item."""
     try:
-        return _parsers[api](body)
+        return WIRES[api].parse_request(body)
     except InputError as error:
         raise InputError(error.message, path=error.path.removeprefix(path).removeprefix(".")) from None
 
@@ -252,9 +248,10 @@ def find_tool_api(entry: Mapping[str, Any]) -> str | None:
 
     A flat function with `parameters` is declared so in both OpenAI APIs; it counts as Chat if it has no type.
     """
-    for key, kind, api in _TOOL_KEYS:
-        if entry.get(key) is not None and isinstance(entry[key], kind):
-            return api
+    if not _TOOL_KEY_NAMES.isdisjoint(entry):
+        for key, kind, api in _TOOL_KEYS:
+            if entry.get(key) is not None and isinstance(entry[key], kind):
+                return api
     named, kind = isinstance(entry.get("name"), str), entry.get("type")
     if named and entry.get("inputSchema") is not None:
         return MCP

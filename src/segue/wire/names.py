@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from msgspec import Struct
@@ -53,6 +53,17 @@ class NameRule(Struct, frozen=True):
             only_names=only_names,
         )
 
+    def find_invalid(self, names: Iterable[str]) -> list[str]:
+        """Return the names that the target does not accept as they are."""
+        if self.only_names is not None or self.separator:
+            return [name for name in names if self.project(name) != name]
+        accepts = self._valid_pattern.fullmatch
+        return [name for name in names if not accepts(name)]
+
+    @property
+    def _valid_pattern(self) -> re.Pattern[str]:
+        return _compile_valid_name(self.first_allowed or self.allowed, self.allowed, self.limit)
+
     def project(self, name: str) -> str:
         if self.only_names is not None and name and name not in self.only_names:
             return name
@@ -62,7 +73,7 @@ class NameRule(Struct, frozen=True):
         return self._project_part(name)
 
     def _project_part(self, name: str) -> str:
-        if _valid_pattern(self.first_allowed or self.allowed, self.allowed, self.limit).fullmatch(name):
+        if self._valid_pattern.fullmatch(name):
             return name
         readable = re.sub(rf"[^{self.allowed}]", "_", name)
         if self.first_allowed and readable and not re.match(f"[{self.first_allowed}]", readable):
@@ -73,8 +84,19 @@ class NameRule(Struct, frozen=True):
 
 
 @cache
-def _valid_pattern(first: str, allowed: str, limit: int) -> re.Pattern[str]:
+def _compile_valid_name(first: str, allowed: str, limit: int) -> re.Pattern[str]:
     return re.compile(rf"(?=[{first}])[{allowed}]{{1,{limit}}}")
+
+
+@lru_cache(maxsize=4096)
+def _project_name(rule: NameRule, name: str) -> str:
+    """Project a name; cached, since a conversation declares the same tools at every turn."""
+    return rule.project(name)
+
+
+def clear_projected_names() -> None:
+    """Clear the cache of projected names."""
+    _project_name.cache_clear()
 
 
 ANY_NAME = NameRule(allowed=r"\s\S", limit=1_000_000)
@@ -98,7 +120,7 @@ class ParameterNames:
     def render_schema(self, tool: str, schema: Mapping[str, Any], rule: NameRule) -> Mapping[str, Any]:
         """Return the schema of a tool with names that the rule accepts; the same object if they are valid."""
         names = find_root_properties(schema)
-        invalid = [name for name in names if rule.project(name) != name]
+        invalid = rule.find_invalid(names)
         if not invalid:
             return schema
         self._rules[tool] = rule
@@ -143,6 +165,13 @@ class ParameterNames:
             new = self._rules[tool].project(f"{name}${salt}")
         projected[name], originals[new] = new, name
 
+    def copy(self) -> ParameterNames:
+        copied = ParameterNames()
+        copied._rules = self._rules.copy()
+        copied._projected = {tool: names.copy() for tool, names in self._projected.items()}
+        copied._originals = {tool: names.copy() for tool, names in self._originals.items()}
+        return copied
+
     @property
     def changed(self) -> list[tuple[str, str, str]]:
         """Tool, parameter and projected parameter of each changed name."""
@@ -164,7 +193,7 @@ class NameMap:
         """Return the projected name; raise `ProjectionError` if two names would get the same projection."""
         projected = self._projected.get(name)
         if projected is None:
-            projected = self._rule.project(name)
+            projected = _project_name(self._rule, name)
             if self._originals.setdefault(projected, name) != name:
                 other = self._originals[projected]
                 raise ProjectionError(f"the tool names {name!r} and {other!r} both become {projected!r}")
@@ -175,6 +204,16 @@ class NameMap:
         """Register a name that is sent unchanged, valid or not."""
         self._projected[name] = self._originals[name] = name
 
+    def has_same_changes(self, other: NameMap) -> bool:
+        """Return whether both maps change the same names of tools and parameters."""
+        return self.changed == other.changed and self.parameters.changed == other.parameters.changed
+
+    def copy(self) -> NameMap:
+        copied = NameMap(self._rule)
+        copied._projected, copied._originals = self._projected.copy(), self._originals.copy()
+        copied.parameters = self.parameters.copy()
+        return copied
+
     def parse(self, projected: str) -> str:
         """Return the canonical name of a projected one; a name that was not projected stays as it is."""
         return self._originals.get(projected, projected)
@@ -182,3 +221,19 @@ class NameMap:
     @property
     def changed(self) -> list[tuple[str, str]]:
         return [(name, projected) for name, projected in self._projected.items() if name != projected]
+
+
+# ---------------------------------------------------------------------------------------------------------- namespaces
+
+NAMESPACE_SEPARATOR = "::"
+
+
+def join_name(namespace: str, name: str) -> str:
+    """Return the full name of a tool in a namespace. The separator is valid in neither part."""
+    return f"{namespace}{NAMESPACE_SEPARATOR}{name}"
+
+
+def split_name(name: str) -> tuple[str | None, str]:
+    """Return the namespace (or None) and the bare name."""
+    namespace, joint, bare = name.partition(NAMESPACE_SEPARATOR)
+    return (namespace, bare) if joint else (None, name)

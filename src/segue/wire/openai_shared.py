@@ -149,8 +149,12 @@ VENDOR_OPTIONS = {name: name for name in _VENDOR_OPTION_PARSERS}
 
 def parse_vendor_options(body: Mapping[str, Any]) -> JsonObject | None:
     """Parse the vendor options at the top level of a body."""
-    values = {name: parse(body.get(name), name) for name, parse in _VENDOR_OPTION_PARSERS.items()}
-    return {name: value for name, value in values.items() if value is not None} or None
+    values = {
+        name: parse(value, name)
+        for name, parse in _VENDOR_OPTION_PARSERS.items()
+        if (value := body.get(name)) is not None
+    }
+    return values or None
 
 
 def render_vendor_options(options: Options, user_key: str) -> JsonObject:

@@ -37,22 +37,26 @@ _REPORT_NAMES = {"parallel": "parallel_tool_calls"}
 def parse_plain_options(
     keys: Mapping[str, str | None], get: Callable[[str], object], get_path: Callable[[str], str] = str
 ) -> dict[str, Any]:
-    """Return the plain options by canonical field, None without a key. `get_path` returns the path of a key."""
+    """Return the plain options that are set, by canonical field. `get_path` returns the path of a key."""
     return {
-        field: None if key is None else _VALUE_PARSERS[field](get(key), get_path(key)) for field, key in keys.items()
+        field: _VALUE_PARSERS[field](value, get_path(key))
+        for field, key in keys.items()
+        if key is not None and (value := get(key)) is not None
     }
 
 
 def validate_options(types: OptionTypes, get: Callable[[str], object], get_path: Callable[[str], str] = str) -> None:
     """Raise `InputError` for an option without a canonical field whose value has the wrong type."""
     for key, parse in types.items():
-        parse(get(key), get_path(key))
+        if (value := get(key)) is not None:
+            parse(value, get_path(key))
 
 
 def render_plain_options(options: Options, keys: Mapping[str, str | None]) -> JsonObject:
     """Return the plain options that are set, by API key, in the order of the table."""
-    values = ((key, getattr(options, field)) for field, key in keys.items())
-    return {key: value for key, value in values if key is not None and value is not None}
+    return {
+        key: value for field, key in keys.items() if key is not None and (value := getattr(options, field)) is not None
+    }
 
 
 def drop_blank_stops(options: Options, report: Report) -> list[str]:

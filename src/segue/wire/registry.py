@@ -1,15 +1,15 @@
 """The registry: one row for each API and each server profile.
 
-The five wires are listed here. Dialects and server profiles are the modules of `wire/dialects`: each has a constant
-`WIRE`, or `WIRES` for several. The command line, the tests and the docs iterate these tables.
+The packages of the five wires are listed here. Dialects and server profiles are the modules of `wire/dialects`. Each
+has a constant `WIRE`, or `WIRES` for several. A row is imported when it is first used, so that a conversion imports two
+wires. The command line, the tests and the docs iterate the tables, which imports all rows.
 """
 
 from __future__ import annotations
 
-import pkgutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache, cached_property, lru_cache
 from importlib import import_module
-from types import ModuleType
 
 from msgspec import Struct
 
@@ -17,47 +17,91 @@ from segue.errors import InputError, require_string, unknown_name_error, validat
 from segue.models import parse_model, tokenize_name
 from segue.specs.providers import load_services, providers_by_name
 from segue.wire import dialects
-from segue.wire.anthropic import ANTHROPIC
 from segue.wire.base import Wire
-from segue.wire.bedrock import BEDROCK
-from segue.wire.gemini import GEMINI
-from segue.wire.mixed_body import register_parsers
-from segue.wire.openai_chat import OPENAI_CHAT
-from segue.wire.openai_responses import OPENAI_RESPONSES
-from segue.wire.text.registry import FORMATS
 
-_BASE_WIRES = (OPENAI_CHAT, OPENAI_RESPONSES, ANTHROPIC, GEMINI, BEDROCK)
+_BASE_WIRES = ("openai_chat", "openai_responses", "anthropic", "gemini", "bedrock")
 # The first dialects in lists and tables; others follow in alphabetical order of their modules.
 _FIRST = ("azure_foundry", "mistral", "kimi", "deepseek", "qwen")
 
 
-def _load_dialects() -> Iterator[Wire]:
-    modules = [module.name for module in pkgutil.iter_modules(dialects.__path__)]
-    for name in (*_FIRST, *(name for name in modules if name not in _FIRST)):
-        yield from _wires_of(import_module(f"{dialects.__name__}.{name}"))
+@cache
+def _list_dialects() -> tuple[str, ...]:
+    """Return the modules of `wire/dialects`, in the order of their rows."""
+    from pkgutil import iter_modules
+
+    found = [module.name for module in iter_modules(dialects.__path__)]
+    return (*_FIRST, *(name for name in found if name not in _FIRST))
 
 
-def _wires_of(module: ModuleType) -> tuple[Wire, ...]:
-    wires = (module.WIRE,) if hasattr(module, "WIRE") else getattr(module, "WIRES", ())
-    if not wires:
+def _import_rows(stem: str) -> tuple[Wire, ...]:
+    """Return the rows of a wire or of a module with dialects."""
+    module = import_module(f"segue.wire.{stem}" if stem in _BASE_WIRES else f"{dialects.__name__}.{stem}")
+    rows = (module.WIRE,) if hasattr(module, "WIRE") else getattr(module, "WIRES", ())
+    if not rows:
         raise ImportError(f"{module.__name__} has no constant WIRE", name=module.__name__, path=module.__file__)
-    return wires
+    return rows
 
 
-def _index_by_name(wires: Iterator[Wire]) -> tuple[dict[str, Wire], dict[str, Wire]]:
-    apis: dict[str, Wire] = {wire.name: wire for wire in _BASE_WIRES}
-    servers: dict[str, Wire] = {}
-    for wire in wires:
-        table, name = (apis, wire.name) if wire.profile is None else (servers, wire.profile)
-        if name in table:
-            raise ImportError(f"two rows of the registry have the name {name}")
-        table[name] = wire
-    return apis, servers
+def _import_all() -> Iterator[Wire]:
+    """Yield all rows in order; each module is imported when its turn comes."""
+    for stem in _BASE_WIRES:
+        yield from _import_rows(stem)
+    for stem in _list_dialects():
+        yield from _import_rows(stem)
 
 
-WIRES, SERVERS = _index_by_name(_load_dialects())
+class WireTable(Mapping[str, Wire]):
+    """The APIs or the server profiles, by name. A row is imported at its first lookup; an iteration imports all."""
+
+    def __init__(self, *, servers: bool) -> None:
+        self._servers = servers
+        self._used: dict[str, Wire] = {}
+
+    def __getitem__(self, name: str) -> Wire:
+        row = self._used.get(name)
+        if row is None:
+            row = self._used[name] = self._find(name)
+        return row
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._used or super().__contains__(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def _find(self, name: str) -> Wire:
+        """Return a row: from the module that has its name, or else from any module."""
+        stem = name.replace("-", "_")
+        if stem in _BASE_WIRES or stem in _list_dialects():
+            for row in _import_rows(stem):
+                if self._name_of(row) == name:
+                    return row
+        return self._all[name]
+
+    @cached_property
+    def _all(self) -> Mapping[str, Wire]:
+        rows: dict[str, Wire] = {}
+        for row in _import_all():
+            name = self._name_of(row)
+            if name in rows:
+                raise ImportError(f"two rows of the registry have the name {name}")
+            if name is not None:
+                rows[name] = row
+        return rows
+
+    def _name_of(self, row: Wire) -> str | None:
+        """Return the name of a row in this table; None if it is in the other one."""
+        if self._servers:
+            return row.profile
+        return row.name if row.profile is None else None
+
+
+WIRES: Mapping[str, Wire] = WireTable(servers=False)
+SERVERS: Mapping[str, Wire] = WireTable(servers=True)
 """APIs by name, and server profiles by name."""
-register_parsers({name: wire.parse_request for name, wire in WIRES.items()})
 
 
 def find_wire_or_server(name: str, profile: str | None = None, *, argument: str) -> Wire:
@@ -95,24 +139,24 @@ def find_wire(name: str, *, argument: str) -> Wire:
     return WIRES[find_wire_or_server(name, argument=argument).name]
 
 
-# If two APIs of one vendor serve a family, the first one is used.
-_FAMILY_APIS = {family: wire.name for wire in reversed(WIRES.values()) for family in wire.families}
-
-
+@lru_cache(maxsize=256)
 def api_of_family(family: str) -> str | None:
     """Return the API of the vendor that makes the models of a family; None if segue does not implement one."""
-    return _FAMILY_APIS.get(family)
+    if not family:
+        return None
+    # If two APIs of one vendor serve a family, the first one is used.
+    return next((row.name for row in _import_all() if row.profile is None and family in row.families), None)
 
 
 def family_of_model(model: str) -> str:
     """Return the family of a model name: one that `parse_model` has rules for, or one that an API lists; else `""`."""
     family = parse_model(model).family
-    return family or next((token for token in tokenize_name(model) if token in _FAMILY_APIS), "")
+    return family or next((token for token in tokenize_name(model) if api_of_family(token) is not None), "")
 
 
 def api_of_model(model: str) -> str | None:
     """Return the API of the vendor that makes this model; None for an unknown vendor or API."""
-    return _FAMILY_APIS.get(family_of_model(model))
+    return api_of_family(family_of_model(model))
 
 
 class Format(Struct, frozen=True):
@@ -132,6 +176,8 @@ class Format(Struct, frozen=True):
 
 def formats() -> tuple[Format, ...]:
     """Return every API that segue implements, and every text tool format."""
+    from segue.wire.text.registry import FORMATS
+
     names = Format.__struct_fields__
     wires = [Format(*(getattr(wire, name) for name in names)) for wire in WIRES.values()]
     return (*wires, *(Format(form.name, "text", None, form.provider, "", form.name, form.title) for form in FORMATS))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from segue.canonical.blocks import Block, Media, Text, ToolCall, ToolResponse
 from segue.render.report import Report

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
 
 from msgspec import Struct
 
@@ -11,7 +12,7 @@ from segue.models import Model
 from segue.wire.base import Wire
 from segue.wire.ids import IdScheme, kimi_scheme, mistral_scheme
 from segue.wire.registry import WIRES
-from segue.wire.text.registry import TEXT_FORMATS
+from segue.wire.text.names import TEXT_FORMAT_NAMES
 
 
 class ToolFormat(Struct, frozen=True):
@@ -41,14 +42,12 @@ def _list_native_formats() -> Iterator[ToolFormat]:
         yield ToolFormat(name, accepting, owner.tool_format_ids)
 
 
-# Text tool formats work on every API.
-TOOL_FORMATS: dict[str, ToolFormat] = {
-    form.name: form
-    for form in (
-        *_list_native_formats(),
-        *(ToolFormat(name, frozenset(WIRES), _TEXT_ID_SCHEMES.get(name)) for name in TEXT_FORMATS),
-    )
-}
+@cache
+def load_tool_formats() -> Mapping[str, ToolFormat]:
+    """Return all tool formats by name: those of the APIs, then the text tool formats, which work on every API."""
+    all_wires = frozenset(WIRES)
+    text_formats = (ToolFormat(name, all_wires, _TEXT_ID_SCHEMES.get(name)) for name in TEXT_FORMAT_NAMES)
+    return {form.name: form for form in (*_list_native_formats(), *text_formats)}
 
 
 def find_tool_format(tool_format: str) -> ToolFormat | None:
@@ -56,9 +55,9 @@ def find_tool_format(tool_format: str) -> ToolFormat | None:
     require_string(tool_format, "tool_format")
     if tool_format == "auto":
         return None
-    form = TOOL_FORMATS.get(tool_format)
+    form = load_tool_formats().get(tool_format)
     if form is None:
-        raise unknown_name_error("tool format", tool_format, ("auto", *TOOL_FORMATS), path="tool_format")
+        raise unknown_name_error("tool format", tool_format, ("auto", *load_tool_formats()), path="tool_format")
     return form
 
 
@@ -68,7 +67,7 @@ def id_scheme_for(wire: Wire, model: Model, tool_format: str, base_wire: Wire) -
     if form is None:
         return wire.id_scheme(model)
     if wire.name not in form.wires:
-        accepted = [name for name, other in TOOL_FORMATS.items() if wire.name in other.wires]
+        accepted = [name for name, other in load_tool_formats().items() if wire.name in other.wires]
         raise InputError(
             f"{wire.name} does not accept the tool format {tool_format!r}; it accepts {', '.join(accepted)}",
             path="tool_format",

@@ -16,7 +16,7 @@ from segue.canonical.json import encode_json_text, find_duplicate_key
 from segue.canonical.request import Options, Tool
 from segue.render.report import Report
 from segue.wire.names import NameMap
-from segue.wire.schema import SchemaRules, drop_forced_nulls, render_schema
+from segue.wire.schema import SchemaRules, render_schema
 
 FREE_TEXT_KEY = "input"
 
@@ -83,6 +83,9 @@ def drop_call_nulls(call: ToolCall, strict: Mapping[str, Tool]) -> ToolCall:
     tool = strict.get(call.name)
     if tool is None or tool.parameters is None or not isinstance(call.arguments, dict):
         return call
+    # Imported here, because only replies to strict tools need it.
+    from segue.wire.schema.forced_nulls import drop_forced_nulls
+
     original = cast("dict[str, Any]", call.arguments)
     arguments = drop_forced_nulls(original, tool.parameters)
     return call if arguments == original else msgspec.structs.replace(call, arguments=arguments, native=None)

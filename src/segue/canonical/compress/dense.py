@@ -29,9 +29,9 @@ from segue.canonical.blocks import (
     text_of,
 )
 from segue.canonical.codec import encode_value
-from segue.canonical.compress.placeholders import CUT_PATTERN, format_note, is_note
 from segue.canonical.compress.plan import Plan
 from segue.canonical.json import encode_json_sorted
+from segue.canonical.placeholders import CUT_PATTERN, format_note, is_note
 
 _READ_VERBS = frozenset(
     {

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import msgspec
 
 from segue.canonical.blocks import Message, Thinking, ToolCall, ToolResponse, responses_of, text_of
-from segue.canonical.compress.placeholders import SUMMARY_PATTERN
 from segue.canonical.compress.plan import ChangeAction, MessageChange
+from segue.canonical.placeholders import SUMMARY_PATTERN
 from segue.canonical.tokens import TokenCounter
 
 

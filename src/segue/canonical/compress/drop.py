@@ -11,8 +11,8 @@ from itertools import accumulate
 from typing import TypeAlias
 
 from segue.canonical.blocks import Message, Text
-from segue.canonical.compress.placeholders import SUMMARY
 from segue.canonical.compress.plan import Group, Plan, find_root
+from segue.canonical.placeholders import SUMMARY
 from segue.errors import InputError
 
 Summariser: TypeAlias = Callable[[Sequence[Message]], str]

@@ -29,7 +29,7 @@ from segue.canonical.blocks import (
     responses_of,
     state_of,
 )
-from segue.canonical.compress.placeholders import REMOVED, format_note
+from segue.canonical.placeholders import REMOVED, format_note
 from segue.canonical.tokens import TokenCounter
 from segue.errors import InputError
 

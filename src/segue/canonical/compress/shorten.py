@@ -5,9 +5,9 @@ from __future__ import annotations
 from msgspec import UNSET, UnsetType
 
 from segue.canonical.blocks import Block, Media, Shortening, ShortenReason, Text, ToolResponse, edit_block, join_texts
-from segue.canonical.compress.placeholders import CUT_NOTE, CUT_PATTERN, MEDIA_REMOVED, REMOVED, is_note
 from segue.canonical.compress.plan import Plan
 from segue.canonical.json import encode_json_text
+from segue.canonical.placeholders import CUT_NOTE, CUT_PATTERN, MEDIA_REMOVED, REMOVED, is_note
 
 # How many characters of a result are kept, step by step. At the end only the placeholder is left.
 LIMITS = (4000, 1000, 200, 0)

@@ -154,7 +154,7 @@ async def _fork(chat: Chat, arguments: str) -> None:
 
 
 async def _export(chat: Chat, arguments: str) -> None:
-    from segue.cli.export import render_export
+    from segue.cli.export import open_export
     from segue.cli.streams import replace_file
 
     store, log = _stored_conversation(chat)
@@ -167,11 +167,11 @@ async def _export(chat: Chat, arguments: str) -> None:
     target = chat.folder / file
     if os.path.lexists(target) and not overwrite:
         raise InputError(f"{file} already exists; /export {file} {_FORCE} overwrites it")
-    chunks, _ = render_export(store, store.get(log.id), file_format, None)
-    if target.is_file():
-        with suppress(OSError):  # others could read the old file, but must not read a conversation
-            target.chmod(stat.S_IMODE(target.stat().st_mode) & ~0o077)
-    replace_file(str(target), chunks, private=True)
+    with open_export(store, store.get(log.id), file_format, None) as (chunks, _):
+        if target.is_file():
+            with suppress(OSError):  # others could read the old file, but must not read a conversation
+                target.chmod(stat.S_IMODE(target.stat().st_mode) & ~0o077)
+        replace_file(str(target), chunks, private=True)
     chat.print_line(f"written to {file} (readable only by you)")
 
 

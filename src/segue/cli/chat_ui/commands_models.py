@@ -141,14 +141,14 @@ async def _route(chat: Chat, arguments: str) -> None:
 
 
 async def _toolformat(chat: Chat, arguments: str) -> None:
-    from segue.wire.tool_formats import TOOL_FORMATS, find_tool_format
+    from segue.wire.tool_formats import find_tool_format, load_tool_formats
 
     endpoint = chat.endpoint
     if not arguments:
         rows = [(_AUTO, f"default of {endpoint.model}: {_default_tool_format(endpoint)}", "")]
         rows += [
             (name, _tool_format_kind(name), "" if endpoint.api in tool_format.wires else f"not with {endpoint.api}")
-            for name, tool_format in TOOL_FORMATS.items()
+            for name, tool_format in load_tool_formats().items()
         ]
         marked = [("▸" if row[0] == endpoint.tool_format else " ", *row) for row in rows]
         state = "auto" if endpoint.tool_format == _AUTO else "manual"
@@ -159,7 +159,7 @@ async def _toolformat(chat: Chat, arguments: str) -> None:
         return
     tool_format = find_tool_format(arguments.lower())
     if tool_format is not None and endpoint.api not in tool_format.wires:
-        supported = [name for name, other in TOOL_FORMATS.items() if endpoint.api in other.wires]
+        supported = [name for name, other in load_tool_formats().items() if endpoint.api in other.wires]
         raise InputError(f"{endpoint.api} does not support tool format {arguments!r}; use auto, {', '.join(supported)}")
     if isinstance(chat.session.route, ByRule):
         raise InputError("the model is chosen by rules; select one with /model first")
@@ -213,9 +213,9 @@ def _suggest_routes(chat: Chat) -> list[Suggestion]:
 
 
 def _suggest_formats(chat: Chat) -> list[Suggestion]:
-    from segue.wire.tool_formats import TOOL_FORMATS
+    from segue.wire.tool_formats import load_tool_formats
 
-    return [(_AUTO, "the model's default"), *((name, _tool_format_kind(name)) for name in TOOL_FORMATS)]
+    return [(_AUTO, "the model's default"), *((name, _tool_format_kind(name)) for name in load_tool_formats())]
 
 
 COMMANDS = (

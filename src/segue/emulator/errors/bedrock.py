@@ -7,9 +7,9 @@ error it quotes: `The model returned the following errors: …`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 import msgspec
+from msgspec.structs import replace
 
 from segue.conformance.rule import Violation
 from segue.conformance.values import is_list, is_object, text_or_empty

@@ -27,7 +27,8 @@ def standard_tools(
     """Return all built-in tools. `task` is included only if `spawn` is given, the function that runs a subagent.
 
     `glob` and `grep` skip files that `permissions` deny to `read_file`; those of a `Toolbox` with these tools count
-    too. `environment` returns the environment variables of shell commands, `fetcher` fetches a URL for `fetch_url`.
+    too. `environment` returns the environment variables of shell commands, `fetcher` fetches a URL for `fetch_url`;
+    its page has `is_cut_off` if the connection ended before the body did.
     """
 
     def is_denied(tool: str, path: str) -> bool:

@@ -8,9 +8,10 @@ import stat
 from pathlib import Path
 
 from segue.canonical.blocks import Media, Text
+from segue.canonical.json import replace_surrogates
 from segue.runtime.sandbox import ResolvedPath, check_access, make_approval_request, open_file, open_folder, resolve
 from segue.runtime.tool_types import ApprovalRequest, Arguments, Context, Result, Tool, ToolError
-from segue.runtime.tools.text_encoding import decode, describe_binary, format_size, image_mime, replace_surrogates
+from segue.runtime.tools.text_encoding import decode, describe_binary, format_size, image_mime
 
 _DEFAULT_LINES = 2_000
 _MAX_WIDTH = 2_000
@@ -107,9 +108,9 @@ def _read_approval(arguments: Arguments, folder: Path) -> ApprovalRequest:
 def read_file() -> Tool:
     return Tool(
         "read_file",
-        "Reads a text file, or shows a picture (PNG, JPEG, GIF, WebP). Lines come numbered, as «number, tab, line»; "
-        "the numbers are no part of the file. Without a range the first "
-        f"{_DEFAULT_LINES:,} lines are given, and how to go on.",
+        "Reads a text file, or returns an image (PNG, JPEG, GIF, WebP). Lines are numbered, as «number, tab, line»; "
+        "the numbers are not part of the file. Without a range, the first "
+        f"{_DEFAULT_LINES:,} lines are returned, with a note how to continue.",
         {
             "type": "object",
             "properties": {
@@ -137,7 +138,7 @@ def _describe_entry(handle: int, name: str) -> tuple[bool, str]:
         if stat.S_ISLNK(status.st_mode):
             return False, f"{name} -> {os.readlink(name, dir_fd=handle)}"
     except OSError:
-        return False, f"{name} (can't be looked at)"
+        return False, f"{name} (can't be read)"
     if stat.S_ISDIR(status.st_mode):
         return True, f"{name}/"
     if stat.S_ISREG(status.st_mode):
@@ -169,8 +170,8 @@ def _list_approval(arguments: Arguments, folder: Path) -> ApprovalRequest:
 def list_dir() -> Tool:
     return Tool(
         "list_dir",
-        "Lists what is in a folder: folders first (with a / at the end), then files with their sizes; links with where "
-        "they lead. Not recursive; use glob for that.",
+        "Lists the entries of a folder: folders first (with a / at the end), then files with their sizes, and links "
+        "with their targets. Not recursive; use glob for that.",
         {
             "type": "object",
             "properties": {

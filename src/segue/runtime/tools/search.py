@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 
+from segue.canonical.json import replace_surrogates
 from segue.runtime.patterns import Pattern, path_pattern
 from segue.runtime.sandbox import ResolvedPath, check_access, make_approval_request, open_file, resolve
 from segue.runtime.tool_types import ApprovalRequest, Arguments, Context, Tool, ToolError
-from segue.runtime.tools.text_encoding import decode, replace_surrogates
+from segue.runtime.tools.text_encoding import decode
 from segue.runtime.tools.walk import Entry, walk
 
 _IsDenied = Callable[[str], bool]
@@ -71,15 +72,15 @@ def _run_glob(arguments: Arguments, context: Context, is_denied: _IsDenied) -> s
 def glob(is_denied: _IsDenied = lambda path: False) -> Tool:
     return Tool(
         "glob",
-        "Finds files and folders by name, recursively. * stays within one name, ** crosses folders, {a,b} and [abc] "
-        "work: «*.py» finds all Python files below, «src/**/test_*.ts» those of a part. What git ignores, .git and "
-        "node_modules are left out.",
+        "Finds files and folders by name, recursively. * matches within one name, ** across folders; {a,b} and [abc] "
+        "are supported. «*.py» finds all Python files, «src/**/test_*.ts» the TypeScript tests below src. Files that "
+        "git ignores, .git and node_modules are skipped.",
         {
             "type": "object",
             "properties": {
                 "pattern": {"type": "string", "minLength": 1, "description": "The glob, relative to path."},
-                "path": {"type": "string", "description": "Where to look. Default: the working folder."},
-                "ignored": {"type": "boolean", "description": "Look at what git ignores, too. Default false."},
+                "path": {"type": "string", "description": "The folder to search. Default: the working folder."},
+                "ignored": {"type": "boolean", "description": "Include files that git ignores. Default false."},
                 "limit": {
                     "type": "integer",
                     "minimum": 1,
@@ -196,7 +197,7 @@ def _run_grep(arguments: Arguments, context: Context, is_denied: _IsDenied) -> s
     notes: list[str] = []
     if search.has_more:
         notes.append("there are more matches; narrow the pattern or the path")
-    notes += [f"{_format_file_count(count)} {why}" for why, count in search.skipped.items()]
+    notes += [f"{_format_file_count(count)} {reason}" for reason, count in search.skipped.items()]
     if not search.lines:
         notes.insert(0, f"nothing fits in {place.display}")
     return replace_surrogates("\n".join([*search.lines, *(f"[{note}]" for note in notes)]))
@@ -231,23 +232,23 @@ def grep(is_denied: _IsDenied = lambda path: False) -> Tool:
     return Tool(
         "grep",
         "Searches the contents of files line by line with a regular expression (no look-around, no back-references). "
-        "Gives «path:line number:line». What git ignores, .git, node_modules and binary files are left out.",
+        "Returns «path:line number:line». Files that git ignores, .git, node_modules and binary files are skipped.",
         {
             "type": "object",
             "properties": {
                 "pattern": {"type": "string", "minLength": 1, "description": "The regular expression."},
                 "path": {"type": "string", "description": "A folder or a file. Default: the working folder."},
-                "glob": {"type": "string", "description": "Only files whose name fits, such as *.py or src/**/*.ts."},
+                "glob": {"type": "string", "description": "Only files that match, such as *.py or src/**/*.ts."},
                 "ignore_case": {"type": "boolean", "description": "Default false."},
-                "literal": {"type": "boolean", "description": "Take the pattern as plain text. Default false."},
+                "literal": {"type": "boolean", "description": "Match the pattern as plain text. Default false."},
                 "context": {
                     "type": "integer",
                     "minimum": 0,
                     "maximum": 20,
                     "description": "Lines to show before and after each match. Default 0.",
                 },
-                "files_only": {"type": "boolean", "description": "Give only the names of files. Default false."},
-                "ignored": {"type": "boolean", "description": "Look at what git ignores, too. Default false."},
+                "files_only": {"type": "boolean", "description": "Return only the names of files. Default false."},
+                "ignored": {"type": "boolean", "description": "Include files that git ignores. Default false."},
                 "limit": {
                     "type": "integer",
                     "minimum": 1,

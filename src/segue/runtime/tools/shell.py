@@ -15,7 +15,7 @@ from pathlib import Path
 from segue.runtime.environ import child_environment
 from segue.runtime.masking import find_hidden_secrets, protect_process_memory
 from segue.runtime.tool_types import ApprovalRequest, Arguments, Context, Result, Tool, ToolError
-from segue.runtime.tools.shell_commands import find_commands, list_forms, split_simple_commands
+from segue.runtime.tools.shell_commands import find_commands, list_part_forms, split_simple_commands
 from segue.runtime.tools.shell_process import Remainder, ShellProcess
 from segue.runtime.tools.text_encoding import format_size
 
@@ -165,7 +165,7 @@ def _approval_request(arguments: Arguments, folder: Path) -> ApprovalRequest:
         f"run {first[:120]}{' …' if more or len(first) > 120 else ''}",
         command,
         aliases=find_commands(command),
-        parts=tuple(map(list_forms, parts or ())),
+        parts=list_part_forms(parts or (), folder),
         allowed_by="pattern" if parts else "tool",
     )
 
@@ -178,9 +178,9 @@ def shell(environment: Callable[[], Mapping[str, str]] = child_environment) -> T
 
     return Tool(
         "shell",
-        "Runs a command with bash in the working folder and gives what it says, output and errors in one, and its exit "
-        "code. Nothing can be typed into it. What it leaves running in the background ends with it. Prefer the other "
-        "tools for reading, searching and changing files.",
+        "Runs a command with bash in the working folder and returns its output (stdout and stderr together) and its "
+        "exit code. Its stdin is empty. Background processes that it starts are ended with it. Prefer the other tools "
+        "for reading, searching and changing files.",
         {
             "type": "object",
             "properties": {
@@ -189,7 +189,7 @@ def shell(environment: Callable[[], Mapping[str, str]] = child_environment) -> T
                     "type": "integer",
                     "minimum": 1,
                     "maximum": _MAX_TIMEOUT,
-                    "description": f"Seconds after which it is ended. Default {_TIMEOUT}, or what the user has set.",
+                    "description": f"Time limit in seconds. Default {_TIMEOUT}, or the limit that the user has set.",
                 },
             },
             "required": ["command"],

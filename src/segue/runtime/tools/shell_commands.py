@@ -10,13 +10,13 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
 
 from segue.runtime.guarded_names import has_guarded_part
 from segue.runtime.tool_types import PartForm
-from segue.runtime.tools.shell_risks import find_risky_arguments, has_risky_options
+from segue.runtime.tools.shell_risks import find_risky_arguments, has_risky_options, may_write
 from segue.runtime.tools.shell_wrappers import unwrap
 
 _OPERATORS = ("&&", "||", "|&", ";", "|", "&", "\n")
@@ -37,8 +37,8 @@ _EXEC_OPTIONS = frozenset(("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--
 _MAX_STARTS = 32
 _MAX_NAME = 64
 _EXPANSION = re.compile(r"[$*?\[{]")
-# A word that may expand to a guarded name: `.gi*`, `{.git,x}`.
-_HIDDEN_NAME = re.compile(r"(?:^|/)\.[^/]*[*?\[{$]|[{,]\.")
+# A word that may expand to a guarded name: `.gi*`, `{.git,x}`. `.[dev]` matches no name that is long enough.
+_HIDDEN_NAME = re.compile(r"(?:^|/)\.(?!\[[^]/]*\]$)[^/]*[*?\[{$]|[{,]\.")
 _VARIABLE = re.compile(r"\$\{\w+\}")
 _OPEN_VARIABLE = re.compile(r"\$\{\w+\Z")
 _PARAMETER = re.compile(r"\$(?:\w+|\{\w+\}|[@*#?!$-])")
@@ -143,13 +143,13 @@ def _parse_arguments(command: str) -> list[_Word]:
             quote = "" if quote else letter
         else:
             text += letter
-            is_active = not quote or (quote == '"' and _is_of_parameter(letter, shape))
+            is_active = not quote or (quote == '"' and _is_in_parameter(letter, shape))
             shape += letter if is_active else _hide(letter)
         at += 1
     return words if start < 0 else [*words, _Word(text, shape, start)]
 
 
-def _is_of_parameter(letter: str, before: str) -> bool:
+def _is_in_parameter(letter: str, before: str) -> bool:
     """Return whether a character in double quotes belongs to a parameter: `$X`, `${X}`."""
     return (
         letter == "$"
@@ -162,11 +162,39 @@ def _hide(letter: str) -> str:
     return "x" if letter in "*?[]{}$~" else letter
 
 
-def list_forms(command: str) -> tuple[PartForm, ...]:
+def list_part_forms(commands: Sequence[str], folder: Path) -> tuple[tuple[PartForm, ...], ...]:
+    """Return the forms of each of the simple commands that run in a folder.
+
+    A glob that begins with `*` and has a fixed part may match a file in the folder with the name of an option. If there
+    is none, the glob is harmless, unless another of the commands may create a file or change the folder.
+    """
+    has_options = any("*" in command for command in commands) and _has_option_files(folder)
+    writers = [at for at, command in enumerate(commands) if _may_write(command)]
+    return tuple(
+        list_forms(command, may_match_option=has_options or any(writer != at for writer in writers))
+        for at, command in enumerate(commands)
+    )
+
+
+def _may_write(command: str) -> bool:
+    words = [word.text for word in _parse_arguments(command)]
+    inner = unwrap(words)
+    return inner.start is None or not inner.is_recognized or may_write(words[inner.start])
+
+
+def _has_option_files(folder: Path) -> bool:
+    try:
+        return any(path.name.startswith("-") for path in folder.iterdir())
+    except OSError:
+        return True
+
+
+def list_forms(command: str, *, may_match_option: bool = True) -> tuple[PartForm, ...]:
     """Return the forms of a simple command that an allow rule may match.
 
-    These are the whole and, if only plain wrappers are before it, the inner command. The rule has to contain what is
-    risky; for the whole also the wrappers and the program that they run.
+    The forms are the whole command and, after plain wrappers only, the inner command. A rule must contain the risky
+    arguments; for the whole command also the wrappers and the program that they run. `may_match_option` states whether
+    a file may have the name of an option.
     """
     words = _parse_arguments(command)
     texts = [word.text for word in words]
@@ -174,20 +202,21 @@ def list_forms(command: str) -> tuple[PartForm, ...]:
     if inner.start is None or not inner.is_recognized:
         is_harmless = inner.is_plain and inner.is_recognized
         return (PartForm(command, () if is_harmless else tuple(texts)),)
-    risky = tuple(_find_risky_arguments(words[inner.start :]))
+    risky = tuple(_find_risky_arguments(words[inner.start :], may_match_option=may_match_option))
     whole = PartForm(command, (*texts[: inner.start + 1], *risky) if inner.start else risky)
     if not inner.start or not inner.is_plain:
         return (whole,)
     return whole, PartForm(command[words[inner.start].start :], risky)
 
 
-def _find_risky_arguments(words: Sequence[_Word]) -> Iterator[str]:
+def _find_risky_arguments(words: Sequence[_Word], *, may_match_option: bool) -> Iterator[str]:
     if _EXPANSION.search(words[0].shape):
         yield words[0].text
     is_open = has_risky_options(words[0].text)
     for word in words[1:]:
         is_hidden = _HIDDEN_NAME.search(word.shape) or _LAST_WORD.search(word.shape)
-        if _may_become_option(word.shape, may_be_file=is_open) or (is_open and is_hidden):
+        may_be_file = is_open and (may_match_option or not word.shape.strip("*?"))
+        if _may_become_option(word.shape, may_be_file=may_be_file) or (is_open and is_hidden):
             yield word.text
     hiding = {word.text for word in words[1:] if _may_hide_name(word.shape)}
     yield from find_risky_arguments([word.text for word in words], hiding)
@@ -216,7 +245,7 @@ def _may_become_option(shape: str, *, may_be_file: bool) -> bool:
 
 
 def find_commands(text: str) -> tuple[str, ...]:
-    """Return all that may be a command in a text, in all forms a deny rule may use; false positives are accepted."""
+    """Return every possible command in a text, in all forms that a deny rule may match, also false positives."""
     commands: dict[str, None] = {}
     texts = [text]
     for script in texts:

@@ -1,6 +1,6 @@
 """A shell command that runs under a supervisor, as an asynchronous process.
 
-No process of the command outlives it, or `end` returns which ones may. If segue ends in any way, the supervisor ends
+No process of the command outlives it, except those that `end` returns. If segue ends in any way, the supervisor ends
 the command.
 """
 
@@ -137,7 +137,7 @@ class ShellProcess:
 
 
 class _Pipe:
-    """A pipe of which a child process writes and this process reads."""
+    """A pipe that a child process writes to and this process reads from."""
 
     def __init__(self, stream: asyncio.StreamReader, transport: asyncio.ReadTransport, writing: int) -> None:
         self.stream = stream

@@ -5,8 +5,8 @@ parent has ended becomes its child, also after `setsid`, `nohup … &` or a doub
 a child, some process of the command is alive, and none is left when it has no child. Elsewhere it kills the process
 group of the command, and a pipe that all processes of the command inherit shows whether one of them is left.
 
-Standard input: the command and its environment, then `T` for SIGTERM. Its end, also by the death of segue, means
-SIGKILL. The file descriptor in the first argument: the lines `exit CODE`, `left PID COMMAND` and `unknown`.
+Standard input: the command and its environment, then `T` for SIGTERM. When it is closed, also because segue ended,
+SIGKILL is sent. The file descriptor in the first argument gets the lines `exit CODE`, `left PID COMMAND` and `unknown`.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class _Supervisor:
     def __init__(self, status: int) -> None:
         self._status = status
         self._is_subreaper = _prctl(_SET_CHILD_SUBREAPER, 1) and os.path.exists("/proc/self/stat")  # noqa: PTH110
-        self._leash, self._leash_end = (-1, -1) if self._is_subreaper else os.pipe()
+        self._alive_pipe, self._alive_pipe_end = (-1, -1) if self._is_subreaper else os.pipe()
         self._wakeup, self._wakeup_end = os.pipe()
         self._is_stopped = False
         self._command = 0
@@ -132,7 +132,7 @@ class _Supervisor:
             os.dup2(null, 1)
             os.dup2(null, 2)
             if not self._is_subreaper:
-                os.close(self._leash_end)
+                os.close(self._alive_pipe_end)
             return
         try:
             os.setsid()
@@ -144,7 +144,7 @@ class _Supervisor:
                 signal.signal(number, signal.SIG_IGN if kept else signal.SIG_DFL)
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             if not self._is_subreaper:
-                os.set_inheritable(self._leash_end, True)
+                os.set_inheritable(self._alive_pipe_end, True)
             os.execve(argv[0], argv, environment)
         except OSError as error:
             os.write(2, f"{argv[0]}: {error.strerror}\n".encode())
@@ -201,7 +201,7 @@ class _Supervisor:
         while self._reap() and time.monotonic() < deadline:
             self._wait_for_signal(_KILL_INTERVAL)
         # The processes of the group close the pipe a moment after the signal.
-        if not select.select([self._leash], [], [], 1.0)[0]:
+        if not select.select([self._alive_pipe], [], [], 1.0)[0]:
             self._report("unknown")
 
     def _report(self, line: str) -> None:

@@ -47,9 +47,9 @@ def task(spawn: Spawn, request_approval: _RequestApproval = lambda model: None) 
 
     return Tool(
         "task",
-        "Gives a piece of work to another agent, which works by itself with tools of its own and reports once, at the "
-        "end. It knows nothing of this conversation: the prompt has to say everything. Good for a search or a change "
-        "that takes many steps; several tasks in one reply run side by side.",
+        "Gives a task to another agent, which works by itself with tools of its own and reports once, at the end. It "
+        "does not get this conversation: the prompt must contain everything that it needs. Use it for a search or a "
+        "change that takes many steps; several tasks in one reply run in parallel.",
         {
             "type": "object",
             "properties": {
@@ -57,12 +57,12 @@ def task(spawn: Spawn, request_approval: _RequestApproval = lambda model: None) 
                 "prompt": {"type": "string", "minLength": 1, "description": "What to do, and what to report."},
                 "model": {
                     "type": "string",
-                    "description": "provider/model to use. Default: this one. Another provider takes the user's leave.",
+                    "description": "provider/model to use. Default: this one. Another provider needs approval.",
                 },
                 "tools": {
                     "type": "array",
                     "items": {"type": "string"},
-                    "description": "Names of the tools it may use. Default: all that are here.",
+                    "description": "Names of the tools that it may use. Default: all except task.",
                 },
             },
             "required": ["description", "prompt"],

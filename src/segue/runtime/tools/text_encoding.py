@@ -80,8 +80,3 @@ def format_size(size: int) -> str:
     if size < 10_000:
         return f"{size:,} bytes"
     return f"{size / 1000:,.0f} kB" if size < 10_000_000 else f"{size / 1_000_000:,.0f} MB"
-
-
-def replace_surrogates(text: str) -> str:
-    """Replace lone surrogates, which APIs reject."""
-    return text.encode("utf-8", "replace").decode() if any("\ud800" <= char <= "\udfff" for char in text) else text

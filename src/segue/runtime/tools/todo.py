@@ -50,8 +50,8 @@ def _summarize(arguments: Arguments) -> str:
 def todo() -> Tool:
     return Tool(
         "todo",
-        "Keeps the list of what is to be done for a task of several steps. Give the whole list each time: it takes the "
-        "place of the one before. Have one item at work at a time, and mark it as done as soon as it is.",
+        "Keeps a to-do list for a task of several steps. Send the whole list each time: it replaces the previous one. "
+        "Have one item in the state doing at a time, and set it to done as soon as it is finished.",
         {
             "type": "object",
             "properties": {
@@ -61,7 +61,7 @@ def todo() -> Tool:
                     "items": {
                         "type": "object",
                         "properties": {
-                            "text": {"type": "string", "description": "What is to be done, in a few words."},
+                            "text": {"type": "string", "description": "The step, in a few words."},
                             "state": {"type": "string", "enum": ["open", "doing", "done"]},
                         },
                         "required": ["text", "state"],

@@ -78,9 +78,10 @@ def _is_ignored(path: str, folder: bool, rules: list[_IgnoreRule]) -> bool:
 def walk(
     place: ResolvedPath, *, include_ignored: bool = False, is_cancelled: Callable[[], bool] = lambda: False
 ) -> Generator[Entry]:
-    """Yield the files and folders below a folder, sorted by name; with `everything` also those that git ignores.
+    """Yield the files and folders below a folder, sorted by name.
 
-    The handle of an entry is valid until the next entry. The walk ends when `stop` returns true.
+    With `include_ignored` also those that git ignores. The handle of an entry is valid until the next entry. The walk
+    ends when `is_cancelled` returns True.
     """
     handle = open_folder(place)
     try:

@@ -53,7 +53,7 @@ def _encode_content(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError:
-        raise ToolError("the content has halves of characters in it (lone surrogates); nothing was written") from None
+        raise ToolError("the content has lone surrogates, which UTF-8 can't encode; nothing was written") from None
 
 
 def _run_write(arguments: Arguments, context: Context) -> str:
@@ -84,8 +84,8 @@ def _write_approval(arguments: Arguments, folder: Path) -> ApprovalRequest:
 def write_file() -> Tool:
     return Tool(
         "write_file",
-        "Writes a whole text file (UTF-8), with the folders it needs. A file that is there is replaced. To change a "
-        "part of a file use edit_file.",
+        "Writes a whole text file (UTF-8) and creates missing folders. An existing file is replaced. To change a part "
+        "of a file use edit_file.",
         {
             "type": "object",
             "properties": {
@@ -203,15 +203,15 @@ def _edit_approval(arguments: Arguments, folder: Path) -> ApprovalRequest:
             detail = _format_diff(place, before, _apply_edit(place, before, arguments)[0])
         except ToolError:
             # An earlier edit of the same batch may make it possible; if not, the call reports the error.
-            detail += f"\n(as it is now, {place.display} can't be changed so)"
+            detail += f"\n(this edit can't be applied to {place.display} as it is now)"
     return make_approval_request("edit_file", "edit", place, change=True, detail=detail)
 
 
 def edit_file() -> Tool:
     return Tool(
         "edit_file",
-        "Replaces a piece of a text file. old_string has to stand in the file exactly so, blanks and indentation "
-        "included, and only once, unless replace_all is set. Line numbers that read_file shows are no part of it.",
+        "Replaces text in a file. old_string must occur in the file exactly as given, with the same whitespace and "
+        "indentation, and only once unless replace_all is set. It must not contain the line numbers of read_file.",
         {
             "type": "object",
             "properties": {

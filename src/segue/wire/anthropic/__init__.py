@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from segue.canonical.request import Request
-from segue.models import Model
+from segue.models import Model, cache_by_model
 from segue.render.constraints import Constraints
 from segue.wire.anthropic.capabilities import API, DEFAULT_MODEL, capabilities_of
 from segue.wire.anthropic.fast import ANTHROPIC_FAST_PATH
 from segue.wire.anthropic.items import ITEM_KEYS, block_kind
 from segue.wire.anthropic.reply import parse_error, parse_reply, render_error, render_reply
-from segue.wire.anthropic.request import BODY_KEYS, parse_request, render_request
-from segue.wire.anthropic.stream_in import AnthropicReader
-from segue.wire.anthropic.stream_out import AnthropicStreamRenderer
+from segue.wire.anthropic.request import BODY_KEYS, parse_request, render_items, render_request
 from segue.wire.anthropic.tools import TOOL_KEYS
-from segue.wire.base import Wire, is_random_id
+from segue.wire.base import RenderContext, Wire, is_random_id
 from segue.wire.ids import IdScheme, prefix_scheme
 from segue.wire.names import NameRule
-from segue.wire.stream.parse import StreamParser
+
+if TYPE_CHECKING:
+    from segue.wire.stream.parse import StreamParser
+    from segue.wire.stream.render import StreamRenderer
 
 # ANT-01: no other characters; the API documents no length limit
 _VALID_ID = r"[a-zA-Z0-9_-]+"
@@ -28,6 +29,7 @@ _IDS = prefix_scheme(API, "toolu_", limit=64, pattern=_VALID_ID)
 _MEDIA_KINDS = frozenset({"image", "document"})
 
 
+@cache_by_model
 def constraints(model: Model) -> Constraints:
     """Return the constraints of a model; an unknown version counts as the newest."""
     row = _claude_constraints(model)
@@ -107,7 +109,20 @@ def _keeps_reply_id(reply_id: str, request: Request) -> bool:
     return has_thread and is_random_id(reply_id, request)
 
 
-ANTHROPIC = Wire(
+def _open_stream(turn_key: str) -> StreamParser:
+    from segue.wire.anthropic.stream_in import AnthropicReader
+    from segue.wire.stream.parse import StreamParser
+
+    return StreamParser(AnthropicReader(turn_key))
+
+
+def _open_renderer(context: RenderContext, model: str | None, _request: Request | None) -> StreamRenderer:
+    from segue.wire.anthropic.stream_out import AnthropicStreamRenderer
+
+    return AnthropicStreamRenderer(context, model)
+
+
+WIRE = Wire(
     name=API,
     kind="wire",
     provider=API,
@@ -120,10 +135,11 @@ ANTHROPIC = Wire(
     name_rule=_names,
     parse_request=parse_request,
     render_request=render_request,
+    render_items=render_items,
     parse_reply=parse_reply,
     render_reply=render_reply,
-    open_stream=lambda turn_key: StreamParser(AnthropicReader(turn_key)),
-    stream_renderer=lambda context, model, _request: AnthropicStreamRenderer(context, model),
+    open_stream=_open_stream,
+    stream_renderer=_open_renderer,
     parse_error=parse_error,
     render_error=render_error,
     body_keys=BODY_KEYS,

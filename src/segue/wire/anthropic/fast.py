@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from segue.canonical.fast_history import (
+    REASONING,
     Content,
     FastEvent,
     FastHistory,
     FastPathUnsupportedError,
+    FastSystemMessage,
     FastTurn,
     FastUserMessage,
+    add_results,
     require_text,
 )
 from segue.render.fast_passes import FastRenderOptions
 from segue.render.reasoning import has_reasoning_content
 from segue.wire.anthropic.request import BODY_KEYS
-from segue.wire.fast_path import FastPath
+from segue.wire.fast_path import FastPath, NoPart
 
 # Common keys of bodies that have no canonical field.
 _COMMON_KEYS = frozenset({"betas", "cache_control", "container", "context_management", "mcp_servers", "service_tier"})
@@ -29,7 +32,7 @@ _CacheControl: TypeAlias = dict[str, Any] | None
 class _Text(Struct, tag="text", forbid_unknown_fields=True, omit_defaults=True, gc=False):
     text: str
     cache_control: _CacheControl = None
-    citations: None = None
+    citations: Annotated[list[Any], Meta(max_length=0)] | None = None
 
 
 class _Thinking(Struct, tag="thinking", forbid_unknown_fields=True, gc=False):
@@ -51,7 +54,7 @@ class _ToolUse(Struct, tag="tool_use", forbid_unknown_fields=True, omit_defaults
 
 class _ToolResult(Struct, tag="tool_result", forbid_unknown_fields=True, omit_defaults=True, gc=False):
     tool_use_id: str
-    content: str | list[_Text]
+    content: str | Sequence[_Text | NoPart]
     is_error: bool | UnsetType | None = UNSET
     cache_control: _CacheControl = None
 
@@ -75,85 +78,90 @@ _Message: TypeAlias = _User | _Assistant
 
 
 def _parse(items: list[_Message]) -> FastHistory:
-    history = FastHistory([], [], [], [], [], [], error_results=[])
+    history = FastHistory()
     for index, item in enumerate(items):
-        open_calls = len(history.raw_ids) > len(history.results)
+        has_open_calls = len(history.raw_ids) > len(history.results)
         if isinstance(item, _Assistant):
-            if open_calls:
+            if has_open_calls:
                 raise FastPathUnsupportedError
-            history.starts.append(index)
-            history.events.append(_parse_reply(item, history))
-            continue
-        content = item.content
-        if open_calls:
-            content = _parse_results(content, history)
-            if not content:
-                continue
-            # Text in one message with results starts at the next item.
-            index += 1
-        history.starts.append(index)
-        texts = content if isinstance(content, str) else _parse_texts(content)
-        history.events.append(FastUserMessage(require_text(texts), has_dropped_keys=_has_cache_mark(content)))
+            _parse_reply(item, index, history)
+        elif has_open_calls:
+            texts = _parse_results(item.content, history)
+            if texts:
+                # Text in one message with results starts at the next item.
+                _parse_user_message(texts, index + 1, history)
+        else:
+            _parse_user_message(item.content, index, history)
     if len(history.raw_ids) > len(history.results):
         raise FastPathUnsupportedError
     return history
 
 
-def _parse_reply(item: _Assistant, history: FastHistory) -> FastTurn:
+def _parse_user_message(content: str | Sequence[_UserBlock], start: int, history: FastHistory) -> None:
+    if isinstance(content, str):
+        history.add(FastUserMessage(require_text(content)), start)
+        return
+    texts = [block.text for block in content if isinstance(block, _Text)]
+    if len(texts) < len(content):
+        raise FastPathUnsupportedError
+    history.add(FastUserMessage(require_text(texts)), start)
+    _mark_cached(content, history)
+
+
+def _parse_reply(item: _Assistant, index: int, history: FastHistory) -> None:
     start = len(history.raw_ids)
     if isinstance(item.content, str):
-        return FastTurn(require_text(item.content), start, start)
-    texts: list[str] = []
-    thoughts = unsigned = 0
-    for block in item.content:
-        if isinstance(block, _ToolUse):
-            history.raw_ids.append(block.id)
-            history.names.append(block.name)
-            history.arguments.append(block.input)
-        elif not isinstance(block, _Text):
-            thoughts += isinstance(block, _Redacted) or has_reasoning_content(block.thinking, block.signature)
-            unsigned += isinstance(block, _Thinking) and not block.signature
-            continue
-        elif len(history.raw_ids) > start:
-            raise FastPathUnsupportedError
-        else:
-            texts.append(block.text)
-    stop = len(history.raw_ids)
-    if start == stop or texts:
+        history.add(FastTurn(require_text(item.content), start, start), index)
+        return
+    blocks = [block for block in item.content if isinstance(block, _Text | _ToolUse)]
+    calls = [block for block in blocks if isinstance(block, _ToolUse)]
+    text_blocks = blocks[: len(blocks) - len(calls)]
+    texts = [block.text for block in text_blocks if isinstance(block, _Text)]
+    if len(texts) < len(text_blocks):
+        raise FastPathUnsupportedError
+    if texts or not calls:
         require_text(texts)
-    return FastTurn(texts or None, start, stop, thoughts, unsigned > 0, _has_cache_mark(item.content))
+    history.raw_ids += [call.id for call in calls]
+    history.names += [call.name for call in calls]
+    history.arguments += [call.input for call in calls]
+    turn = FastTurn(texts or None, start, start + len(calls))
+    if len(blocks) < len(item.content):
+        turn.variant = variant = _describe_reasoning(item.content)
+        history.add(turn, index, REASONING, variant)
+    else:
+        history.add(turn, index)
+    _mark_cached(blocks, history)
+
+
+def _describe_reasoning(content: Sequence[_AssistantBlock]) -> tuple[bool, bool]:
+    """Return whether any reasoning has content, and whether all of it is signed."""
+    thoughts = [block for block in content if isinstance(block, _Thinking)]
+    redacted = any(isinstance(block, _Redacted) for block in content)
+    has_content = redacted or any(has_reasoning_content(block.thinking, block.signature) for block in thoughts)
+    return has_content, all(block.signature for block in thoughts)
 
 
 def _parse_results(content: str | list[_UserBlock], history: FastHistory) -> list[_UserBlock]:
-    """Parse the results of the last reply's calls at the start of a message; return the user's blocks after them."""
-    open_calls = history.raw_ids[len(history.results) :]
-    if isinstance(content, str) or len(content) < len(open_calls):
+    """Parse the results at the start of a message; return the user's blocks after them."""
+    if isinstance(content, str):
         raise FastPathUnsupportedError
-    for block, raw_id in zip(content, open_calls, strict=False):
-        if not isinstance(block, _ToolResult) or block.tool_use_id != raw_id:
-            raise FastPathUnsupportedError
-        if block.is_error:
-            history.error_results.append(len(history.results))
-        text = block.content
-        history.results.append(text if isinstance(text, str) else require_text([part.text for part in text]))
-    if _has_cache_mark(content[: len(open_calls)]):
-        history.events[-1].has_dropped_keys = True
-    return content[len(open_calls) :]
+    results: list[_ToolResult] = []
+    for block in content:
+        if not isinstance(block, _ToolResult):
+            break
+        results.append(block)
+    texts = [
+        block.content if isinstance(block.content, str) else require_text([part.text for part in block.content])
+        for block in results
+    ]
+    add_results(history, [block.tool_use_id for block in results], texts, [bool(block.is_error) for block in results])
+    _mark_cached(results, history)
+    return content[len(results) :]
 
 
-def _has_cache_mark(content: str | Sequence[_UserBlock | _AssistantBlock]) -> bool:
-    return not isinstance(content, str) and any(
-        block.cache_control for block in content if not isinstance(block, _Thinking | _Redacted)
-    )
-
-
-def _parse_texts(blocks: Sequence[_UserBlock]) -> list[str]:
-    texts: list[str] = []
-    for block in blocks:
-        if type(block) is not _Text:
-            raise FastPathUnsupportedError
-        texts.append(block.text)
-    return texts
+def _mark_cached(blocks: Sequence[_UserBlock | _ToolUse], history: FastHistory) -> None:
+    if any(block.cache_control for block in blocks):
+        history.mark_last("cache_control")
 
 
 # ------------------------------------------------------------------------------------------------------------- writing
@@ -164,7 +172,7 @@ def _render(history: FastHistory, events: Sequence[FastEvent], _options: FastRen
     ids = history.sent_ids
     calls = [
         _ToolUse(call_id, name, value)
-        for call_id, name, value in zip(ids, history.names, history.arguments, strict=True)
+        for call_id, name, value in zip(ids, history.sent_names, history.arguments, strict=True)
     ]
     contents = [text if isinstance(text, str) else _render_texts(text) for text in history.results]
     results = [_ToolResult(call_id, content) for call_id, content in zip(ids, contents, strict=True)]
@@ -182,6 +190,8 @@ def _render(history: FastHistory, events: Sequence[FastEvent], _options: FastRen
                     _User(event.content if isinstance(event.content, str) else [*_render_texts(event.content)])
                 )
             continue
+        if isinstance(event, FastSystemMessage):
+            raise FastPathUnsupportedError
         content, start, stop = event.content, event.start, event.stop
         if start == stop:
             results_content = []

@@ -53,7 +53,7 @@ from segue.wire.tools import render_named_arguments
 _NOTICES = frozenset({"fallback"})
 # In a reply, the summary of a history that the client still has; in a request it stands for that history.
 _REPLY_NOTICES = frozenset({"compaction"})
-_HOST = Host(API, API, API)
+HOST = Host(API, API, API)
 _SERVER_ID_PATTERN = re.compile("srvtoolu_[a-zA-Z0-9_]+")
 
 
@@ -90,8 +90,8 @@ def _parse_block(value: object, model: str | None) -> Block:
     kind = block.get("type")
     parse = _PARSERS.get(kind) if isinstance(kind, str) else None
     if parse is None and find_item_api(block) not in (None, API):
-        return parse_item(block, _HOST) or Opaque(str(kind), native=Native(API, block))
-    if parse is None and (thought := parse_reasoning_item(block, _HOST)) is not None:
+        return parse_item(block, HOST) or Opaque(str(kind), native=Native(API, block))
+    if parse is None and (thought := parse_reasoning_item(block, HOST)) is not None:
         return thought
     if not isinstance(kind, str) or not kind:
         raise InputError(f"a string was expected as `type`, not {json_type_name(kind)}", path="type")

@@ -83,6 +83,8 @@ def parse_options(body: Mapping[str, Any]) -> Options:
 
 
 def _parse_choice(choice: JsonObject) -> ToolChoice | None:
+    if not choice:
+        return None
     for key in ("type", "name"):
         optional_string(choice.get(key), f"tool_choice.{key}")
     match choice:
@@ -103,6 +105,8 @@ def _parse_choice(choice: JsonObject) -> ToolChoice | None:
 
 
 def _parse_format(body: Mapping[str, Any]) -> ResponseFormat | None:
+    if body.get("output_config") is None and body.get("output_format") is None:
+        return None
     config = optional_object(body.get("output_config"), "output_config") or {}
     form, path = optional_object(config.get("format"), "output_config.format"), "output_config.format"
     if form is None:
@@ -243,6 +247,8 @@ _EFFORTS: tuple[Effort, ...] = ("minimal", "low", "medium", "high", "xhigh", "ma
 
 def parse_reasoning(body: Mapping[str, Any], path: str = "thinking") -> Reasoning | None:
     """Parse `thinking`, which is at `path`, and the effort."""
+    if body.get("thinking") is None and body.get("output_config") is None:
+        return None
     thinking = optional_object(body.get("thinking"), path) or {}
     effort = _parse_effort(body)
     budget = optional_integer(thinking.get("budget_tokens"), f"{path}.budget_tokens")

@@ -15,7 +15,7 @@ from segue.render.report import Report
 from segue.render.transcript import Transcript
 from segue.wire import mixed_body
 from segue.wire.anthropic.capabilities import API, DEFAULT_MODEL
-from segue.wire.anthropic.items import drop_text_keys, parse_content, render_block, with_unmodelled
+from segue.wire.anthropic.items import HOST, drop_text_keys, parse_content, render_block, with_unmodelled
 from segue.wire.anthropic.options import fit_options, parse_options, render_options
 from segue.wire.anthropic.tools import parse_tools, render_tools
 from segue.wire.base import RenderContext
@@ -28,7 +28,7 @@ from segue.wire.json_values import (
     require_object,
 )
 from segue.wire.merge import intact_fragment, merge_changes
-from segue.wire.mixed_body import Host, has_results
+from segue.wire.mixed_body import has_results
 from segue.wire.tools import drop_undeclared_choice
 
 _SPEAKERS: dict[str, Speaker] = {"user": "human", "assistant": "ai", "system": "system"}
@@ -48,12 +48,11 @@ def parse_request(body: Mapping[str, Any]) -> Request:
         raise InputError("`messages` is missing", path="messages")
     model = optional_string(body.get("model"), "model")
     messages: list[Message] = []
-    host = Host(API, API, API)
     for index, item in enumerate(require_list(body["messages"], "messages")):
         try:
             message = require_object(item)
-            if not mixed_body.add_message(messages, message, host):
-                messages.append(_parse_message(message, host))
+            if not mixed_body.add_message(messages, message, HOST):
+                messages.append(_parse_message(message))
         except InputError as error:
             raise error.with_prefix(f"messages[{index}]") from None
     return Request(
@@ -73,14 +72,14 @@ def _parse_thread(value: Any) -> str | None:
     return "a thread" if optional_string(thread.get("type"), "thread.type") == "continue" else None
 
 
-def _parse_message(message: JsonObject, host: Host) -> Message:
+def _parse_message(message: JsonObject) -> Message:
     role = message.get("role")
     if not isinstance(role, str):
         raise InputError(f"a string was expected as `role`, not {json_type_name(role)}", path="role")
     speaker = _SPEAKERS.get(role)
     if speaker is None:
         raise InputError(f"unknown role {role!r}; user, assistant or system was expected", path="role")
-    message, calls = mixed_body.split_calls(message, host)
+    message, calls = mixed_body.split_calls(message, HOST)
     blocks = (*_parse_message_content(message.get("content"), speaker), *calls)
     if speaker == "human" and has_results(blocks):
         speaker = "tool"
@@ -127,10 +126,15 @@ def _parse_system(value: Any) -> tuple[Text, ...]:
 # ----------------------------------------------------------------------------------------------------------------- out
 
 
+def render_items(transcript: Transcript, context: RenderContext) -> list[JsonObject]:
+    """Render the messages of a request."""
+    return [_render_message(message, context) for message in transcript.messages]
+
+
 def render_request(transcript: Transcript, context: RenderContext) -> JsonObject:
     # Before the messages: calls have the parameter names of the declarations.
     tools = render_tools(transcript.tools, context)
-    messages = [_render_message(message, context) for message in transcript.messages]
+    messages = render_items(transcript, context)
     if transcript.is_same_api:
         return _render_same_api(transcript, context, messages, tools)
     body: JsonObject = {"model": transcript.model} if transcript.model else {}
@@ -243,9 +247,7 @@ def _merge_options(fragment: Mapping[str, Any], transcript: Transcript, context:
         has_tools=bool(transcript.tools),
         project_name=context.names.render,
     )
-    context.report.findings.extend(
-        finding for finding in report_after.findings if finding not in report_before.findings
-    )
+    context.report.extend(finding for finding in report_after.findings if finding not in report_before.findings)
     mixed_body.forget_foreign_choice(before, fragment, mixed_body.ANTHROPIC)
     before["model"], after["model"] = request.model, transcript.model
     body = merge_changes(fragment, before, after)

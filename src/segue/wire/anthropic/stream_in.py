@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from copy import deepcopy
 from functools import partial
 from typing import Any, cast
 
@@ -75,7 +74,9 @@ class AnthropicReader(BlockReader[_OpenBlock]):
                         return self._add_delta(self.add_thinking, open_block, text)
                     if open_block.has_input:
                         return self._add_delta(self.add_input, open_block, text)
-        return self._read_event(cast("JsonObject", to_plain_json(payload)), name)
+        # A payload that was decoded from JSON is plain, unless that left half of a surrogate pair.
+        is_plain = self.payload and not self.has_split_surrogates
+        return self._read_event(payload if is_plain else cast("JsonObject", to_plain_json(payload)), name)
 
     def _add_delta(self, emit: Callable[[int, str], None], open_block: _OpenBlock, text: str) -> None:
         emit(open_block.block_index, text)
@@ -133,7 +134,7 @@ class AnthropicReader(BlockReader[_OpenBlock]):
                 string_or_none(self._message.get("id")),
                 self._model,
                 native=Native(API, self._message, intact=False),
-                opening=deepcopy(self._message),
+                opening=self._message.copy(),
             )
 
     def _merge_fields(self, fields: Mapping[str, Any]) -> None:
@@ -142,7 +143,8 @@ class AnthropicReader(BlockReader[_OpenBlock]):
             known = self._message.get(key)
             if key == "usage" and isinstance(known, dict) and isinstance(value, dict):
                 counts = {name: count for name, count in cast("JsonObject", value).items() if count is not None}
-                cast("JsonObject", known).update(counts)
+                # Not updated in place: the copy of the message in the first event has the same object.
+                self._message[key] = {**cast("JsonObject", known), **counts}
             elif value is not None or key not in self._message:
                 self._message[key] = value
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, cast
+
+from msgspec.structs import replace
 
 from segue.canonical.blocks import Block, Text, Thinking, ToolCall
 from segue.canonical.json import encode_json, encode_json_text

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from msgspec.structs import replace
 
-from segue.models import Model
+from segue.canonical.request import Request
+from segue.models import Model, cache_by_model
 from segue.render.constraints import Constraints
 from segue.wire.anthropic import constraints as claude_constraints
-from segue.wire.base import Wire
+from segue.wire.base import RenderContext, Wire
 from segue.wire.bedrock.capabilities import API, DEFAULT_MODEL, Capabilities, capabilities_of
+from segue.wire.bedrock.fast import BEDROCK_FAST_PATH
 from segue.wire.bedrock.items import ITEM_KEYS, block_kind
 from segue.wire.bedrock.reply import parse_error, parse_reply, render_error, render_reply
-from segue.wire.bedrock.request import BODY_KEYS, parse_request, render_request
-from segue.wire.bedrock.stream_in import BedrockReader
-from segue.wire.bedrock.stream_out import BedrockStreamRenderer
+from segue.wire.bedrock.request import BODY_KEYS, parse_request, render_items, render_request
 from segue.wire.bedrock.tools import TOOL_KEYS
 from segue.wire.ids import IdScheme, mistral_scheme, prefix_scheme
 from segue.wire.names import NameRule
-from segue.wire.stream.parse import StreamParser
+
+if TYPE_CHECKING:
+    from segue.wire.stream.parse import StreamParser
+    from segue.wire.stream.render import StreamRenderer
 
 # BED-01, and the rules of the model vendors, ANT-01 and MIS-01
 _IDS = prefix_scheme(API, "tooluse_", limit=64, pattern=r"[a-zA-Z0-9_.:-]{1,64}")
@@ -29,6 +34,7 @@ _VALID_NAME = r"[a-zA-Z0-9_-]{1,64}"
 _MEDIA_NOT_WITH_RESULTS = frozenset({"document", "video"})
 
 
+@cache_by_model
 def constraints(model: Model) -> Constraints:
     """Return the constraints of a model: the `anthropic` row for Claude, else the row of its family."""
     capabilities = capabilities_of(model)
@@ -99,7 +105,20 @@ def _names(_model: Model) -> NameRule:
     return NameRule()
 
 
-BEDROCK = Wire(
+def _open_stream(turn_key: str) -> StreamParser:
+    from segue.wire.bedrock.stream_in import BedrockReader
+    from segue.wire.stream.parse import StreamParser
+
+    return StreamParser(BedrockReader(turn_key))
+
+
+def _open_renderer(context: RenderContext, model: str | None, _request: Request | None) -> StreamRenderer:
+    from segue.wire.bedrock.stream_out import BedrockStreamRenderer
+
+    return BedrockStreamRenderer(context, model)
+
+
+WIRE = Wire(
     name=API,
     kind="wire",
     provider=API,
@@ -113,10 +132,11 @@ BEDROCK = Wire(
     name_rule=_names,
     parse_request=parse_request,
     render_request=render_request,
+    render_items=render_items,
     parse_reply=parse_reply,
     render_reply=render_reply,
-    open_stream=lambda turn_key: StreamParser(BedrockReader(turn_key)),
-    stream_renderer=lambda context, model, _request: BedrockStreamRenderer(context, model),
+    open_stream=_open_stream,
+    stream_renderer=_open_renderer,
     parse_error=parse_error,
     render_error=render_error,
     body_keys=BODY_KEYS,
@@ -125,4 +145,5 @@ BEDROCK = Wire(
     model_key="modelId",
     # Models keep the tool format of their vendor.
     tool_formats=frozenset({"anthropic", "bedrock", "mistral"}),
+    fast_path=BEDROCK_FAST_PATH,
 )

@@ -43,7 +43,7 @@ from segue.wire.mixed_body import Host, parse_item, parse_reasoning_item
 from segue.wire.tools import render_named_arguments
 
 CACHE_POINT = "cachePoint"
-_HOST = Host(API, API, API)
+HOST = Host(API, API, API)
 _SERVER_TOOL_USE = "server_tool_use"
 _VALID_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
@@ -132,7 +132,7 @@ def _parse_item(
     if not members:
         raise InputError("a block needs a member with its content, such as `text`")
     is_foreign = "reasoningContent" not in members and parsers is _PARSERS
-    if is_foreign and (thought := parse_reasoning_item(item, _HOST)) is not None:
+    if is_foreign and (thought := parse_reasoning_item(item, HOST)) is not None:
         return [thought], False
     blocks: list[Block] = []
     known_keys = [key for key in members if key in parsers]
@@ -146,7 +146,7 @@ def _parse_item(
             block = msgspec.structs.replace(block, hosted=True)
         blocks.append(block)
     if not known_keys and CACHE_POINT not in members:
-        foreign = parse_item(item, _HOST) if parsers is _PARSERS else None
+        foreign = parse_item(item, HOST) if parsers is _PARSERS else None
         if foreign is not None:
             return [foreign], False
         kind = next(iter(members))

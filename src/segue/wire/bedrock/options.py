@@ -52,6 +52,8 @@ def parse_options(body: Mapping[str, Any]) -> Options:
         optional_object(body.get(key), key) or {}
         for key in ("inferenceConfig", MODEL_FIELDS, "outputConfig", "toolConfig")
     )
+    if not (config or extra or output or tools):
+        return Options()
     inner = optional_object(extra.get("inferenceConfig"), f"{MODEL_FIELDS}.inferenceConfig") or {}
     top_k = optional_integer(extra.get("top_k"), f"{MODEL_FIELDS}.top_k")
     inner_top_k = optional_integer(inner.get("topK"), f"{MODEL_FIELDS}.inferenceConfig.topK")

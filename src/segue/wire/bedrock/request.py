@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
-from segue.canonical.blocks import Block, Message, Native, Speaker, Text
+from segue.canonical.blocks import Block, Media, Message, Native, Speaker, Text
+from segue.canonical.contents import Contents
 from segue.canonical.pairing import pair
 from segue.canonical.request import Options, Request, Tool
 from segue.errors import InputError
@@ -19,7 +20,7 @@ from segue.render.transcript import Transcript
 from segue.wire import mixed_body
 from segue.wire.base import RenderContext
 from segue.wire.bedrock.capabilities import API, DEFAULT_MODEL, capabilities_of
-from segue.wire.bedrock.items import CACHE_POINT, parse_content, render_block, split_fragment, with_cache_point
+from segue.wire.bedrock.items import CACHE_POINT, HOST, parse_content, render_block, split_fragment, with_cache_point
 from segue.wire.bedrock.media import rename_documents
 from segue.wire.bedrock.options import MODEL_FIELDS, fit_options, parse_options, render_options
 from segue.wire.bedrock.shapes import request_keys, validate_request
@@ -33,7 +34,7 @@ from segue.wire.json_values import (
     require_object,
 )
 from segue.wire.merge import intact_fragment, merge_changes
-from segue.wire.mixed_body import Host, has_results
+from segue.wire.mixed_body import has_results
 
 # BED-10: the service model lists the role `system`
 _SPEAKERS: dict[str, Speaker] = {"user": "human", "assistant": "ai", "system": "system"}
@@ -57,12 +58,11 @@ def parse_request(body: Mapping[str, Any]) -> Request:
     validate_request(dict(body))
     model = optional_string(body.get("modelId"), "modelId")
     messages: list[Message] = []
-    host = Host(API, API, API)
     for index, item in enumerate(require_list(body["messages"], "messages")):
         try:
             message = require_object(item)
-            if not mixed_body.add_message(messages, message, host):
-                messages.append(_parse_message(message, host))
+            if not mixed_body.add_message(messages, message, HOST):
+                messages.append(_parse_message(message))
         except InputError as error:
             raise error.with_prefix(f"messages[{index}]") from None
     return Request(
@@ -83,13 +83,13 @@ def _parse_tool_config(body: Mapping[str, Any]) -> tuple[Tool, ...]:
     return parse_tools(require_object(config, "toolConfig").get("tools"), "toolConfig.tools")
 
 
-def _parse_message(message: JsonObject, host: Host) -> Message:
+def _parse_message(message: JsonObject) -> Message:
     role = message.get("role")
     speaker = _SPEAKERS.get(role) if isinstance(role, str) else None
     if speaker is None:
         shown_role = repr(role) if isinstance(role, str) else json_type_name(role)
         raise InputError(f"the role user, assistant or system was expected, not {shown_role}", path="role")
-    message, calls = mixed_body.split_calls(message, host)
+    message, calls = mixed_body.split_calls(message, HOST)
     content: Any = message.get("content")
     # Only a list is valid, but clients of other APIs send a string.
     if isinstance(content, str) or content is None:
@@ -128,14 +128,21 @@ def _parse_system(value: Any) -> tuple[Text, ...]:
 # ----------------------------------------------------------------------------------------------------------------- out
 
 
+def render_items(transcript: Transcript, context: RenderContext) -> list[JsonObject]:
+    """Render the messages of a request."""
+    messages = [_render_message(message, context) for message in transcript.messages]
+    if _may_have_documents(transcript.contents):
+        messages = rename_documents(messages, context.report)
+    if capabilities_of(parse_model(transcript.rules_model or DEFAULT_MODEL)).error_flag:
+        return messages
+    return [_drop_status(message, context.report) for message in messages]
+
+
 def render_request(transcript: Transcript, context: RenderContext) -> JsonObject:
     model = parse_model(transcript.rules_model or DEFAULT_MODEL)
     # Before the messages: calls have the parameter names of the declarations.
     tools = render_tools(transcript.tools, context, model)
-    messages = [_render_message(message, context) for message in transcript.messages]
-    messages = rename_documents(messages, context.report)
-    if not capabilities_of(model).error_flag:
-        messages = [_drop_status(message, context.report) for message in messages]
+    messages = render_items(transcript, context)
     if any(not text.text.strip() for text in transcript.system):
         context.report.add("dropped", "blank system text dropped", subject="system", level="note")
     if transcript.is_same_api:
@@ -151,6 +158,12 @@ def render_request(transcript: Transcript, context: RenderContext) -> JsonObject
     if tools:
         body["toolConfig"] = {"tools": tools} if choice is None else {"tools": tools, "toolChoice": choice}
     return body | fields
+
+
+def _may_have_documents(contents: Contents) -> bool:
+    """Return whether a document may be rendered: from media, or from a block of this API."""
+    natives = [block.native for block in (*contents.blocks, *contents.parts)]
+    return contents.has_type(Media) or API in {native.api for native in natives if native is not None}
 
 
 def _render_message(message: Message, context: RenderContext) -> JsonObject:
@@ -210,9 +223,7 @@ def _render_same_api(
     report_before, report_after = Report(), Report()
     before = _render_fields(request.options, request.model, report_before, bool(request.tools))
     after = _render_fields(transcript.options, transcript.model, report_after, bool(tools), context.names.render)
-    context.report.findings.extend(
-        finding for finding in report_after.findings if finding not in report_before.findings
-    )
+    context.report.extend(finding for finding in report_after.findings if finding not in report_before.findings)
     model = {"modelId": transcript.model} if transcript.model is not None else {}
     body = merge_changes(fragment, {"modelId": request.model}, model)
     for key in ("modelId", "toolConfig"):

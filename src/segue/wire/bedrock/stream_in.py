@@ -73,16 +73,21 @@ class BedrockReader(BlockReader[_OpenBlock]):
             open_block = self.open_blocks.get((index, _TEXT))
             if open_block is not None and type(text) is str:
                 self.add_text(open_block.block_index, text)
-                if _PADDING not in event:
-                    self.set_delta_template(_TEXT, text, partial(self.add_text, open_block.block_index))
+                self.set_delta_template(_TEXT, text, partial(self.add_text, open_block.block_index))
                 return True
         elif type(delta.get(_CALL)) is dict:
             open_block = self.open_blocks.get((index, _CALL))
             text = delta[_CALL].get("input")
             if open_block is not None and open_block.call is not None and open_block.has_input and type(text) is str:
                 self.add_input(open_block.block_index, text)
-                if _PADDING not in event:
-                    self.set_delta_template("input", text, partial(self.add_input, open_block.block_index))
+                self.set_delta_template("input", text, partial(self.add_input, open_block.block_index))
+                return True
+        elif type(delta.get(_REASONING)) is dict and len(delta[_REASONING]) == 1:
+            open_block = self.open_blocks.get((index, _REASONING))
+            text = delta[_REASONING].get(_TEXT)
+            if open_block is not None and type(text) is str:
+                self.add_thinking(open_block.block_index, text)
+                self.set_delta_template(_TEXT, text, partial(self.add_thinking, open_block.block_index))
                 return True
         return False
 

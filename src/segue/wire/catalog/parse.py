@@ -19,7 +19,7 @@ from segue.wire.catalog.codecs import get_path, parse_data_url
 from segue.wire.catalog.entry import Entry
 from segue.wire.catalog.shape import PayloadShape
 from segue.wire.json_values import JsonObject, json_type_name, require_list, require_object
-from segue.wire.openai_responses.context import join_name
+from segue.wire.names import join_name
 from segue.wire.registry import WIRES
 
 _STANDALONE_TURN_KEY = "item"

@@ -11,7 +11,7 @@ from segue.wire.catalog.codecs import Patch, get_path, set_path
 from segue.wire.catalog.entry import Entry, check_payload
 from segue.wire.catalog.shape import PayloadShape
 from segue.wire.json_values import JsonObject
-from segue.wire.openai_responses.context import split_name
+from segue.wire.names import split_name
 
 PayloadBlock = ToolCall | ToolResponse | Opaque
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
-from segue.models import Model
+from segue.models import Model, cache_by_model
 from segue.render.constraints import Constraints
 from segue.render.report import Report
 from segue.wire.base import ApiError
@@ -35,6 +35,7 @@ from segue.wire.openai_responses.foundry import (
 _NAME = "azure-foundry"
 
 
+@cache_by_model
 def _constraints(model: Model) -> Constraints:
     return replace(
         constraints(model),

@@ -6,7 +6,7 @@ For reasoning models every replayed reply must have `reasoning_content`; R1 reje
 from __future__ import annotations
 
 from segue.canonical.request import Options
-from segue.models import Model
+from segue.models import Model, cache_by_model
 from segue.render.constraints import Constraints
 from segue.render.report import Report
 from segue.wire.ids import prefix_scheme
@@ -18,6 +18,7 @@ from segue.wire.schema import rules as schema_rules
 _IDS = prefix_scheme("deepseek", "call_", limit=64, pattern=r"[\s\S]+")
 
 
+@cache_by_model
 def _constraints(model: Model) -> Constraints:
     r1 = model.line == "r1"
     return Constraints(

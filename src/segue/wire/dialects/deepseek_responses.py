@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from segue.models import Model
+from segue.models import Model, cache_by_model
 from segue.render.constraints import Constraints
 from segue.wire.openai_responses import FOLDED_CALLS, constraints, make_wire
 from segue.wire.openai_responses.context import OPENAI
@@ -17,6 +17,7 @@ _NAME = "deepseek-responses"
 _DIALECT = replace(OPENAI, provider="deepseek", vendor_options=False)
 
 
+@cache_by_model
 def _constraints(model: Model) -> Constraints:
     return replace(constraints(model), **FOLDED_CALLS, provider=_DIALECT.provider, can_reason=True)
 

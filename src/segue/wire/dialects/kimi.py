@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from segue.canonical.request import Options, ToolChoice
-from segue.models import Model
+from segue.models import Model, cache_by_model
 from segue.render.constraints import Constraints
 from segue.render.report import Report
 from segue.wire.ids import IdScheme, kimi_scheme, prefix_scheme
@@ -34,6 +34,7 @@ def _ids(model: Model) -> IdScheme:
     return _K3_IDS if _is_k3(model) else _K2_IDS
 
 
+@cache_by_model
 def _constraints(model: Model) -> Constraints:
     return Constraints(
         "kimi",

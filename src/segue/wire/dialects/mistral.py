@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from segue.canonical.request import Effort, Options, Reasoning
-from segue.models import OPEN_FAMILIES, Model
+from segue.models import OPEN_FAMILIES, Model, cache_by_model
 from segue.render.constraints import Constraints
 from segue.render.report import Report
 from segue.wire.ids import mistral_scheme
@@ -54,6 +54,7 @@ def _supports_reasoning(model: Model) -> bool:
     )
 
 
+@cache_by_model
 def _constraints(model: Model) -> Constraints:
     supports_images = model.line == "pixtral" or (
         model.line not in _TEXT_ONLY_LINES and model.tokenizer_version not in (3, 7)

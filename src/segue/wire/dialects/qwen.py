@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from segue.canonical.request import Options, Reasoning, ToolChoice
-from segue.models import OPEN_FAMILIES, Model
+from segue.models import OPEN_FAMILIES, Model, cache_by_model
 from segue.render.constraints import Constraints
 from segue.render.report import Report
 from segue.wire.base import BodyTool
@@ -47,6 +47,7 @@ def _reasoning_support(model: Model) -> Literal["never", "optional", "always"]:
     return "never" if older or {"instruct", "coder"} & parts or model.name.startswith("qwen-max") else "optional"
 
 
+@cache_by_model
 def _constraints(model: Model) -> Constraints:
     return Constraints(
         "qwen",

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from segue.models import Model
+from typing import TYPE_CHECKING
+
+from segue.canonical.request import Request
+from segue.models import Model, cache_by_model
 from segue.render.constraints import PLACEHOLDER_SIGNATURE, Constraints
-from segue.wire.base import Wire
+from segue.wire.base import RenderContext, Wire
 from segue.wire.gemini.capabilities import API, DEFAULT_MODEL, capabilities_of
 from segue.wire.gemini.fast import GEMINI_FAST_PATH, POSITION_SCHEME
 from segue.wire.gemini.items import CODE_EXECUTION, ITEM_KEYS
 from segue.wire.gemini.media import BASE64_PATTERN
 from segue.wire.gemini.reply import parse_error, parse_reply, render_error, render_reply
-from segue.wire.gemini.request import BODY_KEYS, parse_request, render_request
-from segue.wire.gemini.stream_in import GeminiReader
-from segue.wire.gemini.stream_out import GeminiStreamRenderer
+from segue.wire.gemini.request import BODY_KEYS, parse_request, render_items, render_request
 from segue.wire.gemini.tools import TOOL_KEYS
 from segue.wire.ids import IdScheme, prefix_scheme
 from segue.wire.names import NameRule
-from segue.wire.stream.parse import StreamParser
+
+if TYPE_CHECKING:
+    from segue.wire.stream.parse import StreamParser
+    from segue.wire.stream.render import StreamRenderer
 
 # GEM-11: any non-empty text is valid
 _VALID_ID = r"[\s\S]+"
@@ -26,6 +30,7 @@ _POSITIONAL_IDS = prefix_scheme(POSITION_SCHEME, "call_", limit=64, pattern=_VAL
 _MEDIA_KINDS = frozenset({"image", "audio", "video", "document"})
 
 
+@cache_by_model
 def constraints(model: Model) -> Constraints:
     """Return the constraints of a model. An unknown model gets those of the newest one."""
     capabilities = capabilities_of(model)
@@ -82,7 +87,20 @@ def _names(_model: Model) -> NameRule:
     return NameRule("a-zA-Z0-9_.:-", same_api_limit=128, first_allowed="a-zA-Z_", same_api_keep_undeclared=True)
 
 
-GEMINI = Wire(
+def _open_stream(turn_key: str) -> StreamParser:
+    from segue.wire.gemini.stream_in import GeminiReader
+    from segue.wire.stream.parse import StreamParser
+
+    return StreamParser(GeminiReader(turn_key))
+
+
+def _open_renderer(context: RenderContext, model: str | None, _request: Request | None) -> StreamRenderer:
+    from segue.wire.gemini.stream_out import GeminiStreamRenderer
+
+    return GeminiStreamRenderer(context, model)
+
+
+WIRE = Wire(
     name=API,
     kind="wire",
     provider=API,
@@ -96,10 +114,11 @@ GEMINI = Wire(
     name_rule=_names,
     parse_request=parse_request,
     render_request=render_request,
+    render_items=render_items,
     parse_reply=parse_reply,
     render_reply=render_reply,
-    open_stream=lambda turn_key: StreamParser(GeminiReader(turn_key)),
-    stream_renderer=lambda render_context, model, _request: GeminiStreamRenderer(render_context, model),
+    open_stream=_open_stream,
+    stream_renderer=_open_renderer,
     parse_error=parse_error,
     render_error=render_error,
     body_keys=BODY_KEYS,

@@ -10,12 +10,16 @@ from msgspec import UNSET, Struct, UnsetType
 
 from segue.canonical.blocks import Text, join_texts
 from segue.canonical.fast_history import (
+    REASONING,
+    STRUCTURED,
     Content,
     FastEvent,
     FastHistory,
     FastPathUnsupportedError,
+    FastSystemMessage,
     FastTurn,
     FastUserMessage,
+    add_results,
     require_text,
 )
 from segue.canonical.json import encode_json_text
@@ -66,22 +70,19 @@ class _Content(Struct, forbid_unknown_fields=True, gc=False):
 
 
 def _parse(items: list[_Content]) -> FastHistory:
-    history = FastHistory([], [], [], [], [], [], error_results=[])
+    history = FastHistory()
     replied = False
     for index, item in enumerate(items):
-        open_calls = len(history.raw_ids) - len(history.results)
+        has_open_calls = len(history.raw_ids) > len(history.results)
         if item.role == "model":
-            turn = _parse_reply(item.parts, history)
+            turn = _parse_reply(item.parts, index, history)
             # Consecutive model contents with calls are one reply: left to the full pipeline.
-            if open_calls or (replied and turn.start < turn.stop):
+            if has_open_calls or (replied and turn.start < turn.stop):
                 raise FastPathUnsupportedError
-            history.starts.append(index)
-            history.events.append(turn)
-        elif open_calls:
+        elif has_open_calls:
             _parse_results(item.parts, history)
         else:
-            history.starts.append(index)
-            history.events.append(FastUserMessage(require_text(_parse_user_texts(item.parts))))
+            history.add(FastUserMessage(require_text(_parse_user_texts(item.parts))), index)
         replied = item.role == "model"
     if len(history.raw_ids) > len(history.results):
         raise FastPathUnsupportedError
@@ -95,7 +96,7 @@ def _parse_user_texts(parts: list[_Part]) -> list[str]:
     return texts
 
 
-def _parse_reply(parts: list[_Part], history: FastHistory) -> FastTurn:
+def _parse_reply(parts: list[_Part], index: int, history: FastHistory) -> FastTurn:
     start = len(history.raw_ids)
     texts: list[str] = []
     thoughts = signatures = contents = 0
@@ -126,30 +127,39 @@ def _parse_reply(parts: list[_Part], history: FastHistory) -> FastTurn:
     stop = len(history.raw_ids)
     if start == stop or texts:
         require_text(texts)
-    variant = (first_signed, thoughts > 0, signatures > 0)
-    return FastTurn(texts or None, start, stop, contents, variant=variant)
+    has_reasoning = thoughts > 0 or signatures > 0
+    variant = (first_signed, thoughts > 0, signatures > 0, contents > 0)
+    turn = FastTurn(texts or None, start, stop, variant)
+    history.add(turn, index, *([REASONING, variant] if has_reasoning else []))
+    return turn
 
 
 def _parse_results(parts: list[_Part], history: FastHistory) -> None:
-    """Return the results of the last reply; any other part is left to the full pipeline."""
-    index = len(history.results)
-    if len(parts) != len(history.raw_ids) - index:
-        raise FastPathUnsupportedError
+    """Parse the results of the last reply; any other part is left to the full pipeline."""
+    names: list[str] = []
+    ids: list[str | None] = []
+    texts: list[Content] = []
+    failed: list[bool] = []
     for part in parts:
         response = part.function_response
         if response is UNSET or part.text is not UNSET or part.thought or part.thought_signature:
             raise FastPathUnsupportedError
-        raw_id = None if response.id is UNSET else response.id
-        if response.name != history.names[index] or raw_id != history.raw_ids[index] or response.response is UNSET:
+        if response.response is UNSET:
             raise FastPathUnsupportedError
-        text, failed = _parse_result(response.response, response.name)
-        if failed:
-            history.error_results.append(index)
-        history.results.append(text)
-        index += 1
+        text, is_error = _parse_result(response.response, response.name, history)
+        ids.append(None if response.id is UNSET else response.id)
+        texts.append(text)
+        failed.append(is_error)
+        names.append(response.name)
+    start = len(history.results)
+    add_results(history, ids, texts, failed)
+    calls = dict(zip(history.raw_ids[start:], history.names[start:], strict=True))
+    expected = history.names[start:] if None in calls else [calls[raw_id] for raw_id in ids]
+    if names != expected:
+        raise FastPathUnsupportedError
 
 
-def _parse_result(response: dict[str, Any], tool: str) -> tuple[str, bool]:
+def _parse_result(response: dict[str, Any], tool: str, history: FastHistory) -> tuple[str, bool]:
     """Return the text of a result, or its value as JSON text, and whether the call failed."""
     if len(response) == 1:
         for key in _OUTPUT_KEYS:
@@ -160,6 +170,7 @@ def _parse_result(response: dict[str, Any], tool: str) -> tuple[str, bool]:
         case (Text(text=text),):
             return text, failed
         case () if value is not UNSET:
+            history.mark_last(STRUCTURED)
             return encode_json_text(value), failed
         case _:
             raise FastPathUnsupportedError
@@ -176,7 +187,7 @@ def _can_pass_through(items: list[_Content]) -> bool:
 
 def _render(history: FastHistory, events: Sequence[FastEvent], options: FastRenderOptions) -> list[_Content]:
     items: list[_Content] = []
-    names = history.names
+    names = history.sent_names
     # GEM-11
     ids = history.sent_ids if options.id_scheme != POSITION_SCHEME else [UNSET] * len(names)
     calls = [
@@ -194,6 +205,8 @@ def _render(history: FastHistory, events: Sequence[FastEvent], options: FastRend
         if isinstance(event, FastUserMessage):
             items.append(_Content("user", _render_parts(event.content)))
             continue
+        if isinstance(event, FastSystemMessage):
+            raise FastPathUnsupportedError
         start, stop = event.start, event.stop
         items.append(_Content("model", [*_render_parts(event.content or []), *call_parts[start:stop]]))
         if start < stop:

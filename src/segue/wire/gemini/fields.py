@@ -75,7 +75,8 @@ def get_int(fields: Mapping[str, Any], name: str) -> int | None:
 
 def get_text_strict(fields: Mapping[str, Any], name: str, path: str = "") -> str | None:
     """Return the text under a key of the object at `path`, or None. Raises `InputError` for any other type."""
-    return optional_string(get_field(fields, name), join_path(path, find_key(fields, name)))
+    value = get_field(fields, name)
+    return None if value is None else optional_string(value, join_path(path, find_key(fields, name)))
 
 
 def get_object_strict(fields: Mapping[str, Any], name: str, path: str = "") -> tuple[JsonObject, str]:

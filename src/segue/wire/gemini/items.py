@@ -56,6 +56,7 @@ from segue.wire.mixed_body import Host, parse_item, parse_reasoning_item
 from segue.wire.tools import render_arguments_object
 
 CODE_EXECUTION = "code_execution"
+HOST = Host(API, API, API)
 
 
 # ------------------------------------------------------------------------------------------------------------------ in
@@ -78,8 +79,7 @@ def parse_parts(parts: list[Any], model: str | None, *, from_model: bool = True)
 
 
 def _parse_foreign(part: JsonObject, from_model: bool) -> Block | None:
-    host = Host(API, API, API)
-    return parse_item(part, host) or (parse_reasoning_item(part, host) if from_model else None)
+    return parse_item(part, HOST) or (parse_reasoning_item(part, HOST) if from_model else None)
 
 
 def _parse_part(part: JsonObject, model: str | None, from_model: bool) -> list[Block]:
@@ -105,7 +105,8 @@ def _parse_part(part: JsonObject, model: str | None, from_model: bool) -> list[B
 
 def data_fields(part: JsonObject) -> list[str]:
     """Return the data fields that a part has; exactly one is valid."""
-    return [name for name in _PARSERS if get_field(part, name) is not None]
+    present = {_DATA_FIELDS[key] for key, value in part.items() if key in _DATA_FIELDS and value is not None}
+    return list(present) if len(present) < 2 else [name for name in _PARSERS if name in present]
 
 
 def _parse_thought(part: JsonObject, signature: str | None, origin: Origin) -> Block:
@@ -243,6 +244,8 @@ _PARSERS: dict[str, Callable[[JsonObject, str | None], Block]] = {
     "toolCall": _parse_server_call,
     "toolResponse": _parse_server_result,
 }
+# The data field of each key, in both cases.
+_DATA_FIELDS = {key: name for name in _PARSERS for key in both_cases(name)}
 ITEM_KEYS = both_cases(*_PARSERS, "thought", "thoughtSignature", "role", "parts")
 
 
@@ -421,10 +424,12 @@ def _render_response(response: ToolResponse, original: JsonObject | None, contex
 
 def _merge_into_part(part: JsonObject, member: str, inner: JsonObject, changes: JsonObject) -> JsonObject:
     """Return the part with these changes merged into its member; the same object if nothing changes. `""` is no id."""
+    if not part:
+        return {member: {key: value for key, value in changes.items() if value is not None}}
     if changes["id"] is None and not get_field(inner, "id"):
         del changes["id"]
     merged = replace_fields(inner, **changes)
-    return part if part and merged is inner else {**part, find_key(part, member): merged}
+    return part if merged is inner else {**part, find_key(part, member): merged}
 
 
 def _edited_fragment(native: Native | None) -> JsonObject:

@@ -96,12 +96,15 @@ _MODEL_SPECIFIC = (*_PENALTIES, "thinkingConfig")
 def parse_options(body: Mapping[str, Any]) -> Options:
     config, path = get_object_strict(body, "generationConfig")
     tool_config, tool_path = get_object_strict(body, "toolConfig")
+    if not config and not tool_config:
+        return Options()
 
     def get_path(name: str) -> str:
         return join_path(path, find_key(config, name))
 
-    plain = parse_plain_options(_PLAIN_OPTIONS | {"top_k": None}, partial(get_numeric, config), get_path)
-    validate_options(_CONFIG_TYPES, partial(get_numeric, config), get_path)
+    get_value = partial(get_numeric, config)
+    plain = parse_plain_options(_PLAIN_OPTIONS | {"top_k": None}, get_value, get_path)
+    validate_options(_CONFIG_TYPES, get_value, get_path)
     # A float, unlike in other APIs.
     top_k = optional_number(get_numeric(config, "topK"), get_path("topK"))
     plain["top_k"] = int(top_k) if top_k is not None and top_k == int(top_k) else None
@@ -263,9 +266,7 @@ def merge_options(fragment: Mapping[str, Any], transcript: Transcript, render_co
         has_tools=bool(transcript.tools),
         project_name=render_context.names.render,
     )
-    render_context.report.findings.extend(
-        finding for finding in report_after.findings if finding not in report_before.findings
-    )
+    render_context.report.extend(finding for finding in report_after.findings if finding not in report_before.findings)
     body = _merge_changes(fragment, before, after)
     if "model" in fragment and transcript.model is not None:
         body["model"] = transcript.model

@@ -30,7 +30,7 @@ from segue.wire.gemini.fields import (
     get_text,
     get_text_strict,
 )
-from segue.wire.gemini.items import GeminiContext, data_fields, parse_parts, render_parts
+from segue.wire.gemini.items import HOST, GeminiContext, data_fields, parse_parts, render_parts
 from segue.wire.gemini.options import (
     OPTION_KEYS,
     fit_tool_choice,
@@ -42,7 +42,7 @@ from segue.wire.gemini.request_types import drop_invalid_fields
 from segue.wire.gemini.tools import merge_tools, parse_tools, render_tools
 from segue.wire.json_values import json_type_name, require_object
 from segue.wire.merge import intact_fragment
-from segue.wire.mixed_body import Host, has_results
+from segue.wire.mixed_body import has_results
 from segue.wire.schema import render_format_schema, rules
 from segue.wire.tools import drop_undeclared_choice
 
@@ -59,12 +59,11 @@ def parse_request(body: Mapping[str, Any]) -> Request:
     if get_field(body, "contents") is None:
         raise InputError("`contents` is missing", path="contents")
     contents: list[Message] = []
-    host = Host(API, API, API)
     for index, item in enumerate(as_list(body["contents"], "contents")):
         try:
             content = require_object(item)
-            if not mixed_body.add_message(contents, content, host):
-                contents.append(_parse_content(content, host))
+            if not mixed_body.add_message(contents, content, HOST):
+                contents.append(_parse_content(content))
         except InputError as error:
             raise error.with_prefix(f"contents[{index}]") from None
     return Request(
@@ -79,13 +78,13 @@ def parse_request(body: Mapping[str, Any]) -> Request:
     )
 
 
-def _parse_content(content: JsonObject, host: Host) -> Message:
+def _parse_content(content: JsonObject) -> Message:
     role = content.get("role")
     speaker = _SPEAKERS.get(role.lower() or "user") if isinstance(role, str) else "human" if role is None else None
     if speaker is None:
         shown_role = repr(role) if isinstance(role, str) else json_type_name(role)
         raise InputError(f"the role user or model was expected, not {shown_role}", path="role")
-    content, calls = mixed_body.split_calls(content, host)
+    content, calls = mixed_body.split_calls(content, HOST)
     blocks, intact = parse_parts(as_list(content.get("parts"), "parts"), None, from_model=speaker == "ai")
     if speaker == "human" and has_results(blocks):
         speaker = "tool"
@@ -171,10 +170,32 @@ def _parse_system(value: Any, path: str) -> tuple[Text, ...]:
 # ----------------------------------------------------------------------------------------------------------------- out
 
 
-def render_request(transcript: Transcript, render_context: RenderContext) -> JsonObject:
+def render_items(transcript: Transcript, render_context: RenderContext) -> list[JsonObject]:
+    """Render the contents of a request."""
+    contents = _render_contents(transcript, render_context)
+    if transcript.is_same_api:
+        return drop_invalid_fields({"contents": contents}, "request", render_context.report).get("contents", [])
+    return _drop_invalid_content_fields(transcript, contents, render_context)
+
+
+def _render_contents(transcript: Transcript, render_context: RenderContext) -> list[JsonObject]:
     model = parse_model(transcript.rules_model or DEFAULT_MODEL)
     context = GeminiContext(render_context, model, new_ids=transcript.policy.ids == "canonical")
-    contents = [_render_message(message, context) for message in transcript.messages]
+    return [_render_message(message, context) for message in transcript.messages]
+
+
+def _drop_invalid_content_fields(
+    transcript: Transcript, contents: list[JsonObject], render_context: RenderContext
+) -> list[JsonObject]:
+    return [
+        drop_invalid_fields(content, "content", render_context.report) if _has_own_blocks(message) else content
+        for message, content in zip(transcript.messages, contents, strict=True)
+    ]
+
+
+def render_request(transcript: Transcript, render_context: RenderContext) -> JsonObject:
+    model = parse_model(transcript.rules_model or DEFAULT_MODEL)
+    contents = _render_contents(transcript, render_context)
     if transcript.is_same_api and transcript.request.native is not None:
         return _render_same_api(transcript, render_context, transcript.request.native.fragment, contents)
     tools = render_tools(transcript.tools, render_context)
@@ -184,10 +205,7 @@ def render_request(transcript: Transcript, render_context: RenderContext) -> Jso
         render_context.report.add("dropped", "blank system text dropped", subject="system", level="note")
     if system is not None:
         body["systemInstruction"] = system
-    body["contents"] = [
-        drop_invalid_fields(content, "content", render_context.report) if _has_own_blocks(message) else content
-        for message, content in zip(transcript.messages, contents, strict=True)
-    ]
+    body["contents"] = _drop_invalid_content_fields(transcript, contents, render_context)
     if tools:
         body["tools"] = tools
     form = render_format_schema(transcript.options.response_format, rules.GEMINI, render_context.report)

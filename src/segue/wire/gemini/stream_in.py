@@ -34,7 +34,6 @@ from segue.wire.json_values import require_object
 from segue.wire.stream.deltas import TextBuffer
 from segue.wire.stream.parse import ENDED_EARLY, PayloadReader, with_streamed_calls
 
-_USAGE_FIELDS = both_cases("usageMetadata")
 _TEXT_FIELDS = frozenset({"text", "thought"})
 PER_CHUNK_FIELDS = frozenset({*both_cases("candidates", "usageMetadata"), "error"})
 _ARGUMENT_FIELDS = both_cases("args", "partialArgs", "willContinue")
@@ -65,15 +64,12 @@ class GeminiReader(PayloadReader):
         self._other_candidates: set[int] = set()
 
     def read(self, payload: JsonObject, name: str | None) -> None:
-        self._sync_usage()
+        self._sync_fields()
         if payload.get("error"):
             self.error = self.error or parse_error(0, to_plain_json(payload) if self.has_split_surrogates else payload)
             return
-        if "candidates" not in payload and (inner := object_or_none(payload.get("response"))) is not None:
-            payload = inner
-        for key, value in payload.items():
-            if key != "candidates" and value is not None:
-                self._response_fields[key] = to_plain_json(value) if self.has_split_surrogates else value
+        payload = _unwrap_response(payload)
+        self._keep_fields(payload)
         candidates = payload.get("candidates")
         if self._text_run is not None and (text := _continued_text(candidates, self._text_run.thought)):
             self._text_run.append(text)
@@ -94,14 +90,16 @@ class GeminiReader(PayloadReader):
             elif index > 0:
                 self._other_candidates.add(index)
 
-    def _sync_usage(self) -> None:
-        """Parse the usage of the last chunk if the delta template decoded only its text."""
+    def _sync_fields(self) -> None:
+        """Keep the fields of the last chunk (its usage), if the delta template decoded only its text."""
         if self.delta_template is not None and self.delta_template.last_payload:
-            last = parse_json_object(self.delta_template.last_payload)[0]
-            self._response_fields.update(
-                {key: value for key, value in last.items() if key in _USAGE_FIELDS and value is not None}
-            )
+            self._keep_fields(_unwrap_response(parse_json_object(self.delta_template.last_payload)[0]))
             self.delta_template.last_payload = b""
+
+    def _keep_fields(self, payload: JsonObject) -> None:
+        for key, value in payload.items():
+            if key != "candidates" and value is not None:
+                self._response_fields[key] = to_plain_json(value) if self.has_split_surrogates else value
 
     def _open(self) -> None:
         fields = self._response_fields
@@ -243,7 +241,7 @@ class GeminiReader(PayloadReader):
     # ---------------------------------------------------------------------------------------------------------- the end
 
     def finish(self) -> Reply:
-        self._sync_usage()
+        self._sync_fields()
         self._end_text_run()
         reason = get_field(self._candidate or {}, "finishReason")
         blocked = self._candidate is None and bool(get_object(self._response_fields, "promptFeedback"))
@@ -264,6 +262,11 @@ class GeminiReader(PayloadReader):
             content = {**self._content, "parts": parts} if parts else self._content
             candidate = {"content": content, **candidate}
         return {"candidates": [candidate], **self._response_fields}
+
+
+def _unwrap_response(payload: JsonObject) -> JsonObject:
+    inner = object_or_none(payload.get("response")) if "candidates" not in payload else None
+    return payload if inner is None else inner
 
 
 _PLAIN_CANDIDATE_FIELDS = frozenset({"content", "index"})

@@ -31,6 +31,7 @@ from segue.wire.gemini.stream_in import PER_CHUNK_FIELDS
 from segue.wire.stream.events import (
     BlockEnd,
     BlockStart,
+    Delta,
     Event,
     Failed,
     Finished,
@@ -42,7 +43,7 @@ from segue.wire.stream.events import (
     WholeBlock,
 )
 from segue.wire.stream.framing import encode_sse
-from segue.wire.stream.render import BlockOrder, StreamRenderer
+from segue.wire.stream.render import BlockOrder, RenderText, StreamRenderer
 
 _ID_FIELDS = both_cases("responseId")
 _DELTA_HEAD = b'data: {"candidates":[{"content":{"parts":[{"text":'
@@ -91,6 +92,14 @@ class GeminiStreamRenderer(StreamRenderer):
                 chunks.append(self._flush_parts())
             self._has_content = True
             chunks.append(b"%b%b%b" % (_DELTA_HEAD, encode_json(event.text), tail))
+
+    def open_run(self, delta: Delta) -> RenderText | None:
+        if delta.index != self._order.current:
+            return None
+        tail = self._open_tails.get(delta.index)
+        if tail is None:
+            return lambda _text: b""
+        return None if self._pending_parts else lambda text: _DELTA_HEAD + encode_json(text) + tail
 
     def _render_event(
         self, event: ReplyStart | BlockStart | BlockEnd | WholeBlock | UsageUpdate | Finished | Failed

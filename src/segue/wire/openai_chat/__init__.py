@@ -7,22 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from segue.models import Model
+from segue.canonical.request import Request
+from segue.models import Model, cache_by_model
 from segue.render.constraints import Constraints
-from segue.wire.base import BodyTool, Wire
+from segue.wire.base import BodyTool, RenderContext, Wire
 from segue.wire.ids import IdScheme, prefix_scheme
 from segue.wire.json_values import optional_object, optional_strings
 from segue.wire.names import NameRule
 from segue.wire.openai_chat.dialect import ChatDialect
 from segue.wire.openai_chat.fast import chat_fast_path
 from segue.wire.openai_chat.reply import ID_PREFIX, parse_reply, render_reply
-from segue.wire.openai_chat.request import body_keys, item_keys, parse_request, render_request
-from segue.wire.openai_chat.stream_in import ChatReader
-from segue.wire.openai_chat.stream_out import ChatRenderer
+from segue.wire.openai_chat.request import body_keys, item_keys, parse_request, render_items, render_request
 from segue.wire.openai_shared import (
     OPENAI_APIS,
     TOOL_KEYS,
@@ -33,7 +32,25 @@ from segue.wire.openai_shared import (
     parse_error,
 )
 from segue.wire.schema.rules import OPENAI, OPENAI_STRICT
-from segue.wire.stream.parse import StreamParser
+
+if TYPE_CHECKING:
+    from segue.wire.stream.parse import StreamParser
+    from segue.wire.stream.render import StreamRenderer
+
+
+def _open_stream(turn_key: str, dialect: ChatDialect) -> StreamParser:
+    from segue.wire.openai_chat.stream_in import ChatReader
+    from segue.wire.stream.parse import StreamParser
+
+    return StreamParser(ChatReader(turn_key, dialect))
+
+
+def _open_renderer(
+    context: RenderContext, model: str | None, request: Request | None, dialect: ChatDialect
+) -> StreamRenderer:
+    from segue.wire.openai_chat.stream_out import ChatRenderer
+
+    return ChatRenderer(context, dialect, model, request)
 
 
 def make_wire(dialect: ChatDialect) -> Wire:
@@ -51,10 +68,11 @@ def make_wire(dialect: ChatDialect) -> Wire:
         name_rule=dialect.names,
         parse_request=partial(parse_request, dialect=dialect),
         render_request=partial(render_request, dialect=dialect),
+        render_items=partial(render_items, dialect=dialect),
         parse_reply=partial(parse_reply, dialect=dialect),
         render_reply=partial(render_reply, dialect=dialect),
-        open_stream=lambda turn_key: StreamParser(ChatReader(turn_key, dialect)),
-        stream_renderer=lambda render_context, model, request: ChatRenderer(render_context, dialect, model, request),
+        open_stream=partial(_open_stream, dialect=dialect),
+        stream_renderer=partial(_open_renderer, dialect=dialect),
         parse_error=parse_error,
         render_error=dialect.render_error,
         body_keys=body_keys(dialect),
@@ -91,6 +109,7 @@ def _ids(_model: Model) -> IdScheme:
     return _IDS
 
 
+@cache_by_model
 def _constraints(model: Model) -> Constraints:
     return Constraints(
         "openai-chat",
@@ -161,7 +180,7 @@ OPENAI_DIALECT = ChatDialect(
     strict_schema_rules=OPENAI_STRICT,
     adjust_options=fit_options_to_model,
 )
-OPENAI_CHAT = make_wire(OPENAI_DIALECT)
+WIRE = make_wire(OPENAI_DIALECT)
 
 
 # ------------------------------------------------------------------------------------------------------ server profiles
@@ -209,6 +228,7 @@ def make_server_wire(
     constraints that depend on the model, `dialect_by_model` such fields of the dialect.
     """
 
+    @cache_by_model
     def constraints_of(model: Model) -> Constraints:
         id_pattern = {"id_pattern": ids(model).pattern}
         row = {**_SERVER_CONSTRAINTS, **constraints, **by_model(model), **id_pattern}

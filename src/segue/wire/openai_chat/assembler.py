@@ -30,7 +30,10 @@ _MAX_INDEX_DIGITS = 18
 
 
 class _OpenCall:
-    """A call that has not ended. `emitted` is the arguments text already sent as events, `pending` the rest."""
+    """A call that has not ended. `emitted` is the arguments text already sent as events.
+
+    `pending` is text at the start of the arguments that may be a placeholder.
+    """
 
     __slots__ = (
         "block_index",
@@ -140,7 +143,8 @@ class CallAssembler:
         slot.kind = slot.kind or entry.get("type")
         slot.extra.update({key: value for key, value in entry.items() if key not in _CALL_KEYS and value is not None})
         self._update_call(slot, raw_id, name, text)
-        if text and not (name or raw_id or slot.pending or slot.custom or slot.ended):
+        is_plain = not (name or raw_id or slot.pending or slot.custom or slot.ended)
+        if text and is_plain and _CALL_KEYS.issuperset(entry):
             self._reader.set_delta_template("arguments", text, partial(self._append_arguments, slot))
 
     def _append_arguments(self, slot: _OpenCall, text: str) -> None:
@@ -189,7 +193,7 @@ class CallAssembler:
         if slot.pending.strip() in ARGUMENT_PLACEHOLDERS and text.lstrip().startswith("{"):
             slot.pending = ""
         slot.pending += text
-        if len(slot.pending) > _MAX_PLACEHOLDER or slot.pending.strip() not in _EMPTY_ARGUMENTS:
+        if slot.emitted or len(slot.pending) > _MAX_PLACEHOLDER or slot.pending.strip() not in _EMPTY_ARGUMENTS:
             self._emit_arguments(slot)
 
     # -------------------------------------------------------------------------------------------------------- emitting

@@ -6,6 +6,7 @@ A dialect is data: the functions of the wire read its fields and never compare a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any, Literal
 
 import msgspec
@@ -38,7 +39,7 @@ def _keep_options(options: Options, _model: Model, _report: Report) -> Options:
     return options
 
 
-class ChatDialect(Struct, frozen=True):
+class ChatDialect(Struct, frozen=True, dict=True):
     """One vendor on this wire. The defaults are those of a server with no extensions."""
 
     name: str
@@ -160,7 +161,7 @@ class ChatDialect(Struct, frozen=True):
         changes = self.by_model(model)
         return msgspec.structs.replace(self, **changes) if changes else self
 
-    @property
+    @cached_property
     def host(self) -> Host:
         """The host of tool items of other APIs in a body of this one."""
         return Host(self.name, "openai-chat", self.provider)
@@ -202,7 +203,7 @@ def drop_unknown_keys(entry: JsonObject, place: str, context: ChatContext) -> Js
     allowed = context.dialect.allowed_keys.get(place)
     if allowed is None or entry.keys() <= allowed:
         return entry
-    for key in entry.keys() - allowed:
+    for key in sorted(entry.keys() - allowed):
         if (place, key) not in context.dropped_keys and entry[key] is not None:
             owner = _PLACE_NAMES.get(place, f"{place} messages")
             context.report.add(

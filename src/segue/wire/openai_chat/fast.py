@@ -10,19 +10,23 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from segue.canonical.blocks import join_texts
 from segue.canonical.fast_history import (
+    REASONING,
+    SYSTEM,
     Content,
     FastEvent,
     FastHistory,
     FastPathUnsupportedError,
+    FastSystemMessage,
     FastTurn,
     FastUserMessage,
+    order_results,
     parse_argument_texts,
     require_text,
 )
 from segue.canonical.json import encode_json_text
 from segue.render.fast_passes import FastRenderOptions
 from segue.render.reasoning import has_reasoning_content
-from segue.wire.fast_path import FastPath
+from segue.wire.fast_path import FastPath, NoPart
 from segue.wire.openai_chat.dialect import ChatDialect
 from segue.wire.openai_chat.request import body_keys
 
@@ -40,11 +44,11 @@ class _Text(Struct, tag_field="type", tag="text", forbid_unknown_fields=True, gc
 class _Thinking(Struct, tag_field="type", tag="thinking", forbid_unknown_fields=True, gc=False):
     """Reasoning as a content part (Mistral)."""
 
-    thinking: str | list[_Text]
+    thinking: str | Sequence[_Text | NoPart]
     signature: str | None = None
 
 
-_Content: TypeAlias = str | list[_Text]
+_Content: TypeAlias = str | Sequence[_Text | NoPart]
 _EmptyList: TypeAlias = Annotated[list[Any], Meta(max_length=0)] | None
 
 
@@ -110,17 +114,15 @@ def chat_fast_path(dialect: ChatDialect) -> FastPath:
 
 def _parse(items: list[_Message], *, dialect: ChatDialect) -> FastHistory:
     head = next((index for index, item in enumerate(items) if not isinstance(item, _System | _Developer)), 0)
-    events: list[FastEvent] = []
-    starts: list[int] = []
+    history = FastHistory(system_count=head)
     calls: list[_Call] = []
     result_indexes: list[int] = []
     index = head
     while index < len(items):
-        item = items[index]
-        starts.append(index)
+        item, item_index = items[index], index
         index += 1
         if isinstance(item, _Assistant):
-            content, reasoning_count = _parse_reply(item, dialect)
+            content, reasoning = _parse_reply(item, dialect)
             tool_calls, start = item.tool_calls, len(calls)
             if tool_calls:
                 calls += tool_calls
@@ -128,15 +130,19 @@ def _parse(items: list[_Message], *, dialect: ChatDialect) -> FastHistory:
             # OAI-CHAT-07, OAI-CHAT-11
             elif content is None or tool_calls is not None:
                 raise FastPathUnsupportedError
-            variant = (type(item.content), item.reasoning is None) if content is None else item.reasoning is None
-            events.append(FastTurn(content, start, len(calls), reasoning_count, variant))
-        elif isinstance(item, _User):
-            events.append(FastUserMessage(require_text(_content_texts(item.content))))
-        else:
+            variant = (type(item.content) if content is None else None, reasoning)
+            turn = FastTurn(content, start, len(calls), variant)
+            history.add(turn, item_index, *([] if reasoning is None else [REASONING, reasoning]))
+        elif isinstance(item, _Result):
             raise FastPathUnsupportedError
+        else:
+            content = require_text(_content_texts(item.content))
+            if isinstance(item, _User):
+                history.add(FastUserMessage(content), item_index)
+            else:
+                history.add(FastSystemMessage(content), item_index, SYSTEM)
     if index > len(items):
         raise FastPathUnsupportedError
-    history = FastHistory(events, starts, [], [], [], [], system_count=head)
     _parse_columns(history, calls, [items[index] for index in result_indexes], dialect)
     return history
 
@@ -144,8 +150,9 @@ def _parse(items: list[_Message], *, dialect: ChatDialect) -> FastHistory:
 def _parse_columns(history: FastHistory, calls: list[_Call], answers: list[_Message], dialect: ChatDialect) -> None:
     results = [answer for answer in answers if isinstance(answer, _Result)]
     history.raw_ids = [call.id for call in calls]
-    if [result.tool_call_id for result in results] != history.raw_ids:
+    if len(results) < len(calls):
         raise FastPathUnsupportedError
+    results = [results[position] for position in order_results(history, [result.tool_call_id for result in results])]
     history.names = [call.function.name for call in calls]
     result_names = [result.name for result in results]
     name_pairs = zip(result_names, history.names, strict=True)
@@ -169,20 +176,27 @@ def _content_texts(content: _Content) -> Content:
     return content if isinstance(content, str) else [part.text for part in content]
 
 
-def _parse_reply(item: _Assistant, dialect: ChatDialect) -> tuple[Content | None, int]:
-    """Return the content of a reply, and the number of its reasoning blocks."""
-    content, reasoning_count = item.content, 0
+def _join_thinking(thinking: _Content) -> str:
+    return thinking if isinstance(thinking, str) else "".join([part.text for part in thinking])
+
+
+def _parse_reply(item: _Assistant, dialect: ChatDialect) -> tuple[Content | None, tuple[object, ...] | None]:
+    """Return the content of a reply and what distinguishes its reasoning, None if it has none."""
+    content = item.content
     text = item.reasoning_content if item.reasoning_content is not None else item.reasoning
-    if text is not None:
-        reasoning_count = int(has_reasoning_content(text))
+    reasoning = None if text is None else (item.reasoning is None, text == "", has_reasoning_content(text))
     if not content:
-        return None, reasoning_count
+        return None, reasoning
     if isinstance(content, str):
-        return require_text(content), reasoning_count
+        return require_text(content), reasoning
     texts = [part.text for part in content if isinstance(part, _Text)]
-    if len(texts) < len(content) and not dialect.reasoning_parts:
-        raise FastPathUnsupportedError
-    return (require_text(texts) if texts else None), reasoning_count + len(content) - len(texts)
+    if len(texts) < len(content):
+        if not dialect.reasoning_parts:
+            raise FastPathUnsupportedError
+        thoughts = [part.thinking for part in content if isinstance(part, _Thinking)]
+        has_content = [has_reasoning_content(_join_thinking(thought)) for thought in thoughts]
+        reasoning = (*(reasoning or ()), any(has_content), all(has_content))
+    return (require_text(texts) if texts else None), reasoning
 
 
 # ------------------------------------------------------------------------------------------------------------- writing
@@ -194,15 +208,20 @@ def _render(
     items: list[_Message] = []
     ids = history.sent_ids
     functions = [
-        _Function(name, encode_json_text(value)) for name, value in zip(history.names, history.arguments, strict=True)
+        _Function(name, encode_json_text(value))
+        for name, value in zip(history.sent_names, history.arguments, strict=True)
     ]
     calls = [_Call(sent_id, "function", function) for sent_id, function in zip(ids, functions, strict=True)]
     contents = [text if isinstance(text, str) else _render_content(text, dialect) for text in history.results]
-    names = history.names if dialect.named_results else [UNSET] * len(ids)
+    names = history.sent_names if dialect.named_results else [UNSET] * len(ids)
     results = [_Result(i, text, name) for i, text, name in zip(ids, contents, names, strict=True)]
     for event in events:
         if isinstance(event, FastUserMessage):
             items.append(_User(_render_content(event.content, dialect)))
+            continue
+        if isinstance(event, FastSystemMessage):
+            system_type = _Developer if dialect.developer_role else _System
+            items.append(system_type(_render_content(event.content, dialect)))
             continue
         content: Any = dialect.empty_content if event.content is None else _render_content(event.content, dialect)
         start, stop = event.start, event.stop

@@ -35,6 +35,7 @@ from segue.wire.json_values import (
     optional_string,
     require_list,
     require_object,
+    require_string,
     string_or_none,
 )
 from segue.wire.merge import replace_modelled_fields
@@ -180,7 +181,8 @@ def _is_valid_assistant(message: Mapping[str, Any], dialect: ChatDialect) -> boo
 def _validate_fields(message: Mapping[str, Any]) -> None:
     """Raise `InputError` for a field of the wrong type; replies, which are parsed by the same code, may have those."""
     for key in _STRING_KEYS:
-        optional_string(message.get(key), key)
+        if (value := message.get(key)) is not None:
+            require_string(value, key)
     optional_object(message.get("audio"), "audio")
 
 

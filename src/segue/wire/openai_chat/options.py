@@ -77,7 +77,7 @@ def option_keys(dialect: ChatDialect) -> frozenset[str]:
 
 
 def _plain_keys(dialect: ChatDialect) -> Mapping[str, str | None]:
-    return {**_PLAIN_OPTIONS, **dialect.option_keys}
+    return {**_PLAIN_OPTIONS, **dialect.option_keys} if dialect.option_keys else _PLAIN_OPTIONS
 
 
 # ------------------------------------------------------------------------------------------------------------- parsing
@@ -86,10 +86,11 @@ def _plain_keys(dialect: ChatDialect) -> Mapping[str, str | None]:
 def parse_options(body: Mapping[str, Any], dialect: ChatDialect) -> Options:
     limit, old_limit = (optional_integer(body.get(key), key) for key in ("max_completion_tokens", "max_tokens"))
     plain = parse_plain_options(_plain_keys(dialect), body.get)
-    if dialect.vendor_options:
-        plain["user"] = optional_string(body.get("safety_identifier"), "safety_identifier") or plain["user"]
+    if dialect.vendor_options and (user := optional_string(body.get("safety_identifier"), "safety_identifier")):
+        plain["user"] = user
     stop = body.get("stop")
-    validate_options({**_COMMON_OPTION_TYPES, **dialect.option_types}, body.get)
+    validate_options(_COMMON_OPTION_TYPES, body.get)
+    validate_options(dialect.option_types, body.get)
     foreign = mixed_body.parse_choice(body.get("tool_choice"), mixed_body.CHAT)
     if foreign is not None and foreign.parallel is not None:
         plain["parallel"] = foreign.parallel
@@ -111,10 +112,12 @@ def _parse_choice(body: Mapping[str, Any]) -> ToolChoice | None:
             return _parse_mode(legacy_choice)
         name = optional_string(require_object(legacy_choice, "function_call").get("name"), "function_call.name")
         return None if name is None else ToolChoice("tool", name)
+    if value is None:
+        return None
     choice = object_or_none(value)
     if choice is None:
         mode = _parse_mode(value)
-        if value is not None and mode is None:
+        if mode is None:
             raise InputError(f"one of {', '.join(_MODES)}, or an object, was expected", path="tool_choice")
         return mode
     if not isinstance(choice.get("type"), str):
@@ -149,7 +152,9 @@ def _parse_reasoning(body: Mapping[str, Any], dialect: ChatDialect) -> Reasoning
     if raw_effort is not None and (not isinstance(raw_effort, str) or not raw_effort):
         actual = "an empty one" if raw_effort == "" else json_type_name(raw_effort)
         raise InputError(f"a string was expected, not {actual}", path="reasoning_effort")
-    effort: Effort | None = next((candidate for candidate in _EFFORTS if candidate == raw_effort), None)
+    effort: Effort | None = None
+    if raw_effort is not None:
+        effort = next((candidate for candidate in _EFFORTS if candidate == raw_effort), None)
     enabled: bool | None = False if effort == "none" else None
     if raw_effort is not None and effort is None and dialect.reasoning_option == "effort":
         # An unknown, perhaps newer, effort: reasoning is enabled, its amount unknown.

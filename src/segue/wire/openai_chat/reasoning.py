@@ -19,6 +19,8 @@ _ENTRY_KEYS = {**_TEXT_KEYS, "reasoning.encrypted": "data"}
 
 def parse_reasoning(message: Mapping[str, Any], dialect: ChatDialect, origin: Origin) -> list[Thinking]:
     """Parse the reasoning of a message, except the encrypted entry that belongs to its first call."""
+    if DETAILS_KEY not in message and message.keys().isdisjoint(REASONING_KEYS):
+        return []
     text = next((value for key in REASONING_KEYS if isinstance(value := message.get(key), str)), None)
     entries = _parse_entries(message.get(DETAILS_KEY))
     blocks: list[Thinking] = []

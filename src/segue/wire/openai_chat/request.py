@@ -155,6 +155,12 @@ def _detail_path(entry: JsonObject, detail: JsonObject, key: str) -> str:
 # ----------------------------------------------------------------------------------------------------------- rendering
 
 
+def render_items(transcript: Transcript, render_context: RenderContext, *, dialect: ChatDialect) -> list[JsonObject]:
+    """Render the messages of a request."""
+    dialect = dialect.for_model(parse_model(transcript.rules_model or dialect.default_model))
+    return render_messages(transcript.messages, transcript.system, ChatContext(dialect, render_context))
+
+
 def render_request(transcript: Transcript, render_context: RenderContext, *, dialect: ChatDialect) -> JsonObject:
     model = parse_model(transcript.rules_model or dialect.default_model)
     dialect = dialect.for_model(model)

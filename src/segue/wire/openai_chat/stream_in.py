@@ -87,6 +87,9 @@ class ChatReader(PayloadReader):
             self._read_choice(
                 _replace_surrogates(choice, "delta") if self.has_split_surrogates else choice, delta or {}
             )
+        if len(cast("list[object]", choices)) > 1:
+            # A template stands for a payload with one delta.
+            self.delta_template = None
         return None
 
     def _open(self, payload: JsonObject) -> None:
@@ -130,12 +133,14 @@ class ChatReader(PayloadReader):
         if isinstance(content, list):
             self._read_parts(cast("list[object]", content))
         elif text := optional_string(content, "delta.content"):
-            self._read_text(text, choice.get("logprobs"), alone=len(delta) == 1)
+            self._read_text(text, choice.get("logprobs"), alone=_is_alone(delta, "content"))
         if refusal := optional_string(delta.get("refusal"), "delta.refusal"):
             self._append_text("refusal", refusal)
         if entries := delta.get("tool_calls"):
             self._end_text_run()
             self._call_assembler.add_deltas(entries)
+            if not _is_alone(delta, "tool_calls"):
+                self.delta_template = None
         if (legacy_delta := object_or_none(delta.get("function_call"))) is not None:
             self._end_text_run()
             self._call_assembler.add_legacy_delta(legacy_delta)
@@ -148,6 +153,8 @@ class ChatReader(PayloadReader):
             if text is not None and (text or self._dialect.reasoning_key == key):
                 self._append_text("thinking", text)
                 self._message[key] = None
+                if text and self._text_run is not None and _is_alone(delta, key):
+                    self.set_delta_template(key, text, partial(self.add_thinking, self._text_run[1]))
                 return
         for text in parse_details_text(delta.get(DETAILS_KEY)):
             self._append_text("thinking", text)
@@ -274,6 +281,13 @@ class ChatReader(PayloadReader):
             choice["logprobs"] = self._logprobs
         body: JsonObject = {**self._envelope, "object": "chat.completion", "choices": [choice]}
         return body if self._usage is None else {**body, "usage": self._usage}
+
+
+def _is_alone(delta: JsonObject, key: str) -> bool:
+    """Return whether a delta has nothing else to read: other members are null, the role, or empty content."""
+    return all(
+        value is None or name in (key, "role") or (name == "content" and value == "") for name, value in delta.items()
+    )
 
 
 def _replace_surrogates(value: JsonObject, except_key: str) -> JsonObject:

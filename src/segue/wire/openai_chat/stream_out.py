@@ -24,6 +24,7 @@ from segue.wire.openai_chat.stream_in import MODELLED_DELTA_FIELDS, PER_CHUNK_FI
 from segue.wire.stream.events import (
     BlockEnd,
     BlockStart,
+    Delta,
     Event,
     Failed,
     Finished,
@@ -35,7 +36,7 @@ from segue.wire.stream.events import (
     WholeBlock,
 )
 from segue.wire.stream.framing import encode_sse
-from segue.wire.stream.render import BlockOrder, StreamRenderer
+from segue.wire.stream.render import BlockOrder, RenderText, StreamRenderer, split_delta
 
 _DELTA_TAIL = b',"logprobs":null,"finish_reason":null}]}\n\n'
 
@@ -76,6 +77,21 @@ class ChatRenderer(StreamRenderer):
             else:
                 chunks += self._render_event(event)
         return b"".join(chunks)
+
+    def open_run(self, delta: Delta) -> RenderText | None:
+        index = delta.index
+        if not self._dialect.streamed_calls and index != self._order.current:
+            return None
+        match delta:
+            case TextDelta():
+                key = "refusal" if index in self._refusals else "content"
+                return split_delta(lambda text: self._render_chunk({key: text}))
+            case ThinkingDelta():
+                return split_delta(lambda text: self._render_chunk(self._reasoning_delta(text)))
+            case InputDelta() if index not in self._held_calls:
+                return split_delta(lambda text: self._render_chunk(self._arguments_delta(InputDelta(index, text))))
+            case _:
+                return None
 
     def _render_event(
         self, event: ReplyStart | BlockStart | BlockEnd | WholeBlock | UsageUpdate | Finished | Failed

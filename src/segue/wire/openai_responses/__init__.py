@@ -4,26 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from segue.models import Model
+from segue.canonical.request import Request
+from segue.models import Model, cache_by_model
 from segue.render.constraints import Constraints
-from segue.wire.base import ApiError, Wire
+from segue.wire.base import ApiError, RenderContext, Wire
 from segue.wire.ids import IdScheme, prefix_scheme
 from segue.wire.json_values import JsonObject
-from segue.wire.names import NameRule
-from segue.wire.openai_responses.context import NAMESPACE_SEPARATOR, OPENAI, ResponsesDialect
+from segue.wire.names import NAMESPACE_SEPARATOR, NameRule
+from segue.wire.openai_responses.context import OPENAI, ResponsesDialect
 from segue.wire.openai_responses.fast import responses_fast_path
 from segue.wire.openai_responses.messages import ITEM_KEYS
 from segue.wire.openai_responses.options import VENDOR_OPTION_KEYS
 from segue.wire.openai_responses.reply import parse_reply, render_reply
-from segue.wire.openai_responses.request import BODY_KEYS, parse_request, render_request
-from segue.wire.openai_responses.stream_in import ResponsesReader
-from segue.wire.openai_responses.stream_out import ResponsesRenderer
+from segue.wire.openai_responses.request import BODY_KEYS, parse_request, render_items, render_request
 from segue.wire.openai_shared import OPENAI_APIS, TOOL_KEYS, is_reasoning_model, parse_error, render_error
-from segue.wire.stream.parse import StreamParser
+
+if TYPE_CHECKING:
+    from segue.wire.stream.parse import StreamParser
+    from segue.wire.stream.render import StreamRenderer
 
 # OAI-RESP-01
 _IDS = prefix_scheme("openai", "call_", limit=64, pattern=r"[\s\S]{1,64}")
@@ -42,6 +44,7 @@ FOLDED_CALLS: Mapping[str, Any] = {
 }
 
 
+@cache_by_model
 def constraints(model: Model) -> Constraints:
     """Return the constraints of a model. An unknown model is treated as a reasoning model."""
     row = _openai_constraints(model)
@@ -92,6 +95,21 @@ def _names(model: Model) -> NameRule:
     )
 
 
+def _open_stream(turn_key: str, dialect: ResponsesDialect) -> StreamParser:
+    from segue.wire.openai_responses.stream_in import ResponsesReader
+    from segue.wire.stream.parse import StreamParser
+
+    return StreamParser(ResponsesReader(turn_key, dialect))
+
+
+def _open_renderer(
+    context: RenderContext, model: str | None, _request: Request | None, dialect: ResponsesDialect
+) -> StreamRenderer:
+    from segue.wire.openai_responses.stream_out import ResponsesRenderer
+
+    return ResponsesRenderer(context, dialect, model)
+
+
 def make_wire(
     dialect: ResponsesDialect,
     title: str,
@@ -120,10 +138,11 @@ def make_wire(
         name_rule=_names,
         parse_request=partial(parse_request, dialect=dialect),
         render_request=partial(render_request, dialect=dialect),
+        render_items=partial(render_items, dialect=dialect),
         parse_reply=partial(parse_reply, dialect=dialect),
         render_reply=partial(render_reply, dialect=dialect),
-        open_stream=lambda turn_key: StreamParser(ResponsesReader(turn_key, dialect)),
-        stream_renderer=lambda render_context, model, _request: ResponsesRenderer(render_context, dialect, model),
+        open_stream=partial(_open_stream, dialect=dialect),
+        stream_renderer=partial(_open_renderer, dialect=dialect),
         parse_error=parse_error,
         render_error=render_error,
         # A dialect may not accept an id of another provider's response.
@@ -136,6 +155,8 @@ def make_wire(
         vendor_options=VENDOR_OPTION_KEYS if dialect.vendor_options else {},
         # `store` defaults to true, so `false` carries meaning.
         meaningful_when_false=frozenset({"store"}),
+        # OAI-RESP-25
+        unique_call_ids=True,
         profile=profile,
         on=OPENAI.name if kind == "dialect" else None,
         families=families,
@@ -147,7 +168,7 @@ def make_wire(
 
 
 # The newest model in the rulebook; for it, Chat rejects reasoning together with tools (OAI-CHAT-17).
-OPENAI_RESPONSES = make_wire(
+WIRE = make_wire(
     OPENAI,
     "OpenAI Responses",
     "gpt-5.6-terra",

@@ -1,9 +1,10 @@
-"""Dialects, valid item ids, namespaced tool names, and the parse and render contexts."""
+"""Dialects, valid item ids, and the parse and render contexts."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from typing import Any
 
 from msgspec import Struct
@@ -46,20 +47,7 @@ def derive_id(prefix: str, *seed: str) -> str:
     return f"{prefix}_{_DERIVED_MARK}_{short_hash('|'.join(seed)).replace('-', '_')}"
 
 
-# --------------------------------------------------------------------------------------------------------------- names
-
-NAMESPACE_SEPARATOR = "::"
-
-
-def join_name(namespace: str, name: str) -> str:
-    """Return the full name of a tool in a namespace. The separator is valid in neither part."""
-    return f"{namespace}{NAMESPACE_SEPARATOR}{name}"
-
-
-def split_name(name: str) -> tuple[str | None, str]:
-    """Return the namespace (or None) and the bare name."""
-    namespace, joint, bare = name.partition(NAMESPACE_SEPARATOR)
-    return (namespace, bare) if joint else (None, name)
+# ----------------------------------------------------------------------------------------------------------- arguments
 
 
 def parse_arguments(value: object) -> tuple[Any, str | None]:
@@ -70,7 +58,7 @@ def parse_arguments(value: object) -> tuple[Any, str | None]:
 # ------------------------------------------------------------------------------------------------------------ dialects
 
 
-class ResponsesDialect(Struct, frozen=True):
+class ResponsesDialect(Struct, frozen=True, dict=True):
     """One vendor on this wire. `name` is the API name of its items."""
 
     name: str
@@ -97,7 +85,7 @@ class ResponsesDialect(Struct, frozen=True):
     repair_body: Callable[[JsonObject, Report], JsonObject] | None = None
     """The same for a same-API body."""
 
-    @property
+    @cached_property
     def host(self) -> Host:
         """The host of tool items of other APIs in a body of this one."""
         return Host(self.name, "openai-responses", self.provider)

@@ -9,20 +9,25 @@ from typing import Annotated, Any, Literal, TypeAlias
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from segue.canonical.fast_history import (
+    REASONING,
+    SYSTEM,
     Content,
     FastEvent,
     FastHistory,
     FastPathUnsupportedError,
+    FastSystemMessage,
     FastTurn,
     FastUserMessage,
+    order_results,
     parse_argument_texts,
     require_text,
 )
 from segue.canonical.json import encode_json_text
 from segue.canonical.request import Request
 from segue.render.fast_passes import FastRenderOptions
-from segue.wire.fast_path import FastPath
-from segue.wire.openai_responses.context import NAMESPACE_SEPARATOR, ResponsesDialect
+from segue.wire.fast_path import FastPath, NoPart
+from segue.wire.names import NAMESPACE_SEPARATOR
+from segue.wire.openai_responses.context import ResponsesDialect
 from segue.wire.openai_responses.items import OUTPUT_LIMIT
 from segue.wire.openai_responses.request import BODY_KEYS
 
@@ -40,6 +45,8 @@ _COMMON_KEYS = frozenset(
     }
     | {"service_tier", "store", "stream_options", "text", "top_logprobs", "truncation"}
 )
+_VOLATILE_KEYS = frozenset({"client_metadata"})
+_SYSTEM_ROLES = ("system", "developer")
 _EmptyList: TypeAlias = Annotated[list[Any], Meta(max_length=0)] | None
 
 
@@ -68,11 +75,11 @@ class _Item(Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
     call_id: str | UnsetType = UNSET
     name: str | UnsetType = UNSET
     arguments: str | UnsetType = UNSET
-    output: str | list[_InputText] | UnsetType = UNSET
-    content: str | list[_InputText | _OutputText] | UnsetType = UNSET
+    output: str | Sequence[_InputText | NoPart] | UnsetType = UNSET
+    content: str | list[_InputText | _OutputText] | UnsetType | None = UNSET
     id: str | UnsetType = UNSET
     status: Literal["completed"] | UnsetType | None = UNSET
-    summary: list[_Summary] | UnsetType = UNSET
+    summary: Sequence[_Summary | NoPart] | UnsetType = UNSET
     encrypted_content: str | UnsetType | None = UNSET
 
 
@@ -83,16 +90,18 @@ def _parse(items: list[_Item]) -> FastHistory:
     ids = [item.id for item in items if item.id is not UNSET]
     if len(set(ids)) < len(ids):
         raise FastPathUnsupportedError
-    history = FastHistory([], [], [], [], [], [])
+    history = FastHistory()
     calls: list[_Item] = []
     outputs: list[_Item] = []
-    head = next((index for index, item in enumerate(items) if item.role not in ("system", "developer")), 0)
+    head = next((index for index, item in enumerate(items) if item.role not in _SYSTEM_ROLES), 0)
     history.system_count = index = head
     while index < len(items):
         item = items[index]
-        history.starts.append(index)
         if item.role == "user":
-            history.events.append(FastUserMessage(require_text(_message_texts(item, _InputText))))
+            history.add(FastUserMessage(require_text(_message_texts(item, _InputText))), index)
+            index += 1
+        elif item.role in _SYSTEM_ROLES:
+            history.add(FastSystemMessage(require_text(_message_texts(item, _InputText))), index, SYSTEM)
             index += 1
         else:
             index = _parse_turn(items, index, history, calls, outputs)
@@ -103,7 +112,7 @@ def _parse(items: list[_Item]) -> FastHistory:
 def _message_texts(item: _Item, kind: type[_Part]) -> Content:
     """Return the texts of a message; parts of any other type are left to the full pipeline."""
     content = item.content
-    if content is UNSET or item.type not in (UNSET, "message"):
+    if content is UNSET or content is None or item.type not in (UNSET, "message"):
         raise FastPathUnsupportedError
     if isinstance(content, str):
         return content
@@ -126,7 +135,7 @@ def _parse_turn(items: list[_Item], index: int, history: FastHistory, calls: lis
             if len(calls) > start:
                 raise FastPathUnsupportedError
             texts += [content] if isinstance(content, str) else content
-        elif item.type == "reasoning" and item.summary is not UNSET:
+        elif item.type == "reasoning" and item.summary is not UNSET and not item.content:
             reasoning_count += 1
             content_count += bool(item.summary or item.encrypted_content)
             encrypted_count += bool(item.encrypted_content)
@@ -140,14 +149,18 @@ def _parse_turn(items: list[_Item], index: int, history: FastHistory, calls: lis
         raise FastPathUnsupportedError
     end = index + stop - start
     outputs += items[index:end]
-    variant = (
-        encrypted_count == reasoning_count,
-        encrypted_count > 0,
-        with_id_count == reasoning_count,
-        with_id_count > 0,
-        detached_count > 0,
-    )
-    history.events.append(FastTurn(texts or None, start, stop, content_count, variant))
+    variant = None
+    if reasoning_count:
+        variant = (
+            content_count > 0,
+            encrypted_count == reasoning_count,
+            encrypted_count > 0,
+            with_id_count == reasoning_count,
+            with_id_count > 0,
+            detached_count > 0,
+        )
+    turn = FastTurn(texts or None, start, stop, variant)
+    history.add(turn, first_index, *([] if variant is None else [REASONING, variant]))
     return end
 
 
@@ -157,16 +170,17 @@ def _parse_columns(history: FastHistory, calls: list[_Item], outputs: list[_Item
     arguments = [call.arguments for call in calls if call.arguments is not UNSET]
     if not len(raw_ids) == len(names) == len(arguments) == len(calls):
         raise FastPathUnsupportedError
-    kinds = {output.type for output in outputs}
-    if [output.call_id for output in outputs] != raw_ids or not kinds <= {"function_call_output"}:
+    if len(outputs) < len(calls) or any(output.type != "function_call_output" for output in outputs):
         raise FastPathUnsupportedError
     history.raw_ids, history.names = [*raw_ids], names
+    output_ids = [None if output.call_id is UNSET else output.call_id for output in outputs]
+    outputs = [outputs[position] for position in order_results(history, output_ids)]
     history.arguments = parse_argument_texts(arguments)
     contents = [output.output for output in outputs]
     history.results = [text if isinstance(text, str) else _part_texts(text) for text in contents]
 
 
-def _part_texts(parts: list[_InputText] | UnsetType) -> Content:
+def _part_texts(parts: Sequence[_InputText | NoPart] | UnsetType) -> Content:
     if parts is UNSET:
         raise FastPathUnsupportedError
     return require_text([part.text for part in parts])
@@ -225,7 +239,7 @@ def _render(
     items: list[Any] = []
     ids = history.sent_ids
     texts = [encode_json_text(arguments) for arguments in history.arguments]
-    calls = [_FunctionCall(i, name, text) for i, name, text in zip(ids, history.names, texts, strict=True)]
+    calls = [_FunctionCall(i, name, text) for i, name, text in zip(ids, history.sent_names, texts, strict=True)]
     contents = [text if isinstance(text, str) else _render_parts(text) for text in history.results]
     if max(map(len, contents), default=0) > OUTPUT_LIMIT:
         raise FastPathUnsupportedError
@@ -233,6 +247,9 @@ def _render(
     for event in events:
         if isinstance(event, FastUserMessage):
             items.append(_Message("user", _render_parts(event.content)))
+            continue
+        if isinstance(event, FastSystemMessage):
+            items.append(_Message("developer", _render_parts(event.content)))
             continue
         content = [event.content] if isinstance(event.content, str) else event.content or []
         items += [assistant_type("assistant", text) for text in content]
@@ -252,7 +269,8 @@ def responses_fast_path(dialect: ResponsesDialect) -> FastPath:
     return FastPath(
         conversation_key="input",
         items_type=list[_Item],
-        body_keys=frozenset(key for key in BODY_KEYS | _COMMON_KEYS if "." not in key) - {"input"},
+        body_keys=frozenset(key for key in BODY_KEYS | _COMMON_KEYS | _VOLATILE_KEYS if "." not in key) - {"input"},
+        dropped_keys=_VOLATILE_KEYS,
         parse=_parse,
         render=partial(_render, assistant_type=_Message if dialect.repair_item is None else _TypedMessage),
         can_pass_through=partial(_can_pass_through, dialect=dialect),

@@ -19,10 +19,10 @@ from segue.canonical.blocks import NO_ORIGIN, Block, Media, OmitReason, Opaque, 
 from segue.canonical.ids import raw_id_or_none
 from segue.canonical.json import encode_json_text, parse_argument_text
 from segue.errors import InputError
+from segue.wire.foundry_items import FOUNDRY_TOOLS
 from segue.wire.json_values import JsonObject, json_type_name, object_or_none, string_or_none
 from segue.wire.openai_responses.context import ParseContext, parse_arguments
 from segue.wire.openai_responses.parts import parse_image_url
-from segue.wire.openai_responses.required_fields import FOUNDRY_TOOLS
 
 # The call types for any tool, each with its output type: OAI-RESP-17.
 FUNCTION_TYPES = {"function_call": "function_call_output", "custom_tool_call": "custom_tool_call_output"}

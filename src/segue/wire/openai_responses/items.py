@@ -23,7 +23,8 @@ from segue.canonical.json import encode_json_text
 from segue.errors import InputError
 from segue.wire.json_values import JsonObject, json_type_name, object_or_none, string_or_none
 from segue.wire.merge import replace_modelled_fields
-from segue.wire.openai_responses.context import ParseContext, ResponsesContext, join_name, parse_arguments, split_name
+from segue.wire.names import join_name, split_name
+from segue.wire.openai_responses.context import ParseContext, ResponsesContext, parse_arguments
 from segue.wire.openai_responses.item_types import CALL_TYPE_BY_OUTPUT, CALL_TYPES, FUNCTION_TYPES
 from segue.wire.openai_responses.parts import are_intact, are_strings_or_none, parse_parts, render_content
 from segue.wire.openai_responses.required_fields import has_valid_call_id, has_valid_status

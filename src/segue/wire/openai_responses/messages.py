@@ -71,6 +71,7 @@ from segue.wire.openai_responses.parts import PART_KEYS, are_intact, parse_parts
 
 _SPEAKERS: dict[str, Speaker] = {"user": "human", "assistant": "ai", "system": "system", "developer": "system"}
 ITEM_KEYS = CALL_KEYS | PART_KEYS | {"role", "content", "summary", "encrypted_content", "caller"}
+_FUNCTION_ITEMS = frozenset({*FUNCTION_TYPES, *FUNCTION_TYPES.values()})
 _Side: TypeAlias = Literal["ai", "human", "tool", "none"]
 
 
@@ -144,7 +145,10 @@ def _parse_foreign(item: JsonObject, context: ParseContext) -> tuple[Sequence[Bl
     """Parse an item in another API's form, and return the side it belongs to; None for this API's own items."""
     host = context.dialect.host
     if "role" not in item:
-        if item.get("type") != "reasoning" and (thought := parse_reasoning_item(item, host)) is not None:
+        kind = item.get("type")
+        if isinstance(kind, str) and kind in _FUNCTION_ITEMS:
+            return None
+        if kind != "reasoning" and (thought := parse_reasoning_item(item, host)) is not None:
             return [thought], "ai"
         if find_item_api(item) in (None, host.base_api) or (block := parse_item(item, host)) is None:
             return None

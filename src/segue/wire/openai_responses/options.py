@@ -95,9 +95,11 @@ def _parse_mode(value: object) -> ToolChoice | None:
 
 
 def _parse_choice(value: object) -> ToolChoice | None:
-    if value is None or isinstance(value, str):
+    if value is None:
+        return None
+    if isinstance(value, str):
         mode = _parse_mode(value)
-        if value is not None and mode is None:
+        if mode is None:
             raise InputError(f"one of {', '.join(_MODES)}, or an object, was expected", path="tool_choice")
         return mode
     choice = require_object(value, "tool_choice")
@@ -124,11 +126,13 @@ def _parse_allowed(value: object) -> tuple[str, ...] | None:
 
 
 def _parse_reasoning(value: JsonObject | None, dialect: ResponsesDialect) -> Reasoning | None:
+    if value is None:
+        return None
     for key in ("effort", "summary", "generate_summary"):
-        option = (value or {}).get(key)
+        option = value.get(key)
         if option is not None and not isinstance(option, str):
             raise InputError(f"a string was expected, not {json_type_name(option)}", path=f"reasoning.{key}")
-    raw_effort = (value or {}).get("effort")
+    raw_effort = value.get("effort")
     effort: Effort | None = next((candidate for candidate in _EFFORTS if candidate == raw_effort), None)
     if raw_effort is not None and effort is None and not dialect.vendor_options:
         # AZF-03: the list of efforts is closed there.

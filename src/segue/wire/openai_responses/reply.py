@@ -8,7 +8,14 @@ from typing import Any, cast
 from segue.canonical.blocks import Block, Native, Text, Thinking, ToolCall, ToolResponse
 from segue.canonical.request import Finish, Reply, Usage
 from segue.wire.base import RenderContext
-from segue.wire.json_values import JsonObject, number_or_none, object_or_none, require_list, string_or_none
+from segue.wire.json_values import (
+    JsonObject,
+    number_or_none,
+    object_or_none,
+    objects_in,
+    require_list,
+    string_or_none,
+)
 from segue.wire.merge import replace_modelled_fields
 from segue.wire.openai_responses.context import ResponsesContext, ResponsesDialect
 from segue.wire.openai_responses.item_types import APPROVAL_REQUEST, CALL_TYPES, FUNCTION_TYPES, HOSTED_TYPES, item_type
@@ -52,7 +59,7 @@ def parse_reply(body: Mapping[str, Any], dialect: ResponsesDialect) -> Reply:
     items = require_list(body.get("output"), "output")
     model = string_or_none(body.get("model"))
     blocks = parse_reply_items(
-        items, create_parse_context(items, model, dialect, stored=body.get("store") is not False)
+        items, create_parse_context(objects_in(items), model, dialect, stored=body.get("store") is not False)
     )
     return Reply(
         blocks,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -21,6 +21,7 @@ from segue.wire.json_values import (
     JsonObject,
     json_type_name,
     object_or_none,
+    objects_in,
     optional_object,
     optional_string,
     require_list,
@@ -66,7 +67,7 @@ def parse_request(body: Mapping[str, Any], dialect: ResponsesDialect) -> Request
     repeated = repeated_positions(items)
     unique_items = [item for position, item in enumerate(items) if position not in repeated] if repeated else items
     context = create_parse_context(
-        unique_items, None, dialect, names=namespaced_names_by_bare_name(declared), stored=stored
+        objects_in(unique_items), None, dialect, names=namespaced_names_by_bare_name(declared), stored=stored
     )
     context.continues = context.has_references or _previous_state(body, dialect) is not None
     return Request(
@@ -94,7 +95,7 @@ def _input_items(body: Mapping[str, Any], dialect: ResponsesDialect) -> Sequence
 
 
 def create_parse_context(
-    items: Sequence[object],
+    items: Sequence[JsonObject],
     model: str | None,
     dialect: ResponsesDialect,
     *,
@@ -102,23 +103,27 @@ def create_parse_context(
     names: dict[str, str] | None = None,
 ) -> ParseContext:
     """Collect the facts about all items that parsing a single one needs."""
-    called: Counter[str | None] = Counter()
-    answered: Counter[str | None] = Counter()
+    called: list[str | None] = []
+    outputs: list[JsonObject] = []
     hosted: dict[str, CallType] = {}
     shells: dict[str, str] = {}
     referred = _referenced_ids(items)
-    for item in filter(None, map(object_or_none, items)):
-        kind, call_id = str(item.get("type")), raw_id_or_none(item.get("call_id"))
+    for item in items:
+        kind = str(item.get("type"))
         if kind in OUTPUT_TYPES:
-            answered[call_id or raw_id_or_none(item.get("id"))] += 1
-        elif kind in CALL_TYPES and CALL_TYPES[kind].is_hosted(item):
+            outputs.append(item)
+            continue
+        if kind not in FUNCTION_TYPES and kind not in CALL_TYPES:
+            continue
+        call_id = raw_id_or_none(item.get("call_id"))
+        if kind in CALL_TYPES and CALL_TYPES[kind].is_hosted(item):
             hosted.update({call_id: CALL_TYPES[kind]} if call_id is not None else {})
-        elif item.get("async") is not True and (
-            kind in FUNCTION_TYPES or (kind in CALL_TYPES and not CALL_TYPES[kind].id_optional)
-        ):
-            called[call_id] += 1
+        elif item.get("async") is not True and (kind in FUNCTION_TYPES or not CALL_TYPES[kind].id_optional):
+            called.append(call_id)
             if kind == "local_shell_call" and call_id is not None and isinstance(item.get("id"), str):
                 shells[item["id"]] = call_id
+    answered = [raw_id_or_none(item.get("call_id")) or raw_id_or_none(item.get("id")) for item in outputs]
+    answered_ids = set(answered)
     return ParseContext(
         dialect=dialect,
         model=model,
@@ -126,19 +131,22 @@ def create_parse_context(
         has_references=bool(referred),
         joined_names=names or {},
         hosted_call_ids=frozenset(
-            call_id for call_id, row in hosted.items() if call_id in answered or not row.output_required
+            call_id for call_id, row in hosted.items() if not row.output_required or call_id in answered_ids
         ),
         shell_call_ids=shells,
-        repeated_output_ids=frozenset(
-            call_id for call_id, count in answered.items() if call_id is not None and count > 1
-        ),
-        all_answered=bool(referred)
-        or _all_answered(called, (shells.get(name or "", name) for name in answered.elements())),
+        repeated_output_ids=_find_repeated(answered) if len(answered_ids) < len(answered) else frozenset(),
+        # Only an output without the key is parsed by it.
+        all_answered=any("call_id" not in item for item in outputs)
+        and (bool(referred) or _all_answered(called, [shells.get(name or "", name) for name in answered])),
     )
 
 
-def _all_answered(called: Counter[str | None], answered: Iterable[str | None]) -> bool:
-    return None not in called and called <= Counter(answered)
+def _find_repeated(ids: Sequence[str | None]) -> frozenset[str]:
+    return frozenset(name for name, count in Counter(ids).items() if name is not None and count > 1)
+
+
+def _all_answered(called: Sequence[str | None], answered: Sequence[str | None]) -> bool:
+    return None not in called and Counter(called) <= Counter(answered)
 
 
 def _previous_state(body: Mapping[str, Any], dialect: ResponsesDialect) -> str | None:
@@ -152,10 +160,11 @@ def _previous_state(body: Mapping[str, Any], dialect: ResponsesDialect) -> str |
     return optional_string(conversation.get("id"), "conversation.id") or "a stored conversation"
 
 
-def _referenced_ids(items: Sequence[object]) -> list[str]:
+def _referenced_ids(items: Sequence[JsonObject]) -> list[str]:
     """Return the ids of referenced stored items that may be calls or outputs."""
-    entries = [entry for entry in map(object_or_none, items) if entry is not None]
-    ids = [entry.get("id") for entry in entries if item_type_or_none(entry) == "item_reference"]
+    # References may omit their type.
+    untyped = [item for item in items if item.get("type") in (None, "item_reference")]
+    ids = [item.get("id") for item in untyped if item_type_or_none(item) == "item_reference"]
     return [
         item_id for item_id in ids if isinstance(item_id, str) and item_id and not item_id.startswith(("msg", "rs"))
     ]
@@ -163,7 +172,7 @@ def _referenced_ids(items: Sequence[object]) -> list[str]:
 
 def _stored_state(body: Mapping[str, Any], items: Sequence[object], dialect: ResponsesDialect) -> str | None:
     """Return the stored state that the body continues and does not contain."""
-    referred = _referenced_ids(items)
+    referred = _referenced_ids(objects_in(items))
     return _previous_state(body, dialect) or (f"the stored item {referred[0]}" if referred else None)
 
 
@@ -184,6 +193,14 @@ def _parse_instructions(value: object, dialect: ResponsesDialect) -> tuple[Text,
 
 
 # ----------------------------------------------------------------------------------------------------------------- out
+
+
+def render_items(transcript: Transcript, render_context: RenderContext, dialect: ResponsesDialect) -> list[JsonObject]:
+    """Render the items of a request."""
+    calls = [call for message in transcript.messages for call in calls_of(message)]
+    context = ResponsesContext(dialect, render_context, calls)
+    items = render_messages(transcript.messages, context)
+    return _project_item_tools(items, transcript.tools, context) if transcript.is_same_api else items
 
 
 def render_request(transcript: Transcript, render_context: RenderContext, dialect: ResponsesDialect) -> JsonObject:

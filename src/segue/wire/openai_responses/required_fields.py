@@ -12,25 +12,8 @@ from typing import Any
 
 from segue.canonical.ids import raw_id_or_none
 from segue.specs.types import ANY, Spec, find_mismatches, load_types
+from segue.wire.foundry_items import FOUNDRY_ITEM_TYPES
 from segue.wire.json_values import JsonObject
-
-# Hosted tools of Azure Foundry by the stem of their types, `…_call` and `…_call_output`: each with its tool name if the
-# items have none.
-FOUNDRY_TOOLS: Mapping[str, str] = {
-    "a2a_preview": "",
-    "azure_ai_search": "azure_ai_search",
-    "azure_function": "",
-    "bing_custom_search_preview": "bing_custom_search",
-    "bing_grounding": "bing_grounding",
-    "browser_automation_preview": "browser_automation",
-    "fabric_dataagent_preview": "fabric_dataagent",
-    "openapi": "",
-    "sharepoint_grounding_preview": "sharepoint_grounding",
-}
-_FOUNDRY_ITEM_TYPES = frozenset(
-    {"memory_search_call", "workflow_action", "oauth_consent_request", "structured_outputs"}
-    | {f"{stem}_call{end}" for stem in FOUNDRY_TOOLS for end in ("", "_output")}
-)
 
 _API = "openai-responses"
 # Required fields that are checked where items are parsed, or not at all.
@@ -55,7 +38,7 @@ def has_required_fields(kind: str, item: JsonObject) -> bool:
 
 def is_openai_item(kind: str, _item: JsonObject) -> bool:
     """Return whether this may be an OpenAI type; an unknown one may be newer than this list."""
-    return kind not in _FOUNDRY_ITEM_TYPES
+    return kind not in FOUNDRY_ITEM_TYPES
 
 
 def has_valid_status(kind: str, item: JsonObject) -> bool:

@@ -7,6 +7,8 @@ streamed are held until they end and sent as the original item: the empty item, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from io import StringIO
+from itertools import count
 from typing import Any, TypeAlias, cast
 
 import msgspec
@@ -30,10 +32,10 @@ from segue.wire.openai_responses.reply import (
     render_status,
     render_usage,
 )
-from segue.wire.stream.deltas import TextBuffer
 from segue.wire.stream.events import (
     BlockEnd,
     BlockStart,
+    Delta,
     Event,
     Failed,
     Finished,
@@ -45,7 +47,7 @@ from segue.wire.stream.events import (
     WholeBlock,
 )
 from segue.wire.stream.framing import encode_sse
-from segue.wire.stream.render import BlockOrder, StreamRenderer
+from segue.wire.stream.render import BlockOrder, RenderText, StreamRenderer
 
 _ReplayEvent: TypeAlias = tuple[str, JsonObject]
 """The name of an event, and its fields apart from the item."""
@@ -75,7 +77,7 @@ class ResponsesRenderer(StreamRenderer):
         self._same_api = False
         self._open_message: _OpenItem | None = None
         self._open_items: dict[int, _OpenItem] = {}
-        self._inputs: dict[int, TextBuffer] = {}
+        self._inputs: dict[int, StringIO] = {}
         self._pending_thinking: dict[int, Thinking] = {}
         self._usage: Usage | None = None
 
@@ -97,6 +99,21 @@ class ResponsesRenderer(StreamRenderer):
                 elif isinstance(ordered, ThinkingDelta):
                     chunks += self._begin_thinking(ordered)
         return b"".join(chunks)
+
+    def open_run(self, delta: Delta) -> RenderText | None:
+        index = delta.index
+        if index != self._order.current or index not in self._writer.delta_templates:
+            return None
+        render_text = self._writer.delta_renderer(index)
+        if not isinstance(delta, InputDelta):
+            return render_text
+        append = self._inputs[index].write
+
+        def render_input(text: str) -> bytes:
+            append(text)
+            return render_text(text)
+
+        return render_input
 
     def _render_event(
         self, event: ReplyStart | BlockStart | BlockEnd | WholeBlock | UsageUpdate | Finished | Failed
@@ -120,7 +137,7 @@ class ResponsesRenderer(StreamRenderer):
 
     def _render_delta(self, event: TextDelta | InputDelta | ThinkingDelta) -> bytes:
         if isinstance(event, InputDelta):
-            self._inputs[event.index].append(event.text)
+            self._inputs[event.index].write(event.text)
         elif isinstance(event, TextDelta) and event.extras is not None and self._same_api:
             return self._writer.delta(event.index, event.text, encode_json(event.extras)[1:-1] + b",")
         return self._writer.delta(event.index, event.text)
@@ -179,7 +196,7 @@ class ResponsesRenderer(StreamRenderer):
         elif index in self._open_items:
             open_item = self._open_items.pop(index)
             if isinstance(block, ToolCall):
-                yield from self._end_call(open_item, block, self._inputs.pop(index).text())
+                yield from self._end_call(open_item, block, self._inputs.pop(index).getvalue())
             else:
                 yield from self._end_thinking(open_item, block)
         elif isinstance(block, ToolCall) or self._same_api:
@@ -292,7 +309,7 @@ class ResponsesRenderer(StreamRenderer):
             item["status"] = "in_progress"
         open_item = self._open_items[index] = _OpenItem(item["id"], item)
         yield self._writer.add_item(open_item)
-        self._inputs[index] = TextBuffer()
+        self._inputs[index] = StringIO()
         position: JsonObject = {"item_id": item["id"], "output_index": open_item.index}
         self._writer.start_deltas(index, f"{name}.delta", position)
 
@@ -358,12 +375,11 @@ class _ResponseWriter:
         self.delta_templates: dict[int, tuple[bytes, bytes]] = {}
         self._output: list[JsonObject] = []
         self._item_count = 0
-        self._sequence = 0
+        self._numbers = count()
 
     def event(self, name: str, **fields: object) -> bytes:
-        number, self._sequence = self._sequence, self._sequence + 1
         kind = f"response.{name}"
-        return encode_sse(encode_json({"type": kind, **fields, "sequence_number": number}), kind)
+        return encode_sse(encode_json({"type": kind, **fields, "sequence_number": next(self._numbers)}), kind)
 
     def open(self, envelope: JsonObject) -> bytes:
         self.response = envelope
@@ -394,14 +410,14 @@ class _ResponseWriter:
         self.delta_templates[index] = head, suffix
 
     def delta(self, index: int, text: str, suffix: bytes | None = None) -> bytes:
-        number, self._sequence = self._sequence, self._sequence + 1
+        return self.delta_renderer(index, suffix)(text)
+
+    def delta_renderer(self, index: int, suffix: bytes | None = None) -> RenderText:
+        """Return a function that renders the deltas of this block."""
         head, trailing = self.delta_templates[index]
-        return b'%b%b,%b"sequence_number":%d}\n\n' % (
-            head,
-            encode_json(text),
-            trailing if suffix is None else suffix,
-            number,
-        )
+        tail = b',%b"sequence_number":' % (trailing if suffix is None else suffix)
+        numbers = self._numbers
+        return lambda text: b"%b%b%b%d}\n\n" % (head, encode_json(text), tail, next(numbers))
 
 
 # ------------------------------------------------------------------------------------------------------- complete items

@@ -28,14 +28,8 @@ from segue.wire.json_values import (
     require_object,
     string_or_none,
 )
-from segue.wire.names import NameRule
-from segue.wire.openai_responses.context import (
-    NAMESPACE_SEPARATOR,
-    ResponsesContext,
-    ResponsesDialect,
-    join_name,
-    split_name,
-)
+from segue.wire.names import NAMESPACE_SEPARATOR, NameRule, join_name, split_name
+from segue.wire.openai_responses.context import ResponsesContext, ResponsesDialect
 from segue.wire.openai_shared import is_openai_native
 from segue.wire.schema import render_tool_schema, rules
 from segue.wire.tools import render_object_schema, to_object_schema, undeclarable_message
@@ -68,20 +62,22 @@ def parse_tools(
 
 def parse_item_tools(items: Iterable[object], dialect: ResponsesDialect) -> Iterator[Tool]:
     """Parse the tools that items make available."""
-    for index, value in enumerate(items):
-        item = object_or_none(value) or {}
-        if item.get("type") in DECLARING_TYPES and isinstance(item.get("tools"), list):
+    for index, item in enumerate(map(object_or_none, items)):
+        if item is not None and item.get("type") in DECLARING_TYPES and isinstance(item.get("tools"), list):
             yield from parse_tools(item["tools"], dialect, f"input[{index}].tools", declared_in=item["type"])
 
 
 def namespaced_names_by_bare_name(tools: Sequence[Tool]) -> dict[str, str]:
     """Map bare to namespaced names, except names of tools outside namespaces. OAI-RESP-18: the first one."""
+    namespaced = [tool.name for tool in tools if NAMESPACE_SEPARATOR in tool.name]
+    if not namespaced:
+        return {}
     plain = {tool.name for tool in tools if NAMESPACE_SEPARATOR not in tool.name}
     joined_names: dict[str, str] = {}
-    for tool in tools:
-        namespace, bare = split_name(tool.name)
-        if namespace is not None and bare not in plain:
-            joined_names.setdefault(bare, tool.name)
+    for name in namespaced:
+        _, bare = split_name(name)
+        if bare not in plain:
+            joined_names.setdefault(bare, name)
     return joined_names
 
 

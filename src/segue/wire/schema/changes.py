@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from segue.render.report import FindingKind, Report
 
+FORCED_NULL_CHANGE = "optional properties made required and nullable"
 _MAX_SHOWN = 3
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from segue.wire.schema.changes import Location, SchemaChanges
+from segue.wire.schema.changes import FORCED_NULL_CHANGE, Location, SchemaChanges
 from segue.wire.schema.description import describe_schema
 from segue.wire.schema.json_schema import Node, Schema, add_null
 from segue.wire.schema.keywords import KeywordRenderer
 from segue.wire.schema.merge import merge_any
 from segue.wire.schema.rules import SchemaRules, UnsupportedSchemaError
 
-FORCED_NULL_CHANGE = "optional properties made required and nullable"
 OBJECT_PARTS = frozenset({"properties", "patternProperties", "additionalProperties", "required"})
 ARRAY_PARTS = frozenset({"prefixItems", "items"})
 

@@ -72,12 +72,11 @@ class _Parser:
         draft = str(raw.get("$schema", ""))
         self._ref_excludes_siblings = bool(_LONE_REF_DRAFTS.search(draft))
         self._id_key = "id" if _BARE_ID_DRAFTS.search(draft) else "$id"
+        # Empty until the first reference is resolved.
         self._resources: dict[str, Node] = {}
         self._anchors: dict[tuple[str, str], Node] = {}
         self._dynamic: dict[str, list[_Location]] = {}
         self._root_base = self._base_of(raw, "")
-        self._resources[self._root_base] = raw
-        self._index_resources(raw, self._root_base)
         self._names: dict[int, str] = {id(raw): ROOT}
         self._pending: list[tuple[str, _Location]] = []
         self._used_names: set[str] = {ROOT}
@@ -110,9 +109,10 @@ class _Parser:
             return base
         return _join_uri(base, urldefrag(uri).url)
 
-    def _index_resources(self, raw: Node, base: str) -> None:
+    def _index_resources(self) -> None:
         """Index embedded documents and anchors; iterative, since a document may be deep."""
-        open_nodes: list[tuple[Node, str]] = [(raw, base)]
+        self._resources[self._root_base] = self._raw
+        open_nodes: list[tuple[Node, str]] = [(self._raw, self._root_base)]
         while open_nodes:
             node, base = open_nodes.pop()
             node_base = self._base_of(node, base)
@@ -133,6 +133,8 @@ class _Parser:
                 ]
 
     def _resolve(self, key: str, ref: str, base: str) -> _Location | None:
+        if not self._resources:
+            self._index_resources()
         uri, fragment = urldefrag(ref)
         if key != "$ref":
             dynamic_targets = self._dynamic.get(fragment, [])

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import msgspec
 
 _Emit = Callable[[str], object]
+ParseText: TypeAlias = Callable[[bytes], str | None]
 
 _decode = msgspec.json.Decoder().decode
 _decode_text = msgspec.json.Decoder(str).decode
@@ -20,87 +21,88 @@ _decode_texts = msgspec.json.Decoder(list[str]).decode
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _PROBE = "\u00b6probe"
 _END = b"\n\n"
-# Fields that may differ between deltas without effect: sequence numbers, padding, and token counts (the last one is
-# used).
+# Values of fields that may differ between deltas, and of the text. Zero and no padding are not among them: a reader may
+# replace such a value by that of a later delta.
+_PATTERNS = {
+    "number": rb"[1-9]\d{0,15}+(?!\d)",
+    "padding": rb'"[ !#-\[\]-~]++"',
+    "text": rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"',
+    "": b"",
+}
+# Those fields: sequence numbers, padding, and token counts (the last one is used).
 _VARIABLE_FIELDS = re.compile(
-    rb'("(?:sequence_number|[a-zA-Z]+TokenCount)":\s*)\d+|("(?:obfuscation|p)":\s*)"[^"\\]*"', re.DOTALL
+    rb'"(?:sequence_number|[a-zA-Z]+TokenCount)":\s*(?P<number>%b)|"(?:obfuscation|p)":\s*(?P<padding>%b)'
+    % (_PATTERNS["number"], _PATTERNS["padding"])
 )
 _DECODE_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError)
 
 
 class DeltaTemplate:
-    """`head` and `tail` are the bytes around the text in each payload; `lead` are those of an event before its payload.
+    """`head` and `tail` are the bytes around the text in each payload.
 
-    `last_payload` is the last payload that matched, if payloads differ in more than their text.
+    `name` is the name of the events, `emit` passes a text on to the reader. `last_payload` is the last payload that
+    matched, if payloads differ in more than their text.
     """
 
     __slots__ = (
-        *("_suffix", "_event", "_head", "_prefix", "_line", "_lines", "_payload"),
-        *("_separator", "_start", "_stop", "_tail", "_emit", "last_payload"),
+        *("_suffix", "_head", "_lead_length", "_prefix", "_line", "_lines", "_parse_event", "_parse_payload"),
+        *("_separator", "_start", "_stop", "_tail", "emit", "is_variable", "last_payload", "name"),
     )
 
-    def __init__(self, lead: bytes, head: bytes, tail: bytes, emit: _Emit) -> None:
-        self._emit = emit
+    def __init__(self, name: str | None, head: bytes, tail: bytes, emit: _Emit) -> None:
+        lead = b"data: " if name is None else b"event: %b\ndata: " % name.encode()
+        self.name = name
+        self.emit = emit
         self._head, self._tail = head, tail
         self._prefix = lead + head
         self._suffix = tail + _END
         self._separator = self._suffix + self._prefix
+        self._lead_length = len(lead)
         self._lines = self._prefix.count(b"\n") + len(_END)
         self._line = self._lines - len(_END)
         self._start, self._stop = len(self._prefix.rpartition(b"\n")[2]), -len(tail) or None
-        self._payload = self._event = None
+        self.is_variable = _VARIABLE_FIELDS.search(head) is not None or _VARIABLE_FIELDS.search(tail) is not None
+        self._parse_payload = self.build_parser(b"", b"")
+        self._parse_event = self.build_parser(lead, _END)
         self.last_payload = b""
-        if _VARIABLE_FIELDS.search(head) or _VARIABLE_FIELDS.search(tail):
-            payload = _flexible_pattern(head) + b"(" + _STRING.pattern + b")" + _flexible_pattern(tail)
-            self._payload = re.compile(payload, re.DOTALL)
-            self._event = re.compile(re.escape(lead) + payload + _END, re.DOTALL)
-
-    @staticmethod
-    def has_variable_fields(payload: bytes) -> bool:
-        """Return whether a payload has fields besides its text that differ from one delta to the next."""
-        return _VARIABLE_FIELDS.search(payload) is not None
 
     @classmethod
     def from_payload(cls, payload: bytes, name: str | None, key: str, text: str, emit: _Emit) -> DeltaTemplate | None:
         """Return the template for payloads that differ from this only in the text under `key`; None if ambiguous."""
-        position = payload.rfind(b'"%b"' % key.encode())
-        match = _STRING.search(payload, payload.find(b":", position)) if position >= 0 else None
-        if match is None:
+        quoted_key = b'"%b"' % key.encode()
+        match = _STRING.search(payload, payload.find(b":", payload.find(quoted_key)))
+        if match is None or payload.count(quoted_key) != 1:
             return None
         head, tail = payload[: match.start()], payload[match.end() :]
         try:
             if _decode_text(match[0]) != text:
                 return None
-            probe = _decode(head + b'"%b"' % _PROBE.encode() + tail)
+            value, probe = _decode(payload), _decode(head + b'"%b"' % _PROBE.encode() + tail)
         except _DECODE_ERRORS:
             return None
-        if _replace_text(probe, key, _PROBE, text) != _decode(payload):
+        if probe == value or _replace_text(probe, key, _PROBE, text) != value:
             return None
-        lead = b"data: " if name is None else b"event: %b\ndata: " % name.encode()
-        return cls(lead, head, tail, emit)
+        return cls(name, head, tail, emit)
+
+    def build_parser(self, lead: bytes, end: bytes) -> ParseText:
+        """Return a function that returns the text of a payload between these bytes; None if they do not match."""
+        head, tail = lead + self._head, self._tail + end
+        return _variable_parser(head, tail) if self.is_variable else _exact_parser(head, tail)
 
     def consume_payload(self, payload: bytes) -> bool:
         """Emit the text of one payload and return True, or return False if the payload does not match."""
-        if self._payload is not None:
-            match = self._payload.fullmatch(payload)
-            encoded = None if match is None else match[1]
-        elif payload.startswith(self._head) and payload.endswith(self._tail):
-            encoded = payload[len(self._head) : len(payload) - len(self._tail)]
-        else:
-            encoded = None
-        if encoded is None:
-            return False
-        try:
-            text = _decode_text(encoded)
-        except _DECODE_ERRORS:
+        text = self._parse_payload(payload)
+        if text is None:
             return False
         self.last_payload = payload
-        self._emit(text)
+        self.emit(text)
         return True
 
     def consume_stream(self, stream: bytes) -> bytes:
-        """Emit the texts of the matching events at the start of a stream and return the remaining bytes."""
-        encoded, rest = self._split_exact(stream) if self._event is None else self._split_variable(stream)
+        """Emit the texts of the events in a stream, if all of them match, and return the remaining bytes."""
+        if self.is_variable or stream.find(_END) == stream.rfind(_END):
+            return self._consume_events(stream)
+        encoded, rest = self._split_exact(stream)
         if not encoded:
             return stream
         try:
@@ -109,7 +111,20 @@ class DeltaTemplate:
             return stream
         if len(texts) != len(encoded):
             return stream
-        self._emit("".join(texts))
+        self.emit("".join(texts))
+        return rest
+
+    def _consume_events(self, stream: bytes) -> bytes:
+        *events, rest = stream.split(_END)
+        texts: list[str] = []
+        for event in events:
+            text = self._parse_event(event + _END)
+            if text is None:
+                return stream
+            texts.append(text)
+        if events:
+            self.last_payload = events[-1][self._lead_length :]
+            self.emit("".join(texts))
         return rest
 
     def _split_exact(self, stream: bytes) -> tuple[list[bytes], bytes]:
@@ -122,27 +137,60 @@ class DeltaTemplate:
             return [], stream
         return encoded, stream[len(events) :]
 
-    def _split_variable(self, stream: bytes) -> tuple[list[bytes], bytes]:
-        parts = self._event.split(stream) if self._event is not None else []
-        between, encoded = parts[:-1:2], parts[1::2]
-        if any(between) or not encoded:
-            return [], stream
-        rest = parts[-1]
-        events = stream[: len(stream) - len(rest) - len(_END)]
-        self.last_payload = events[events.rfind(_END) + 1 :].partition(b"data: ")[2]
-        return encoded, rest
+
+def _exact_parser(head: bytes, tail: bytes) -> ParseText:
+    head, tail = head + b'"', b'"' + tail
+    start, stop = len(head) - 1, 1 - len(tail)
+
+    def parse_text(data: bytes) -> str | None:
+        if data.startswith(head) and data.endswith(tail):
+            try:
+                return _decode_text(data[start:stop])
+            except _DECODE_ERRORS:
+                return None
+        return None
+
+    return parse_text
 
 
-def _flexible_pattern(encoded: bytes) -> bytes:
-    """Return a pattern for these bytes in which the variable fields may have any value."""
-    parts: list[bytes] = []
-    position = 0
-    for match in _VARIABLE_FIELDS.finditer(encoded):
-        number, padding = match.groups()
-        parts += [re.escape(encoded[position : match.start()]), re.escape(number or padding)]
-        parts.append(rb"\d+" if number else rb'"[^"\\]*"')
-        position = match.end()
-    return b"".join([*parts, re.escape(encoded[position:])])
+def _variable_parser(head: bytes, tail: bytes) -> ParseText:
+    """Return a parser for data in which the variable fields of `head` and `tail` may have other values.
+
+    Its pattern has only the lengths of the fixed bytes, which are compared after the match: so the streams of one API
+    share a few patterns, and none is compiled for each block.
+    """
+    before, after = _find_values(head), _find_values(tail)
+    fixed = (*_split_at(head, before), *_split_at(tail, after))
+    kinds = [*(kind for kind, _, _ in before), "text", *(kind for kind, _, _ in after), ""]
+    pattern = b"".join(b"(.{%d})%b" % (len(part), _PATTERNS[kind]) for part, kind in zip(fixed, kinds, strict=True))
+    match_data = re.compile(pattern, re.DOTALL).fullmatch
+    group_before = len(before) + 1
+
+    def parse_text(data: bytes) -> str | None:
+        match = match_data(data)
+        if match is None or match.groups() != fixed:
+            return None
+        try:
+            return _decode_text(data[match.end(group_before) : match.start(group_before + 1)])
+        except _DECODE_ERRORS:
+            return None
+
+    return parse_text
+
+
+def _find_values(encoded: bytes) -> list[tuple[str, int, int]]:
+    """Return the kind, start and end of each value that may differ."""
+    return [
+        (kind, *match.span(kind))
+        for match in _VARIABLE_FIELDS.finditer(encoded)
+        if (kind := match.lastgroup) is not None
+    ]
+
+
+def _split_at(encoded: bytes, values: list[tuple[str, int, int]]) -> list[bytes]:
+    """Return the bytes before, between and after the values."""
+    starts, stops = [0, *(stop for _, _, stop in values)], [*(start for _, start, _ in values), len(encoded)]
+    return [encoded[start:stop] for start, stop in zip(starts, stops, strict=True)]
 
 
 def _replace_text(value: Any, key: str, text: str, other: str) -> Any:

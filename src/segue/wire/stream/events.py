@@ -92,8 +92,8 @@ class Failed(Struct, gc=False):
     error: ApiError
 
 
-_Delta: TypeAlias = TextDelta | ThinkingDelta | InputDelta
-Event: TypeAlias = ReplyStart | BlockStart | _Delta | BlockEnd | WholeBlock | UsageUpdate | Finished | Failed
+Delta: TypeAlias = TextDelta | ThinkingDelta | InputDelta
+Event: TypeAlias = ReplyStart | BlockStart | Delta | BlockEnd | WholeBlock | UsageUpdate | Finished | Failed
 
 
 def arguments_text(call: ToolCall) -> str:

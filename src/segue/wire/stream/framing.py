@@ -11,9 +11,11 @@ import re
 import struct
 import zlib
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Protocol, TypeAlias, cast
 
 from segue.errors import RemoteProtocolError
+from segue.wire.stream.delta_template import DeltaTemplate, ParseText
 
 Frame: TypeAlias = tuple[str | None, bytes]
 """The name of an event, where the framing has names, and its payload undecoded."""
@@ -28,8 +30,28 @@ _PARTIAL_LIMIT = 1 << 14
 
 
 class _Decoder(Protocol):
+    @property
+    def is_between_frames(self) -> bool: ...
     def feed(self, data: bytes) -> list[Frame]: ...
     def close(self) -> list[Frame]: ...
+    def frame_template(self, read: bytes, payload: bytes) -> FrameTemplate | None: ...
+
+
+class FrameTemplate:
+    """The bytes of a read around the payload of its only frame, the same in the next reads."""
+
+    def __init__(self, lead: bytes, end: bytes) -> None:
+        self._lead, self._end = lead, end
+
+    @staticmethod
+    def from_read(read: bytes, payload: bytes) -> FrameTemplate | None:
+        """Return the template of a read that contains its payload once, in one line; else None."""
+        lead, _, end = read.partition(payload)
+        return FrameTemplate(lead, end) if read.count(payload) == 1 and b"\n" not in payload else None
+
+    def build_parser(self, template: DeltaTemplate) -> ParseText:
+        """Return a function that returns the text of a read with one delta; None for any other read."""
+        return template.build_parser(self._lead, self._end)
 
 
 class FrameDecoder:
@@ -54,6 +76,20 @@ class FrameDecoder:
         """
         framing = self._framing
         return framing.take_partial() if isinstance(framing, _SseDecoder) else None
+
+    def frame_template(self, read: bytes, name: str | None) -> FrameTemplate | None:
+        """Return the template of reads with one frame of this name, if this was one and nothing else is buffered."""
+        if self._framing is None or not self._framing.is_between_frames:
+            return None
+        decoder = type(self._framing)()
+        try:
+            frames = decoder.feed(read)
+        except RemoteProtocolError:
+            # The read is not the whole of a frame.
+            return None
+        if len(frames) != 1 or frames[0][0] != name or not decoder.is_between_frames:
+            return None
+        return decoder.frame_template(read, frames[0][1])
 
     def close(self) -> list[Frame]:
         """Return the last frame, if it is complete except for its terminator."""
@@ -144,6 +180,13 @@ class _SseDecoder:
             end = comments.end()
             del comments
             del self._buffer[:end]
+
+    @property
+    def is_between_frames(self) -> bool:
+        return not self._buffer and not self._after_cr and self._bare_json is None
+
+    def frame_template(self, read: bytes, payload: bytes) -> FrameTemplate | None:
+        return FrameTemplate.from_read(read, payload)
 
     def take_partial(self) -> bytes | None:
         if self._after_cr or self._bare_json is not None or len(self._buffer) > _PARTIAL_LIMIT:
@@ -270,6 +313,13 @@ class _JsonDecoder:
     def is_inside_value(self) -> bool:
         return self._depth > 0
 
+    @property
+    def is_between_frames(self) -> bool:
+        return self._depth == 0 and not self._in_string
+
+    def frame_template(self, read: bytes, payload: bytes) -> FrameTemplate | None:
+        return FrameTemplate.from_read(read, payload)
+
     def feed(self, data: bytes) -> list[Frame]:
         frames: list[Frame] = []
         start = position = 0
@@ -325,12 +375,36 @@ class _JsonDecoder:
 # ----------------------------------------------------------------------------------------------------- AWS event stream
 
 _PRELUDE = struct.Struct(">III")
+_CHECKSUM_SIZE = 4
+_pack_checksum = struct.Struct(">I").pack
 _MESSAGE_LIMIT = 1 << 25
 # The length of a header value by its type; strings and byte arrays carry their own length.
 _HEADER_VALUE_SIZES = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
 _BYTES, _STRING = 6, 7
 EXCEPTION_PREFIX = "exception:"
 _HEADER_CACHE_SIZE = 32
+_LEAD_CACHE_SIZE = 256
+
+
+class _AwsTemplate(FrameTemplate):
+    """Messages with the same headers: length and checksums are verified for each."""
+
+    def __init__(self, headers: bytes) -> None:
+        self._encode_lead = _lead_encoder(headers)
+        self._overhead = _PRELUDE.size + len(headers) + _CHECKSUM_SIZE
+
+    def build_parser(self, template: DeltaTemplate) -> ParseText:
+        parse_text = template.build_parser(b"", b"")
+        encode_lead, overhead, crc32 = self._encode_lead, self._overhead, zlib.crc32
+
+        def parse_message(message: bytes) -> str | None:
+            lead, checksum = encode_lead(len(message) - overhead)
+            payload = message[len(lead) : -_CHECKSUM_SIZE]
+            if not message.startswith(lead) or message[-_CHECKSUM_SIZE:] != _pack_checksum(crc32(payload, checksum)):
+                return None
+            return parse_text(payload)
+
+        return parse_message
 
 
 class _AwsDecoder:
@@ -361,6 +435,13 @@ class _AwsDecoder:
             position += total
         del self._buffer[:position]
         return frames
+
+    @property
+    def is_between_frames(self) -> bool:
+        return not self._buffer
+
+    def frame_template(self, read: bytes, payload: bytes) -> FrameTemplate | None:
+        return _AwsTemplate(read[_PRELUDE.size : len(read) - len(payload) - _CHECKSUM_SIZE])
 
     def close(self) -> list[Frame]:
         return []
@@ -415,15 +496,26 @@ def aws_message_encoder(**headers: str) -> Callable[[bytes], bytes]:
         bytes([len(name)]) + name + bytes([_STRING]) + len(value).to_bytes(2, "big") + value
         for name, value in ((f":{key.replace('_', '-')}".encode(), text.encode()) for key, text in headers.items())
     )
-    overhead = _PRELUDE.size + len(encoded) + 4
-    pack, crc32, size = struct.Struct(">II").pack, zlib.crc32, len(encoded)
+    encode_lead = _lead_encoder(encoded)
 
     def message(payload: bytes) -> bytes:
-        prelude = pack(overhead + len(payload), size)
-        content = b"%b%b%b%b" % (prelude, crc32(prelude).to_bytes(4, "big"), encoded, payload)
-        return content + crc32(content).to_bytes(4, "big")
+        lead, checksum = encode_lead(len(payload))
+        return lead + payload + _pack_checksum(zlib.crc32(payload, checksum))
 
     return message
+
+
+def _lead_encoder(headers: bytes) -> Callable[[int], tuple[bytes, int]]:
+    """Return a function of the size of a payload: the bytes of a message before it, and their checksum."""
+
+    @lru_cache(_LEAD_CACHE_SIZE)
+    def encode_lead(size: int) -> tuple[bytes, int]:
+        total = _PRELUDE.size + len(headers) + size + _CHECKSUM_SIZE
+        lengths = struct.pack(">II", total, len(headers))
+        lead = lengths + _pack_checksum(zlib.crc32(lengths)) + headers
+        return lead, zlib.crc32(lead)
+
+    return encode_lead
 
 
 def encode_aws_message(payload: bytes, **headers: str) -> bytes:

@@ -22,11 +22,13 @@ from segue.wire.base import ApiError
 from segue.wire.json_values import JsonObject
 from segue.wire.limits import DEFAULT_LIMITS, ReplyLimits, arguments_error, bytes_error, calls_error
 from segue.wire.replies import retryable_error
+from segue.wire.stream.delta_run import DeltaRun
 from segue.wire.stream.delta_template import DeltaTemplate
 from segue.wire.stream.deltas import TextBuffer
 from segue.wire.stream.events import (
     BlockEnd,
     BlockStart,
+    Delta,
     Event,
     Failed,
     Finished,
@@ -44,6 +46,8 @@ from segue.wire.stream.framing import EXCEPTION_PREFIX, FrameDecoder
 DEFAULT_TURN_KEY = "turn-0"
 """The turn key of a stream that belongs to no conversation."""
 _DONE = b"[DONE]"
+# After this many runs without a delta no run is opened any more: each event of the stream has other bytes (an SSE id).
+_MAX_EMPTY_RUNS = 8
 _RECORDED_KEYS = frozenset({"data", "event", "id", "retry", "time", "timestamp"})
 
 _decode = msgspec.json.Decoder().decode
@@ -59,6 +63,8 @@ class StreamParser:
         self._reader = reader
         self._frames = FrameDecoder()
         self._received = 0
+        self._empty_runs = 0
+        """Number of runs since the last one that had a delta."""
 
     def set_limits(self, limits: ReplyLimits) -> None:
         self._reader.limits = limits
@@ -86,9 +92,39 @@ class StreamParser:
             template = reader.delta_template
             if template is None:
                 self._parse_payload(name, payload)
-            elif not template.consume_payload(payload):
+            elif name != template.name or not template.consume_payload(payload):
                 reader.template_misses += 1
                 self._parse_payload(name, payload)
+
+    def open_run(self, read: bytes, delta: Delta) -> DeltaRun | None:
+        """Return a run that begins after this read, if the read had this delta and nothing else; else None."""
+        reader = self._reader
+        template = reader.delta_template
+        if template is None or reader.has_split_surrogates or self._empty_runs >= _MAX_EMPTY_RUNS:
+            return None
+        frame = self._frames.frame_template(read, template.name)
+        if frame is None:
+            return None
+        parse_text = frame.build_parser(template)
+        if parse_text(read) != delta.text:
+            return None
+        limit = reader.limits.bytes - self._received
+        if isinstance(delta, InputDelta):
+            # A character of the arguments has at least one byte.
+            limit = min(limit, reader.limits.arguments - len(reader.text_buffer(delta.index)))
+        return DeltaRun(template, parse_text, limit)
+
+    def close_run(self, run: DeltaRun) -> None:
+        """Add the text of a run to its block. There are no events for it."""
+        if not run.size:
+            self._empty_runs += 1
+            return
+        self._empty_runs = 0
+        self._received += run.size
+        if run.template.is_variable:
+            ((_, run.template.last_payload),) = self._frames.feed(run.last_read)
+        run.template.emit(run.text())
+        self._reader.events.clear()
 
     def feed_payload(self, payload: Mapping[str, Any], name: str | None = None) -> None:
         """Parse a decoded payload, also in a recorded form: an object with `event` and `data`."""
@@ -178,8 +214,6 @@ ENDED_EARLY = retryable_error("the stream ended before the reply did")
 
 # After this many misses no delta template is tried any more.
 _MAX_TEMPLATE_MISSES = 32
-# A template with variable fields costs too much for shorter runs of deltas.
-_MIN_VARIABLE_RUN = 8
 
 
 class PayloadReader(ABC):
@@ -206,7 +240,6 @@ class PayloadReader(ABC):
         self.delta_template: DeltaTemplate | None = None
         """Template for the next payload; set while deltas of one block arrive, cleared when the block ends."""
         self.template_misses = 0
-        self._delta_run = 0
         self.event_name: str | None = None
         self.payload = b""
         """The current payload undecoded; empty if it was fed decoded."""
@@ -288,15 +321,12 @@ class PayloadReader(ABC):
 
     def set_delta_template(self, key: str, text: str, emit: Callable[[str], object]) -> None:
         """Set a template: the next payloads probably equal the current one except for the text under `key`."""
-        self._delta_run += 1
         if not self.payload or self.has_split_surrogates or self.template_misses >= _MAX_TEMPLATE_MISSES:
             return
-        if self._delta_run >= _MIN_VARIABLE_RUN or not DeltaTemplate.has_variable_fields(self.payload):
-            self.delta_template = DeltaTemplate.from_payload(self.payload, self.event_name, key, text, emit)
+        self.delta_template = DeltaTemplate.from_payload(self.payload, self.event_name, key, text, emit)
 
     def emit_block_end(self, index: int, block: Text | Thinking | ToolCall) -> None:
         self.delta_template = None
-        self._delta_run = 0
         if not self._texts[index] and isinstance(block, ToolCall) and block.kind == "function" and not block.broken:
             # A call without arguments: clients expect at least one delta.
             self.events.append(InputDelta(index, "{}"))

@@ -373,7 +373,8 @@ def choose_extractor(
 ) -> TextExtractor:
     """Return the extractor for a model's replies: in the given tool format, or the one that the model leaks."""
     text_format = select_parse_format(tool_format, wire.provider, model)
-    return TextExtractor(text_format, turn_key=turn_key, declared=DeclaredTools(tools), report=report, think=think)
+    declared = None if text_format is None else DeclaredTools(tools)
+    return TextExtractor(text_format, turn_key=turn_key, declared=declared, report=report, think=think)
 
 
 def extract_from_reply(reply: Reply, extractor: TextExtractor) -> Reply:

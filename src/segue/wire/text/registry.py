@@ -28,6 +28,7 @@ _TAGGED_JSON = re.compile(r"<function=[^<>\s]*+>\s*+\{")
 # Models that may write their special tokens into the text instead of making API tool calls, by provider or family.
 _LEAKED_FORMATS = {"kimi": "kimi-text", "deepseek": "deepseek-text", "mistral": "mistral-text"}
 
+# In the order of `TEXT_FORMAT_NAMES`.
 FORMATS: tuple[TextFormat, ...] = (HERMES, XML, LLAMA, GEMMA, DEEPSEEK_TEXT, KIMI_TEXT, MISTRAL_TEXT)
 TEXT_FORMATS: dict[str, TextFormat] = {text_format.name: text_format for text_format in FORMATS}
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import Struct
 
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
 from segue.wire.json_values import JsonObject
-from segue.wire.text.regions import Opener
+
+if TYPE_CHECKING:
+    from segue.wire.text.regions import Opener
 
 
 class ResultText(Struct, frozen=True, gc=False):
@@ -46,7 +47,10 @@ class TextFormat(Struct, frozen=True):
 
 def render_spaced_json(value: object, *, indent: int | None = None) -> str:
     """Render JSON with a blank after each comma and colon, as chat templates do."""
-    return json.dumps(value, ensure_ascii=False, indent=indent)
+    # Imported here, because only text tool formats need it.
+    from json import dumps
+
+    return dumps(value, ensure_ascii=False, indent=indent)
 
 
 def function_declaration(tool: Tool) -> JsonObject:

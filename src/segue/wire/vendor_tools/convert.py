@@ -16,7 +16,6 @@ from segue.canonical.request import Options, Request, Tool, ToolChoice
 from segue.models import Model
 from segue.render.report import Report
 from segue.wire.json_values import JsonObject
-from segue.wire.openai_responses.context import derive_id
 from segue.wire.tools import undeclarable_message
 from segue.wire.vendor_tools.client_run import ClientTool, find_client_tools
 from segue.wire.vendor_tools.declarations import (
@@ -251,6 +250,8 @@ def restore_client_call(call: ToolCall, request: Request) -> ToolCall:
                     row.build_item_members(cast("JsonObject", arguments)) if row.function_name == call.name else None
                 )
                 if members is not None and row.item_type is not None:
+                    from segue.wire.openai_responses.context import derive_id
+
                     item_id = derive_id(row.item_type.replace("_", ""), call.id)
                     item = {"type": row.item_type, "id": item_id, "call_id": "", **members, "status": "completed"}
                     return msgspec.structs.replace(call, native=Native(_RESPONSES, item))

@@ -68,7 +68,7 @@ def tool_declarations(request: Request, tool: Tool) -> list[Declaration]:
             server = next(
                 (
                     candidate
-                    for candidate in _mcp_servers(request)
+                    for candidate in _mcp_servers(body_tool_fields(request))
                     if name is not None and candidate.get("name") == name
                 ),
                 None,
@@ -95,23 +95,28 @@ def _gemini_declarations(entry: JsonObject, tool: Tool) -> Iterator[Declaration]
             yield Declaration("gemini", name, object_or_none(value) or {}, tool)
 
 
-def _mcp_servers(request: Request) -> list[JsonObject]:
-    servers: Any = body_tool_fields(request).get("mcp_servers") or []
+def _mcp_servers(fields: Mapping[str, Any]) -> list[JsonObject]:
+    servers: Any = fields.get("mcp_servers") or []
     return [object_or_none(server) or {} for server in cast("list[Any]", servers)]
 
 
 def body_declarations(request: Request) -> list[Declaration]:
     """Return declarations outside `tools` that no entry of `tools` refers to."""
     fields = body_tool_fields(request)
+    if not fields:
+        return []
     api = request.native.api if request.native is not None else ""
     field = find_body_tool(api)
     if field is not None and field.key in fields:
         options = fields.get(field.options_key or field.key)
         return [_body_declaration(api, field.key, object_or_none(options) or {})]
+    servers = _mcp_servers(fields)
+    if not servers:
+        return []
     referenced = [tool.native.fragment.get("mcp_server_name") for tool in request.tools if tool.native is not None]
     return [
         _body_declaration(api, "mcp_toolset", {"server": server}, string_or_none(server.get("name")))
-        for server in _mcp_servers(request)
+        for server in servers
         if server.get("name") not in referenced
     ]
 

@@ -1,0 +1,335 @@
+"""Remembered conversations: a body that continues one is converted by rendering only its newest items.
+
+The bytes of a settled part of the body, and those after its items, are compared. The items in between are parsed alone,
+and their messages extend the rendered prefix of the conversation. They have the ids that they have in the whole body:
+
+- The occurrences of equal replies are counted on from the settled part.
+- Each result must have the raw id of a call among these items.
+- No call may have a raw id that must be unique, or one of a settled call or result that has no partner, an early one or
+  several: with one more call they may be paired in another way.
+
+All other fields of the request are those of the settled part: items that declare tools are not parsed alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from segue.canonical.blocks import Message, calls_of, responses_of
+from segue.canonical.call_history import CallColumns, CallHistory
+from segue.canonical.ids import is_canonical
+from segue.canonical.json import parse_json_object
+from segue.canonical.layered_map import LayeredMap
+from segue.canonical.pairing import TurnCounts
+from segue.canonical.request import Request
+from segue.fast.frame import BodyFrame, Mark, cut_items, frame_body, join_items, mark_before, parse_items, split_items
+from segue.fast.markers import has_markers, move_markers
+from segue.pipeline import Conversion, ConvertJob
+from segue.render.report import Report
+from segue.render_target import RenderTarget
+from segue.rendered_prefix import ExtendedBody, RenderedPrefix
+from segue.sent_body import BodyFields, SentBody
+from segue.wire.base import Wire
+from segue.wire.detect_body import ItemFeatures, detect_source, find_contradicting_api, find_item_features
+from segue.wire.names import split_name
+
+# Fields that parsing an item may depend on.
+_ITEM_FIELDS = ("model", "store")
+# Transport fields that clients change with each request. They have no effect on the result if they are dropped.
+_VARIABLE_FIELDS = frozenset({"client_metadata"})
+# The size of a conversation in memory, as a multiple of its bytes.
+_SIZE_FACTOR = 10
+# The size of the ids of a call in memory.
+_CALL_SIZE = 1500
+
+
+class ParsedItems(Struct, frozen=True):
+    """Items of a conversation: as a JSON list, decoded and parsed."""
+
+    data: bytes
+    items: Sequence[Any]
+    messages: tuple[Message, ...]
+
+
+class ContinuedBody(Struct, frozen=True):
+    """A converted body, and the conversation to remember from now on."""
+
+    source: Wire
+    data: bytes
+    report: Report
+    sent_body: SentBody
+    conversation: RememberedConversation
+
+
+class _NewItems(Struct, frozen=True):
+    """The items of a longer body that the last one did not have: they are after the `first` ones."""
+
+    first: bytes
+    data: bytes
+    entries: Sequence[bytes] | None = None
+    """The entries of the first items, if their cache markers are gone."""
+
+
+class RememberedConversation(Struct, frozen=True):
+    """The settled part of a conversation, and everything that the conversion of a longer body continues from."""
+
+    frame: BodyFrame
+    job: ConvertJob
+    source: Wire
+    parsed_fields: Request
+    """The request parsed from the fields that items are parsed with, and no items."""
+    prefix: RenderedPrefix
+    newest: ParsedItems
+    """The items after the settled ones in the last body."""
+    rest_size: int = 0
+    """The number of bytes around the items."""
+    features: ItemFeatures = frozenset()
+    """What the API of the body was detected by in its items."""
+    turn_counts: TurnCounts = TurnCounts()
+    raw_ids: LayeredMap[str, bool] = msgspec.field(default_factory=LayeredMap[str, bool])
+    """The raw ids of the settled calls, if they must be unique."""
+    contested_ids: frozenset[str] = frozenset()
+    """Raw ids of settled calls and results that one more call with the same raw id may pair in another way."""
+    bare_names: frozenset[str] = frozenset()
+    """The names of tools in a namespace, which calls may omit."""
+    has_moved_markers: bool = False
+    """Whether settled content had a cache marker when it was rendered cross-API, which is in later content now.
+
+    Its only effect is the finding that it is dropped, so there must be one in the later content.
+    """
+    call_count: int = 0
+    calls: CallColumns | None = None
+    """The number of settled calls, and their columns; None if a column does not hold all of a call."""
+    sent_fields: BodyFields | None = None
+    sent_rest: dict[str, Any] | None = None
+    """The rest of the last body, and its fields for the conversion of the reply."""
+
+    @property
+    def mark(self) -> Mark:
+        return mark_before(self.frame.head, len(self.frame.head))
+
+    @property
+    def size(self) -> int:
+        """The approximate number of bytes in memory."""
+        encoded = len(self.frame.head) + sum(map(len, self.prefix.chunks))
+        decoded = self.rest_size + len(self.newest.data)
+        return encoded + _SIZE_FACTOR * decoded + _CALL_SIZE * self.call_count
+
+    def find_new_items(self, items: bytes) -> _NewItems | None:
+        """Return the new items of a body with this frame; None if it does not begin with those of the last body."""
+        first = self.newest.data
+        new = cut_items(items, first)
+        if new is not None:
+            return _NewItems(first, new)
+        earlier, given = split_items(first), split_items(items)
+        if self.prefix.newest is None or len(given) <= len(earlier):
+            return None
+        entries = move_markers(earlier, given[: len(earlier)], self.prefix.newest.entries)
+        first = join_items(items, len(earlier))
+        new = cut_items(items, first)
+        return _NewItems(first, new, entries) if new is not None and entries is not None else None
+
+    def extend(self, data: bytes, new: _NewItems) -> ContinuedBody | None:
+        """Convert a body with all items of the last one and new ones; None if the whole body must be converted."""
+        items = parse_items(new.data)
+        has_moved_markers = self.has_moved_markers or (new.entries is not None and not self._is_same_api)
+        if has_moved_markers and not has_markers(items):
+            return None
+        settled = self._settle()
+        messages = settled._parse_items(items)
+        if not messages or messages[0].speaker != "ai":
+            return None
+        prefix = self.prefix if new.entries is None else self.prefix.replace_entries(new.entries)
+        extended = prefix.extend_newest(messages)
+        if extended is None:
+            return None
+        settled = msgspec.structs.replace(
+            settled, frame=self.frame.move_head(data, new.first), has_moved_markers=has_moved_markers
+        )
+        return settled._finish(data, ParsedItems(new.data, items, messages), extended)
+
+    def replace_newest(self, data: bytes, items_data: bytes) -> ContinuedBody | None:
+        """Convert a body with other items after the settled ones; None if the whole body must be converted."""
+        items = parse_items(items_data)
+        if self.has_moved_markers and not has_markers(items):
+            return None
+        messages = self._parse_items(items)
+        if messages is None:
+            return None
+        extended = self.prefix.replace_newest(messages)
+        if extended is None:
+            return None
+        return self._finish(data, ParsedItems(items_data, items, messages), extended)
+
+    def _finish(self, data: bytes, newest: ParsedItems, extended: ExtendedBody) -> ContinuedBody | None:
+        """Return the converted body, and this conversation with its newest items."""
+        features = self.features | find_item_features(newest.items)
+        if features != self.features and not self._is_source(features):
+            return None
+        fields = self._find_sent_fields(extended)
+        conversation = msgspec.structs.replace(
+            self,
+            prefix=extended.prefix,
+            newest=newest,
+            features=features,
+            sent_fields=fields,
+            sent_rest=extended.rest,
+        )
+        return ContinuedBody(
+            self.source,
+            b"".join(extended.fragments),
+            extended.report,
+            SentBody(fields, self._build_history(data, newest.messages), extended.edges),
+            conversation,
+        )
+
+    def _is_source(self, features: ItemFeatures) -> bool:
+        """Return whether a body with items of these features is of the same API."""
+        body: Mapping[str, Any] = self.prefix.request.native.fragment if self.prefix.request.native is not None else {}
+        if self.job.source is None:
+            return detect_source(body, features) == self.source.name
+        return find_contradicting_api(body, self.source.name, features) is None
+
+    def _find_sent_fields(self, extended: ExtendedBody) -> BodyFields:
+        """Return the fields of the body, the same value for all bodies with the same names."""
+        names, fields = extended.names, self.sent_fields
+        if fields is not None and self.sent_rest is extended.rest and names.has_same_changes(fields.names):
+            return fields
+        return BodyFields(
+            self.prefix.request,
+            names,
+            {key: value for key, value in extended.rest.items() if key != self.prefix.conversation_key},
+        )
+
+    def _build_history(self, data: bytes, messages: Sequence[Message]) -> CallHistory:
+        def parse_messages() -> Sequence[Message]:
+            return self.source.parse_request(parse_json_object(data)[0]).messages
+
+        calls = [call for message in messages for call in calls_of(message)]
+        columns = self.calls.add(calls) if self.calls is not None else None
+        return CallHistory(parse_messages, columns)
+
+    def _parse_items(self, items: Sequence[Any]) -> tuple[Message, ...] | None:
+        """Parse items that follow the settled ones; None if they depend on those, or are not just messages."""
+        if not items:
+            return ()
+        parsed = _parse_fields(self.source, self.prefix.request, items)
+        if msgspec.structs.replace(parsed, messages=(), native=None) != self.parsed_fields:
+            return None
+        raw_ids: dict[str, str | None] = {}
+        for message in parsed.messages:
+            for call in calls_of(message):
+                raw_id = call.origin.raw_id
+                raw_ids[call.id] = raw_id
+                if call.name in self.bare_names or (raw_id is not None and self._is_taken(raw_id)):
+                    return None
+            if any(raw_ids.get(result.call_id, "") != result.origin.raw_id for result in responses_of(message)):
+                return None
+        return self.turn_counts.renumber(parsed.messages)
+
+    @property
+    def _is_same_api(self) -> bool:
+        return self.source.name == self.job.target.name
+
+    def _is_taken(self, raw_id: str) -> bool:
+        is_repeated = self.source.unique_call_ids and raw_id in self.raw_ids
+        return is_repeated or raw_id in self.contested_ids or is_canonical(raw_id)
+
+    def _settle(self) -> RememberedConversation:
+        """Return the conversation after its newest messages, without their place in the bytes and their rendering."""
+        messages = self.newest.messages
+        calls = [call for message in messages for call in calls_of(message)]
+        raw_id_by_call = {call.id: call.origin.raw_id for call in calls}
+        raw_ids = self.raw_ids
+        if self.source.unique_call_ids:
+            raw_ids = raw_ids.fork()
+            for raw_id in raw_id_by_call.values():
+                if raw_id is not None:
+                    raw_ids[raw_id] = True
+        return msgspec.structs.replace(
+            self,
+            turn_counts=self.turn_counts.add(messages),
+            raw_ids=raw_ids,
+            contested_ids=self.contested_ids | _find_contested_ids(messages),
+            call_count=self.call_count + len(calls),
+            calls=self.calls.add(calls) if self.calls is not None else None,
+        )
+
+
+def start_conversation(
+    conversion: Conversion, job: ConvertJob, frame: BodyFrame, items_data: bytes
+) -> RememberedConversation | None:
+    """Return the conversation of a body that was converted whole; None if it can't be continued."""
+    source, request, rendered = conversion.source, conversion.request, conversion.rendered
+    target = RenderTarget(job.target, conversion.transcript.model, None, job.tool_format, job.policy, None)
+    if request.native is None or not target.can_extend(request):
+        return None
+    items: Sequence[Any] = request.native.fragment[source.conversation_key]
+    request = _drop_items(request, source)
+    declared = msgspec.structs.replace(
+        rendered.rest.declared, request=_drop_items(rendered.rest.declared.request, source)
+    )
+    rest = msgspec.structs.replace(rendered.rest, declared=declared)
+    prefix = target.start_prefix(request).adopt(
+        conversion.request.messages, conversion.transcript, msgspec.structs.replace(rendered, rest=rest)
+    )
+    names = (split_name(tool.name) for tool in request.tools)
+    return RememberedConversation(
+        frame,
+        job,
+        source,
+        msgspec.structs.replace(_parse_fields(source, request, []), native=None),
+        prefix,
+        ParsedItems(items_data, items, conversion.request.messages),
+        len(frame.head) + len(frame.tail) + len(frame.end),
+        find_item_features(items),
+        calls=CallColumns(source.provider, (), (), ()),
+        bare_names=frozenset(bare for namespace, bare in names if namespace is not None),
+    )
+
+
+def _find_contested_ids(messages: Sequence[Message]) -> set[str]:
+    """Return the raw ids that do not belong to exactly one result after each call."""
+    raw_id_by_call: dict[str, str | None] = {}
+    open_calls: Counter[str] = Counter()
+    contested: set[str] = set()
+    for message in messages:
+        for call in calls_of(message):
+            raw_id = raw_id_by_call[call.id] = call.origin.raw_id
+            if raw_id is not None:
+                open_calls[raw_id] += 1
+        for result in responses_of(message):
+            raw_id = result.origin.raw_id
+            if raw_id is None:
+                continue
+            if not open_calls[raw_id] or raw_id_by_call.get(result.call_id) != raw_id:
+                contested.add(raw_id)
+            else:
+                open_calls[raw_id] -= 1
+    return contested.union(+open_calls)
+
+
+def find_frame(data: bytes, source: Wire, job: ConvertJob) -> tuple[BodyFrame, bytes] | None:
+    """Return the frame of a body around all its items, and the items."""
+    variable = _VARIABLE_FIELDS - source.body_keys if source.name != job.target.name else frozenset[str]()
+    return frame_body(data, source.conversation_key, variable)
+
+
+def _parse_fields(source: Wire, request: Request, items: Sequence[Any]) -> Request:
+    """Parse items with the fields of a body that they may depend on."""
+    body: Mapping[str, Any] = request.native.fragment if request.native is not None else {}
+    fields = {key: body[key] for key in _ITEM_FIELDS if key in body}
+    return source.parse_request({**fields, source.conversation_key: items})
+
+
+def _drop_items(request: Request, source: Wire) -> Request:
+    """Return a request without its messages."""
+    native = request.native
+    if native is not None:
+        native = msgspec.structs.replace(native, fragment={**native.fragment, source.conversation_key: []})
+    return msgspec.structs.replace(request, messages=(), native=native)

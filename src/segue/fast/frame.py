@@ -1,0 +1,146 @@
+"""The bytes of a body around the newest items of its conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from typing import Any, NamedTuple, cast
+
+import msgspec
+from msgspec import Raw, Struct
+
+from segue.canonical.json import MAX_DEPTH, estimate_depth, parse_json
+from segue.errors import InputError
+from segue.wire.fast_path import decode_members
+
+_SPACE = b" \t\r\n"
+_MARK_SIZE = 64
+_items_decoder = msgspec.json.Decoder(list[Raw])
+_object_decoder = msgspec.json.Decoder(dict[str, Any])
+
+
+class Mark(NamedTuple):
+    """Some bytes of a body, which all bodies that continue it have at the same place."""
+
+    start: int
+    stop: int
+    text: bytes
+
+
+def mark_before(data: bytes, stop: int) -> Mark:
+    """Return the mark that ends at a position of a body."""
+    start = max(stop - _MARK_SIZE, 0)
+    return Mark(start, stop, data[start:stop])
+
+
+class BodyFrame(Struct, frozen=True):
+    """All bytes of a body but some items at the end of its conversation.
+
+    `head` ends where an item ends, or where the first one begins. `tail` begins with the bracket that closes the
+    conversation. If `end` is set, an object that may have any other content stands between `tail` and `end`.
+
+    A body with the same head and tail differs in these items alone, if the bytes in between are a list of JSON values:
+    then neither a string nor a list is open where the tail begins.
+    """
+
+    head: bytes
+    tail: bytes
+    end: bytes = b""
+
+    def find_items(self, data: bytes) -> bytes | None:
+        """Return the bytes of the other items of a body, as a JSON list; None if the body has another frame."""
+        stop = len(data) - len(self.end)
+        first = len(self.head)
+        if not data.endswith(self.end) or not data.startswith(self.head):
+            return None
+        if not self.end:
+            start = stop - len(self.tail)
+            if start < first or not data.endswith(self.tail):
+                return None
+        else:
+            start = data.rfind(self.tail, first, stop)
+            if start < 0 or not _is_object(data[start + len(self.tail) : stop]):
+                return None
+        items = data[first:start].strip(_SPACE)
+        if not self.head.endswith(b"[") and items:
+            if not items.startswith(b","):
+                return None
+            items = items[1:].lstrip(_SPACE)
+        return b"[%b]" % items
+
+    def move_head(self, data: bytes, items: bytes) -> BodyFrame:
+        """Return the frame of a body with this one whose head includes its first items too."""
+        start = data.index(items[1:-1], len(self.head))
+        return msgspec.structs.replace(self, head=data[: start + len(items) - 2])
+
+
+def frame_body(data: bytes, key: str, variable: Container[str]) -> tuple[BodyFrame, bytes] | None:
+    """Return the frame of a body without items, and its items. Values of `variable` keys after them may differ.
+
+    None for a body with other keys than plain ones, each once.
+    """
+    members = decode_members(data)
+    spans: dict[str, tuple[int, int]] = {}
+    position = data.index(b"{") + 1
+    for name, raw in members.items():
+        start = data.find(b'"', position)
+        quoted = b'"%b"' % name.encode()
+        if not data.startswith(quoted, start):
+            return None
+        start = _skip_space(data, data.index(b":", start + len(quoted)) + 1)
+        value = bytes(raw)
+        if not data.startswith(value, start):
+            return None
+        position = start + len(value)
+        spans[name] = start, position
+    if data[position:].strip(_SPACE) != b"}" or key not in spans or data[spans[key][0]] != ord("["):
+        return None
+    first, close = spans[key][0] + 1, spans[key][1] - 1
+    items = data[first - 1 : close + 1]
+    for name, (start, stop) in spans.items():
+        if name in variable and start > close and _is_object(data[start:stop]):
+            return BodyFrame(data[:first], data[close:start], data[stop:]), items
+    return BodyFrame(data[:first], data[close:]), items
+
+
+def split_items(items: bytes) -> list[bytes]:
+    """Return the JSON of each item in a list."""
+    return [bytes(raw) for raw in _items_decoder.decode(items)]
+
+
+def join_items(items: bytes, count: int) -> bytes:
+    """Return the JSON list of the first `count` items of a list; a negative count is one from the end."""
+    position = 1
+    for item in split_items(items)[:count]:
+        position = items.index(item, position) + len(item)
+    return items[:position] + b"]"
+
+
+def cut_items(items: bytes, first: bytes) -> bytes | None:
+    """Return the JSON list of the items after the first ones; None if the list begins with others, or has no more."""
+    if not items.startswith(first[:-1]):
+        return None
+    rest = items[len(first) - 1 :].lstrip(_SPACE)
+    return b"[%b" % rest[1:].lstrip(_SPACE) if rest.startswith(b",") else None
+
+
+def parse_items(items: bytes) -> list[Any]:
+    """Decode a JSON list of items, which is part of a body."""
+    value, surrogates = parse_json(items)
+    # Surrogates are counted over the whole body, which is one level deeper.
+    if not isinstance(value, list) or surrogates or (len(items) > MAX_DEPTH and estimate_depth(items) >= MAX_DEPTH):
+        raise InputError("items that depend on the whole body")
+    return cast("list[Any]", value)
+
+
+def _skip_space(data: bytes, position: int) -> int:
+    while data[position] in _SPACE:
+        position += 1
+    return position
+
+
+def _is_object(data: bytes) -> bool:
+    """Return whether this is a JSON object with members, nested no deeper than the full pipeline accepts."""
+    try:
+        return bool(_object_decoder.decode(data)) and estimate_depth(data) < MAX_DEPTH // 2
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return False

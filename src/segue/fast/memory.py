@@ -1,0 +1,247 @@
+"""The memory of conversations: bounded, shared by all threads, and never needed for a correct result."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from functools import cached_property
+from threading import Lock
+
+import msgspec
+
+from segue.canonical.json import parse_json_object, reject_duplicate_key
+from segue.fast.conversation import ContinuedBody, RememberedConversation, find_frame, start_conversation
+from segue.fast.frame import BodyFrame, Mark, join_items, mark_before
+from segue.pipeline import Conversion, ConvertJob, convert_request
+from segue.wire.base import Wire
+
+_MAX_COUNT = 256
+_MAX_SIZE = 64 * 2**20
+# A larger body is not remembered.
+MAX_BODY_SIZE = 4 * 2**20
+# Bodies of one conversation begin with as many equal bytes.
+_START_SIZE = 64
+# A cache marker in the last item, which clients move, is among so many bytes at its end.
+_MARKER_SIZE = 96
+# Clients may change so many items at the end of a long conversation.
+_CHANGING_ITEMS = 4
+# The size of a converted body in memory, as a multiple of its bytes.
+_SIZE_FACTOR = 10
+
+# A larger body has a long conversation, which the fast path converts with less work even if it is the first.
+_MAX_FIRST_SIZE = 131_072
+
+_JobKey = tuple[object, ...]
+_Key = tuple[_JobKey, int]
+
+
+class FirstBody:
+    """A body that was converted by the full pipeline, until another one continues it."""
+
+    def __init__(self, data: bytes, conversion: Conversion, job: ConvertJob) -> None:
+        self.size = _SIZE_FACTOR * len(data)
+        self.data = data
+        # The caller may add findings to the report.
+        rendered = msgspec.structs.replace(conversion.rendered, report=conversion.rendered.report.copy())
+        self._conversion = msgspec.structs.replace(conversion, rendered=rendered)
+        self._job = job
+
+    @cached_property
+    def mark(self) -> Mark:
+        if self._framed is None:
+            return mark_before(self.data, _START_SIZE)
+        frame, items = self._framed
+        return mark_before(self.data, len(frame.head) + max(len(items) - _MARKER_SIZE, 0))
+
+    @cached_property
+    def conversation(self) -> RememberedConversation | None:
+        return start_conversation(self._conversion, self._job, *self._framed) if self._framed is not None else None
+
+    @cached_property
+    def _framed(self) -> tuple[BodyFrame, bytes] | None:
+        return find_frame(self.data, self._conversion.source, self._job)
+
+
+class FastBody:
+    """A body that the fast path converted. If another one continues it, the full pipeline converts that one."""
+
+    def __init__(self, data: bytes, source: Wire, job: ConvertJob) -> None:
+        self.size = 2 * len(data)
+        self.data = data
+        self._source = source
+        self._job = job
+
+    @cached_property
+    def mark(self) -> Mark:
+        return mark_before(self.data, _START_SIZE if self._frame is None else len(self._frame.head))
+
+    def is_continued_by(self, data: bytes) -> bool:
+        """Return whether a longer body has the same items, but for the last ones."""
+        is_longer = len(data) > len(self.data)
+        return is_longer and self._frame is not None and self._frame.find_items(data) is not None
+
+    @cached_property
+    def _frame(self) -> BodyFrame | None:
+        framed = find_frame(self.data, self._source, self._job)
+        if framed is None:
+            return None
+        frame, items = framed
+        return frame.move_head(self.data, join_items(items, -_CHANGING_ITEMS))
+
+
+_Entry = FirstBody | FastBody | RememberedConversation
+
+
+class ConversationMemory:
+    """The conversations used last. An entry is never changed: a longer conversation is a new one."""
+
+    def __init__(self, max_count: int = _MAX_COUNT, max_size: int = _MAX_SIZE) -> None:
+        self._max_count = max_count
+        self._max_size = max_size
+        self._lock = Lock()
+        self._entries: OrderedDict[_Key, _Entry] = OrderedDict()
+        self._marks_by_job: dict[_JobKey, dict[_Key, Mark]] = {}
+        self._starts: OrderedDict[tuple[_JobKey, bytes], None] = OrderedDict()
+        self._size = 0
+        self._number = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @property
+    def size(self) -> int:
+        """The approximate size of all entries in bytes."""
+        return self._size
+
+    def clear(self) -> None:
+        with self._lock:
+            self._entries.clear()
+            self._marks_by_job.clear()
+            self._starts.clear()
+            self._size = 0
+
+    def convert(self, data: bytes, job: ConvertJob) -> ContinuedBody | Conversion | None:
+        """Convert a body that continues a remembered conversation; None for any other.
+
+        Where the whole body must be converted, the result is that of the full pipeline.
+        """
+        if len(data) > MAX_BODY_SIZE:
+            return None
+        is_continued = False
+        for key, entry in self._find_entries(data, job):
+            continued = None
+            if isinstance(entry, FastBody):
+                if not entry.is_continued_by(data):
+                    continue
+            else:
+                conversation = entry.conversation if isinstance(entry, FirstBody) else entry
+                items = conversation.frame.find_items(data) if conversation is not None else None
+                if conversation is None or items is None:
+                    continue
+                new = conversation.find_new_items(items)
+                if new is None and not conversation.prefix.length:
+                    # Another conversation with the same rest.
+                    continue
+                continued = (
+                    conversation.extend(data, new) if new is not None else conversation.replace_newest(data, items)
+                )
+            if continued is None and not isinstance(entry, FastBody) and len(data) > _MAX_FIRST_SIZE:
+                # The fast path may convert it with less work than the full pipeline.
+                return None
+            self._replace(key, continued.conversation if continued is not None else None)
+            if continued is not None:
+                return continued
+            is_continued = True
+        return _convert_whole(data, job) if is_continued else None
+
+    def is_first(self, data: bytes, job: ConvertJob) -> bool:
+        """Return whether no body with the same beginning was converted before; the next one is not the first."""
+        start = _job_key(job), data[:_START_SIZE]
+        with self._lock:
+            is_new = start not in self._starts
+            self._starts[start] = None
+            self._starts.move_to_end(start)
+            if len(self._starts) > self._max_count:
+                self._starts.popitem(last=False)
+        return is_new and len(data) <= _MAX_FIRST_SIZE
+
+    def add_fast(self, data: bytes, source: Wire, job: ConvertJob) -> None:
+        """Remember a body that the fast path converted, unless its conversation is remembered."""
+        entries = [entry for _, entry in self._find_entries(data, job)]
+        if self._is_new(data, job) and all(isinstance(entry, FastBody) for entry in entries):
+            self._add(_job_key(job), FastBody(data, source, job), mark_before(data, _START_SIZE))
+
+    def add(self, data: bytes, conversion: Conversion, job: ConvertJob) -> bool:
+        """Remember the conversation of a body that was converted whole. Return whether its rendered body is kept."""
+        is_kept = self._is_new(data, job)
+        if is_kept:
+            self._add(_job_key(job), FirstBody(data, conversion, job), mark_before(data, _START_SIZE))
+        return is_kept
+
+    def _is_new(self, data: bytes, job: ConvertJob) -> bool:
+        """Return whether a body can be remembered and is not yet: clients send one again."""
+        if len(data) > MAX_BODY_SIZE:
+            return False
+        entries = self._find_entries(data, job)
+        return not any(isinstance(entry, FirstBody | FastBody) and entry.data == data for _, entry in entries)
+
+    def _find_entries(self, data: bytes, job: ConvertJob) -> list[tuple[_Key, _Entry]]:
+        """Return the entries of earlier bodies that this one may continue, the newest first."""
+        with self._lock:
+            marks = self._marks_by_job.get(_job_key(job), {})
+            entries = [
+                (key, self._entries[key])
+                for key, (start, stop, text) in reversed(marks.items())
+                if data[start:stop] == text
+            ]
+        return [
+            (key, entry)
+            for key, entry in entries
+            if isinstance(entry, RememberedConversation) or self._has_mark(key, entry, data)
+        ]
+
+    def _has_mark(self, key: _Key, entry: FirstBody | FastBody, data: bytes) -> bool:
+        """Return whether a body has the mark of an entry. From now on the entry is found by it."""
+        mark = entry.mark
+        with self._lock:
+            if key in self._entries:
+                self._marks_by_job[key[0]][key] = mark
+        return data[mark.start : mark.stop] == mark.text
+
+    def _add(self, job_key: _JobKey, entry: _Entry, mark: Mark) -> None:
+        with self._lock:
+            self._number += 1
+            key = job_key, self._number
+            self._marks_by_job.setdefault(job_key, {})[key] = mark
+            self._entries[key] = entry
+            self._size += entry.size
+            while len(self._entries) > self._max_count or self._size > self._max_size:
+                self._drop(next(iter(self._entries)))
+
+    def _replace(self, key: _Key, entry: RememberedConversation | None) -> None:
+        """Replace an entry by a new one, which is the last to be dropped; without a new one, drop it."""
+        with self._lock:
+            if key in self._entries:
+                self._drop(key)
+        if entry is not None:
+            self._add(key[0], entry, entry.mark)
+
+    def _drop(self, key: _Key) -> None:
+        self._size -= self._entries.pop(key).size
+        marks = self._marks_by_job[key[0]]
+        del marks[key]
+        if not marks:
+            del self._marks_by_job[key[0]]
+
+
+def _convert_whole(data: bytes, job: ConvertJob) -> Conversion | None:
+    value, surrogates = parse_json_object(data)
+    if surrogates:
+        return None
+    conversion = convert_request(value, job)
+    reject_duplicate_key(data, conversion.source.conversation_key)
+    return conversion
+
+
+def _job_key(job: ConvertJob) -> _JobKey:
+    # Wires are compared by identity: they are made once.
+    return id(job.target), id(job.source), job.model, job.tool_format, job.policy

@@ -1,0 +1,415 @@
+"""Incremental rendering: when a conversation has grown, only its newest messages are rendered for the same target.
+
+The messages are cut in two. Those before the cut, the *prefix*, are rendered once. A longer conversation is rendered as
+a *window*: the *anchor*, which stands for the prefix, and all messages after the cut. The entries that follow the
+anchor's are appended to those of the prefix. From time to time messages are *settled*: the cut is moved behind them,
+and they become part of the prefix.
+
+The result equals that of a full render, because passes need no message before the cut, except those in the anchor, to
+render the messages after it:
+
+- The cut is between tool results or a user message and a reply that no target drops, so nothing is merged across it.
+- Each call and its results are on the same side.
+- Passes that read the current exchange read its user message, for some targets also its first turn. These are the
+  anchor; after a user message, it alone.
+- Ids and names continue from the prefix. Anything else that depends on all messages makes a message irregular, and a
+  conversation with irregular messages after the cut, or in the exchange that is cut, is rendered whole.
+- The rest of the body must be equal for prefix and window.
+- Findings are in the order of the stages that added them. The place of one that the prefix does not have is certain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import takewhile
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from segue.canonical.blocks import Message, Thinking, ToolCall, ToolResponse
+from segue.canonical.json import encode_json
+from segue.canonical.layered_map import LayeredMap
+from segue.canonical.request import Request
+from segue.pipeline import RenderedBody, RenderState
+from segue.render.chained_report import ID_LISTS, ChainedReport, append_report
+from segue.render.cuts import Cut, DeclaredTools, find_cuts, is_local
+from segue.render.draft import are_identical
+from segue.render.reasoning_prefix import extend_bound_prefix
+from segue.render.report import IN_CALL_ORDER, Finding, Report, Stage
+from segue.render.transcript import Transcript
+from segue.sent_body import EDGE_ITEMS, join_edges
+from segue.wire.names import NameMap
+
+# The least number of messages that are settled at once: settling costs two renders.
+_STEP = 8
+
+RenderFunction = Callable[[Request, Report, RenderState | None], tuple[Transcript, RenderedBody]]
+
+
+class ExtendedBody(Struct, frozen=True):
+    """A body in fragments, with its report. `newest_report` and `transcript` are those of the window only.
+
+    `prefix` is the prefix for the next, longer body. `rest` is the body with an empty conversation.
+    """
+
+    fragments: list[bytes]
+    edges: bytes
+    """The number of entries, the first and the last of them, as `encode_edges` returns them."""
+    rest: dict[str, Any]
+    report: Report
+    newest_report: Report
+    transcript: Transcript
+    names: NameMap
+    prefix: RenderedPrefix
+
+
+class _Window(Struct, frozen=True):
+    """Rendered messages: their entries in the body, and the encoded rest of the body before and after them."""
+
+    entries: list[Any]
+    before: bytes
+    after: bytes
+    report: Report
+    id_counts: tuple[int, ...]
+    """The length of each list of ids in the report."""
+    transcript: Transcript
+    names: NameMap
+    state: RenderState
+
+    def has_same_rest(self, other: _Window) -> bool:
+        return self.before == other.before and self.after == other.after
+
+
+class _NewMessages(Struct, frozen=True):
+    """Messages after a prefix: the window that they were rendered in, their encoded entries, and the report on them."""
+
+    messages: tuple[Message, ...]
+    window: _Window
+    entries: tuple[bytes, ...]
+    report: Report
+
+
+class RenderedPrefix(Struct, frozen=True):
+    """The first messages of a conversation, rendered for one target. It starts empty, and `extend` returns longer ones.
+
+    `render` renders the `request` with other messages. `conversation_key` is the key of the messages in a body, such as
+    `messages` or `contents`.
+    """
+
+    request: Request
+    render: RenderFunction
+    conversation_key: str
+    tool_names: frozenset[str] = frozenset()
+    reads_first_turn: bool = True
+    """Whether a pass reads the first turn of an exchange."""
+    drops_blank_results: bool = False
+    """Whether results are text, so that a message with blank ones is dropped."""
+    declared: DeclaredTools | None = None
+    """The declared tools, if calls of others are irregular: same-API, their names are looked up in all messages."""
+    length: int = 0
+    """The number of messages in the prefix."""
+    leading: tuple[Message, ...] = ()
+    anchor: tuple[Message, ...] = ()
+    anchored: _Window | None = None
+    """The rendered anchor, with the state after all messages of the prefix; None for an empty prefix."""
+    chunks: tuple[bytes, ...] = ()
+    """The encoded entries of the messages, joined."""
+    entry_count: int = 0
+    first_entries: tuple[bytes, ...] = ()
+    last_entries: tuple[bytes, ...] = ()
+    reports: tuple[Report, ...] = ()
+    findings: frozenset[Finding] = frozenset()
+    stages: frozenset[Stage] = frozenset()
+    """The keys of all findings in the reports, and the stages that they were added in."""
+    item_ids: LayeredMap[str, bool] = msgspec.field(default_factory=LayeredMap[str, bool])
+    newest: _NewMessages | None = None
+    """The messages after the prefix in the last body."""
+
+    @classmethod
+    def start(
+        cls,
+        request: Request,
+        render: RenderFunction,
+        conversation_key: str,
+        *,
+        same_api: bool,
+        reads_first_turn: bool,
+        drops_blank_results: bool,
+    ) -> RenderedPrefix:
+        """Return an empty prefix."""
+        tool_names = frozenset(tool.name for tool in request.tools)
+        declared = frozenset((tool.name, tool.kind) for tool in request.tools) if same_api else None
+        return cls(request, render, conversation_key, tool_names, reads_first_turn, drops_blank_results, declared)
+
+    def adopt(self, messages: Sequence[Message], transcript: Transcript, rendered: RenderedBody) -> RenderedPrefix:
+        """Return an empty prefix for a conversation whose last body was rendered whole, with these messages."""
+        window = self._make_window(transcript, rendered, rendered.report, None)
+        entries = tuple(map(encode_json, window.entries))
+        return msgspec.structs.replace(self, newest=_NewMessages(tuple(messages), window, entries, rendered.report))
+
+    def replace_entries(self, entries: Sequence[bytes]) -> RenderedPrefix:
+        """Return the prefix with other entries of the last body's messages after it."""
+        newest = self.newest and msgspec.structs.replace(self.newest, entries=tuple(entries))
+        return msgspec.structs.replace(self, newest=newest)
+
+    def extend(self, tail: Sequence[Message]) -> ExtendedBody | None:
+        """Return the body with these messages after the prefix, or None if all messages must be rendered."""
+        count = len(self.newest.messages) if self.newest is not None else 0
+        longer = self._settle_newest(tail[count]) if self._begins_with_newest(tail) else None
+        if longer is not None:
+            return longer.replace_newest(tail[count:])
+        # Only entries of the last body can be compared.
+        limit = len(tail) if self.anchored is None else count
+        cuts = [cut for cut in self._find_cuts(tail) if cut.position - len(self.anchor) <= limit]
+        settled = cuts[-1].position - len(self.anchor) if cuts else 0
+        if settled >= _STEP and self._is_regular(tail[settled:], _item_ids_of(tail[:settled])):
+            longer = self._settle(tail[:settled], cuts[-1])
+        return longer._render_window(tail[settled:]) if longer is not None else self.replace_newest(tail)
+
+    def extend_newest(self, messages: Sequence[Message]) -> ExtendedBody | None:
+        """Return the last body with more messages, or None if all messages must be rendered."""
+        longer = self._settle_newest(messages[0])
+        return longer.replace_newest(messages) if longer is not None else None
+
+    def replace_newest(self, messages: Sequence[Message]) -> ExtendedBody | None:
+        """Return the body with these messages alone after the prefix, or None if all messages must be rendered."""
+        return self._render_window(messages) if self._is_regular(messages) else None
+
+    def settle(self, tail: Sequence[Message]) -> RenderedPrefix | None:
+        """Return the prefix with these messages up to their last cut, or None if all messages must be rendered.
+
+        Without a cut it is this prefix.
+        """
+        cuts = self._find_cuts(tail)
+        count = cuts[-1].position - len(self.anchor) if cuts else 0
+        if count <= 0:
+            return self
+        if self.anchored is not None and not self._is_regular(tail[:count]):
+            return None
+        return self._settle(tail[:count], cuts[-1])
+
+    def drop_entries(self) -> RenderedPrefix:
+        """Return the prefix without the entries and reports of its messages. Bodies of it lack them."""
+        return msgspec.structs.replace(self, chunks=(), reports=())
+
+    @property
+    def fragments(self) -> list[bytes]:
+        """The body of the messages in the prefix."""
+        return self._build_fragments(self.anchored, ()) if self.anchored is not None else []
+
+    @property
+    def context(self) -> list[bytes]:
+        """The encoded entries of the anchor."""
+        return list(map(encode_json, self.anchored.entries)) if self.anchored is not None else []
+
+    def _find_cuts(self, tail: Sequence[Message]) -> list[Cut]:
+        """Return the cuts in the anchor and these messages."""
+        return find_cuts(
+            (*self.anchor, *tail),
+            self.declared,
+            reads_first_turn=self.reads_first_turn,
+            drops_blank_results=self.drops_blank_results,
+        )
+
+    def _render_window(self, tail: Sequence[Message]) -> ExtendedBody | None:
+        """Render regular messages after the prefix."""
+        if self.anchored is None:
+            return None
+        window = self._render_messages((*self.leading, *self.anchor, *tail), self.anchored)
+        count = len(self.anchored.entries)
+        if not window.has_same_rest(self.anchored) or window.entries[:count] != self.anchored.entries:
+            return None
+        new = tuple(map(encode_json, window.entries[count:]))
+        newest = _report_after(self.anchored, window.report)
+        if not self._has_place_for(newest):
+            return None
+        return ExtendedBody(
+            self._build_fragments(window, new),
+            join_edges(self.entry_count + len(new), (*self.first_entries, *new), (*self.last_entries, *new)),
+            window.state.rest.body,
+            ChainedReport((*self.reports, newest)),
+            newest,
+            window.transcript,
+            window.names,
+            msgspec.structs.replace(self, newest=_NewMessages(tuple(tail), window, new, newest)),
+        )
+
+    def _has_place_for(self, report: Report) -> bool:
+        """Return whether the place of new findings among all is certain: they are the first ones of their stage.
+
+        Or they are in the order of the calls, which come after those of the prefix.
+        """
+        return all(
+            key in self.findings or stage == IN_CALL_ORDER or stage not in self.stages
+            for key, stage in report.stages.items()
+        )
+
+    def _begins_with_newest(self, tail: Sequence[Message]) -> bool:
+        """Return whether these messages are those of the last body after the prefix, and more."""
+        if self.newest is None or len(tail) <= len(self.newest.messages):
+            return False
+        return are_identical(tail[: len(self.newest.messages)], self.newest.messages)
+
+    def _settle_newest(self, following: Message) -> RenderedPrefix | None:
+        """Return the prefix with all messages of the last body, if there is a cut between them and the following one.
+
+        They were rendered as the last ones, with all results, so their entries are the same in a longer body.
+        """
+        newest = self.newest
+        if newest is None:
+            return None
+        end = len(self.anchor) + len(newest.messages)
+        cut = next((cut for cut in self._find_cuts((*newest.messages, following)) if cut.position == end), None)
+        if cut is None:
+            return None
+        leading = self.leading if self.anchored is not None else tuple(takewhile(_is_system, newest.messages))
+        return self._append(newest, cut, leading)
+
+    def _settle(self, settled: Sequence[Message], cut: Cut) -> RenderedPrefix | None:
+        """Return the prefix with these messages too; None if their entries or the rest differ from the last body."""
+        window = self._render_messages((*self.leading, *self.anchor, *settled), self.anchored)
+        entries, report, leading = window.entries, window.report, self.leading
+        if self.anchored is None:
+            leading = tuple(takewhile(_is_system, settled))
+        else:
+            count = len(self.anchored.entries)
+            if not window.has_same_rest(self.anchored) or entries[:count] != self.anchored.entries:
+                return None
+            entries = entries[count:]
+            report = _report_after(self.anchored, report)
+        encoded = tuple(map(encode_json, entries))
+        if self.newest is not None and encoded != self.newest.entries[: len(encoded)]:
+            return None
+        return self._append(_NewMessages(tuple(settled), window, encoded, report), cut, leading)
+
+    def _append(self, new: _NewMessages, cut: Cut, leading: tuple[Message, ...]) -> RenderedPrefix:
+        """Return the prefix with rendered messages appended, which end at the cut."""
+        item_ids, new_item_ids = self.item_ids, _item_ids_of(new.messages)
+        if new_item_ids:
+            item_ids = item_ids.fork()
+            for item_id in new_item_ids:
+                item_ids[item_id] = True
+        anchored, anchor, last = self.anchored, cut.anchor, new.window
+        rendered = (*self.anchor, *new.messages[0 if anchored is not None else len(leading) :])
+        if anchored is None and not any(message.speaker == "ai" for message in rendered):
+            # The whole first request is rendered already.
+            anchor = rendered
+        bound = extend_bound_prefix(last.transcript, len(leading), anchor)
+        last = msgspec.structs.replace(last, state=msgspec.structs.replace(last.state, bound=bound))
+        if are_identical(anchor, rendered) and (anchored is None or bound is None):
+            anchored = last
+        elif anchored is None or not are_identical(anchor, self.anchor):
+            anchored = self._render_messages((*leading, *anchor), last)
+        state = last.state
+        if bound is not None:
+            bound = msgspec.structs.replace(bound, rendered_length=len(anchored.transcript.messages))
+            state = msgspec.structs.replace(state, bound=bound)
+        return msgspec.structs.replace(
+            self,
+            length=self.length + len(new.messages),
+            leading=leading,
+            anchor=anchor,
+            anchored=msgspec.structs.replace(anchored, before=last.before, after=last.after, state=state),
+            chunks=_append_chunk(self.chunks, b",".join(new.entries)) if new.entries else self.chunks,
+            entry_count=self.entry_count + len(new.entries),
+            first_entries=(*self.first_entries, *new.entries)[:EDGE_ITEMS],
+            last_entries=(*self.last_entries, *new.entries)[-EDGE_ITEMS:],
+            reports=append_report(self.reports, new.report),
+            findings=self.findings.union(new.report.stages),
+            stages=self.stages.union(new.report.stages.values()),
+            item_ids=item_ids,
+            newest=None,
+        )
+
+    def _render_messages(self, messages: Sequence[Message], earlier: _Window | None) -> _Window:
+        report = Report()
+        request = msgspec.structs.replace(self.request, messages=tuple(messages))
+        transcript, rendered = self.render(request, report, earlier.state if earlier is not None else None)
+        return self._make_window(transcript, rendered, report, earlier)
+
+    def _make_window(
+        self, transcript: Transcript, rendered: RenderedBody, report: Report, earlier: _Window | None
+    ) -> _Window:
+        if earlier is not None and rendered.rest is earlier.state.rest:
+            before, after = earlier.before, earlier.after
+        else:
+            before, after = self._encode_rest(rendered.body)
+        entries = rendered.body.get(self.conversation_key, [])
+        id_counts = tuple(len(getattr(report, name)) for name in ID_LISTS)
+        return _Window(entries, before, after, report, id_counts, transcript, rendered.names, rendered.state)
+
+    def _encode_rest(self, body: dict[str, Any]) -> tuple[bytes, bytes]:
+        """Encode the fields of a body before and after its conversation."""
+        before: dict[str, Any] = {}
+        after: dict[str, Any] = {}
+        part = before
+        for key, value in body.items():
+            if key == self.conversation_key:
+                part = after
+            else:
+                part[key] = value
+        return encode_json(before), encode_json(after)
+
+    def _build_fragments(self, window: _Window, new: Sequence[bytes]) -> list[bytes]:
+        separator = b"" if window.before == b"{}" else b","
+        fragments = [window.before[:-1] + separator + encode_json(self.conversation_key) + b":["]
+        for chunk in (*self.chunks, *([b",".join(new)] if new else [])):
+            fragments += [b",", chunk] if len(fragments) > 1 else [chunk]
+        fragments.append(b"]}" if window.after == b"{}" else b"]," + window.after[1:])
+        return fragments
+
+    def _is_regular(self, messages: Sequence[Message], new_item_ids: frozenset[str] = frozenset()) -> bool:
+        """Return whether these messages can be rendered in a window, with their own calls and no repeated items."""
+        called: dict[str, str] = {}
+        for message in messages:
+            if message.prefill or not all(is_local(block, self.declared) for block in message.blocks):
+                return False
+            if any(item_id in self.item_ids or item_id in new_item_ids for item_id in _item_ids(message)):
+                return False
+            for block in message.blocks:
+                if isinstance(block, ToolCall):
+                    called[block.id] = block.name
+                elif isinstance(block, ToolResponse):
+                    name = called.get(block.call_id)
+                    # A name that only earlier calls have would be projected in text too.
+                    if name is None or not (block.name in (None, "", name) or block.name in self.tool_names):
+                        return False
+        return True
+
+
+def _append_chunk(chunks: tuple[bytes, ...], new: bytes) -> tuple[bytes, ...]:
+    """Append encoded entries. Chunks are joined as they grow, so that there are always few."""
+    while chunks and len(chunks[-1]) <= 2 * len(new):
+        new = b",".join((chunks[-1], new))
+        chunks = chunks[:-1]
+    return (*chunks, new)
+
+
+def _is_system(message: Message) -> bool:
+    return message.speaker == "system"
+
+
+def _item_ids_of(messages: Sequence[Message]) -> frozenset[str]:
+    return frozenset(item_id for message in messages for item_id in _item_ids(message))
+
+
+def _item_ids(message: Message) -> Iterator[str]:
+    """Yield the ids of items. The `id` in the fragment of a call may be its raw id, which is no item's."""
+    natives = [message.native]
+    for block in message.blocks:
+        if isinstance(block, ToolCall | ToolResponse | Thinking) and block.origin.item_id is not None:
+            yield block.origin.item_id
+        if not isinstance(block, ToolCall | ToolResponse):
+            natives.append(block.native)
+    for native in natives:
+        item_id = native.fragment.get("id") if native is not None else None
+        if isinstance(item_id, str):
+            yield item_id
+
+
+def _report_after(anchored: _Window, report: Report) -> Report:
+    """Remove the ids of the anchor from the report. Its findings stay: joining reports merges equal ones."""
+    for name, count in zip(ID_LISTS, anchored.id_counts, strict=True):
+        del getattr(report, name)[:count]
+    return report

@@ -1,0 +1,165 @@
+"""Reports of dropped fields: keys of a body, of its messages, blocks and tools, that the target's API does not have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any, cast
+
+from segue.canonical.blocks import Block, Media, Message, Opaque, Text, ToolCall, ToolResponse
+from segue.canonical.contents import Contents
+from segue.canonical.request import Request, Tool
+from segue.render.report import Report, Step, field_level
+from segue.wire.base import Wire
+from segue.wire.mixed_body import MCP, MCP_KEYS
+from segue.wire.registry import WIRES
+
+_SPECIAL_TEXTS = ("search_result", "searchResult", "guardContent")
+_EMPTY_VALUES: tuple[object, ...] = (None, [], {}, "", False)
+# Keys that have an effect even with an empty value.
+_MEANINGFUL_EMPTY = frozenset({"web_search_options"})
+
+
+def report_dropped(
+    request: Request, contents: Contents, target: Wire, report: Report, reported: frozenset[str]
+) -> None:
+    """Report fields that only the source API has, once for each key: they are dropped."""
+    native = request.native
+    if native is not None and native.api != target.name and native.api in WIRES:
+        source = WIRES[native.api]
+        rendered_options = (request.options.vendor_options or {}) if target.vendor_options else ()
+        known_keys = (
+            source.body_keys
+            | reported
+            | {key for option, key in source.vendor_options.items() if option in rendered_options}
+        )
+        disabled = {key for key in source.meaningful_when_false - known_keys if native.fragment.get(key) is False}
+        for key in sorted({*_find_unknown(native.fragment, known_keys), *disabled}):
+            why = f"`{key}` dropped: not supported by {target.name}"
+            report.add("dropped", why, path=key, subject=key, fault="projection", level=field_level(key))
+    report.stage = (Step.MESSAGE_NAMES,)
+    if contents.has_names and not target.message_names:
+        for name in dict.fromkeys(message.name for message in request.messages if message.name):
+            report.add("dropped", "message name dropped: the API has no field for it", subject=name)
+    texts = [block for block in (*request.system, *contents.blocks, *contents.parts) if isinstance(block, Text)]
+    report.stage = (Step.SPECIAL_TEXTS,)
+    if any(_special_kind(text, target) for text in texts):
+        _report_special_texts((*request.system, *contents.blocks), target, report)
+    report_dropped_fields(request, contents, target, report)
+
+
+def _report_special_texts(blocks: Iterable[Block], target: Wire, report: Report) -> None:
+    for block in blocks:
+        for text in (block.content or ()) if isinstance(block, ToolResponse) else (block,):
+            kind = _special_kind(text, target) if isinstance(text, Text) else None
+            if kind is not None:
+                report.add("text", f"{kind} rendered as text: not supported by {target.name}", subject=kind)
+
+
+def _special_kind(text: Text, target: Wire) -> str | None:
+    """Return the kind of a text that has a form of its own in its API; None if the target keeps it."""
+    native = text.native
+    if native is not None and native.api == target.name:
+        return None
+    if text.refusal:
+        return None if target.refusals else "refusal"
+    if native is not None:
+        kind_of_part = native.fragment.get("type")
+        for kind in _SPECIAL_TEXTS:
+            if kind in native.fragment or kind == kind_of_part:
+                return kind
+    return None
+
+
+def report_dropped_fields(request: Request, contents: Contents, target: Wire, report: Report) -> None:
+    """Report each key of messages, blocks and tools that only the source API has and that has a non-empty value."""
+    dropped: set[tuple[str, str]] = set()
+    for item in (*request.system, *request.messages, *contents.blocks):
+        native = item.native
+        if native is None or native.api == target.name or native.api not in WIRES:
+            continue
+        known_keys = WIRES[native.api].item_keys
+        has_parts = isinstance(item, Text) and "content" in native.fragment
+        if (known_keys.issuperset(native.fragment) and not has_parts) or _is_reported_elsewhere(item):
+            continue
+        place = "messages" if isinstance(item, Message) else "content"
+        if isinstance(item, Text):
+            # The text of a document begins with its context.
+            known_keys |= {"context"}
+        dropped.update((key, place) for fragment in _fragments(item) for key in _find_unknown(fragment, known_keys))
+    if contents.has_type(Media) and not target.vendor_options:
+        dropped.update((key, "content") for media in _find_foreign_media(contents, target) for key in media.extra or ())
+    _report_keys(dropped, target, report)
+    report_dropped_tool_fields(request.tools, target, report)
+
+
+def report_dropped_tool_fields(tools: Iterable[Tool], target: Wire, report: Report) -> None:
+    """Report dropped keys of tool declarations, also of those listed by an MCP server."""
+    dropped: set[tuple[str, str]] = set()
+    for tool in tools:
+        native = tool.native
+        if native is None or native.api == target.name or tool.kind == "hosted":
+            continue
+        known_keys = MCP_KEYS if native.api == MCP else WIRES[native.api].tool_keys if native.api in WIRES else None
+        if known_keys is not None and not known_keys.issuperset(native.fragment):
+            unknown = _find_unknown(native.fragment, known_keys.union(tool.extra or ()))
+            dropped.update((key, "tools") for key in unknown)
+    _report_keys(dropped, target, report)
+
+
+def _report_keys(dropped: Iterable[tuple[str, str]], target: Wire, report: Report) -> None:
+    for key, place in sorted(dropped):
+        report.stage = (Step.TOOL_FIELDS if place == "tools" else Step.ITEM_FIELDS, key, place)
+        why = f"`{key}` of {place} dropped: not supported by {target.name}"
+        report.add("dropped", why, subject=key, fault="projection", level=field_level(key))
+
+
+def _find_foreign_media(contents: Contents, target: Wire) -> Iterator[Media]:
+    """Yield the media of messages and results that are not of the target's API."""
+    for block in contents.blocks:
+        native = block.native
+        if native is None or native.api == target.name or native.api not in WIRES or _is_reported_elsewhere(block):
+            continue
+        for part in (block.content or ()) if isinstance(block, ToolResponse) else (block,):
+            if isinstance(part, Media):
+                yield part
+
+
+def _fragments(item: Message | Block) -> Iterator[Mapping[str, Any]]:
+    """Yield the fragment of a value; for a text also the content parts inside its item."""
+    if item.native is None:
+        return
+    yield item.native.fragment
+    parts = item.native.fragment.get("content") if isinstance(item, Text) else None
+    if isinstance(parts, list):
+        yield from (part for part in cast("list[Any]", parts) if isinstance(part, dict))
+
+
+def _find_unknown(fragment: Mapping[str, Any], known: frozenset[str]) -> Iterable[str]:
+    """Return unknown keys with a non-empty value. A known key may be a path: `text.format` is one key of `text`."""
+    return () if known.issuperset(fragment) else _unknown_keys(fragment, known)
+
+
+def _unknown_keys(fragment: Mapping[str, Any], known: frozenset[str]) -> Iterator[str]:
+    for key, value in fragment.items():
+        if key in known or (value in _EMPTY_VALUES and not (value == {} and key in _MEANINGFUL_EMPTY)):
+            continue
+        inner = _inner_keys(known, key)
+        if inner and isinstance(value, dict):
+            yield from (f"{key}.{name}" for name in _unknown_keys(cast("dict[str, Any]", value), inner))
+        else:
+            yield key
+
+
+@lru_cache(maxsize=256)
+def _inner_keys(known: frozenset[str], key: str) -> frozenset[str]:
+    """Return the keys that are known inside the object under a key."""
+    return frozenset(name.removeprefix(f"{key}.") for name in known if name.startswith(f"{key}."))
+
+
+def _is_reported_elsewhere(item: Message | Block) -> bool:
+    if isinstance(item, Message):
+        return bool(item.blocks) and all(isinstance(block, Opaque) for block in item.blocks)
+    if isinstance(item, ToolResponse):
+        return item.hosted
+    return isinstance(item, Opaque) or (isinstance(item, ToolCall) and item.kind == "hosted")

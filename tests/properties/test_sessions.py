@@ -1,0 +1,254 @@
+"""Several sessions at once, with edits, forks and damaged bytes: each request converts as by the full pipeline."""
+
+from __future__ import annotations
+
+import copy
+import json
+import lzma
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, note
+from hypothesis import strategies as st
+
+import segue
+from segue import fast, rendered_prefix
+from segue._stream import render_reply_body
+from segue.canonical.blocks import Origin, Text, ToolCall
+from segue.canonical.request import Reply, Usage
+from segue.errors import SegueError
+from segue.fast import body_template
+from segue.wire.detect_body import detect_source
+from segue.wire.registry import WIRES
+from tests.budget import examples
+from tests.properties import checks
+from tests.properties.client_turns import TurnMaker, form_of
+from tests.properties.test_fast_path import STYLES
+from tests.properties.test_properties import POLICIES
+
+Body = dict[str, Any]
+Items = list[dict[str, Any]]
+
+RECORDED = Path(__file__).parents[2] / "benchmarks" / "data"
+MARKER = {"type": "ephemeral"}
+SESSIONS, STEPS = 3, 18
+
+
+# ------------------------------------------------------------------------------------------------------------ one body
+
+
+@cache
+def recorded_runs() -> dict[str, list[list[Body]]]:
+    """The requests of recorded runs, by source."""
+    runs: dict[str, list[list[Body]]] = {}
+    for path in sorted(RECORDED.glob("*.jsonl.xz")):
+        requests = [json.loads(line) for line in lzma.decompress(path.read_bytes()).splitlines()]
+        runs.setdefault(detect_source(requests[-1]), []).append(requests)
+    return runs
+
+
+def conversation_key(body: Body) -> str:
+    return next((key for key in ("messages", "input", "contents") if key in body), "messages")
+
+
+def move_marker(items: Items) -> Items:
+    """Return the items with one cache marker, in the last content."""
+    items = copy.deepcopy(items)
+    parts = [part for item in items for part in item.get("content") or () if isinstance(part, dict)]
+    for part in parts:
+        part.pop("cache_control", None)
+    if parts and parts[-1] in (items[-1].get("content") or ())[-1:]:
+        parts[-1]["cache_control"] = MARKER
+    return items
+
+
+def damage(data: bytes, random: Random) -> bytes:
+    """Return a body with an error, another encoding of the same value, or one more key."""
+    at = random.randrange(len(data))
+    return random.choice(
+        [
+            data[:at],
+            data + b" \n",
+            b"\xef\xbb\xbf" + data,
+            data[:at] + bytes([random.randrange(256)]) + data[at + 1 :],
+            data[:-1] + b',"messages":[]}',
+            data[:-1] + b',"model":"gpt-4.1"}',
+            data.replace(b'"role"', b'"r\\u006fle"', 1),
+            data.replace(b"e", b"\\ud800", 1),
+            data.replace(b":1", b":1e400", 1),
+            data.replace(b"], ", b'], "stop": ["END"], ', 1),
+        ]
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------- a session
+
+
+class Session:
+    """The requests of one client: each has the items of the one before, as a rule, and new ones."""
+
+    def __init__(self, random: Random) -> None:
+        self.random = random
+        runs = recorded_runs()
+        self.recorded: list[Items] = []
+        if random.random() < 0.2:
+            self.source = random.choice(sorted(runs))
+            *requests, self.rest = random.choice(runs[self.source])
+            self.key = conversation_key(self.rest)
+            self.recorded = [request[self.key] for request in (*requests, self.rest)]
+        else:
+            self.source = random.choice(sorted(WIRES))
+            self.rest, self.key = form_of(self.source).rest, form_of(self.source).key
+        self.turns = TurnMaker(self.source, random, random.choice([0, 0, 0.05, 0.2, 0.5]))
+        self.items: Items = []
+        self.style = random.choice(sorted(STYLES))
+        self.keys_first = random.random() < 0.3
+        self.has_marker = self.source == "anthropic" and random.random() < 0.6
+        self.number = 0
+        target = random.choice(sorted(WIRES)) if random.random() < 0.8 else self.source
+        self.job: dict[str, Any] = {
+            "target": target,
+            "source": self.source if random.random() < 0.8 else None,
+            "model": random.choice(checks.models(target)) if random.random() < 0.3 else None,
+            **(random.choice(POLICIES) if random.random() < 0.3 else {}),
+        }
+
+    def take_group(self) -> Items:
+        """Return items to add: those of the recorded run first."""
+        if self.recorded:
+            added = self.recorded.pop(0)[len(self.items) :]
+            return added or self.turns.make_group()
+        return self.turns.make_group() if self.items else [*self.turns.make_first(), *self.turns.make_group()]
+
+    def step(self) -> bytes:
+        """Return the next request."""
+        self.number += 1
+        self.random.choices([step for step, _ in CHANGES], [weight for _, weight in CHANGES])[0](self)
+        items = move_marker(self.items) if self.has_marker and self.items else self.items
+        body = {**self.rest, self.key: items}
+        if "client_metadata" in body:
+            body["client_metadata"] = {"turn": self.number}
+        if self.keys_first:
+            body = {**{key: value for key, value in body.items() if key != self.key}, self.key: items}
+        data = STYLES[self.style](body).encode()
+        return damage(data, self.random) if self.random.random() < 0.04 else data
+
+    @property
+    def place(self) -> int:
+        return self.random.randrange(len(self.items)) if self.items else 0
+
+
+def grow(session: Session) -> None:
+    session.items = [*session.items, *session.take_group()]
+
+
+def send_again(session: Session) -> None:
+    pass
+
+
+def drop_last(session: Session) -> None:
+    session.items = session.items[: max(len(session.items) - session.random.randint(1, 4), 1)]
+
+
+def replace_item(session: Session) -> None:
+    place = session.place
+    session.items = [*session.items[:place], *session.take_group(), *session.items[place + 1 :]]
+
+
+def drop_item(session: Session) -> None:
+    place = session.place
+    session.items = [*session.items[:place], *session.items[place + 1 :]]
+
+
+def repeat_item(session: Session) -> None:
+    place = session.place
+    session.items = [*session.items[:place], *session.items[place : place + 1], *session.items[place:]]
+
+
+def swap_items(session: Session) -> None:
+    place = session.place
+    session.items = [*session.items[:place], *reversed(session.items[place : place + 2]), *session.items[place + 2 :]]
+
+
+def change_rest(session: Session) -> None:
+    extra: Body = session.random.choice([{"temperature": 0.5}, {"metadata": {"a": "b"}}, {"stop": ["END"]}, {"x": [1]}])
+    session.rest = {**session.rest, **extra}
+
+
+def change_target(session: Session) -> None:
+    session.job = {**session.job, "target": session.random.choice(sorted(WIRES)), "model": None}
+
+
+def change_order_of_keys(session: Session) -> None:
+    session.keys_first = not session.keys_first
+
+
+CHANGES: tuple[tuple[Callable[[Session], None], int], ...] = (
+    (grow, 70),
+    (send_again, 4),
+    (drop_last, 6),
+    (replace_item, 3),
+    (drop_item, 2),
+    (repeat_item, 2),
+    (swap_items, 2),
+    (change_rest, 2),
+    (change_target, 2),
+    (change_order_of_keys, 1),
+)
+
+
+# ---------------------------------------------------------------------------------------------------------- the result
+
+
+@cache
+def reply_of(target: str) -> Body:
+    call = ToolCall("f", {"a": 1}, "c", origin=Origin(WIRES[target].provider, raw_id="call_1"))
+    return render_reply_body(Reply((Text("Yes."), call), "tool_calls", Usage(1, 1), "r", "m"), target)[0]
+
+
+def convert(data: bytes, *, reply: bool, **job: Any) -> Any:
+    """All that a caller can see of a conversion, or its error."""
+    try:
+        converted = segue.convert(data, **job)
+    except SegueError as error:
+        return type(error), str(error)
+    report = converted.report
+    seen = converted.data, converted.source, report.to_dict(), converted._sent_body().reply_key
+    return (*seen, converted.reply(reply_of(job["target"]))) if reply else seen
+
+
+def compare(data: bytes, *, reply: bool, **job: Any) -> None:
+    found = convert(data, reply=reply, **job)
+    fast.enable(False)
+    try:
+        assert found == convert(data, reply=reply, **job)
+    finally:
+        fast.enable(True)
+
+
+@pytest.fixture(params=["usual", "low"], autouse=True)
+def thresholds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The usual thresholds, and low ones: conversations are cut at once, and the fast path converts short ones."""
+    if request.param == "low":
+        monkeypatch.setattr(rendered_prefix, "_STEP", 2)
+        monkeypatch.setattr(body_template, "_MAX_EXTRA_EVENTS", 1)
+        monkeypatch.setattr(fast, "_MIN_CALLS", 2)
+    fast.clear()
+    yield
+    fast.clear()
+
+
+@examples(4)
+@given(seed=st.integers(0, 2**32))
+def test_requests_of_several_sessions(seed: int) -> None:
+    random = Random(seed)
+    sessions = [Session(random) for _ in range(SESSIONS)]
+    for _ in range(STEPS):
+        session = random.choice(sessions)
+        request = session.step()
+        note(f"{session.job} {request!r}")
+        compare(request, reply=random.random() < 0.15, **session.job)

@@ -1,0 +1,125 @@
+"""MCP servers as processes: how their lines are read, and how they end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections import deque
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from segue.runtime import mcp_process
+from segue.runtime.mcp import McpServers, parse_servers
+from segue.runtime.mcp_process import LineSplitter, run_server
+from segue.runtime.tool_types import Context, ToolError
+
+SCRIPT = Path(__file__).with_name("mcp_odd_server.py")
+LIST = '"result": {"tools": [{"name": "good", "inputSchema": {"type": "object"}}]}'
+
+
+@given(st.lists(st.binary(max_size=12).map(lambda text: text.replace(b"a", b"\n")), max_size=12))
+def test_chunks_become_lines(chunks: list[bytes]) -> None:
+    splitter = LineSplitter(1_000)
+    lines = [line for chunk in chunks for line in splitter.split(chunk)]
+    assert lines == b"".join(chunks).split(b"\n")[:-1]
+
+
+def test_nothing_is_joined_before_a_line_is_complete() -> None:
+    splitter = LineSplitter(10**9)
+    for _ in range(1_000):
+        assert splitter.split(b"x" * 100) == []
+    assert [len(part) for part in splitter._parts] == [100] * 1_000
+    assert splitter.split(b"\ny") == [b"x" * 100_000]
+    assert splitter._parts == [b"y"]
+
+
+@pytest.mark.parametrize("chunks", [[b"12345\n"], [b"1", b"2345", b"\n"], [b"\n\n12345\n1"], [b"1\n123", b"45"]])
+def test_the_length_of_a_line_is_limited(chunks: list[bytes]) -> None:
+    allowed = LineSplitter(5)
+    assert [line for chunk in chunks for line in allowed.split(chunk)] == b"".join(chunks).split(b"\n")[:-1]
+    splitter = LineSplitter(4)
+    with pytest.raises(ValueError, match="the message is larger than 4 bytes"):
+        list(map(splitter.split, chunks))
+
+
+def run_with_server(tmp_path: Path, page: str, play: Callable[[McpServers], Coroutine[Any, Any, None]]) -> None:
+    file = tmp_path / "pages"
+    file.write_text(page)
+
+    async def run() -> None:
+        table = {"odd": {"command": sys.executable, "args": [str(SCRIPT), str(file)], "start": 240}}
+        servers = McpServers(parse_servers(table), folder=tmp_path)
+        try:
+            await servers.start()
+            await play(servers)
+        finally:
+            await servers.close()
+
+    asyncio.run(run())
+
+
+def test_a_message_above_the_limit_ends_the_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mcp_process, "_MAX_BYTES", 100_000)
+
+    async def play(servers: McpServers) -> None:
+        good: Any = servers.tools()[0]
+        long = f'"result": {json.dumps({"content": [{"type": "text", "text": "x" * 90_000}]})}'
+        assert len((await good.run({"answer": long}, Context(tmp_path))).content) == 90_000
+        longer = f'"result": {{"content": [], "x": "{"x" * 100_000}"}}'
+        results = await asyncio.gather(
+            *(good.run({"answer": longer}, Context(tmp_path)) for _ in range(2)), return_exceptions=True
+        )
+        text = "odd: the message is larger than 100,000 bytes; the next call connects again"
+        assert [(type(result), str(result)) for result in results] == [(ToolError, text)] * 2
+        assert (await good.run({}, Context(tmp_path))).content == "[nothing]"
+
+    run_with_server(tmp_path, LIST, play)
+
+
+def test_a_list_above_the_limit_is_a_problem_of_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mcp_process, "_MAX_BYTES", 4_000)
+
+    async def play(servers: McpServers) -> None:
+        assert servers.problems == {"odd": "the message is larger than 4,000 bytes"}
+
+    run_with_server(tmp_path, f'"result": {{"tools": [], "x": "{"x" * 5_000}"}}', play)
+
+
+def test_cancelling_a_start_leaves_no_open_file(tmp_path: Path) -> None:
+    async def start() -> None:
+        async with run_server(["/bin/cat"], tmp_path, {}, deque(), lambda error: None):
+            raise AssertionError("it was cancelled before")
+
+    async def cancel_at_once() -> None:
+        starting = asyncio.create_task(start())
+        await asyncio.sleep(0)
+        starting.cancel()
+        await asyncio.wait({starting})
+        assert starting.cancelled()
+
+    before = len([*Path("/dev/fd").iterdir()])
+    asyncio.run(cancel_at_once())
+    assert len([*Path("/dev/fd").iterdir()]) <= before
+
+
+def test_a_server_that_does_not_read_its_input_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mcp_process, "_END_STEPS", ((0, 0.0), (15, 0.0), (9, 60.0)))
+    lines: deque[str] = deque(maxlen=3)
+    script = 'trap "" TERM; echo "$$" >&2; while :; do sleep 60; done'
+
+    async def run() -> int:
+        async with run_server(["/bin/sh", "-c", script], tmp_path, dict(os.environ), lines, lambda error: None):
+            while not lines:
+                await asyncio.sleep(0.01)
+        return int(lines[0])
+
+    pid = asyncio.run(run())
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
