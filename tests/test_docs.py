@@ -164,7 +164,7 @@ def test_permissions_page_lists_every_tool():
 
 
 def test_configuration_page_lists_every_provider():
-    from segue.runtime.providers import catalogue
+    from segue.bridge.providers import catalogue
 
     rows = re.findall(
         r"^\| (`.+?) \| (.+?) \| (.+?) \| (.+?) \|$", (ROOT / "docs/configuration.md").read_text(), re.MULTILINE

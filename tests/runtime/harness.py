@@ -10,12 +10,12 @@ from typing import Any
 
 import segue
 from segue._conversation import Conversation
+from segue.bridge.providers import Endpoint, Secret
 from segue.canonical.blocks import ToolResponse
 from segue.emulator import Emulator, start
 from segue.runtime.conversation_log import ConversationLog, InMemoryLog
 from segue.runtime.events import Event
 from segue.runtime.provider_client import ProviderClient, RetryPolicy
-from segue.runtime.providers import Endpoint, Secret
 from segue.runtime.routing import Fixed, Route
 from segue.runtime.session import Session
 from segue.runtime.tool_types import Arguments, Context, Result, Tool

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from segue._conversation import Conversation
+from segue.bridge.providers import Endpoint
 from segue.runtime.events import CallEnded, Event, ReplyReceived
-from segue.runtime.providers import Endpoint
 from segue.runtime.tool_types import Tool
 from tests.each import for_each
 from tests.runtime import bodies

@@ -11,12 +11,12 @@ import pytest
 
 import segue
 from segue._rendered import Rendered
+from segue.bridge import aws
+from segue.bridge.providers import Endpoint, Secret
 from segue.emulator import Emulator, start
 from segue.errors import ProviderError, ProviderErrorCause
-from segue.runtime import aws
 from segue.runtime.events import RetryScheduled
 from segue.runtime.provider_client import ProviderClient, RetryPolicy, Timeouts
-from segue.runtime.providers import Endpoint, Secret
 from segue.wire.registry import WIRES
 from segue.wire.stream.events import Event
 

@@ -20,15 +20,15 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from segue.bridge import provider_errors
+from segue.bridge.providers import Endpoint, Secret
 from segue.canonical.blocks import Text
 from segue.canonical.request import Reply, Usage
 from segue.errors import ProviderError, ProviderErrorCause
 from segue.models import parse_model
 from segue.render.report import Report
-from segue.runtime import provider_errors
 from segue.runtime.events import RetryScheduled
 from segue.runtime.provider_client import ProviderClient, RetryPolicy, Timeouts
-from segue.runtime.providers import Endpoint, Secret
 from segue.wire.base import ApiError, RenderContext
 from segue.wire.ids import IdMap
 from segue.wire.names import ANY_NAME, NameMap

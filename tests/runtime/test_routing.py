@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segue._conversation import Conversation
+from segue.bridge.providers import Endpoint
 from segue.canonical.blocks import Media, calls_of
 from segue.errors import InputError, ProviderError
 from segue.runtime.events import CallEnded, ReplyReceived
-from segue.runtime.providers import Endpoint
 from segue.runtime.routing import ByRule, Failover, Fixed, RoundRobin, RouteContext, RoutingRule
 from tests.budget import examples
 from tests.runtime.harness import open_harness

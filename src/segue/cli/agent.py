@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from segue._conversation import Conversation
+from segue.bridge.providers import Endpoint
 from segue.canonical.request import Usage
 from segue.cli import config, streams, user_store
 from segue.cli.agent_tools import AgentTools
@@ -20,7 +21,6 @@ from segue.cli.providers import Providers
 from segue.errors import InputError, SegueError
 from segue.runtime.conversation_log import ConversationLog, InMemoryLog
 from segue.runtime.events import ConversationCompressed, ExchangeEnded
-from segue.runtime.providers import Endpoint
 from segue.runtime.routing import ByRule, Failover, Fixed, RoundRobin, Route, RouteContext, RoutingRule
 from segue.runtime.scheduler import Limits
 from segue.runtime.session import EventListener, Session

@@ -20,9 +20,9 @@ from segue.cli import config, options, streams, user_store
 from segue.errors import SegueError
 
 if TYPE_CHECKING:
+    from segue.bridge.providers import Endpoint, Provider
     from segue.cli.providers import Providers
     from segue.runtime.provider_client import ProbeResult
-    from segue.runtime.providers import Endpoint, Provider
 
 
 _State = Literal["ok", "note", "bad"]

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from segue.bridge import providers
+from segue.bridge.providers import Endpoint
 from segue.cli.providers import Providers
-from segue.runtime import providers
-from segue.runtime.providers import Endpoint
 
 if TYPE_CHECKING:
     from segue.emulator import Emulator

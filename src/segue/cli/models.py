@@ -9,8 +9,8 @@ import click
 from segue.cli import options, streams
 
 if TYPE_CHECKING:
+    from segue.bridge.providers import Provider
     from segue.cli.providers import Providers
-    from segue.runtime.providers import Provider
 
 
 @options.command("models")

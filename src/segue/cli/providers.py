@@ -9,12 +9,13 @@ from typing import Any
 import msgspec
 
 import segue
+from segue.bridge import providers
+from segue.bridge.addresses import is_local
+from segue.bridge.providers import Endpoint, Provider
 from segue.canonical.request import Usage
 from segue.cli import config
 from segue.errors import InputError
-from segue.runtime import prices, providers
-from segue.runtime.addresses import is_local
-from segue.runtime.providers import Endpoint, Provider
+from segue.runtime import prices
 
 
 class Providers:

@@ -9,11 +9,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from segue.bridge.providers import Endpoint, resolve
     from segue.runtime.conversation_log import ConversationLog, InMemoryLog
     from segue.runtime.function_tools import tool
     from segue.runtime.permissions import Permissions
     from segue.runtime.provider_client import ProviderClient
-    from segue.runtime.providers import Endpoint, resolve
     from segue.runtime.routing import ByRule, Failover, Fixed, RoundRobin, Route, RoutingRule
     from segue.runtime.scheduler import Limits
     from segue.runtime.session import Session
@@ -46,34 +46,34 @@ __all__ = [
 ]
 
 _MODULES = {
-    "ApprovalRequest": "tool_types",
-    "ByRule": "routing",
-    "Context": "tool_types",
-    "ConversationLog": "conversation_log",
-    "Denial": "tool_types",
-    "Endpoint": "providers",
-    "Failover": "routing",
-    "Fixed": "routing",
-    "Limits": "scheduler",
-    "InMemoryLog": "conversation_log",
-    "Permissions": "permissions",
-    "RoundRobin": "routing",
-    "Route": "routing",
-    "RoutingRule": "routing",
-    "Session": "session",
-    "ToolError": "tool_types",
-    "Toolbox": "toolbox",
-    "ProviderClient": "provider_client",
-    "resolve": "providers",
-    "standard_tools": "tools",
-    "tool": "function_tools",
+    "ApprovalRequest": "segue.runtime.tool_types",
+    "ByRule": "segue.runtime.routing",
+    "Context": "segue.runtime.tool_types",
+    "ConversationLog": "segue.runtime.conversation_log",
+    "Denial": "segue.runtime.tool_types",
+    "Endpoint": "segue.bridge.providers",
+    "Failover": "segue.runtime.routing",
+    "Fixed": "segue.runtime.routing",
+    "Limits": "segue.runtime.scheduler",
+    "InMemoryLog": "segue.runtime.conversation_log",
+    "Permissions": "segue.runtime.permissions",
+    "RoundRobin": "segue.runtime.routing",
+    "Route": "segue.runtime.routing",
+    "RoutingRule": "segue.runtime.routing",
+    "Session": "segue.runtime.session",
+    "ToolError": "segue.runtime.tool_types",
+    "Toolbox": "segue.runtime.toolbox",
+    "ProviderClient": "segue.runtime.provider_client",
+    "resolve": "segue.bridge.providers",
+    "standard_tools": "segue.runtime.tools",
+    "tool": "segue.runtime.function_tools",
 }
 
 
 def __getattr__(name: str) -> object:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    value: object = getattr(import_module(_MODULES[name]), name)
     globals()[name] = value
     return value
 

@@ -11,38 +11,22 @@ import os
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 from urllib.request import getproxies, proxy_bypass
 
-from segue.runtime.addresses import is_local
-from segue.runtime.content_encoding import ACCEPT_ENCODING, find_encoding_error
-from segue.runtime.http_requests import HttpRequest
+from segue.bridge.addresses import is_local
+from segue.bridge.content_encoding import ACCEPT_ENCODING, find_encoding_error
+from segue.bridge.http_requests import HttpRequest
+from segue.bridge.provider_errors import TransportError, TransportErrorKind
 
 if TYPE_CHECKING:
     import aiohttp
 
-TransportErrorKind = Literal[
-    "connect",  # the connection could not be established
-    "timeout",  # the connection timed out
-    "tls",  # TLS or the certificate failed
-    "proxy",  # the proxy rejected the connection
-    "lost",  # the connection broke
-    "invalid",  # the response is not valid HTTP
-    "encoding",  # the response is compressed, which was not requested
-]
 # Smaller fragments of a body are joined, so that each write fills a packet.
 _CHUNK = 1 << 16
 _MAX_LINE = 1 << 17
 _MAX_HEADERS = 512
 _SCHEMES = ("http", "https")
-
-
-class TransportError(Exception):
-    """A connection failure, with a short message."""
-
-    def __init__(self, kind: TransportErrorKind, message: str) -> None:
-        super().__init__(message)
-        self.kind: TransportErrorKind = kind
 
 
 class HttpResponse:

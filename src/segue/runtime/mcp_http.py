@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import httpx2
 from mcp.client.streamable_http import streamable_http_client
 
-from segue.runtime.content_encoding import ACCEPT_ENCODING, find_encoding_error
+from segue.bridge.content_encoding import ACCEPT_ENCODING, find_encoding_error
 from segue.runtime.mcp_messages import make_readable
 from segue.wire.limits import DEFAULT_LIMITS
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from segue.bridge.providers import Model, catalogue
 from segue.canonical.request import Usage
-from segue.runtime.providers import Model, catalogue
 
 _MILLION = 1_000_000
 _GENAI_PRICES_NAMES = {

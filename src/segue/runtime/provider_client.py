@@ -18,13 +18,14 @@ from typing import Any, cast
 import msgspec
 from msgspec import Struct
 
+from segue.bridge import aws, http_requests, provider_errors
+from segue.bridge.http_requests import HttpRequest
+from segue.bridge.provider_errors import TransportError
+from segue.bridge.providers import Endpoint
 from segue.errors import ProviderError, RemoteProtocolError
 from segue.reply import ReplyReader
-from segue.runtime import aws, http_requests, provider_errors
 from segue.runtime.events import RetryScheduled
-from segue.runtime.http_client import HttpClient, HttpResponse, TransportError
-from segue.runtime.http_requests import HttpRequest
-from segue.runtime.providers import Endpoint
+from segue.runtime.http_client import HttpClient, HttpResponse
 from segue.runtime.threads import run_in_thread
 from segue.wire.base import ApiError
 from segue.wire.limits import DEFAULT_LIMITS, ReplyLimits

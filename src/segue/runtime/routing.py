@@ -14,9 +14,9 @@ from typing import Literal, Protocol, TypeAlias
 from msgspec import Struct
 
 from segue._conversation import Conversation
+from segue.bridge.providers import Endpoint
 from segue.canonical.blocks import Media, ToolResponse
 from segue.errors import InputError, ProviderError
-from segue.runtime.providers import Endpoint
 
 # Causes for which another provider may succeed. Other errors would occur there too.
 _FAILOVER_CAUSES = frozenset({"rate-limited", "overloaded", "network", "timeout", "broken"})

@@ -21,6 +21,7 @@ from segue._check import check
 from segue._conversation import Conversation
 from segue._literals import Api
 from segue._rendered import Rendered
+from segue.bridge.providers import Endpoint
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Reply, Usage
 from segue.coerce import coerce_blocks
@@ -41,7 +42,6 @@ from segue.runtime.events import (
 )
 from segue.runtime.evidence import shorten_evidence
 from segue.runtime.provider_client import ProviderClient
-from segue.runtime.providers import Endpoint
 from segue.runtime.routing import Fixed, Route, RouteContext
 from segue.runtime.scheduler import Limits, Scheduler
 from segue.runtime.subagents import SUBAGENT_SYSTEM, ModelResolver, Subagents

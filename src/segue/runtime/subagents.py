@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
+from segue.bridge.providers import Endpoint
 from segue.errors import InputError
 from segue.runtime.events import ExchangeEnded
-from segue.runtime.providers import Endpoint
 from segue.runtime.routing import Fixed, Route
 from segue.runtime.tool_types import ApprovalRequest, Context, Result, ToolError
 from segue.runtime.toolbox import Toolbox

@@ -1,6 +1,6 @@
 """Loads `providers.toml`: base URLs, environment variables, aliases, and the API and profile of each provider.
 
-Used by `segue.detect`, the wire registry and `segue.runtime.providers`.
+Used by `segue.detect`, the wire registry and `segue.bridge.providers`.
 """
 
 from __future__ import annotations

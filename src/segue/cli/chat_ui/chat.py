@@ -27,11 +27,11 @@ from segue.view.format import format_count
 from segue.view.sanitize import sanitize, sanitize_line
 
 if TYPE_CHECKING:
+    from segue.bridge.providers import Endpoint
     from segue.cli.agent import Agent
     from segue.cli.chat_ui.ui import ChatUI
     from segue.runtime.conversation_log import ConversationLog
     from segue.runtime.events import Event
-    from segue.runtime.providers import Endpoint
     from segue.runtime.session import Session
     from segue.store.base import ConversationStore
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from segue.bridge.providers import Endpoint
 from segue.cli.chat_ui.command import Command, Suggestion
 from segue.cli.chat_ui.styles import Row, format_table
 from segue.errors import InputError
-from segue.runtime.providers import Endpoint
 from segue.runtime.routing import ByRule, Failover, Fixed, RoundRobin, Route
 from segue.view.format import format_short
 

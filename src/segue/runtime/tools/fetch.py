@@ -25,10 +25,10 @@ from urllib.parse import urljoin, urlsplit, urlunsplit
 
 from msgspec import Struct
 
+from segue.bridge.addresses import find_host_reach, find_reach, parse_host
+from segue.bridge.content_encoding import ACCEPT_ENCODING, find_encoding_error
 from segue.canonical.blocks import Media, Text
 from segue.canonical.json import replace_surrogates
-from segue.runtime.addresses import find_host_reach, find_reach, parse_host
-from segue.runtime.content_encoding import ACCEPT_ENCODING, find_encoding_error
 from segue.runtime.threads import run_in_thread
 from segue.runtime.tool_types import ApprovalRequest, Arguments, Context, Result, Tool, ToolError
 from segue.runtime.tools.html_text import MAX_TEXT, html_to_text

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from segue.runtime.addresses import find_host_reach, find_reach, is_local, parse_host
+from segue.bridge.addresses import find_host_reach, find_reach, is_local, parse_host
 from segue.runtime.tool_types import ToolError
 from segue.runtime.tools.fetch import FetchedPage, fetch_url, normalize_url
 from tests.budget import examples

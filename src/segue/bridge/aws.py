@@ -17,8 +17,8 @@ from urllib.parse import quote, urlsplit
 
 from msgspec import Struct
 
+from segue.bridge.secret import Secret
 from segue.errors import InputError
-from segue.runtime.secret import Secret
 
 _DEFAULT_PROFILE = "default"
 # A profile with one of these keys gets its credentials by single sign-on, a role or a program.

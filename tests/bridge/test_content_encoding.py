@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from segue.bridge.content_encoding import find_encoding_error
 from segue.errors import ProviderError
-from segue.runtime.content_encoding import find_encoding_error
 from segue.runtime.mcp import McpServers, parse_servers
 from segue.runtime.provider_client import ProviderClient, RetryPolicy
 from segue.runtime.tool_types import Context, ToolError

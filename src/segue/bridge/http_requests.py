@@ -16,8 +16,8 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 import msgspec
 
-from segue.runtime import aws
-from segue.runtime.providers import Endpoint
+from segue.bridge import aws
+from segue.bridge.providers import Endpoint
 from segue.wire.registry import WIRES
 
 _JSON = "application/json"

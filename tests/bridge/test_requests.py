@@ -12,9 +12,9 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials as BotoCredentials
 
 import segue
-from segue.runtime import aws
-from segue.runtime.http_requests import models_request, stream_request
-from segue.runtime.providers import Endpoint, Secret, resolve
+from segue.bridge import aws
+from segue.bridge.http_requests import models_request, stream_request
+from segue.bridge.providers import Endpoint, Secret, resolve
 from segue.wire.registry import WIRES
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)

@@ -12,18 +12,26 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import msgspec
 
+from segue.bridge.providers import Endpoint, catalogue
 from segue.errors import BRIEF_TEXTS, ProviderError, ProviderErrorCause, SuggestedCommand
 from segue.redaction import redact
-from segue.runtime.http_client import TransportError
-from segue.runtime.providers import Endpoint, catalogue
 from segue.wire.base import ApiError
 from segue.wire.registry import WIRES
 from segue.wire.replies import OVERLOAD_KINDS
 
+TransportErrorKind = Literal[
+    "connect",  # the connection could not be established
+    "timeout",  # the connection timed out
+    "tls",  # TLS or the certificate failed
+    "proxy",  # the proxy rejected the connection
+    "lost",  # the connection broke
+    "invalid",  # the response is not valid HTTP
+    "encoding",  # the response is compressed, which was not requested
+]
 _MAX_TEXT = 300
 _REDIRECT_STATUS, _CLIENT_ERROR_STATUS, _SERVER_ERROR_STATUS = 300, 400, 500
 
@@ -58,6 +66,14 @@ _TOO_LONG = re.compile(
 )
 _TIMED_OUT = frozenset({408, 504})
 _TRANSIENT = frozenset({409, 424, 425})
+
+
+class TransportError(Exception):
+    """A connection failure, with a short message."""
+
+    def __init__(self, kind: TransportErrorKind, message: str) -> None:
+        super().__init__(message)
+        self.kind: TransportErrorKind = kind
 
 
 class _Diagnosis(NamedTuple):

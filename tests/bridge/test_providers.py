@@ -11,11 +11,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from segue.bridge import aws
+from segue.bridge.providers import Endpoint, Secret, catalogue, first_available, resolve
 from segue.canonical.request import Usage
 from segue.errors import InputError
-from segue.runtime import aws
 from segue.runtime.prices import cost
-from segue.runtime.providers import Endpoint, Secret, catalogue, first_available, resolve
 from segue.wire.registry import SERVERS, WIRES
 
 KEY = "sk-test-0123456789abcdef"

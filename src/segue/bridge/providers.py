@@ -15,11 +15,11 @@ from urllib.parse import SplitResult, urlsplit, urlunsplit
 import msgspec
 from msgspec import Struct
 
+from segue.bridge import aws
+from segue.bridge.addresses import is_local
+from segue.bridge.secret import Secret
 from segue.errors import InputError, require_string
 from segue.models import is_same_model
-from segue.runtime import aws
-from segue.runtime.addresses import is_local
-from segue.runtime.secret import Secret
 from segue.specs.providers import load_providers
 from segue.wire.detect_model import detect
 from segue.wire.registry import SERVERS, find_wire_or_server
