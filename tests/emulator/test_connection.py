@@ -261,6 +261,8 @@ def parse(data, cuts):
 @given(pieces.map(b"".join), st.lists(st.integers(0, 500), max_size=4))
 @example(WHOLE, [5, 200])
 @example(CHUNKED, [5, 200])
+@example(b"Host: x\r\nTransfer-Encoding: gzip\r\nPOST / HTTP/1.1\r\n", [34])
+@example(b"POST / HTTP/2.0\r\nHost: x\r\nno colon\r\n\r\n", [40])
 def test_any_bytes_give_the_same_events_in_any_parts(data, cuts):
     whole, refusal = parse(data, [])
     parted, refused = parse(data, cuts)
@@ -277,9 +279,9 @@ def test_any_bytes_give_the_same_events_in_any_parts(data, cuts):
 
 @given(pieces.map(b"".join))
 def test_no_accepted_head_has_two_readings(data):
-    head, end, _ = (b"POST / HTTP/1.1\r\nHost: x\r\n" + data).partition(b"\r\n\r\n")
+    head = (b"POST / HTTP/1.1\r\nHost: x\r\n" + data).partition(b"\r\n\r\n")[0]
     try:
-        check_head(head + end)
+        check_head(head + b"\r\n\r\n")
     except h11.RemoteProtocolError:
         return
     names = [line.partition(b":")[0].lower() for line in head.split(b"\r\n")[1:]]

@@ -51,11 +51,14 @@ def check_head(data: bytes) -> None:
     request_line, *lines = (head if end >= 0 else head[: head.rfind(b"\r\n") + 2]).split(b"\r\n")
     if any(line[:1] in (b" ", b"\t") for line in lines):
         raise _refusal(400, "a header is folded over several lines, or begins with a space")
-    if end >= 0 and b"HTTP/" in request_line and not request_line.endswith((b" HTTP/1.1", b" HTTP/1.0")):
-        raise _refusal(505, "the only supported versions are HTTP/1.1 and HTTP/1.0")
     headers = [line.partition(b":") for line in lines if line]
     if any(not colon or name != name.rstrip(b" \t") for name, colon, _ in headers):
         raise _refusal(400, "a header line has no colon, or a space before it")
+    if end < 0:
+        # The other refusals have several statuses: a later line must not change which one is sent.
+        return
+    if b"HTTP/" in request_line and not request_line.endswith((b" HTTP/1.1", b" HTTP/1.0")):
+        raise _refusal(505, "the only supported versions are HTTP/1.1 and HTTP/1.0")
     _check_framing(
         [value.strip(b" \t") for name, _, value in headers if name.lower() == b"content-length"],
         [value.strip(b" \t") for name, _, value in headers if name.lower() == b"transfer-encoding"],
