@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 
 JsonObject = dict[str, Any]
 _RANDOM_ID = re.compile(r"(?:[^A-Za-z0-9]*[A-Za-z0-9]){16}")
+ReasoningPlace = Literal[
+    "signature",  # each block of reasoning has a signature
+    "encrypted",  # each item of reasoning has encrypted content
+    "call",  # a call has the signature of the reasoning before it
+]
 Fetch = Callable[[str], tuple[bytes, str]]
 """Returns the bytes and the media type of a URL. The core never fetches anything itself."""
 
@@ -171,6 +176,8 @@ class Wire(Struct, frozen=True):
     """The tool formats that the API accepts besides text tool formats; None for those of all APIs on the same wire."""
     tool_format_ids: IdScheme | None = None
     """The id scheme that this API's tool format also requires on other APIs; None if those keep their own ids."""
+    reasoning_place: ReasoningPlace | None = None
+    """The field for opaque data of reasoning that clients of this API send back; None if there is none."""
     body_tool: BodyTool | None = None
     """The hosted tool that a field of the body declares."""
     fast_path: FastPath | None = None
