@@ -17,7 +17,6 @@ from segue.render.content import drop_omitted_blocks
 from segue.render.hosted import approvals_to_text
 from segue.render.report import Report
 from segue.reply import (
-    ReasoningMapper,
     SentRequest,
     rename_model,
     render_reply,
