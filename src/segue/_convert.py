@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 import msgspec
 
 from segue._literals import Api, Profile, ToolFormat
+from segue.canonical.blocks import Message
 from segue.canonical.call_history import CallHistory
 from segue.canonical.ids import short_hash
 from segue.canonical.json import encode_json, parse_json_object, reject_duplicate_key
@@ -111,6 +112,11 @@ class Converted:
     def prepare_reply(self, options: ReplyOptions) -> SentRequest:
         """Return the sent request for `read_reply` and `open_stream`, with the options of the exchange."""
         return msgspec.structs.replace(self._sent_request, options=options)
+
+    @property
+    def caller_messages(self) -> Sequence[Message]:
+        """The conversation of the given body in canonical form, parsed on first access where it was not needed."""
+        return self._sent_body().history.messages
 
     def digest_prefix(self) -> str | None:
         """Return the digest of the prompt that reasoning in the reply is bound to; None if it is not bound."""

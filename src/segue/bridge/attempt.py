@@ -20,14 +20,16 @@ from segue.bridge.http_requests import HttpRequest, reply_request
 from segue.bridge.providers import Endpoint
 from segue.bridge.reasoning import ReasoningRestorer, ReplySealer
 from segue.bridge.routes import Route
+from segue.canonical.blocks import ToolCall
 from segue.canonical.json import encode_json
-from segue.canonical.request import Reply, Usage
+from segue.canonical.request import Reply, Request, Usage
 from segue.errors import ProviderError, RemoteProtocolError
 from segue.models import parse_model
 from segue.pipeline import ConvertJob
+from segue.render.report import Report
 from segue.reply import ReadReply, ReplyOptions, SentRequest, read_reply
 from segue.wire.base import ApiError, Wire
-from segue.wire.limits import ReplyLimits
+from segue.wire.limits import DEFAULT_LIMITS, ReplyLimits
 from segue.wire.registry import WIRES, find_wire_or_server
 
 _HTTP_OK = 200
@@ -55,7 +57,7 @@ class Attempt:
         reasoning: bool = True,
     ) -> None:
         self.endpoint = endpoint
-        self.target: Wire = find_wire_or_server(endpoint.api, endpoint.profile)
+        self.target: Wire = find_wire_or_server(endpoint.api, endpoint.profile, argument="api")
         self._caller = caller
         self._route = route
         self._salt = salt
@@ -64,6 +66,7 @@ class Attempt:
         self._size = 0
         self._status = 0
         self._headers: Mapping[str, str] = {}
+        self._limits = DEFAULT_LIMITS
         self.sealer: ReplySealer | None = None
         self.stream: ReplyStream | None = None
         self.reply: Reply | None = None
@@ -122,7 +125,9 @@ class Attempt:
 
     # ----------------------------------------------------------------------------------------------------- the response
 
-    def receive_head(self, status: int, headers: Mapping[str, str], sealer: ReplySealer | None, limits: ReplyLimits) -> None:
+    def receive_head(
+        self, status: int, headers: Mapping[str, str], sealer: ReplySealer | None, limits: ReplyLimits
+    ) -> None:
         self._status, self._headers = status, headers
         self._limits = limits
         self.sealer = sealer
@@ -186,6 +191,14 @@ class Attempt:
         return provider_errors.api_error(self.endpoint, api_error)
 
     @property
+    def calls(self) -> list[tuple[ToolCall, str]]:
+        """The tool calls of the reply so far, with the ids that the caller gets."""
+        if self.sealer is not None:
+            return list(self.sealer.calls)
+        calls = self.reply.calls if self.reply is not None else ()
+        return [(call, call.raw_id or call.id) for call in calls]
+
+    @property
     def usage(self) -> Usage | None:
         if self.reply is not None:
             return self.reply.usage
@@ -197,7 +210,7 @@ def bind_endpoint(endpoint: Endpoint) -> Binding:
     return Binding(WIRES[endpoint.api].provider, endpoint.base_url, fingerprint_key(endpoint.key), endpoint.model)
 
 
-def _keep_request(request: Any, report: Any) -> Any:
+def _keep_request(request: Request, _report: Report) -> Request:
     """Change nothing: a conversion with a transform has a transcript, of which the digest is computed."""
     return request
 

@@ -94,7 +94,9 @@ def caller_error(error: ApiError, caller_api: str) -> ApiError:
     kind, code = _OPENAI_ERRORS.get(
         status, ("server_error" if status >= _SERVER_ERROR_STATUS else "invalid_request_error", None)
     )
-    return replace(error, status=status, kind=kind, code=error.code if error.code == "context_length_exceeded" else code)
+    return replace(
+        error, status=status, kind=kind, code=error.code if error.code == "context_length_exceeded" else code
+    )
 
 
 def respond_error(wire: Wire, error: ApiError, *, retry_after: float | None = None) -> list[Action]:

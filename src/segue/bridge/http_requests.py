@@ -26,12 +26,6 @@ _AWS_EVENT_STREAM = "application/vnd.amazon.eventstream"
 _ANTHROPIC_VERSION = "2023-06-01"
 _GEMINI_VERSION = re.compile(r"/v\d+(?:alpha|beta)?\d*$")
 _BEDROCK_RUNTIME_HOST = "bedrock-runtime."
-# Below the base URL of each API whose providers count the tokens of a request.
-_COUNT_PATHS = {
-    "anthropic": "/v1/messages/count_tokens",
-    "gemini": "/models/{model}:countTokens",
-    "bedrock": "/model/{model}/count-tokens",
-}
 
 
 class HttpRequest(NamedTuple):
@@ -75,18 +69,12 @@ def stream_media_type(api: str) -> str:
 
 
 def count_request(
-    endpoint: Endpoint, body: bytes, *, now: datetime, credentials: aws.Credentials | None = None
+    endpoint: Endpoint, path: str, body: bytes, *, now: datetime, credentials: aws.Credentials | None = None
 ) -> HttpRequest:
-    """Return the request for the provider's token counter, of an API that has one."""
-    path = _COUNT_PATHS[endpoint.api].replace("{model}", quote(endpoint.model, safe=""))
-    base = _base_url(endpoint)
-    request = HttpRequest("POST", base + path, {"content-type": _JSON, "accept": _JSON}, [body])
+    """Return the request for the provider's token counter at a path below the base URL."""
+    url = _base_url(endpoint) + path.replace("{model}", quote(endpoint.model, safe=""))
+    request = HttpRequest("POST", url, {"content-type": _JSON, "accept": _JSON}, [body])
     return _add_auth_headers(endpoint, request, now, credentials)
-
-
-def has_counter(api: str) -> bool:
-    """Return whether providers of this API have a token counter."""
-    return api in _COUNT_PATHS
 
 
 def models_request(endpoint: Endpoint, *, now: datetime, credentials: aws.Credentials | None = None) -> HttpRequest:

@@ -16,14 +16,13 @@ from msgspec import Raw, Struct
 
 from segue.bridge.caller import Caller
 from segue.bridge.surfaces import Surface
-from segue.canonical.json import encode_json
 from segue.wire.base import ApiError
 from segue.wire.fast_path import decode_members
 
 _RESPONSES, _MESSAGES = "openai-responses", "anthropic"
 _REFERENCE = "previous_response_id"
 _TERMINAL_EVENT = re.compile(rb"event: response\.(?:completed|incomplete)\ndata: (.*)\n\n")
-_THREADS_UNSUPPORTED = {"error_code": "thread_unsupported_request", "unsupported": []}
+_THREADS_UNSUPPORTED: dict[str, Any] = {"error_code": "thread_unsupported_request", "unsupported": []}
 
 
 class Reference(Struct, frozen=True):
@@ -120,11 +119,11 @@ class ResponseCapture:
             if match is not None:
                 self.response = msgspec.json.decode(match[1], type=dict[str, Raw]).get("response")
 
-    @property
-    def response_id(self) -> str:
-        assert self.response is not None
-        return msgspec.json.decode(self.response, type=dict[str, Raw])["id"].__bytes__().decode().strip('"')
+
+def parse_id(response: Raw) -> str:
+    """Return the id of a response."""
+    return msgspec.json.decode(response, type=_Identified).id
 
 
-def encode_response(body: Mapping[str, Any]) -> Raw:
-    return Raw(encode_json(dict(body)))
+class _Identified(Struct):
+    id: str
