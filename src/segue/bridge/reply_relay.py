@@ -1,7 +1,7 @@
 """`ReplyRelay`: a caller's request for a reply, sent to the targets of its route.
 
 Until the first content of a reply, a failed request is sent again, or to the next target of the route. The caller does
-not notice it, because the start of a stream is held back so long. After that, a failure ends the caller's stream with an
+not notice it, because the start of a stream is held back until then. Later, a failure ends the caller's stream with an
 error that clients retry.
 """
 
