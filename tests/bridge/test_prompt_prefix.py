@@ -21,6 +21,7 @@ import json
 import lzma
 from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -126,7 +127,8 @@ def iter_pairs(name: str, target: str) -> Iterator[tuple[int, Prompt, Prompt]]:
     requests = load_run(name)
     source = detect_source(json.loads(requests[0]))
     prompts = [Prompt(convert(request, source, target), target) for request in requests]
-    yield from ((number, *prompts[number - 1 : number + 1]) for number in range(1, len(prompts)))
+    for number, (earlier, later) in enumerate(pairwise(prompts), start=1):
+        yield number, earlier, later
 
 
 @pytest.mark.parametrize("name", RUNS)
