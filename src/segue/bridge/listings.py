@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from math import ceil
-from typing import Any, TypeAlias, cast
 
 import msgspec
 from msgspec import Struct
@@ -17,9 +16,8 @@ from segue.canonical.request import Request
 from segue.canonical.tokens import estimate_message, estimate_settings
 from segue.errors import InputError, RemoteProtocolError
 from segue.wire.fast_path import decode_members
+from segue.wire.json_values import JsonObject, object_or_none
 from segue.wire.registry import find_wire
-
-JsonObject: TypeAlias = dict[str, Any]
 
 _UNKNOWN_TIME = "1970-01-01T00:00:00Z"
 _GEMINI_PREFIX = "models/"
@@ -190,7 +188,7 @@ def parse_token_count(api: str, data: bytes) -> int:
         raise RemoteProtocolError(f"the reply of the token counter has no number {counter.count_key!r}") from None
 
 
-def count_body(api: str, data: bytes, model: str) -> bytes:
+def count_request(api: str, data: bytes, model: str) -> bytes:
     """Return the body for an API's token counter, from the body of a request to this model."""
     base, counter = _find_counter(api)
     members = decode_members(data)
@@ -213,15 +211,14 @@ def parse_count_request(api: str, data: bytes) -> JsonObject:
     """
     base, _ = _find_counter(api)
     body, _ = parse_json_object(data)
-    match body, base:
-        case {"generateContentRequest": dict() as request} | {"generate_content_request": dict() as request}, "gemini":
-            return cast("JsonObject", request)
-        case {"input": {"converse": dict() as request}}, "bedrock":
-            return cast("JsonObject", request)
-        case _, "bedrock":
+    if base == "gemini":
+        return object_or_none(body.get("generateContentRequest", body.get("generate_content_request"))) or body
+    if base == "bedrock":
+        request = object_or_none((object_or_none(body.get("input")) or {}).get("converse"))
+        if request is None:
             raise InputError("a request for Converse was expected", path="input.converse")
-        case _:
-            return body
+        return request
+    return body
 
 
 def estimate_tokens(request: Request) -> int:
