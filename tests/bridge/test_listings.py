@@ -25,7 +25,7 @@ from segue import emulator
 from segue.bridge.listings import (
     COUNTERS,
     ModelEntry,
-    count_request,
+    count_body,
     estimate_tokens,
     parse_count_request,
     parse_token_count,
@@ -158,14 +158,14 @@ def make_body(api: str, question: str = "How warm is it?") -> bytes:
 
 
 def test_bodies_of_counters_have_the_keys_of_the_vendors_types() -> None:
-    body = json.loads(count_request("anthropic", make_body("anthropic"), "claude-opus-5"))
+    body = json.loads(count_body("anthropic", make_body("anthropic"), "claude-opus-5"))
     assert {"messages", "model", "system", "tools", "tool_choice"} == set(body)
     assert COUNTERS["anthropic"].body_keys is not None
     assert set(MessageCountTokensParams.__annotations__) >= set(body)
     assert body["model"] == "claude-opus-5"
-    body = json.loads(count_request("openai-responses", make_body("openai-responses"), "gpt-5"))
+    body = json.loads(count_body("openai-responses", make_body("openai-responses"), "gpt-5"))
     assert {"input", "model", "tools"} <= set(body) <= set(InputTokenCountParams.__annotations__)
-    body = json.loads(count_request("bedrock", make_body("bedrock"), "m"))
+    body = json.loads(count_body("bedrock", make_body("bedrock"), "m"))
     shape = boto_shape("bedrock-runtime", "CountTokens", output=False)
     validate_parameters({"modelId": "m", **body}, shape)
     assert set(body["input"]["converse"]) <= set(shape.members["input"].members["converse"].members)
@@ -178,7 +178,7 @@ def test_provider_counts_a_converted_request(api: str) -> None:
     path = base_path + COUNTERS[api].path.replace("{model}", quote(model, safe=""))
     with emulator.start(api) as provider:
         counts = [
-            parse_token_count(api, post(provider.url + path, count_request(api, make_body(api, question), model)))
+            parse_token_count(api, post(provider.url + path, count_body(api, make_body(api, question), model)))
             for question in ("Hello?", "How warm is it? " * 50)
         ]
     assert 0 < counts[0] < counts[1]
@@ -201,7 +201,7 @@ def post(url: str, data: bytes) -> bytes:
 @pytest.mark.parametrize("api", COUNTERS)
 def test_request_in_the_body_of_a_counter_is_estimated(api: str) -> None:
     def estimate(question: str) -> int:
-        data = count_request(api, make_body(api, question), "m")
+        data = count_body(api, make_body(api, question), "m")
         return estimate_tokens(WIRES[api].parse_request(parse_count_request(api, data)))
 
     assert 20 < estimate("Hello?") < estimate("How warm is it? " * 50) < 500

@@ -106,15 +106,10 @@ class Attempt:
         return self.target.constraints(parse_model(self.endpoint.model)).reasoning_binding == "prefix"
 
     def _select_stream(self, data: bytes) -> bytes:
-        """Set the fields of the body that select a stream, where the path does not, and its usage."""
-        if not self._caller.stream or self.target.stream_path is not None:
+        """Set the fields that select a stream, if the caller's path does and the provider's does not."""
+        if not self._caller.surface.stream or self.target.stream_path is not None:
             return data
-        fields: dict[str, Any] = {}
-        if self._caller.surface.stream:
-            fields["stream"] = True
-        if self.target.base_api == "openai-chat" and b'"stream_options"' not in data:
-            fields["stream_options"] = {"include_usage": True}
-        return _prepend_fields(data, fields)
+        return _prepend_fields(data, self.target.stream_fields)
 
     def build_request(self, *, now: datetime, credentials: aws.Credentials | None) -> HttpRequest:
         route = self._route

@@ -188,7 +188,7 @@ def parse_token_count(api: str, data: bytes) -> int:
         raise RemoteProtocolError(f"the reply of the token counter has no number {counter.count_key!r}") from None
 
 
-def count_request(api: str, data: bytes, model: str) -> bytes:
+def count_body(api: str, data: bytes, model: str) -> bytes:
     """Return the body for an API's token counter, from the body of a request to this model."""
     base, counter = _find_counter(api)
     members = decode_members(data)

@@ -1,8 +1,9 @@
 """Stored responses: requests that continue an earlier response by its id, served from the store of the bridge.
 
 Bodies of the Responses API may refer to an earlier response (`previous_response_id`) or a conversation, those of the
-Messages API to a thread. A body with such a reference has only the newest items, so it can't be converted as it is. A response of this bridge is
-taken from the store; any other reference is rejected as the API documents it, and clients then send the whole history.
+Messages API to a thread. Such a body has only the newest items, so it can't be converted as it is. A response of this
+bridge is taken from the store; any other reference is rejected as the API documents it, and clients then send the whole
+history.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Runs a relay for an HTTP library: carries out its actions, and yields the response for the caller.
+"""Runs a relay for an HTTP library: carries out its commands, and yields the response for the caller.
 
 The library's own objects are behind two small protocols, so that one module serves httpx2 and httpx.
 """
@@ -7,30 +7,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 import anyio
 import anyio.to_thread
 
-from segue.bridge.actions import (
-    Action,
-    Authorize,
-    Delete,
-    Elapsed,
-    Entries,
-    Finish,
-    Input,
-    Load,
-    Respond,
-    ResponseHead,
-    Save,
-    Send,
-    Wait,
-    Write,
-)
+from segue.bridge.actions import Authorize, Delete, Load, Respond, ResponseHead, Save, Send, Wait, Write
+from segue.bridge.driver import Command, Read, UpstreamError, drive
 from segue.bridge.entries import EntryMemory
 from segue.bridge.http_requests import HttpRequest
-from segue.bridge.provider_errors import TransportError
 from segue.bridge.relay import Relay
 
 
@@ -54,149 +39,131 @@ class AsyncUpstream(Protocol):
     async def close(self) -> None: ...
 
 
-class UpstreamError(Exception):
-    """The connection to a provider failed; the library's own exception is its cause."""
+def _use_memory(command: Command, memory: EntryMemory) -> Mapping[str, bytes] | None:
+    match command:
+        case Load():
+            return memory.load(command.keys)
+        case Save():
+            memory.save(command.entries)
+        case Delete():
+            memory.delete(command.keys)
+        case _:
+            pass
+    return None
 
-    def __init__(self, error: TransportError, cause: Exception) -> None:
-        super().__init__(str(error))
-        self.error = error
-        self.cause = cause
 
+class _Executor:
+    """Carries out commands that need no event loop."""
 
-class _Steps:
-    """The actions that are left to carry out, and the part of them that needs no connection."""
-
-    def __init__(self, relay: Relay, memory: EntryMemory) -> None:
-        self.relay = relay
-        self.actions: list[Action] = list(relay.actions)
+    def __init__(self, send: Callable[[HttpRequest], Upstream], memory: EntryMemory) -> None:
+        self._send = send
         self._memory = memory
+        self._upstream: Upstream | None = None
 
-    def add(self, actions: list[Action]) -> None:
-        self.actions += actions
+    def execute(self, command: Command) -> Any:
+        match command:
+            case Send():
+                self.close()
+                upstream = self._upstream = self._send(command.request)
+                return ResponseHead(upstream.status, upstream.headers)
+            case Read():
+                return self._upstream.read() if self._upstream is not None else b""
+            case Authorize():
+                return command.signer.get()
+            case Wait():
+                return time.sleep(command.seconds)
+            case _:
+                return _use_memory(command, self._memory)
 
-    def feed(self, data: Input) -> None:
-        self.add(self.relay.feed(data))
+    def close(self) -> None:
+        upstream, self._upstream = self._upstream, None
+        if upstream is not None:
+            upstream.close()
 
-    def use_memory(self, action: Load | Save | Delete) -> None:
-        match action:
-            case Load():
-                self.feed(Entries(self._memory.load(action.keys)))
-            case Save():
-                self._memory.save(action.entries)
-            case Delete():
-                self._memory.delete(action.keys)
 
-    def fail(self, failure: UpstreamError, *, has_head: bool) -> None:
-        """Pass a failure to the relay; raise the library's exception if nothing can take the reply's place.
+class _AsyncExecutor:
+    """The same for an event loop."""
 
-        The caller's SDK then raises its own error for it, such as that of a timeout.
-        """
-        actions = self.relay.fail(failure.error)
-        if self.relay.is_done and not has_head:
-            raise failure.cause
-        self.add(actions)
+    def __init__(self, send: Callable[[HttpRequest], Awaitable[AsyncUpstream]], memory: EntryMemory) -> None:
+        self._send = send
+        self._memory = memory
+        self._upstream: AsyncUpstream | None = None
+
+    async def execute(self, command: Command) -> Any:
+        match command:
+            case Send():
+                await self.close()
+                upstream = self._upstream = await self._send(command.request)
+                return ResponseHead(upstream.status, upstream.headers)
+            case Read():
+                return await self._upstream.read() if self._upstream is not None else b""
+            case Authorize():
+                return await anyio.to_thread.run_sync(command.signer.get)
+            case Wait():
+                return await anyio.sleep(command.seconds)
+            case _:
+                return _use_memory(command, self._memory)
+
+    async def close(self) -> None:
+        upstream, self._upstream = self._upstream, None
+        if upstream is not None:
+            with anyio.CancelScope(shield=True):
+                await upstream.close()
 
 
 def run_exchange(
     relay: Relay, send: Callable[[HttpRequest], Upstream], memory: EntryMemory
 ) -> Iterator[Respond | bytes]:
     """Yield the head of the caller's response, then its body in chunks."""
-    steps = _Steps(relay, memory)
-    upstream: Upstream | None = None
-    has_head = False
+    commands, executor = drive(relay, raise_failures=True), _Executor(send, memory)
     try:
-        while steps.actions or upstream is not None:
-            if not steps.actions:
-                assert upstream is not None
-                try:
-                    data = upstream.read()
-                except UpstreamError as failure:
-                    steps.fail(failure, has_head=has_head)
-                    data = b""
-                else:
-                    steps.add(relay.feed(data) if data else relay.close())
-                if not data:
-                    upstream.close()
-                    upstream = None
+        command = next(commands, None)
+        while command is not None:
+            if isinstance(command, Respond | Write):
+                yield command if isinstance(command, Respond) else command.data
+                command = _advance(commands, None)
                 continue
-            match action := steps.actions.pop(0):
-                case Respond():
-                    has_head = True
-                    yield action
-                case Write():
-                    yield action.data
-                case Send():
-                    if upstream is not None:
-                        upstream.close()
-                        upstream = None
-                    try:
-                        upstream = send(action.request)
-                    except UpstreamError as failure:
-                        steps.fail(failure, has_head=has_head)
-                    else:
-                        steps.feed(ResponseHead(upstream.status, upstream.headers))
-                case Authorize():
-                    steps.feed(action.signer.get())
-                case Wait():
-                    time.sleep(action.seconds)
-                    steps.feed(Elapsed())
-                case Finish():
-                    return
-                case Load() | Save() | Delete():
-                    steps.use_memory(action)
+            try:
+                result = executor.execute(command)
+            except UpstreamError as failure:
+                command = _throw(commands, failure)
+            else:
+                command = _advance(commands, result)
     finally:
-        if upstream is not None:
-            upstream.close()
+        executor.close()
 
 
 async def run_async_exchange(
     relay: Relay, send: Callable[[HttpRequest], Awaitable[AsyncUpstream]], memory: EntryMemory
 ) -> AsyncIterator[Respond | bytes]:
     """Yield the head of the caller's response, then its body in chunks."""
-    steps = _Steps(relay, memory)
-    upstream: AsyncUpstream | None = None
-    has_head = False
+    commands, executor = drive(relay, raise_failures=True), _AsyncExecutor(send, memory)
     try:
-        while steps.actions or upstream is not None:
-            if not steps.actions:
-                assert upstream is not None
-                try:
-                    data = await upstream.read()
-                except UpstreamError as failure:
-                    steps.fail(failure, has_head=has_head)
-                    data = b""
-                else:
-                    steps.add(relay.feed(data) if data else relay.close())
-                if not data:
-                    await upstream.close()
-                    upstream = None
+        command = next(commands, None)
+        while command is not None:
+            if isinstance(command, Respond | Write):
+                yield command if isinstance(command, Respond) else command.data
+                command = _advance(commands, None)
                 continue
-            match action := steps.actions.pop(0):
-                case Respond():
-                    has_head = True
-                    yield action
-                case Write():
-                    yield action.data
-                case Send():
-                    if upstream is not None:
-                        await upstream.close()
-                        upstream = None
-                    try:
-                        upstream = await send(action.request)
-                    except UpstreamError as failure:
-                        steps.fail(failure, has_head=has_head)
-                    else:
-                        steps.feed(ResponseHead(upstream.status, upstream.headers))
-                case Authorize():
-                    steps.feed(await anyio.to_thread.run_sync(action.signer.get))
-                case Wait():
-                    await anyio.sleep(action.seconds)
-                    steps.feed(Elapsed())
-                case Finish():
-                    return
-                case Load() | Save() | Delete():
-                    steps.use_memory(action)
+            try:
+                result = await executor.execute(command)
+            except UpstreamError as failure:
+                command = _throw(commands, failure)
+            else:
+                command = _advance(commands, result)
     finally:
-        if upstream is not None:
-            with anyio.CancelScope(shield=True):
-                await upstream.close()
+        await executor.close()
+
+
+def _advance(commands: Any, result: object) -> Command | None:
+    try:
+        return commands.send(result)
+    except StopIteration:
+        return None
+
+
+def _throw(commands: Any, failure: UpstreamError) -> Command | None:
+    try:
+        return commands.throw(failure)
+    except StopIteration:
+        return None

@@ -168,6 +168,8 @@ class Wire(Struct, frozen=True):
     """The path of the provider's base URL."""
     stream_path: str | None = None
     """The path of a request for a stream; None if a field of the body selects streaming."""
+    stream_fields: Mapping[str, Any] = {"stream": True}
+    """The fields of a body that select a stream with its usage, where no path does."""
     key_header: str = "authorization"
     """The header of the API key; in `authorization` it is a bearer token."""
     model_key: str = "model"
