@@ -235,6 +235,12 @@ def test_the_fast_path_declines(source: str) -> None:
             assert fast.convert_regular(data, job) is None
 
 
+@pytest.mark.parametrize(("api", "model", "body"), ROWS)
+def test_the_fast_path_declines_short_bodies(api: str, model: str | None, body: Body) -> None:
+    job = ConvertJob(target=WIRES[api], source=WIRES[api], model=model)
+    assert fast.convert_regular(json.dumps(body).encode(), job) is None
+
+
 @pytest.mark.parametrize("source", SOURCES)
 def test_a_conversation_that_is_remembered(source: str) -> None:
     """A longer body of the same conversation has an envelope in its newest reply, then in an earlier one."""

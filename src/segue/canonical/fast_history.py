@@ -119,8 +119,9 @@ def require_text(content: Content) -> Content:
 
 def reject_envelopes(texts: Iterable[str | UnsetType | None]) -> None:
     """Raise if one of these signatures or encrypted contents is an envelope: it must not be sent unchanged."""
-    if any(isinstance(text, str) and is_envelope(text) for text in texts):
-        raise FastPathUnsupportedError
+    for text in texts:
+        if text and is_envelope(text):
+            raise FastPathUnsupportedError
 
 
 def add_results(

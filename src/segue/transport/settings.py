@@ -30,9 +30,7 @@ _CHAT = "openai-chat"
 class TransportSettings:
     """The models of a transport, the first preferred, and what its relays share.
 
-    `providers` adds or changes providers, as the `[providers]` table of a configuration file does. `caller` is the API or
-    dialect of the SDK; without it, it is that of the host that the SDK is made for. With `pass_through`, requests that
-    segue does not translate are sent to the SDK's own host, unchanged; otherwise they get an error.
+    The arguments are those of `TransportOptions`.
     """
 
     def __init__(

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from segue.canonical.request import Reply, Request
 from segue.errors import InputError, SegueError
@@ -168,7 +168,7 @@ class Wire(Struct, frozen=True):
     """The path of the provider's base URL."""
     stream_path: str | None = None
     """The path of a request for a stream; None if a field of the body selects streaming."""
-    stream_fields: Mapping[str, Any] = {"stream": True}
+    stream_fields: Mapping[str, Any] = field(default_factory=lambda: {"stream": True})
     """The fields of a body that select a stream with its usage, where no path does."""
     key_header: str = "authorization"
     """The header of the API key; in `authorization` it is a bearer token."""

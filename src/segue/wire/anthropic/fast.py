@@ -138,7 +138,8 @@ def _describe_reasoning(content: Sequence[_AssistantBlock]) -> tuple[bool, bool]
     """Return whether any reasoning has content, and whether all of it is signed."""
     thoughts = [block for block in content if isinstance(block, _Thinking)]
     redacted = [block.data for block in content if isinstance(block, _Redacted)]
-    reject_envelopes([*redacted, *(block.signature for block in thoughts)])
+    reject_envelopes(redacted)
+    reject_envelopes([block.signature for block in thoughts])
     has_content = bool(redacted) or any(has_reasoning_content(block.thinking, block.signature) for block in thoughts)
     return has_content, all(block.signature for block in thoughts)
 

@@ -105,6 +105,8 @@ def _parse_reply(parts: list[_Part], index: int, history: FastHistory) -> FastTu
     first_signed = False
     for part in parts:
         signed = bool(part.thought_signature)
+        if signed:
+            reject_envelopes([part.thought_signature])
         contents += has_reasoning_content(part.text or "" if part.thought else "", part.thought_signature or None)
         call = part.function_call
         if call is not UNSET:
