@@ -109,22 +109,6 @@ class Converted:
             sent.history,
         )
 
-    def prepare_reply(self, options: ReplyOptions) -> SentRequest:
-        """Return the sent request for `read_reply` and `open_stream`, with the options of the exchange."""
-        return msgspec.structs.replace(self._sent_request, options=options)
-
-    @property
-    def caller_messages(self) -> Sequence[Message]:
-        """The conversation of the given body in canonical form, parsed on first access where it was not needed."""
-        return self._sent_body().history.messages
-
-    def digest_prefix(self) -> str | None:
-        """Return the digest of the prompt that reasoning in the reply is bound to; None if it is not bound."""
-        transcript = self._transcript
-        if transcript is None or transcript.constraints.reasoning_binding != "prefix":
-            return None
-        return digest_transcript(transcript)
-
     def reply(self, data: Body, *, limits: ReplyLimits = DEFAULT_LIMITS) -> dict[str, Any]:
         """Convert the target's reply to the source API, with the caller's tool names and ids unique in its history.
 
@@ -145,15 +129,39 @@ class Converted:
 
     def stream(self, *, limits: ReplyLimits = DEFAULT_LIMITS) -> ReplyStream:
         """Return a converter for a streamed reply: `feed` takes the target's bytes and returns bytes for the caller."""
-        return self.open_stream(self._sent_request, limits)
+        return _open_stream(self._sent_request, self.report, limits)
+
+
+class ConvertedExchange(Converted):
+    """A converted body, with what an exchange over HTTP needs besides."""
+
+    def prepare_reply(self, options: ReplyOptions) -> SentRequest:
+        """Return the sent request for `read_reply` and `open_stream`, with the options of the exchange."""
+        return msgspec.structs.replace(self._sent_request, options=options)
+
+    @property
+    def caller_messages(self) -> Sequence[Message]:
+        """The conversation of the given body in canonical form, parsed on first access where it was not needed."""
+        return self._sent_body().history.messages
+
+    def digest_prefix(self) -> str | None:
+        """Return the digest of the prompt that reasoning in the reply is bound to; None if it is not bound."""
+        transcript = self._transcript
+        if transcript is None or transcript.constraints.reasoning_binding != "prefix":
+            return None
+        return digest_transcript(transcript)
 
     def open_stream(self, sent: SentRequest, limits: ReplyLimits = DEFAULT_LIMITS) -> ReplyStream:
         """Return a converter for the streamed reply to a sent request of `prepare_reply`."""
-        from segue._stream import ReplyStream
+        return _open_stream(sent, self.report, limits)
 
-        require_limits(limits)
-        # The turn key differs for each request, so that ids do not repeat those of earlier replies.
-        return ReplyStream(sent, self.report, turn_key=f"turn-{short_hash(sent.reply_key, 16)}", limits=limits)
+
+def _open_stream(sent: SentRequest, report: Report, limits: ReplyLimits) -> ReplyStream:
+    from segue._stream import ReplyStream
+
+    require_limits(limits)
+    # The turn key differs for each request, so that ids do not repeat those of earlier replies.
+    return ReplyStream(sent, report, turn_key=f"turn-{short_hash(sent.reply_key, 16)}", limits=limits)
 
 
 def convert(
@@ -193,13 +201,13 @@ def convert(
     return convert_job(wrap_messages(body, source), job)
 
 
-def convert_job(body: Body, job: ConvertJob) -> Converted:
+def convert_job(body: Body, job: ConvertJob) -> ConvertedExchange:
     """Convert a request body: what `convert` does after it has validated its arguments."""
     encoded = bytes(body) if isinstance(body, bytes | bytearray) and job.transform is None else None
     conversion = convert_fast(encoded, job) if encoded is not None else None
     if isinstance(conversion, FastConversion):
         fast = conversion
-        return Converted(
+        return ConvertedExchange(
             fast.source,
             job.target,
             fast.report,
@@ -214,7 +222,7 @@ def convert_job(body: Body, job: ConvertJob) -> Converted:
         reject_duplicate_key(body, conversion.source.conversation_key)
     is_remembered = encoded is not None and not surrogates and remember(encoded, conversion, job)
     rendered = conversion.rendered
-    return Converted(
+    return ConvertedExchange(
         conversion.source,
         job.target,
         rendered.report,

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from segue._convert import Converted, convert_job
+from segue._convert import ConvertedExchange, convert_job
 from segue._stream import ReplyStream
 from segue.bridge import aws, provider_errors
 from segue.bridge.caching import place_cache_key, place_markers, remove_billing_header
@@ -75,7 +75,7 @@ class Attempt:
 
     # ------------------------------------------------------------------------------------------------------ the request
 
-    def _convert(self, body: bytes, restorer: ReasoningRestorer | None) -> tuple[Converted, bytes]:
+    def _convert(self, body: bytes, restorer: ReasoningRestorer | None) -> tuple[ConvertedExchange, bytes]:
         caller, endpoint, route = self._caller, self.endpoint, self._route
         removed: str | None = None
         if caller.wire.base_api == "anthropic" and endpoint.api != "anthropic":
