@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 import msgspec
 
 from segue._literals import Api, Profile, ToolFormat
+from segue.canonical.blocks import Message
 from segue.canonical.call_history import CallHistory
 from segue.canonical.ids import short_hash
 from segue.canonical.json import encode_json, parse_json_object, reject_duplicate_key
@@ -19,7 +20,9 @@ from segue.errors import InputError, require_string
 from segue.fast import FastConversion, convert_fast, remember
 from segue.pipeline import ConvertJob, RenderedBody, convert_request
 from segue.render.constraints import HostedPolicy, IdPolicy, OrphanPolicy, PendingPolicy, Policy, ReasoningPolicy
+from segue.render.reasoning_prefix import digest_transcript
 from segue.render.report import Report
+from segue.render.transcript import Transcript
 from segue.sent_body import BodyFields, SentBody, encode_edges
 from segue.wire.base import Fetch, Wire, validate_fetch
 from segue.wire.limits import DEFAULT_LIMITS, ReplyLimits, require_limits
@@ -27,7 +30,7 @@ from segue.wire.registry import WIRES, find_wire, find_wire_or_server
 
 if TYPE_CHECKING:
     from segue._stream import ReplyStream
-    from segue.reply import SentRequest
+    from segue.reply import ReplyOptions, SentRequest
 
 
 class Converted:
@@ -47,6 +50,7 @@ class Converted:
         body: dict[str, Any] | None = None,
         data: bytes | None = None,
         shared_body: dict[str, Any] | None = None,
+        transcript: Transcript | None = None,
     ) -> None:
         """One of `body`, `data` and `shared_body` is required; `body` and `data` are computed on first access.
 
@@ -59,6 +63,7 @@ class Converted:
         self._sent_body = sent_body
         self._tool_format = tool_format
         self._shared_body = shared_body
+        self._transcript = transcript
         if body is not None:
             self.body = body
         if data is not None:
@@ -110,16 +115,13 @@ class Converted:
         Findings are in `reply_report`, and are added to `report`. A reply above the `limits` raises
         `RemoteProtocolError`.
         """
-        from segue.reply import map_reply, parse_reply, render_reply
+        from segue.reply import read_reply
 
         require_limits(limits)
-        sent = self._sent_request
-        report = Report(target=self._source.name)
-        reply = map_reply(sent.with_model(parse_reply(self._target, data, limits)), sent, report, turn_key="")
-        body = render_reply(reply, self._source, report, sent)
-        self.reply_report = report
-        self.report.extend(report.findings)
-        return body
+        read = read_reply(self._sent_request, data, limits)
+        self.reply_report = read.report
+        self.report.extend(read.report.findings)
+        return read.body
 
     def reply_data(self, data: Body, *, limits: ReplyLimits = DEFAULT_LIMITS) -> bytes:
         """Convert the target's reply to the source API, as JSON."""
@@ -127,12 +129,39 @@ class Converted:
 
     def stream(self, *, limits: ReplyLimits = DEFAULT_LIMITS) -> ReplyStream:
         """Return a converter for a streamed reply: `feed` takes the target's bytes and returns bytes for the caller."""
-        from segue._stream import ReplyStream
+        return _open_stream(self._sent_request, self.report, limits)
 
-        require_limits(limits)
-        sent = self._sent_request
-        # The turn key differs for each request, so that ids do not repeat those of earlier replies.
-        return ReplyStream(sent, self.report, turn_key=f"turn-{short_hash(sent.reply_key, 16)}", limits=limits)
+
+class ConvertedExchange(Converted):
+    """A converted body, with what an exchange over HTTP needs besides."""
+
+    def prepare_reply(self, options: ReplyOptions) -> SentRequest:
+        """Return the sent request for `read_reply` and `open_stream`, with the options of the exchange."""
+        return msgspec.structs.replace(self._sent_request, options=options)
+
+    @property
+    def caller_messages(self) -> Sequence[Message]:
+        """The conversation of the given body in canonical form, parsed on first access where it was not needed."""
+        return self._sent_body().history.messages
+
+    def digest_prefix(self) -> str | None:
+        """Return the digest of the prompt that reasoning in the reply is bound to; None if it is not bound."""
+        transcript = self._transcript
+        if transcript is None or transcript.constraints.reasoning_binding != "prefix":
+            return None
+        return digest_transcript(transcript)
+
+    def open_stream(self, sent: SentRequest, limits: ReplyLimits = DEFAULT_LIMITS) -> ReplyStream:
+        """Return a converter for the streamed reply to a sent request of `prepare_reply`."""
+        return _open_stream(sent, self.report, limits)
+
+
+def _open_stream(sent: SentRequest, report: Report, limits: ReplyLimits) -> ReplyStream:
+    from segue._stream import ReplyStream
+
+    require_limits(limits)
+    # The turn key differs for each request, so that ids do not repeat those of earlier replies.
+    return ReplyStream(sent, report, turn_key=f"turn-{short_hash(sent.reply_key, 16)}", limits=limits)
 
 
 def convert(
@@ -169,17 +198,21 @@ def convert(
         policy=build_policy(ids=ids, reasoning=reasoning, hosted=hosted, pending=pending, orphans=orphans),
         fetch=fetch,
     )
-    body = wrap_messages(body, source)
-    encoded = bytes(body) if isinstance(body, bytes | bytearray) else None
+    return convert_job(wrap_messages(body, source), job)
+
+
+def convert_job(body: Body, job: ConvertJob) -> ConvertedExchange:
+    """Convert a request body: what `convert` does after it has validated its arguments."""
+    encoded = bytes(body) if isinstance(body, bytes | bytearray) and job.transform is None else None
     conversion = convert_fast(encoded, job) if encoded is not None else None
     if isinstance(conversion, FastConversion):
         fast = conversion
-        return Converted(
+        return ConvertedExchange(
             fast.source,
             job.target,
             fast.report,
             sent_body=lambda: fast.sent_body,
-            tool_format=tool_format,
+            tool_format=job.tool_format,
             data=fast.data,
         )
     surrogates = 0
@@ -189,12 +222,13 @@ def convert(
         reject_duplicate_key(body, conversion.source.conversation_key)
     is_remembered = encoded is not None and not surrogates and remember(encoded, conversion, job)
     rendered = conversion.rendered
-    return Converted(
+    return ConvertedExchange(
         conversion.source,
         job.target,
         rendered.report,
         sent_body=partial(_build_sent_body, conversion.request, rendered, job.target),
-        tool_format=tool_format,
+        tool_format=job.tool_format,
+        transcript=conversion.transcript,
         body=None if is_remembered else rendered.body,
         shared_body=rendered.body if is_remembered else None,
     )

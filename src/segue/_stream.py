@@ -9,14 +9,20 @@ from typing import Any, cast
 import msgspec
 
 from segue._literals import Api, ToolFormat
-from segue.canonical.blocks import Text, ToolCall
+from segue.canonical.blocks import Block, Text, Thinking, ToolCall
 from segue.canonical.json import to_plain_json
-from segue.canonical.request import Reply
+from segue.canonical.request import Reply, Usage
 from segue.errors import InputError, RemoteProtocolError
 from segue.render.content import drop_omitted_blocks
 from segue.render.hosted import approvals_to_text
 from segue.render.report import Report
-from segue.reply import SentRequest, render_reply, report_dropped, require_call_names
+from segue.reply import (
+    SentRequest,
+    rename_model,
+    render_reply,
+    report_dropped,
+    require_call_names,
+)
 from segue.wire.base import ApiError, RenderContext, Wire
 from segue.wire.ids import IdMap
 from segue.wire.limits import DEFAULT_LIMITS, ReplyLimits, require_limits
@@ -55,6 +61,7 @@ from segue.wire.tool_formats import find_tool_format
 # Chunks of bytes or text, mappings, and objects of the vendors' SDKs.
 Stream = bytes | bytearray | str | Iterable[object]
 _Bytes = bytes | bytearray | str
+_OPENINGS = (ReplyStart, UsageUpdate)
 _ENDINGS = (UsageUpdate, Finished, Failed)
 _DELTAS = (TextDelta, ThinkingDelta, InputDelta)
 
@@ -140,6 +147,8 @@ class ReplyStream:
         assert source is not None
         self.report = Report(target=source.name)
         self.reply: Reply | None = None
+        self.has_content = False
+        """Whether the caller's stream has more than its start: another reply can't take its place any more."""
         self._closed = False
         self._request_report = report
         self._sent = sent
@@ -204,7 +213,7 @@ class ReplyStream:
         if self._mapper.failure is not None:
             self._renderer.render(self._mapper.usage)
             data = self._render_failure(self._mapper.failure)
-        report_dropped(reply, self._source, self.report)
+        report_dropped(reply, self._source, self.report, sealed=self._sent.options.reasoning is not None)
         if reply.native is not None and reply.native.api == self._source.name:
             # A same-API reply keeps all choices, but a converted stream has only the first.
             report_extra_choices(reply.other_choices, self.report)
@@ -247,7 +256,20 @@ class ReplyStream:
             events = self._extractor.feed(events)
             if self._extractor.is_idle:
                 self._extractor = None
-        return self._renderer.render(self._mapper.map_events(events))
+        mapped = self._mapper.map_events(events)
+        self.has_content = self.has_content or any(not isinstance(event, _OPENINGS) for event in mapped)
+        return self._renderer.render(mapped)
+
+    @property
+    def failure(self) -> ApiError | None:
+        """The error that the provider sent, or for which the reply is not valid; None so far."""
+        return self._mapper.failure
+
+    @property
+    def usage(self) -> Usage | None:
+        """The token counts so far."""
+        update = self._mapper.usage[0] if self._mapper.usage else None
+        return update.usage if isinstance(update, UsageUpdate) else None
 
 
 def _to_api_error(error: ApiError | RemoteProtocolError | str, *, retry: bool | None) -> ApiError:
@@ -274,6 +296,7 @@ class _EventMapper:
         self._calls = sent.build_call_mapper()
         self._ids = ids
         self._report = report
+        self._reasoning = sent.options.reasoning
         self._held: set[int] = set()
         self._cut_call: ToolCall | None = None
         self._cut_is_last = True
@@ -294,15 +317,12 @@ class _EventMapper:
                     mapped.append(event)
             elif isinstance(event, BlockEnd | WholeBlock) and is_unnamed_call(event.block):
                 self.failure = unnamed_call_error(self._sent.wire.name)
-            elif isinstance(event, BlockStart) and isinstance(event.block, ToolCall):
-                mapped += self._map_start(event, event.block)
-            elif isinstance(event, BlockEnd) and isinstance(event.block, ToolCall):
-                mapped += self._map_end(event, event.block)
+            elif isinstance(event, BlockStart | BlockEnd):
+                mapped += self._map_block_event(event)
             elif isinstance(event, WholeBlock):
                 mapped += self._map_whole(event)
             elif isinstance(event, ReplyStart):
-                reply_id, model = self._sent.assign_reply_id(event.id), event.model or self._sent.model
-                mapped.append(msgspec.structs.replace(event, id=reply_id, model=model))
+                mapped.append(self._map_reply_start(event))
             elif (error := self._find_error(event)) is not None:
                 self.failure = error
             else:
@@ -322,13 +342,50 @@ class _EventMapper:
             return None
         return self._sent.find_error(event.finish, event.raw_finish, self._cut_call, cut_is_last=self._cut_is_last)
 
+    def _map_reply_start(self, event: ReplyStart) -> ReplyStart:
+        name = self._sent.options.model
+        if name is not None:
+            native = rename_model(event.native, name)
+            event = msgspec.structs.replace(event, native=native)
+        model = name or event.model or self._sent.model
+        return msgspec.structs.replace(event, id=self._sent.assign_reply_id(event.id), model=model)
+
+    def _map_block_event(self, event: BlockStart | BlockEnd) -> list[Event]:
+        block, reasoning = event.block, self._reasoning
+        if isinstance(block, ToolCall):
+            return self._map_start(event, block) if isinstance(event, BlockStart) else self._map_end(event, block)
+        if reasoning is None:
+            return [event]
+        if not isinstance(block, Thinking):
+            return [*self._insert_before(event.index, block), event] if isinstance(event, BlockStart) else [event]
+        if isinstance(event, BlockStart):
+            return [BlockStart(event.index, reasoning.map_start(block))]
+        # A block that was started has an end, even if it is not passed on.
+        mapped = reasoning.map_block(block) or Thinking(block.text, origin=block.origin)
+        return [BlockEnd(event.index, mapped)]
+
+    def _insert_before(self, index: int, block: Block) -> list[Event]:
+        blocks = [] if self._reasoning is None else self._reasoning.blocks_before(block)
+        return [WholeBlock(index, new) for new in blocks]
+
+    def _start_call(self, index: int, call: ToolCall) -> list[Event]:
+        """Return the start of a call with an id for the caller, after the blocks that belong before it."""
+        self._ids.assign(call, call.name)
+        return [*self._insert_before(index, call), BlockStart(index, call)]
+
+    def _end_call(self, index: int, call: ToolCall) -> BlockEnd:
+        if self._reasoning is not None:
+            self._reasoning.add_call(call, self._ids.render(call.id))
+        return BlockEnd(index, call)
+
     def _map_start(self, event: BlockStart, call: ToolCall) -> list[Event]:
         if not call.name or self._calls.needs_whole_call(call):
             self._held.add(event.index)
             return []
-        call = msgspec.structs.replace(call, name=self._calls.map_name(call.name))
-        self._ids.assign(call, call.name)
-        return [BlockStart(event.index, call)]
+        return self._start_call(event.index, self._name_call(call))
+
+    def _name_call(self, call: ToolCall) -> ToolCall:
+        return self._sent.salt_id(msgspec.structs.replace(call, name=self._calls.map_name(call.name)))
 
     def _map_end(self, event: BlockEnd, call: ToolCall) -> list[Event]:
         if self._sent.is_incomplete(call):
@@ -337,12 +394,11 @@ class _EventMapper:
             self._cut_call = call
             return []
         if event.index not in self._held:
-            return [BlockEnd(event.index, msgspec.structs.replace(call, name=self._calls.map_name(call.name)))]
-        call = self._calls.map_complete_call(call)
-        self._ids.assign(call, call.name)
+            return [self._end_call(event.index, self._name_call(call))]
+        call = self._sent.salt_id(self._calls.map_complete_call(call))
         start = msgspec.structs.replace(call, arguments={}, arguments_text=None)
         index = event.index
-        return [BlockStart(index, start), InputDelta(index, arguments_text(call)), BlockEnd(index, call)]
+        return [*self._start_call(index, start), InputDelta(index, arguments_text(call)), self._end_call(index, call)]
 
     def _map_whole(self, event: WholeBlock) -> list[Event]:
         blocks = [event.block]
@@ -358,7 +414,13 @@ class _EventMapper:
                 )
                 continue
             if isinstance(block, ToolCall):
-                block = self._calls.map_complete_call(block)
-                self._ids.assign(block, block.name)
+                block = self._sent.salt_id(self._calls.map_complete_call(block))
+                mapped += self._start_call(event.index, block)[:-1]
+                self._end_call(event.index, block)
+            elif isinstance(block, Thinking) and self._reasoning is not None:
+                sealed = self._reasoning.map_block(block)
+                if sealed is None:
+                    continue
+                block = sealed
             mapped.append(WholeBlock(event.index, block))
         return mapped

@@ -6,7 +6,7 @@ compare its output with that of this one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -55,6 +55,8 @@ class ConvertJob(msgspec.Struct, frozen=True):
     tool_format: str = "auto"
     policy: Policy = Policy()
     fetch: Fetch | None = None
+    transform: Callable[[Request, Report], Request] | None = None
+    """Changes the parsed request before it is rendered: it restores the reasoning that the caller's API can't hold."""
 
     def source_wire(self, source: Wire) -> Wire:
         """Return the wire that parses the body: the target itself for a same-API body, so that its rules apply."""
@@ -154,8 +156,9 @@ def parse_body(body: Mapping[str, Any], job: ConvertJob, *, replaced_surrogates:
 def convert_request(body: Mapping[str, Any], job: ConvertJob, *, replaced_surrogates: int = 0) -> Conversion:
     """Convert a body to the target API. `replaced_surrogates` were replaced when the body was decoded."""
     parsed = parse_body(body, job, replaced_surrogates=replaced_surrogates)
+    request = parsed.request if job.transform is None else job.transform(parsed.request, parsed.report)
     transcript, rendered = render_for(
-        parsed.request,
+        request,
         job.target,
         parsed.report,
         job.policy,
@@ -163,7 +166,7 @@ def convert_request(body: Mapping[str, Any], job: ConvertJob, *, replaced_surrog
         tool_format=job.tool_format,
         fetch=job.fetch,
     )
-    return Conversion(parsed.source, parsed.request, transcript, rendered)
+    return Conversion(parsed.source, request, transcript, rendered)
 
 
 def report_dropped_model(request: Request, target: Wire, report: Report) -> None:

@@ -6,13 +6,14 @@ Whole replies and streams take the same steps. `Converted`, `Conversation` and t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
-from segue.canonical.blocks import Block, Message, Thinking, ToolCall, ToolResponse
+from segue.canonical.blocks import Block, Message, Native, Thinking, ToolCall, ToolResponse
 from segue.canonical.call_history import CallHistory
 from segue.canonical.contents import summarize
+from segue.canonical.ids import canonical_tool_id
 from segue.canonical.json import parse_json_object
 from segue.canonical.pairing import Pairer, has_own_calls
 from segue.canonical.request import Finish, Reply, Request
@@ -40,8 +41,50 @@ from segue.wire.text.names import TEXT_FORMAT_NAMES
 from segue.wire.tools import drop_call_nulls, project_tool, restore_parameter_names, unwrap_free_text
 from segue.wire.vendor_tools.convert import restore_client_call
 
+# Fields of a reply that name its model.
+_MODEL_FIELDS = ("model", "modelVersion", "model_version")
 _LIMIT_FINISHES: tuple[Finish, ...] = ("length", "filter")
 """Reasons for which a provider ends a reply in the middle of a call."""
+
+
+class ReasoningMapper(Protocol):
+    """Maps the reasoning of a reply to a form that the caller's client sends back with the next request."""
+
+    def map_start(self, block: Thinking) -> Thinking:
+        """Map a block of reasoning whose text begins to arrive."""
+        ...
+
+    def map_block(self, block: Thinking) -> Thinking | None:
+        """Map a complete block of reasoning. None if the caller gets nothing in its place."""
+        ...
+
+    def blocks_before(self, block: Block) -> list[Block]:
+        """Return the blocks to insert before this one, which is not reasoning."""
+        ...
+
+    def add_call(self, call: ToolCall, given_id: str) -> None:
+        """Record a complete call, and the id that the caller gets for it."""
+        ...
+
+
+class ReplyOptions(msgspec.Struct, frozen=True):
+    """Options of one exchange with a caller.
+
+    `model` is the model name that the caller gets. `salt` makes the ids of the reply's calls differ from those of any
+    other exchange, even of one with the same request.
+    """
+
+    model: str | None = None
+    salt: str = ""
+    reasoning: ReasoningMapper | None = None
+
+
+class ReadReply(msgspec.Struct, frozen=True):
+    """A whole reply: in canonical form, as a body for the caller, and the report of what was changed."""
+
+    reply: Reply
+    body: dict[str, Any]
+    report: Report
 
 
 class SentRequest(msgspec.Struct, frozen=True):
@@ -60,6 +103,7 @@ class SentRequest(msgspec.Struct, frozen=True):
     """Unique for each request; the id of the caller's reply is made from it."""
     history: CallHistory | None = None
     """The calls of the caller's history, whose ids the reply must not repeat."""
+    options: ReplyOptions = ReplyOptions()
 
     @property
     def is_cross_api(self) -> bool:
@@ -121,9 +165,25 @@ class SentRequest(msgspec.Struct, frozen=True):
         custom_tools = self.source is None or self.source.custom_tools
         return CallMapper(self.request, self.names, custom_tools=custom_tools)
 
+    def salt_id(self, call: ToolCall) -> ToolCall:
+        """Return the call with an id of this exchange only, if the options have a salt."""
+        salt = self.options.salt
+        if not salt or call.kind == "hosted":
+            return call
+        salted = canonical_tool_id(provider="segue", raw_id=call.id, tool_name=call.name, turn_key=salt, call_index=0)
+        return msgspec.structs.replace(call, id=salted)
+
     def with_model(self, reply: Reply) -> Reply:
         """Return the reply with the requested model if it names none: not every API repeats it."""
         return msgspec.structs.replace(reply, model=self.model) if reply.model is None else reply
+
+
+def read_reply(sent: SentRequest, data: object, limits: ReplyLimits) -> ReadReply:
+    """Parse a provider's whole reply, and render it for the caller of the request."""
+    assert sent.source is not None
+    report = Report(target=sent.source.name)
+    reply = map_reply(sent.with_model(parse_reply(sent.wire, data, limits)), sent, report, turn_key="")
+    return ReadReply(reply, render_reply(reply, sent.source, report, sent), report)
 
 
 def parse_reply(wire: Wire, data: object, limits: ReplyLimits = DEFAULT_LIMITS) -> Reply:
@@ -229,7 +289,7 @@ def render_reply(reply: Reply, wire: Wire, report: Report, sent: SentRequest | N
     if sent is not None:
         _require_valid(reply, sent)
         reply = msgspec.structs.replace(reply, id=sent.assign_reply_id(reply.id))
-    report_dropped(reply, wire, report)
+    report_dropped(reply, wire, report, sealed=sent is not None and sent.options.reasoning is not None)
     reply = msgspec.structs.replace(reply, blocks=_drop_blocks(reply, wire, report))
     if sent is None:
         ids = IdMap(wire.id_scheme(parse_model(reply.model)), provider=wire.provider)
@@ -238,7 +298,36 @@ def render_reply(reply: Reply, wire: Wire, report: Report, sent: SentRequest | N
         ids = sent.build_id_map(wire)
     for call in reply.calls:
         ids.assign(call, call.name)
+    if sent is not None:
+        reply = _apply_options(reply, sent, ids)
     return wire.render_reply(reply, RenderContext(ids, NameMap(ANY_NAME), report))
+
+
+def _apply_options(reply: Reply, sent: SentRequest, ids: IdMap) -> Reply:
+    """Return the reply with the model name for the caller, and its reasoning mapped."""
+    options = sent.options
+    if options.model is not None:
+        reply = msgspec.structs.replace(reply, model=options.model, native=rename_model(reply.native, options.model))
+    if options.reasoning is None:
+        return reply
+    blocks: list[Block] = []
+    for block in reply.blocks:
+        if isinstance(block, Thinking):
+            mapped = options.reasoning.map_block(block)
+            blocks += [] if mapped is None else [mapped]
+            continue
+        blocks += [*options.reasoning.blocks_before(block), block]
+        if isinstance(block, ToolCall):
+            options.reasoning.add_call(block, ids.render(block.id))
+    return msgspec.structs.replace(reply, blocks=tuple(blocks))
+
+
+def rename_model(native: Native | None, model: str) -> Native | None:
+    """Return the fragment of a reply with another model name, in the fields that name it."""
+    if native is None:
+        return None
+    named = {key: model for key in _MODEL_FIELDS if key in native.fragment}
+    return msgspec.structs.replace(native, fragment={**native.fragment, **named}) if named else native
 
 
 def _require_valid(reply: Reply, sent: SentRequest) -> None:
@@ -268,7 +357,10 @@ def _assign_new_ids(reply: Reply, sent: SentRequest) -> Reply:
     if not any(isinstance(block, ToolCall | ToolResponse) for block in reply.blocks):
         return reply
     blocks = _start_pairer(reply, sent.history).feed(Message("ai", reply.blocks)).blocks
-    restored = (restore_client_call(block, sent.request) if isinstance(block, ToolCall) else block for block in blocks)
+    restored = (
+        sent.salt_id(restore_client_call(block, sent.request)) if isinstance(block, ToolCall) else block
+        for block in blocks
+    )
     return msgspec.structs.replace(reply, blocks=tuple(restored))
 
 
@@ -315,8 +407,11 @@ class CallMapper:
         return restore_client_call(self.map_call(call), self._request)
 
 
-def report_dropped(reply: Reply, wire: Wire, report: Report) -> None:
-    """Report the parts of a cross-API reply that only its own API has: they are dropped."""
+def report_dropped(reply: Reply, wire: Wire, report: Report, *, sealed: bool = False) -> None:
+    """Report the parts of a cross-API reply that only its own API has: they are dropped.
+
+    Reasoning that is `sealed` is not: the caller sends it back.
+    """
     if reply.native is None or reply.native.api == wire.name:
         return
     report_extra_choices(reply.other_choices, report)
@@ -330,7 +425,7 @@ def report_dropped(reply: Reply, wire: Wire, report: Report) -> None:
     messages = (Message("ai", reply.blocks),)
     report_dropped_fields(Request(messages), summarize(messages), wire, report)
     signed = [block for block in reply.blocks if isinstance(block, Thinking) and (block.signature or block.encrypted)]
-    if any(block.origin.provider != wire.provider for block in signed):
+    if not sealed and any(block.origin.provider != wire.provider for block in signed):
         message = (
             f"signatures and encrypted content of {reply.native.api} reasoning dropped: not supported by {wire.name}"
         )

@@ -13,7 +13,7 @@ from botocore.credentials import Credentials as BotoCredentials
 
 import segue
 from segue.bridge import aws
-from segue.bridge.http_requests import models_request, stream_request
+from segue.bridge.http_requests import models_request, reply_request
 from segue.bridge.providers import Endpoint, Secret, resolve
 from segue.wire.registry import WIRES
 
@@ -23,7 +23,7 @@ BODY = [b'{"a":1}']
 
 
 def render_http_request(name: str, **environ: str) -> Any:
-    return stream_request(resolve(name, {"HOME": "/nonexistent", **environ}), BODY, now=NOW)
+    return reply_request(resolve(name, {"HOME": "/nonexistent", **environ}), BODY, now=NOW)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_url_parameters_are_not_in_the_body(api: str, turns: int) -> None:
     chat.add_user("and now?")
     rendered = chat.render(api, WIRES[api].default_model)
     endpoint = Endpoint("p", WIRES[api].default_model, api, "http://127.0.0.1:9", key=Secret(KEY))
-    sent = json.loads(b"".join(stream_request(endpoint, rendered.fragments, now=NOW).body))
+    sent = json.loads(b"".join(reply_request(endpoint, rendered.fragments, now=NOW).body))
     wanted = {key: value for key, value in rendered.body.items() if key not in ("model", "modelId")}
     assert sent == wanted
     assert turns == 0 or len(rendered.fragments) > 1
@@ -171,13 +171,13 @@ def test_url_parameters_are_not_in_the_body(api: str, turns: int) -> None:
 )
 def test_bodies_of_any_layout(api: str, body: bytes, wanted: dict[str, Any]) -> None:
     endpoint = Endpoint("p", "m", api, "http://127.0.0.1:9", key=Secret(KEY))
-    assert json.loads(b"".join(stream_request(endpoint, [body], now=NOW).body)) == wanted
+    assert json.loads(b"".join(reply_request(endpoint, [body], now=NOW).body)) == wanted
 
 
 def test_other_fields_are_unchanged() -> None:
     pieces = [b'{"modelId":"m","messages":[', b'{"role":"user"', b"}", b"]}"]
     endpoint = Endpoint("p", "m", "bedrock", "http://127.0.0.1:9", key=Secret(KEY))
-    sent = stream_request(endpoint, pieces, now=NOW).body
+    sent = reply_request(endpoint, pieces, now=NOW).body
     assert sent[0] == b'{"messages":['
     assert all(one is other for one, other in zip(sent[1:], pieces[1:], strict=True))
 

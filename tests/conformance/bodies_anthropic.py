@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.bodies import Body
 from tests.bodies.anthropic import assistant, call, result, text, tool, user
-from tests.conformance.case import Case
+from tests.conformance.case import ENVELOPE, Case
 
 TOOL = tool()
 TEXT = text()
@@ -381,6 +381,13 @@ CASES = (
         "risk",
     ),
     Case(
+        "ANT-26",
+        "an envelope",
+        body(assistant({**SIGNED, "signature": ENVELOPE}, TEXT), Q),
+        body(assistant(SIGNED, TEXT), Q),
+        ("messages[1].content[0].signature",),
+    ),
+    Case(
         "ANT-27",
         "left out",
         body(assistant(SIGNED, TEXT)),
@@ -417,6 +424,13 @@ CASES = (
         "no data",
         body(assistant({"type": "redacted_thinking"}, TEXT), Q),
         body(assistant({"type": "redacted_thinking", "data": "EmwK"}, SIGNED, TEXT), Q),
+        ("messages[1].content[0].data",),
+    ),
+    Case(
+        "ANT-31",
+        "an envelope",
+        body(assistant({"type": "redacted_thinking", "data": ENVELOPE}, TEXT), Q),
+        body(assistant({"type": "redacted_thinking", "data": "EmwK"}, TEXT), Q),
         ("messages[1].content[0].data",),
     ),
     Case(

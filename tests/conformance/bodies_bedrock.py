@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.bodies import Body
 from tests.bodies.bedrock import assistant, call, result, tool, user
-from tests.conformance.case import Case
+from tests.conformance.case import ENVELOPE, Case
 
 CLAUDE = "us.anthropic.claude-sonnet-4-5-20250929-v1:0"
 NEWEST = "anthropic.claude-opus-4-6-v1:0"
@@ -306,6 +306,22 @@ CASES = (
         OK,
         ("messages[1].content[0].reasoningContent",),
     ),
+    Case(
+        "BED-11",
+        "an envelope as signature, another model",
+        body(assistant(thinks(signature=ENVELOPE), TEXT), Q),
+        OK,
+        ("messages[1].content[0].reasoningContent.reasoningText.signature",),
+        "risk",
+    ),
+    Case(
+        "BED-11",
+        "an envelope as redacted content, another model",
+        body(assistant({"reasoningContent": {"redactedContent": ENVELOPE}}, TEXT), Q),
+        body(assistant(SEALED, TEXT), Q),
+        ("messages[1].content[0].reasoningContent.redactedContent",),
+        "risk",
+    ),
     Case("BED-11", "the user's", body(A, user(SIGNED, TEXT)), OK, ("messages[2].content[0].reasoningContent",)),
     Case(
         "BED-11",
@@ -380,6 +396,14 @@ CASES = (
     ),
     Case(
         "ANT-26",
+        "an envelope",
+        body(assistant(thinks(signature=ENVELOPE), TEXT), Q),
+        body(assistant(SIGNED, TEXT), Q),
+        ("messages[1].content[0].reasoningContent.reasoningText.signature",),
+        model=CLAUDE,
+    ),
+    Case(
+        "ANT-26",
         "no signature of Claude",
         body(assistant(thinks(signature="?"), TEXT), Q),
         body(assistant(SIGNED, TEXT), Q),
@@ -416,6 +440,14 @@ CASES = (
         "ANT-31",
         "redacted to nothing",
         body(assistant({"reasoningContent": {"redactedContent": ""}}, TEXT), Q),
+        body(assistant(SEALED, TEXT), Q),
+        ("messages[1].content[0].reasoningContent.redactedContent",),
+        model=CLAUDE,
+    ),
+    Case(
+        "ANT-31",
+        "an envelope",
+        body(assistant({"reasoningContent": {"redactedContent": ENVELOPE}}, TEXT), Q),
         body(assistant(SEALED, TEXT), Q),
         ("messages[1].content[0].reasoningContent.redactedContent",),
         model=CLAUDE,

@@ -7,7 +7,7 @@ from typing import Any
 from tests.bodies import Body
 from tests.bodies.gemini import call as unsigned
 from tests.bodies.gemini import model, response, user
-from tests.conformance.case import Case
+from tests.conformance.case import ENVELOPE, Case
 
 SIGNATURE = "c2lnbmVkIQ=="
 SKIP = "skip_thought_signature_validator"
@@ -467,6 +467,13 @@ THINKING = (
         "not base64",
         body(model(call("a b!")), user(response())),
         body(model(call("-_-_")), user(response())),
+        ("contents[1].parts[0].thoughtSignature",),
+    ),
+    Case(
+        "GEM-18",
+        "an envelope",
+        body(model(call(ENVELOPE)), user(response())),
+        body(model(call(SIGNATURE)), user(response())),
         ("contents[1].parts[0].thoughtSignature",),
     ),
     Case(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.bodies import Body, responses
 from tests.bodies.responses import call, reasoning, result, user
-from tests.conformance.case import Case
+from tests.conformance.case import ENVELOPE, Case
 
 USER = user()
 SAYS: Body = {"role": "assistant", "content": [{"type": "output_text", "text": "a", "annotations": []}]}
@@ -357,6 +357,13 @@ CASES = (
         ("input[1].encrypted_content",),
         "risk",
         "gpt-5",
+    ),
+    Case(
+        "OAI-RESP-11",
+        "an envelope",
+        body({**THINKS, "encrypted_content": ENVELOPE}, SAYS),
+        body(THINKS, SAYS),
+        ("input[1].encrypted_content",),
     ),
     Case(
         "OAI-RESP-11",

@@ -6,6 +6,9 @@ from typing import NamedTuple
 
 from tests.bodies import Body
 
+ENVELOPE = "segueSealedReasoning" + "AAAA" * 20
+"""The form of an envelope, which no provider accepts."""
+
 
 class Case(NamedTuple):
     """`paths` are all places where the violating body is to be reported; the twin is to be clean."""

@@ -177,7 +177,8 @@ DIFFERENT_TEXTS: dict[str, dict[str, str]] = {
         "a local shell": "No tool call found for local shell call output with call_id x.",
     },
     "OAI-RESP-11": {
-        "an object": "Invalid type for 'input[1].encrypted_content': expected a string, but got an object instead."
+        "an object": "Invalid type for 'input[1].encrypted_content': expected a string, but got an object instead.",
+        "an envelope": "The encrypted content segu...AAAA could not be verified.",
     },
     "OAI-RESP-14": {
         "no role": "Missing required parameter: 'input[1].role'.",

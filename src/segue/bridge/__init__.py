@@ -1,1 +1,37 @@
-"""One HTTP exchange between a caller of one API and a provider of another, without IO."""
+"""One HTTP exchange between a caller of one API and a provider of another, without IO.
+
+`Bridge.open` takes a caller's request and returns a `Relay`. Its actions (send this request, write these bytes, load or
+save these entries, wait) are carried out by a shell, which feeds back what it receives: the transport under a vendor's
+SDK, the gateway, or `segue.complete`. The exported names are imported on first use.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from segue.bridge.bridge import Bridge
+    from segue.bridge.relay import Relay
+    from segue.bridge.routes import Route, RouteQuery, Router
+    from segue.bridge.surfaces import Surface, find_surface
+
+__all__ = ["Bridge", "Relay", "Route", "RouteQuery", "Router", "Surface", "find_surface"]
+
+_MODULES = {
+    "Bridge": "bridge",
+    "Relay": "relay",
+    "Route": "routes",
+    "RouteQuery": "routes",
+    "Router": "routes",
+    "Surface": "surfaces",
+    "find_surface": "surfaces",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    globals()[name] = value
+    return value

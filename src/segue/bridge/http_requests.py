@@ -40,30 +40,50 @@ class HttpRequest(NamedTuple):
         return f"<HttpRequest {self.method} {self.url}>"
 
 
-def stream_request(
+def reply_request(
     endpoint: Endpoint,
     fragments: Sequence[bytes],
     *,
     now: datetime,
     credentials: aws.Credentials | None = None,
+    stream: bool = True,
+    headers: Mapping[str, str] | None = None,
 ) -> HttpRequest:
-    """Return the request for a streamed reply. `credentials` come from the endpoint's signer; `now` is UTC."""
+    """Return the request for a reply, streamed or whole.
+
+    `credentials` come from the endpoint's signer; `now` is UTC. `headers` are those of the caller that are passed on.
+    """
     body = list(fragments)
     wire = WIRES[endpoint.api]
     if "{model}" in wire.path:
         body = _remove_key(body, wire.model_key.encode())
-    accept = _AWS_EVENT_STREAM if endpoint.api == "bedrock" else _EVENT_STREAM
-    headers = {"content-type": _JSON, "accept": accept}
-    return _add_auth_headers(endpoint, HttpRequest("POST", _stream_url(endpoint), headers, body), now, credentials)
+    accept = stream_media_type(endpoint.api) if stream else _JSON
+    own_headers = {"content-type": _JSON, "accept": accept, **(headers or {})}
+    request = HttpRequest("POST", _reply_url(endpoint, stream=stream), own_headers, body)
+    return _add_auth_headers(endpoint, request, now, credentials)
+
+
+def stream_media_type(api: str) -> str:
+    """Return the media type of a streamed reply of an API."""
+    return _AWS_EVENT_STREAM if api == "bedrock" else _EVENT_STREAM
+
+
+def count_request(
+    endpoint: Endpoint, path: str, body: bytes, *, now: datetime, credentials: aws.Credentials | None = None
+) -> HttpRequest:
+    """Return the request for the provider's token counter at a path below the base URL."""
+    url = _base_url(endpoint) + path.replace("{model}", quote(endpoint.model, safe=""))
+    request = HttpRequest("POST", url, {"content-type": _JSON, "accept": _JSON}, [body])
+    return _add_auth_headers(endpoint, request, now, credentials)
 
 
 def models_request(endpoint: Endpoint, *, now: datetime, credentials: aws.Credentials | None = None) -> HttpRequest:
     """Return a free request that fails if the API key is not valid: usually the list of models."""
     base = endpoint.base_url
     if endpoint.api == "anthropic":
-        url = f"{_anthropic_base_url(base)}/v1/models?limit=1000"
+        url = f"{_base_url(endpoint)}/v1/models?limit=1000"
     elif endpoint.api == "gemini":
-        url = f"{_gemini_base_url(base)}/models?pageSize=1000"
+        url = f"{_base_url(endpoint)}/models?pageSize=1000"
     elif endpoint.api == "bedrock":
         # The model list is served by another host than the models.
         parts = urlsplit(base)
@@ -78,16 +98,23 @@ def models_request(endpoint: Endpoint, *, now: datetime, credentials: aws.Creden
     return _add_auth_headers(endpoint, HttpRequest("GET", url, {"accept": _JSON}), now, credentials)
 
 
-def _stream_url(endpoint: Endpoint) -> str:
-    base, wire = endpoint.base_url, WIRES[endpoint.api]
-    if endpoint.api == "anthropic":
-        base = _anthropic_base_url(base)
+def _reply_url(endpoint: Endpoint, *, stream: bool) -> str:
+    base, wire = _base_url(endpoint), WIRES[endpoint.api]
     if endpoint.api == "gemini":
         # Tuned models have a prefix such as tunedModels/.
         folder, _, name = endpoint.model.rpartition("/")
-        return f"{_gemini_base_url(base)}/{folder or 'models'}/{quote(name, safe='')}:streamGenerateContent?alt=sse"
-    path = wire.stream_path or wire.path
+        method = "streamGenerateContent?alt=sse" if stream else "generateContent"
+        return f"{base}/{folder or 'models'}/{quote(name, safe='')}:{method}"
+    path = (stream and wire.stream_path) or wire.path
     return base + path.replace("{model}", quote(endpoint.model, safe=""))
+
+
+def _base_url(endpoint: Endpoint) -> str:
+    """Return the base URL that the paths of the endpoint's API are appended to."""
+    base = endpoint.base_url
+    if endpoint.api == "anthropic":
+        return _anthropic_base_url(base)
+    return _gemini_base_url(base) if endpoint.api == "gemini" else base
 
 
 def _anthropic_base_url(base: str) -> str:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, UnsetType
 
+from segue.canonical.envelope import is_envelope
 from segue.canonical.ids import NO_IDS, encode_reply_calls, format_turn_key, has_canonical, hash_tool_ids, short_hashes
 from segue.canonical.json import MAX_DEPTH, estimate_depth, find_duplicate_key, has_key_count
 
@@ -114,6 +115,13 @@ def require_text(content: Content) -> Content:
     elif not content or any(not text or text.isspace() for text in content):
         raise FastPathUnsupportedError
     return content
+
+
+def reject_envelopes(texts: Iterable[str | UnsetType | None]) -> None:
+    """Raise if one of these signatures or encrypted contents is an envelope: it must not be sent unchanged."""
+    for text in texts:
+        if text and is_envelope(text):
+            raise FastPathUnsupportedError
 
 
 def add_results(

@@ -11,6 +11,9 @@ from typing import TypeGuard
 
 _LONGEST_QUOTE = 80
 _LONGEST_LIST = 5
+# What segue's gateway writes into the fields of a reply for opaque data: reasoning of another provider.
+_ENVELOPE_PREFIX = "segueSealedReasoning"
+ENVELOPE = "an envelope of segue, which only the gateway or transport that sealed it can open"
 
 
 def is_object(value: object) -> TypeGuard[Mapping[str, object]]:
@@ -24,6 +27,11 @@ def is_list(value: object) -> TypeGuard[Sequence[object]]:
 def has_text(value: object) -> TypeGuard[str]:
     """Return whether the value is a non-empty string."""
     return isinstance(value, str) and value != ""
+
+
+def is_envelope(value: object) -> bool:
+    """Return whether this is an envelope in place of a provider's signature or encrypted content: it is rejected."""
+    return isinstance(value, str) and value.startswith(_ENVELOPE_PREFIX)
 
 
 def text_or_empty(value: object) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from segue.canonical.blocks import UNKNOWN_PROVIDER, Block, Message, Opaque, Text, Thinking, ToolCall, ToolResponse
+from segue.canonical.envelope import is_envelope
 from segue.models import is_other_model
 from segue.render.constraints import PLACEHOLDER_SIGNATURE, TEXTS
 from segue.render.draft import Draft, are_identical, has_reasoning
@@ -18,6 +19,7 @@ from segue.render.draft import Draft, are_identical, has_reasoning
 _NOT_ACCEPTED = "reasoning of {origin} dropped: {api} does not accept it"
 _UNSIGNED = "reasoning of {origin} dropped: it has no signature"
 _OTHER_MODEL = "reasoning of {origin} dropped: it is valid only for the model that generated it"
+_ENVELOPE = "reasoning in {origin} dropped: only the gateway or transport that sealed it can open it"
 _INVALID_SIGNATURE = "reasoning of {origin} dropped: its signature is not valid for {api}"
 # Texts and signatures (GEM-17) that a client sends where reasoning is required and none is available.
 _PLACEHOLDER_TEXTS = ("", TEXTS.reasoning_placeholder)
@@ -107,7 +109,9 @@ def _find_keepable(draft: Draft, message: Message) -> list[Thinking]:
         return []
     if draft.constraints.reasoning_replay in ("none", "either"):
         is_own = draft.is_native(message) and draft.policy.reasoning == "native"
-        if is_own and all(_is_from_model(draft, block, draft.request.model) for block in thoughts):
+        if is_own and all(
+            not _is_sealed(block) and _is_from_model(draft, block, draft.request.model) for block in thoughts
+        ):
             return thoughts
         if draft.constraints.reasoning_replay == "none":
             return []
@@ -120,7 +124,14 @@ def _has_content(block: Block) -> bool:
     return not isinstance(block, Thinking) and not (isinstance(block, Text) and not block.text)
 
 
+def _is_sealed(block: Thinking) -> bool:
+    """Return whether the block is an envelope, which no provider accepts, whatever API the block came from."""
+    return is_envelope(block.signature) or is_envelope(block.encrypted)
+
+
 def _drop_reason(draft: Draft, block: Block) -> str:
+    if isinstance(block, Thinking) and _is_sealed(block):
+        return _ENVELOPE
     if not isinstance(block, Thinking) or block.origin.provider != draft.constraints.provider:
         return _NOT_ACCEPTED
     if _has_invalid_signature(draft, block):
@@ -141,6 +152,8 @@ def _has_invalid_signature(draft: Draft, block: Thinking) -> bool:
 
 
 def _is_from_target(draft: Draft, block: Thinking) -> bool:
+    if _is_sealed(block):
+        return False
     if block.origin.provider == UNKNOWN_PROVIDER and draft.constraints.accepts_unknown_reasoning:
         return bool(block.text)
     if block.origin.provider != draft.constraints.provider or _has_invalid_signature(draft, block):
@@ -173,10 +186,16 @@ def replace_reasoning(draft: Draft, block: Block, why: str) -> list[Block]:
     if draft.policy.reasoning == "text" and block.text:
         draft.report.add("reasoning", "reasoning rendered as text", subject=block.origin.provider, level="changed")
         return [Text(TEXTS.reasoning.format(content=block.text))]
-    origin = block.origin.model or block.origin.provider
-    origin = "an unknown model" if origin == UNKNOWN_PROVIDER else origin
+    origin = _describe_origin(block)
     draft.report.add("reasoning", why.format(origin=origin, api=draft.constraints.api), subject=origin)
     return []
+
+
+def _describe_origin(block: Thinking) -> str:
+    if _is_sealed(block):
+        return "an envelope of segue"
+    origin = block.origin.model or block.origin.provider
+    return "an unknown model" if origin == UNKNOWN_PROVIDER else origin
 
 
 def has_reasoning_content(text: str, signature: str | None = None, encrypted: str | None = None) -> bool:

@@ -215,7 +215,7 @@ class ProviderClient:
 
     async def _open_once(self, endpoint: Endpoint, fragments: Sequence[bytes], reader: ReplyReader) -> Stream:
         credentials = await _credentials(endpoint)
-        request = http_requests.stream_request(endpoint, fragments, now=self._now(), credentials=credentials)
+        request = http_requests.reply_request(endpoint, fragments, now=self._now(), credentials=credentials)
         reader.set_limits(self._limits)
         opening = self._open_response(endpoint, request, reader)
         response, events = await self._with_timeout(endpoint, self._timeouts.first_token, "no first token", opening)

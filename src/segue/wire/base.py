@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from segue.canonical.request import Reply, Request
 from segue.errors import InputError, SegueError
@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 
 JsonObject = dict[str, Any]
 _RANDOM_ID = re.compile(r"(?:[^A-Za-z0-9]*[A-Za-z0-9]){16}")
+ReasoningPlace = Literal[
+    "signature",  # each block of reasoning has a signature
+    "encrypted",  # each item of reasoning has encrypted content
+    "call",  # a call has the signature of the reasoning before it
+]
 Fetch = Callable[[str], tuple[bytes, str]]
 """Returns the bytes and the media type of a URL. The core never fetches anything itself."""
 
@@ -163,6 +168,8 @@ class Wire(Struct, frozen=True):
     """The path of the provider's base URL."""
     stream_path: str | None = None
     """The path of a request for a stream; None if a field of the body selects streaming."""
+    stream_fields: Mapping[str, Any] = field(default_factory=lambda: {"stream": True})
+    """The fields of a body that select a stream with its usage, where no path does."""
     key_header: str = "authorization"
     """The header of the API key; in `authorization` it is a bearer token."""
     model_key: str = "model"
@@ -171,6 +178,8 @@ class Wire(Struct, frozen=True):
     """The tool formats that the API accepts besides text tool formats; None for those of all APIs on the same wire."""
     tool_format_ids: IdScheme | None = None
     """The id scheme that this API's tool format also requires on other APIs; None if those keep their own ids."""
+    reasoning_place: ReasoningPlace | None = None
+    """The field for opaque data of reasoning that clients of this API send back; None if there is none."""
     body_tool: BodyTool | None = None
     """The hosted tool that a field of the body declares."""
     fast_path: FastPath | None = None

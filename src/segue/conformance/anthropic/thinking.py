@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from segue.conformance.anthropic.request import MCP_RESULT, SERVER_RESULTS, AnthropicRequest, Block, MergedMessage
 from segue.conformance.rule import ModelFilter, Problem, RuleTable, Severity
-from segue.conformance.values import has_text, is_object, quote, text_or_empty, type_name
+from segue.conformance.values import ENVELOPE, has_text, is_envelope, is_object, quote, text_or_empty, type_name
 from segue.models import Model
 
 table: RuleTable[AnthropicRequest] = RuleTable()
@@ -123,6 +123,8 @@ def signature_plausible(request: AnthropicRequest) -> Iterator[Problem]:
         if not has_text(signature):
             seen = type_name(signature) if "signature" in block.data else "missing"
             yield Problem(f"{block.path}.signature", f"the signature is {seen}; drop the block or send it unchanged")
+        elif is_envelope(signature):
+            yield Problem(f"{block.path}.signature", f"the signature is {ENVELOPE}; drop the block")
         elif not _BASE64.fullmatch(signature):
             # Only the provider can verify it: the rule covers rejected signatures, not their format.
             seen = f"the signature {quote(signature)} is not base64"
@@ -169,6 +171,8 @@ def no_forced_tool(request: AnthropicRequest) -> Iterator[Problem]:
 def redacted_has_data(request: AnthropicRequest) -> Iterator[Problem]:
     """A redacted_thinking block has its data."""
     for block in request.blocks_of("redacted_thinking"):
-        if not has_text(block.data.get("data")):
+        if is_envelope(block.data.get("data")):
+            yield Problem(f"{block.path}.data", f"data is {ENVELOPE}; drop the block")
+        elif not has_text(block.data.get("data")):
             seen = type_name(block.data["data"]) if "data" in block.data else "missing"
             yield Problem(f"{block.path}.data", f"data is {seen}; send back what the server returned")

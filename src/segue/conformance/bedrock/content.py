@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from segue.conformance.bedrock.models import CLAUDE, SEPARATE_RESULTS, USER_FIRST, WRITER, is_claude
+from segue.conformance.bedrock.models import CLAUDE, NOT_CLAUDE, SEPARATE_RESULTS, USER_FIRST, WRITER, is_claude
 from segue.conformance.bedrock.request import BedrockRequest, is_stored_prompt
 from segue.conformance.rule import Problem, RuleTable, Severity
-from segue.conformance.values import is_list, is_object, text_or_empty
+from segue.conformance.values import ENVELOPE, is_envelope, is_list, is_object, text_or_empty
 
 table: RuleTable[BedrockRequest] = RuleTable()
 
@@ -159,3 +159,15 @@ def reasoning_valid(request: BedrockRequest) -> Iterator[Problem]:
                 "User messages cannot contain reasoning content. Please remove the reasoning content and try again."
             )
             yield Problem(block.path, reason)
+
+
+# BED-11
+@table.rule("BED-11", severity="risk", applies_to=NOT_CLAUDE)
+def reasoning_not_sealed(request: BedrockRequest) -> Iterator[Problem]:
+    """Signatures and redacted content are the model's own; Claude rejects others (ANT-26, ANT-31)."""
+    for _, block in request.blocks_of("reasoningContent"):
+        reasoning = block.data.get("reasoningText")
+        if is_object(reasoning) and is_envelope(reasoning.get("signature")):
+            yield Problem(f"{block.path}.reasoningText.signature", f"the signature is {ENVELOPE}; drop the block")
+        if is_envelope(block.data.get("redactedContent")):
+            yield Problem(f"{block.path}.redactedContent", f"redactedContent is {ENVELOPE}; drop the block")

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from segue.conformance.gemini.fields import is_invalid_base64
 from segue.conformance.gemini.request import Content, GeminiRequest, Part
 from segue.conformance.rule import ModelFilter, Problem, RuleTable, Severity
-from segue.conformance.values import quote
+from segue.conformance.values import ENVELOPE, is_envelope, quote
 from segue.models import Model
 
 table: RuleTable[GeminiRequest] = RuleTable()
@@ -64,7 +64,9 @@ def signature_plausible(request: GeminiRequest) -> Iterator[Problem]:
     for part in request.parts():
         signature = part.signature
         where = part.node.path_of("thought_signature")
-        if is_invalid_base64(signature):
+        if is_envelope(signature):
+            yield Problem(where, f"Corrupted thought signature: it is {ENVELOPE}")
+        elif is_invalid_base64(signature):
             seen = f"Invalid value (TYPE_BYTES), Base64 decoding failed for {quote(signature)}"
             yield Problem(where, seen)
         elif len(signature) % 4:

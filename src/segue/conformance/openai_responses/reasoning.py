@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from segue.conformance.openai_responses.request import APPROVAL, HOSTED, PAIRS, Item, ResponsesRequest
 from segue.conformance.rule import ModelFilter, Problem, RuleTable, Severity
-from segue.conformance.values import has_text, is_list, quote, type_name
+from segue.conformance.values import ENVELOPE, has_text, is_envelope, is_list, quote, type_name
 from segue.models import Model
 
 table: RuleTable[ResponsesRequest] = RuleTable()
@@ -146,6 +146,8 @@ def encrypted_by_provider(request: ResponsesRequest) -> Iterator[Problem]:
         if value is not None and not isinstance(value, str):
             if item.type == "reasoning":
                 yield Problem(path, f"encrypted_content is {type_name(value)}; a string is expected")
+        elif is_envelope(value):
+            yield Problem(path, f"The encrypted content could not be verified: it is {ENVELOPE}")
         elif value and not value.startswith(_ENCRYPTED_PREFIX):
             seen = f"The encrypted content {quote(value)} could not be verified"
             yield Problem(path, f"{seen}: this provider's encrypted content begins with {_ENCRYPTED_PREFIX!r}", "risk")

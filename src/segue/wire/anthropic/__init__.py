@@ -142,6 +142,7 @@ WIRE = Wire(
     stream_renderer=_open_renderer,
     parse_error=parse_error,
     render_error=render_error,
+    reasoning_place="signature",
     body_keys=BODY_KEYS,
     item_keys=ITEM_KEYS,
     tool_keys=TOOL_KEYS,

@@ -17,6 +17,7 @@ from segue.canonical.fast_history import (
     FastTurn,
     FastUserMessage,
     add_results,
+    reject_envelopes,
     require_text,
 )
 from segue.render.fast_passes import FastRenderOptions
@@ -136,8 +137,10 @@ def _parse_reply(item: _Assistant, index: int, history: FastHistory) -> None:
 def _describe_reasoning(content: Sequence[_AssistantBlock]) -> tuple[bool, bool]:
     """Return whether any reasoning has content, and whether all of it is signed."""
     thoughts = [block for block in content if isinstance(block, _Thinking)]
-    redacted = any(isinstance(block, _Redacted) for block in content)
-    has_content = redacted or any(has_reasoning_content(block.thinking, block.signature) for block in thoughts)
+    redacted = [block.data for block in content if isinstance(block, _Redacted)]
+    reject_envelopes(redacted)
+    reject_envelopes([block.signature for block in thoughts])
+    has_content = bool(redacted) or any(has_reasoning_content(block.thinking, block.signature) for block in thoughts)
     return has_content, all(block.signature for block in thoughts)
 
 

@@ -18,6 +18,7 @@ from segue.canonical.fast_history import (
     FastTurn,
     FastUserMessage,
     add_results,
+    reject_envelopes,
     require_text,
 )
 from segue.canonical.json import encode_json_text
@@ -144,6 +145,7 @@ def _parse_reply(blocks: Sequence[_Member], index: int, history: FastHistory) ->
     stop = len(history.raw_ids)
     if start == stop or texts:
         require_text(texts)
+    reject_envelopes([thought.signature for thought in thoughts])
     has_content = any(has_reasoning_content(thought.text, thought.signature or None) for thought in thoughts)
     variant = (has_content, all(thought.signature for thought in thoughts)) if thoughts else None
     history.add(FastTurn(texts or None, start, stop, variant), index, *([REASONING, variant] if thoughts else []))

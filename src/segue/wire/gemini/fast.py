@@ -20,6 +20,7 @@ from segue.canonical.fast_history import (
     FastTurn,
     FastUserMessage,
     add_results,
+    reject_envelopes,
     require_text,
 )
 from segue.canonical.json import encode_json_text
@@ -97,12 +98,15 @@ def _parse_user_texts(parts: list[_Part]) -> list[str]:
 
 
 def _parse_reply(parts: list[_Part], index: int, history: FastHistory) -> FastTurn:
+    reject_envelopes([part.thought_signature for part in parts])
     start = len(history.raw_ids)
     texts: list[str] = []
     thoughts = signatures = contents = 0
     first_signed = False
     for part in parts:
         signed = bool(part.thought_signature)
+        if signed:
+            reject_envelopes([part.thought_signature])
         contents += has_reasoning_content(part.text or "" if part.thought else "", part.thought_signature or None)
         call = part.function_call
         if call is not UNSET:

@@ -28,6 +28,7 @@ from segue.canonical.blocks import (
     ToolResponse,
     text_of,
 )
+from segue.canonical.envelope import is_envelope
 from segue.canonical.ids import raw_id_or_none
 from segue.canonical.json import encode_json_text, parse_argument_text
 from segue.errors import InputError
@@ -329,9 +330,10 @@ def render_parts(blocks: Sequence[Block], context: GeminiContext, *, from_model:
 def _drop_invalid_signature(part: JsonObject, context: GeminiContext) -> JsonObject:
     """GEM-18, GEM-21: a signature in a user part has no effect, but it must be base64."""
     signature = get_text(part, "thoughtSignature")
-    if signature is None or re.fullmatch(BASE64_PATTERN, signature):
+    if signature is None or (re.fullmatch(BASE64_PATTERN, signature) and not is_envelope(signature)):
         return part
-    context.report.add("reasoning", "thought signature dropped: it is not valid base64")
+    why = "it is an envelope of segue" if is_envelope(signature) else "it is not valid base64"
+    context.report.add("reasoning", f"thought signature dropped: {why}")
     return replace_fields(part, thoughtSignature=None)
 
 

@@ -90,6 +90,7 @@ def make_wire(dialect: ChatDialect) -> Wire:
         served_families=dialect.served_families,
         base_path=dialect.base_path,
         key_header=dialect.key_header,
+        stream_fields=dialect.stream_fields,
         tool_formats=dialect.tool_formats,
         tool_format_ids=dialect.tool_format_ids,
         body_tool=dialect.body_tool,

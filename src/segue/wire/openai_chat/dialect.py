@@ -152,6 +152,11 @@ class ChatDialect(Struct, frozen=True, dict=True):
     """Removes what the vendor's models reject from cross-API options."""
 
     @property
+    def stream_fields(self) -> JsonObject:
+        """The fields of a body that select a stream with its usage."""
+        return {"stream": True} if self.usage_at_end else {"stream": True, "stream_options": {"include_usage": True}}
+
+    @property
     def reasoning_provider(self) -> str:
         """The provider of reasoning in messages. OpenAI sends none, and the models of a server are of any provider."""
         return self.provider if self.kind == "dialect" else UNKNOWN_PROVIDER

@@ -21,6 +21,7 @@ from segue.canonical.fast_history import (
     FastUserMessage,
     order_results,
     parse_argument_texts,
+    reject_envelopes,
     require_text,
 )
 from segue.canonical.json import encode_json_text
@@ -193,8 +194,9 @@ def _parse_reply(item: _Assistant, dialect: ChatDialect) -> tuple[Content | None
     if len(texts) < len(content):
         if not dialect.reasoning_parts:
             raise FastPathUnsupportedError
-        thoughts = [part.thinking for part in content if isinstance(part, _Thinking)]
-        has_content = [has_reasoning_content(_join_thinking(thought)) for thought in thoughts]
+        thoughts = [part for part in content if isinstance(part, _Thinking)]
+        reject_envelopes([thought.signature for thought in thoughts])
+        has_content = [has_reasoning_content(_join_thinking(thought.thinking)) for thought in thoughts]
         reasoning = (*(reasoning or ()), any(has_content), all(has_content))
     return (require_text(texts) if texts else None), reasoning
 

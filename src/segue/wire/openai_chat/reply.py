@@ -44,8 +44,9 @@ _FINISH_REASONS: dict[Finish, str] = {
     "pause": "length",
     "error": "length",
 }
-# The second key is DeepSeek's.
+# The second keys are those of DeepSeek, and of Qwen with explicit caching. Kimi's stand beside the details.
 _CACHED_KEYS = ("cached_tokens", "prompt_cache_hit_tokens")
+_WRITTEN_KEYS = ("cache_write_tokens", "cache_creation_input_tokens")
 _REPLY_KEYS = frozenset({"id", "model", "choices", "usage"})
 _CHOICE_KEYS = frozenset({"message", "finish_reason"})
 _KNOWN_KEYS = frozenset({*_REPLY_KEYS, "object", "created", "system_fingerprint", "service_tier", "provider", "prompt"})
@@ -100,14 +101,19 @@ def _parse_usage(value: object) -> Usage | None:
     usage = object_or_none(value)
     if usage is None:
         return None
-    cached = (token_count(usage, "prompt_tokens_details", key) or token_count(usage, key) for key in _CACHED_KEYS)
     return Usage(
         input=token_count(usage, "prompt_tokens"),
         output=token_count(usage, "completion_tokens"),
-        cache_read=next(filter(None, cached), 0),
-        cache_write=token_count(usage, "prompt_tokens_details", "cache_write_tokens"),
+        cache_read=_find_prompt_count(usage, _CACHED_KEYS),
+        cache_write=_find_prompt_count(usage, _WRITTEN_KEYS),
         reasoning=token_count(usage, "completion_tokens_details", "reasoning_tokens"),
     )
+
+
+def _find_prompt_count(usage: JsonObject, keys: Sequence[str]) -> int:
+    """Return the first count under one of these keys, in the details of the prompt or beside them."""
+    counts = (token_count(usage, "prompt_tokens_details", key) or token_count(usage, key) for key in keys)
+    return next(filter(None, counts), 0)
 
 
 def render_reply(reply: Reply, render_context: RenderContext, *, dialect: ChatDialect) -> JsonObject:

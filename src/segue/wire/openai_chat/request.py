@@ -178,9 +178,9 @@ def render_request(transcript: Transcript, render_context: RenderContext, *, dia
         options = replace(options, response_format=form)
     options = fit_options(options, dialect, model, declared, context.report)
     rendered = render_options(options, dialect, context.project_name, _custom_names(tools), {})
-    if options.stream and not dialect.usage_at_end:
+    if options.stream:
         # Other APIs always send usage, and their clients rely on it.
-        rendered["stream_options"] = {"include_usage": True}
+        rendered |= dialect.stream_fields
     vendor_options = render_chat_vendor_options(options, dialect, context.report)
     if vendor_options:
         rendered.pop("user", None)

@@ -145,6 +145,7 @@ def make_wire(
         stream_renderer=partial(_open_renderer, dialect=dialect),
         parse_error=parse_error,
         render_error=render_error,
+        reasoning_place="encrypted",
         # A dialect may not accept an id of another provider's response.
         body_keys=BODY_KEYS if kind != "dialect" else BODY_KEYS - {"previous_response_id"},
         item_keys=ITEM_KEYS,

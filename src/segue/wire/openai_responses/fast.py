@@ -20,6 +20,7 @@ from segue.canonical.fast_history import (
     FastUserMessage,
     order_results,
     parse_argument_texts,
+    reject_envelopes,
     require_text,
 )
 from segue.canonical.json import encode_json_text
@@ -93,6 +94,7 @@ def _parse(items: list[_Item]) -> FastHistory:
     history = FastHistory()
     calls: list[_Item] = []
     outputs: list[_Item] = []
+    reject_envelopes([item.encrypted_content for item in items])
     head = next((index for index, item in enumerate(items) if item.role not in _SYSTEM_ROLES), 0)
     history.system_count = index = head
     while index < len(items):

@@ -234,12 +234,20 @@ def render_part(text: Text) -> JsonObject:
     return {"type": "output_text", "text": text.text, "annotations": []}
 
 
+def encrypted_content(block: Thinking, context: ResponsesContext) -> JsonObject:
+    """Return the field with the encrypted content of reasoning, if it is for clients of this API."""
+    is_own = block.encrypted is not None and block.origin.provider == context.dialect.provider
+    return {"encrypted_content": block.encrypted} if is_own else {}
+
+
 def render_item(block: Block, suffix: str, state: str, context: ResponsesContext) -> list[JsonObject]:
     """Render the items of a non-text block, with ids of this suffix; none if the API cannot represent it."""
     is_own = context.own_native(block.native) is not None
     if isinstance(block, Thinking):
         summary = [{"type": "summary_text", "text": block.text}] if block.text else []
-        return [{"id": f"rs{suffix}", "type": "reasoning", "summary": summary}] if summary else []
+        encrypted = encrypted_content(block, context)
+        has_content = summary or encrypted
+        return [{"id": f"rs{suffix}", "type": "reasoning", "summary": summary, **encrypted}] if has_content else []
     if isinstance(block, ToolResponse) or (isinstance(block, ToolCall) and block.kind == "hosted"):
         if is_own:
             return render_reply_items([block], context)

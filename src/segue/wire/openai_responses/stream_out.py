@@ -25,6 +25,7 @@ from segue.wire.openai_responses.reply import (
     REPLY_KEYS,
     derive_item_id,
     derive_response_id,
+    encrypted_content,
     render_ending,
     render_envelope,
     render_item,
@@ -199,7 +200,8 @@ class ResponsesRenderer(StreamRenderer):
                 yield from self._end_call(open_item, block, self._inputs.pop(index).getvalue())
             else:
                 yield from self._end_thinking(open_item, block)
-        elif isinstance(block, ToolCall) or self._same_api:
+        elif isinstance(block, ToolCall) or self._same_api or encrypted_content(block, self._wire_context):
+            self._pending_thinking.pop(index, None)
             yield from self._render_whole(block)
 
     # ------------------------------------------------------------------------------------------------------------ text
@@ -292,7 +294,7 @@ class ResponsesRenderer(StreamRenderer):
         native = self._wire_context.own_native(block.native)
         item: JsonObject = dict(native.fragment) if native is not None else {"type": "reasoning", "summary": []}
         if native is None:
-            item[list_key] = [content_part]
+            item |= {list_key: [content_part], **encrypted_content(block, self._wire_context)}
         yield self._writer.end_item(
             open_item, {"id": open_item.id, **item, **({"id": open_item.id} if native is not None else {})}
         )

@@ -1,0 +1,215 @@
+"""One attempt at one target: the upstream request, and the conversion of its response for the caller."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from msgspec.structs import replace
+
+from segue._convert import ConvertedExchange, convert_job
+from segue._stream import ReplyStream
+from segue.bridge import aws, provider_errors
+from segue.bridge.caching import place_cache_key, place_markers, remove_billing_header
+from segue.bridge.caller import Caller
+from segue.bridge.content_encoding import find_encoding_error
+from segue.bridge.envelopes import Binding, fingerprint_key
+from segue.bridge.http_requests import HttpRequest, reply_request
+from segue.bridge.providers import Endpoint
+from segue.bridge.reasoning import ReasoningRestorer, ReplySealer
+from segue.bridge.routes import Route
+from segue.canonical.blocks import ToolCall
+from segue.canonical.json import encode_json
+from segue.canonical.request import Reply, Request, Usage
+from segue.errors import ProviderError, RemoteProtocolError
+from segue.models import parse_model
+from segue.pipeline import ConvertJob
+from segue.render.report import Report
+from segue.reply import ReadReply, ReplyOptions, SentRequest, read_reply
+from segue.wire.base import ApiError, Wire
+from segue.wire.limits import DEFAULT_LIMITS, ReplyLimits
+from segue.wire.registry import WIRES, find_wire_or_server
+
+_HTTP_OK = 200
+_MAX_ERROR_BODY = 1 << 18
+_REASONING_ERROR = re.compile(r"thinking|reasoning|thought|signature|encrypted_content", re.IGNORECASE)
+
+
+class Attempt:
+    """A request to one target. `salt` is unique for each exchange.
+
+    `restorer` restores the reasoning that the caller sends back, if there may be some. Without `reasoning`, all
+    reasoning is dropped from the request.
+    """
+
+    def __init__(
+        self,
+        caller: Caller,
+        body: bytes,
+        route: Route,
+        endpoint: Endpoint,
+        *,
+        restorer: ReasoningRestorer | None,
+        salt: str,
+        client: str,
+        reasoning: bool = True,
+    ) -> None:
+        self.endpoint = endpoint
+        self.target: Wire = find_wire_or_server(endpoint.api, endpoint.profile, argument="api")
+        self._caller = caller
+        self._route = route
+        self._salt = salt
+        self._client = client
+        self._chunks: list[bytes] = []
+        self._size = 0
+        self._status = 0
+        self._headers: Mapping[str, str] = {}
+        self._limits = DEFAULT_LIMITS
+        self.sealer: ReplySealer | None = None
+        self.stream: ReplyStream | None = None
+        self.reply: Reply | None = None
+        self.has_reasoning = reasoning
+        self.converted, self.data = self._convert(body, restorer)
+
+    # ------------------------------------------------------------------------------------------------------ the request
+
+    def _convert(self, body: bytes, restorer: ReasoningRestorer | None) -> tuple[ConvertedExchange, bytes]:
+        caller, endpoint, route = self._caller, self.endpoint, self._route
+        removed: str | None = None
+        if caller.wire.base_api == "anthropic" and endpoint.api != "anthropic":
+            body, removed = remove_billing_header(body)
+        policy = route.policy if self.has_reasoning else replace(route.policy, reasoning="none")
+        job = ConvertJob(
+            target=self.target,
+            source=caller.wire,
+            base_wire=WIRES[self.target.name],
+            model=endpoint.model,
+            tool_format=endpoint.tool_format,
+            policy=policy,
+            transform=restorer if restorer is not None or not self._is_prefix_bound else _keep_request,
+        )
+        converted = convert_job(body, job)
+        if removed is not None:
+            converted.report.add("dropped", removed, subject="system", level="note")
+        data = self._select_stream(converted.data)
+        if route.cache == "auto":
+            data = place_markers(data, endpoint.api, endpoint.model)
+            provider = WIRES[endpoint.api].provider if endpoint.profile is None else endpoint.provider
+            data = place_cache_key(data, provider=provider, client=self._client, route=route.name)
+        return converted, data
+
+    @property
+    def _is_prefix_bound(self) -> bool:
+        """Whether the target binds reasoning to the exact prompt, so that its digest is needed (ANT-28)."""
+        return self.target.constraints(parse_model(self.endpoint.model)).reasoning_binding == "prefix"
+
+    def _select_stream(self, data: bytes) -> bytes:
+        """Set the fields that select a stream, if the caller's path does and the provider's does not."""
+        if not self._caller.surface.stream or self.target.stream_path is not None:
+            return data
+        return _prepend_fields(data, self.target.stream_fields)
+
+    def build_request(self, *, now: datetime, credentials: aws.Credentials | None) -> HttpRequest:
+        route = self._route
+        headers = self._caller.vendor_headers(WIRES[self.endpoint.api].provider, credentials=route.pass_credentials)
+        return reply_request(
+            self.endpoint, [self.data], now=now, credentials=credentials, stream=self._caller.stream, headers=headers
+        )
+
+    # ----------------------------------------------------------------------------------------------------- the response
+
+    def receive_head(
+        self, status: int, headers: Mapping[str, str], sealer: ReplySealer | None, limits: ReplyLimits
+    ) -> None:
+        self._status, self._headers = status, headers
+        self._limits = limits
+        self.sealer = sealer
+        if status == _HTTP_OK and self._caller.stream:
+            self.stream = self.converted.open_stream(self._sent_request, limits)
+
+    @property
+    def _sent_request(self) -> SentRequest:
+        model = self._caller.model if self._route.keeps_model_name else None
+        return self.converted.prepare_reply(ReplyOptions(model, self._salt, self.sealer))
+
+    def check_encoding(self) -> ProviderError | None:
+        """Return the error for a response that is compressed, which was not requested."""
+        why = find_encoding_error(self._headers.get("content-encoding"))
+        return None if why is None else provider_errors.invalid_reply_error(self.endpoint, why)
+
+    def receive(self, data: bytes) -> bytes:
+        """Take bytes of the response, and return the bytes for the caller; whole replies are kept until the end."""
+        if self.stream is not None:
+            return self.stream.feed(data)
+        limit = self._limits.bytes if self._status == _HTTP_OK else _MAX_ERROR_BODY
+        if self._size <= limit:
+            self._chunks.append(data)
+            self._size += len(data)
+        return b""
+
+    def find_response_error(self, now: datetime) -> ProviderError | None:
+        """Return the error of a complete response with an error status."""
+        if self._status == _HTTP_OK:
+            return None
+        return provider_errors.response_error(
+            self.endpoint, self._status, self._headers, b"".join(self._chunks), now=now
+        )
+
+    def names_reasoning(self, error: ProviderError) -> bool:
+        """Return whether the provider rejected the request for its reasoning, which it can be sent without."""
+        return self.has_reasoning and error.status == 400 and _REASONING_ERROR.search(error.message) is not None
+
+    def read_reply(self) -> ReadReply:
+        """Convert the whole reply; raise `RemoteProtocolError` if it is not valid."""
+        read = read_reply(self._sent_request, b"".join(self._chunks), self._limits)
+        self.reply = read.reply
+        self.converted.report.extend(read.report.findings)
+        return read
+
+    def close_stream(self) -> bytes:
+        assert self.stream is not None
+        data = self.stream.close()
+        self.reply = self.stream.reply
+        return data
+
+    def stream_error(self, error: ApiError) -> ProviderError:
+        """Return the error for a failure that the provider sent within a stream."""
+        return provider_errors.api_error(self.endpoint, error)
+
+    def protocol_error(self, error: RemoteProtocolError) -> ProviderError:
+        """Return the error for a reply that is not valid, or an error body with the status of a reply."""
+        if error.kind is None:
+            return provider_errors.invalid_reply_error(self.endpoint, str(error))
+        api_error = ApiError(error.status or 0, error.message, kind=error.kind, code=error.code)
+        return provider_errors.api_error(self.endpoint, api_error)
+
+    @property
+    def calls(self) -> list[tuple[ToolCall, str]]:
+        """The tool calls of the reply so far, with the ids that the caller gets."""
+        if self.sealer is not None:
+            return list(self.sealer.calls)
+        calls = self.reply.calls if self.reply is not None else ()
+        return [(call, call.raw_id or call.id) for call in calls]
+
+    @property
+    def usage(self) -> Usage | None:
+        if self.reply is not None:
+            return self.reply.usage
+        return self.stream.usage if self.stream is not None else None
+
+
+def bind_endpoint(endpoint: Endpoint) -> Binding:
+    """Return what the reasoning of an endpoint is bound to."""
+    return Binding(WIRES[endpoint.api].provider, endpoint.base_url, fingerprint_key(endpoint.key), endpoint.model)
+
+
+def _keep_request(request: Request, _report: Report) -> Request:
+    """Change nothing: a conversion with a transform has a transcript, of which the digest is computed."""
+    return request
+
+
+def _prepend_fields(data: bytes, fields: Mapping[str, Any]) -> bytes:
+    """Return a JSON object with more fields at its beginning."""
+    return data if not fields else encode_json(dict(fields))[:-1] + b"," + data[data.index(b"{") + 1 :]

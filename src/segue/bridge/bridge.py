@@ -1,0 +1,78 @@
+"""`Bridge`: opens the relay of each request of a caller."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+
+import msgspec
+
+from segue.bridge.caller import Caller, caller_error, parse_caller
+from segue.bridge.envelopes import EnvelopeKeys
+from segue.bridge.lookups import CountRelay, ErrorRelay, ModelsRelay, StoredResponseRelay
+from segue.bridge.relay import Relay, Setup, invalid_request_error
+from segue.bridge.reply_relay import ReplyRelay
+from segue.bridge.routes import Route, RouteQuery, Router
+from segue.bridge.surfaces import find_surface
+from segue.errors import InputError
+from segue.wire.base import ApiError
+from segue.wire.limits import DEFAULT_LIMITS, ReplyLimits
+from segue.wire.registry import WIRES
+
+DEFAULT_MAX_AGE = 30 * 86_400.0
+"""How long an envelope can be opened, in seconds."""
+
+
+class Bridge:
+    """Opens relays. The clock, the randomness and the store are the shell's.
+
+    `now` returns the time in UTC, `random` a number of random bytes. `has_store` is whether the shell carries out
+    `Load` and `Save`. `max_age` is that of envelopes, in seconds.
+    """
+
+    def __init__(
+        self,
+        router: Router,
+        *,
+        keys: EnvelopeKeys,
+        now: Callable[[], datetime],
+        random: Callable[[int], bytes],
+        has_store: bool = True,
+        max_age: float = DEFAULT_MAX_AGE,
+        limits: ReplyLimits = DEFAULT_LIMITS,
+    ) -> None:
+        self._setup = Setup(router, keys, now, random, has_store, max_age, limits)
+
+    def open(self, method: str, path: str, headers: Mapping[str, str], body: bytes = b"", *, client: str = "") -> Relay:
+        """Return the relay of a caller's request. `path` may have a query; `client` identifies the caller.
+
+        A path that segue does not translate gets an error with the status 404. Use `find_surface` to test it before.
+        """
+        surface = find_surface(method, path, headers)
+        if surface is None:
+            message = f"segue does not translate {method} {path.partition('?')[0]}"
+            return ErrorRelay(WIRES["openai-chat"], ApiError(404, message, code="not_found"))
+        try:
+            caller = parse_caller(surface, headers, body)
+        except InputError as error:
+            return ErrorRelay(WIRES[surface.api], invalid_request_error(error))
+        if surface.operation in ("models", "model"):
+            return ModelsRelay(self._setup, caller, path.partition("?")[2])
+        if surface.operation in ("retrieve", "items", "delete"):
+            return StoredResponseRelay(self._setup, caller, client)
+        try:
+            route = self._find_route(caller)
+        except InputError as error:
+            return ErrorRelay(caller.wire, caller_error(ApiError(404, str(error)), caller.wire.base_api))
+        if route.caller is not None:
+            caller = msgspec.structs.replace(caller, wire=WIRES[route.caller])
+        if surface.operation == "count":
+            return CountRelay(self._setup, caller, route)
+        return ReplyRelay(self._setup, caller, route, client)
+
+    def _find_route(self, caller: Caller) -> Route:
+        query = RouteQuery(caller.surface, caller.model, caller.headers, len(caller.body))
+        route = self._setup.router.find(query)
+        if not route.targets:
+            raise InputError(f"the route {route.name} has no targets", path="model")
+        return route

@@ -1,0 +1,155 @@
+"""A caller's request: its API, model and options, and the responses in the form of that API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import ceil
+from typing import Any, cast
+
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from segue.bridge.actions import Action, Finish, Respond, Write
+from segue.bridge.http_requests import stream_media_type
+from segue.bridge.surfaces import Surface
+from segue.canonical.json import encode_json
+from segue.errors import InputError
+from segue.wire.base import ApiError, Wire
+from segue.wire.fast_path import decode_members
+from segue.wire.registry import WIRES
+
+JSON = "application/json"
+_OVERLOADED_STATUS, _SERVER_ERROR_STATUS = 529, 500
+# The kind and code of errors in OpenAI's form, by status.
+_OPENAI_ERRORS: Mapping[int, tuple[str, str | None]] = {
+    401: ("invalid_request_error", "invalid_api_key"),
+    402: ("insufficient_quota", "insufficient_quota"),
+    403: ("permission_error", None),
+    404: ("invalid_request_error", "model_not_found"),
+    408: ("timeout", None),
+    413: ("invalid_request_error", "context_length_exceeded"),
+    429: ("rate_limit_error", "rate_limit_exceeded"),
+    _OVERLOADED_STATUS: ("overloaded_error", "server_is_overloaded"),
+}
+# Headers of a caller that its own vendor needs, and no other provider gets.
+_VENDOR_HEADERS: Mapping[str, tuple[str, ...]] = {
+    "anthropic": ("anthropic-version", "anthropic-beta"),
+    "openai": ("openai-beta",),
+    "gemini": ("x-goog-api-client",),
+}
+_CREDENTIAL_HEADERS = ("authorization", "x-api-key", "x-goog-api-key", "api-key")
+
+
+class Caller(Struct, frozen=True):
+    """A caller's request. `wire` is the caller's API or dialect, `members` the fields of the body.
+
+    `headers` have lower-case names. `model` is the name that the caller requested.
+    """
+
+    surface: Surface
+    wire: Wire
+    headers: Mapping[str, str]
+    body: bytes
+    members: Mapping[str, Raw]
+    model: str | None
+    stream: bool
+
+    def field(self, key: str) -> Any:
+        """Return a field of the body; None if it is missing."""
+        raw = self.members.get(key)
+        return None if raw is None else msgspec.json.decode(raw)
+
+    def vendor_headers(self, provider: str, *, credentials: bool) -> dict[str, str]:
+        """Return the headers that are passed on to this provider: none unless it is the caller's own vendor."""
+        if provider != self.wire.provider:
+            return {}
+        names = (*_VENDOR_HEADERS.get(provider, ()), *(_CREDENTIAL_HEADERS if credentials else ()))
+        return {name: self.headers[name] for name in names if name in self.headers}
+
+
+def parse_caller(surface: Surface, headers: Mapping[str, str], body: bytes) -> Caller:
+    """Parse the parts of a caller's request that select its route; raise `InputError` for a body that is not JSON."""
+    headers = {name.lower(): value for name, value in headers.items()}
+    members: Mapping[str, Raw] = _decode_body(body) if body else {}
+    caller = Caller(surface, WIRES[surface.api], headers, body, members, surface.model, surface.stream)
+    model = surface.model or caller.field(caller.wire.model_key)
+    if model is not None and not isinstance(model, str):
+        raise InputError("expected a string", path=caller.wire.model_key)
+    return replace(caller, model=model, stream=surface.stream or caller.field("stream") is True)
+
+
+def _decode_body(body: bytes) -> Mapping[str, Raw]:
+    try:
+        return decode_members(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"the body is not a JSON object: {error}") from None
+
+
+def caller_error(error: ApiError, caller_api: str) -> ApiError:
+    """Return an error of another API with the status and kind that fit the caller's API."""
+    status = error.status or 502
+    if status == 503 and caller_api == "anthropic":
+        status = _OVERLOADED_STATUS
+    kind, code = _OPENAI_ERRORS.get(
+        status, ("server_error" if status >= _SERVER_ERROR_STATUS else "invalid_request_error", None)
+    )
+    return replace(
+        error, status=status, kind=kind, code=error.code if error.code == "context_length_exceeded" else code
+    )
+
+
+def respond_error(wire: Wire, error: ApiError, *, retry_after: float | None = None) -> list[Action]:
+    """Return the response for an error, in the form of the caller's API."""
+    body = wire.render_error(error)
+    headers = {"content-type": JSON}
+    if retry_after is not None:
+        headers["retry-after"] = str(ceil(retry_after))
+    if wire.base_api == "bedrock":
+        headers["x-amzn-errortype"] = str(body.get("__type"))
+    status = 503 if error.status == _OVERLOADED_STATUS and wire.base_api != "anthropic" else error.status
+    return respond_json(body, status=status, headers=headers)
+
+
+def respond_json(
+    body: Mapping[str, Any] | bytes, *, status: int = 200, headers: Mapping[str, str] | None = None
+) -> list[Action]:
+    data = body if isinstance(body, bytes) else encode_json(cast("dict[str, Any]", body))
+    all_headers = {"content-type": JSON, **(headers or {}), "content-length": str(len(data))}
+    return [Respond(status, all_headers), Write(data), Finish()]
+
+
+def stream_headers(surface: Surface) -> dict[str, str]:
+    """Return the headers of a streamed response."""
+    media_type = JSON if surface.json_array else stream_media_type(surface.api)
+    if media_type == "text/event-stream":
+        media_type = f"{media_type}; charset=utf-8"
+    return {"content-type": media_type, "cache-control": "no-cache", "x-accel-buffering": "no"}
+
+
+def keep_alive(surface: Surface) -> bytes:
+    """Return bytes that keep a stream open and that clients of the API ignore; empty if there are none."""
+    if surface.api == "anthropic":
+        return b'event: ping\ndata: {"type":"ping"}\n\n'
+    return b"" if surface.api == "bedrock" or surface.json_array else b": keep-alive\n\n"
+
+
+class JsonArray:
+    """Converts server-sent events to the elements of a JSON array: Gemini's stream without `alt=sse`."""
+
+    def __init__(self) -> None:
+        self._buffer = b""
+        self._count = 0
+
+    def feed(self, data: bytes) -> bytes:
+        *events, self._buffer = (self._buffer + data).split(b"\n\n")
+        return b"".join(map(self._element, events))
+
+    def close(self) -> bytes:
+        rest, self._buffer = self._buffer, b""
+        end = self._element(rest) if rest.strip() else b""
+        return end + (b"]" if self._count else b"[]")
+
+    def _element(self, event: bytes) -> bytes:
+        self._count += 1
+        return (b"[" if self._count == 1 else b",\r\n") + event.removeprefix(b"data:").strip()

@@ -1,0 +1,87 @@
+"""`drive`: a relay as a generator of commands, which a shell carries out one by one.
+
+The generator yields a command and takes its result, so that a shell needs no loop of its own over actions and inputs. A
+shell raises a failed connection in the generator as `UpstreamError`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Generator
+from typing import Any, TypeAlias
+
+from msgspec import Struct
+
+from segue.bridge.actions import (
+    Action,
+    Authorize,
+    Delete,
+    Elapsed,
+    Entries,
+    Finish,
+    Load,
+    Respond,
+    Save,
+    Send,
+    Wait,
+    Write,
+)
+from segue.bridge.provider_errors import TransportError
+from segue.bridge.relay import Relay
+
+
+class Read(Struct, frozen=True):
+    """Read the next bytes of the provider's response; empty at its end."""
+
+
+Command: TypeAlias = Send | Read | Authorize | Load | Save | Delete | Wait | Respond | Write
+"""The results: a `ResponseHead` for `Send`, bytes for `Read`, credentials for `Authorize`, a mapping for `Load`."""
+
+
+class UpstreamError(Exception):
+    """The connection to a provider failed. `cause` is the exception of the HTTP library."""
+
+    def __init__(self, error: TransportError, cause: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.cause = cause
+
+
+def drive(relay: Relay, *, raise_failures: bool = False) -> Generator[Command, Any, None]:
+    """Yield the commands of a relay until the caller's response is complete.
+
+    With `raise_failures`, a failed connection that ends the exchange before the response has begun is raised as the
+    exception of the HTTP library, and not turned into an error response.
+    """
+    actions: deque[Action] = deque(relay.actions)
+    is_reading = has_head = False
+    while actions or is_reading:
+        command: Action | Read = actions.popleft() if actions else Read()
+        if isinstance(command, Finish):
+            return
+        try:
+            result = yield command
+        except UpstreamError as failure:
+            is_reading = False
+            following = relay.fail(failure.error)
+            if raise_failures and relay.is_done and not has_head:
+                raise failure.cause from None
+            actions.extend(following)
+            continue
+        match command:
+            case Send():
+                is_reading = True
+                actions.extend(relay.feed(result))
+            case Read():
+                is_reading = bool(result)
+                actions.extend(relay.feed(result) if result else relay.close())
+            case Load():
+                actions.extend(relay.feed(Entries(result)))
+            case Wait():
+                actions.extend(relay.feed(Elapsed()))
+            case Authorize():
+                actions.extend(relay.feed(result))
+            case Respond():
+                has_head = True
+            case Save() | Delete() | Write():
+                pass

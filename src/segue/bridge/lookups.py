@@ -1,0 +1,174 @@
+"""Relays that need no reply of a model: model lists, token counts, stored responses, errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from segue._convert import convert_job
+from segue.bridge import aws, provider_errors, stored_responses
+from segue.bridge.actions import Action, Authorize, Delete, ResponseHead, Send
+from segue.bridge.caller import Caller, caller_error
+from segue.bridge.envelopes import entry_key
+from segue.bridge.http_requests import count_request
+from segue.bridge.listings import (
+    COUNTERS,
+    count_body,
+    estimate_tokens,
+    parse_count_request,
+    parse_token_count,
+    render_model,
+    render_models,
+    render_token_count,
+)
+from segue.bridge.provider_errors import TransportError
+from segue.bridge.providers import Endpoint
+from segue.bridge.relay import Relay, Setup
+from segue.bridge.routes import Route
+from segue.errors import RemoteProtocolError
+from segue.pipeline import ConvertJob
+from segue.wire.base import ApiError, Wire
+from segue.wire.registry import WIRES, find_wire_or_server
+
+_HTTP_OK = 200
+_MAX_BODY = 1 << 18
+_MODEL_LIST_QUERY = "client_version="
+
+
+class LocalRelay(Relay):
+    """An exchange that needs no provider: its response is the first action."""
+
+    def send(self) -> list[Action]:
+        return []
+
+    def authorize(self, credentials: aws.Credentials | None) -> list[Action]:
+        return []
+
+    def receive_head(self, head: ResponseHead) -> list[Action]:
+        return []
+
+    def receive(self, data: bytes) -> list[Action]:
+        return []
+
+    def receive_end(self) -> list[Action]:
+        return []
+
+    def receive_failure(self, error: TransportError) -> list[Action]:
+        return []
+
+
+class ErrorRelay(LocalRelay):
+    """A request that is rejected."""
+
+    def __init__(self, wire: Wire, error: ApiError) -> None:
+        super().__init__(wire)
+        self.actions = self.respond_error(error)
+
+
+class ModelsRelay(LocalRelay):
+    """A request for the list of models, or for one of them."""
+
+    def __init__(self, setup: Setup, caller: Caller, query: str) -> None:
+        super().__init__(caller.wire)
+        self.actions = self.guard(lambda: self._respond(setup, caller, query))
+
+    def _respond(self, setup: Setup, caller: Caller, query: str) -> list[Action]:
+        api, entries = caller.surface.api, setup.router.models()
+        if caller.surface.operation == "models":
+            return self.respond_json(render_models(api, entries, for_codex=_MODEL_LIST_QUERY in query))
+        name = caller.model or ""
+        entry = next((entry for entry in entries if entry.name == name), None)
+        if entry is None:
+            return self.respond_error(caller_error(ApiError(404, f"the model {name!r} does not exist"), api))
+        return self.respond_json(render_model(api, entry))
+
+
+class StoredResponseRelay(LocalRelay):
+    """A request for a stored response, its input items, or its deletion."""
+
+    def __init__(self, setup: Setup, caller: Caller, client: str) -> None:
+        super().__init__(caller.wire)
+        surface = caller.surface
+        response_id = surface.resource or ""
+        key = response_key(setup, client, response_id)
+
+        def proceed(found: Mapping[str, bytes]) -> list[Action]:
+            stored = found.get(key)
+            if stored is None:
+                return self.respond_error(stored_responses.not_found(response_id))
+            response = self.respond_json(stored_responses.serve(surface, stored))
+            return [Delete((key,)), *response] if surface.operation == "delete" else response
+
+        self.actions = self.load([key], proceed) if setup.has_store else proceed({})
+
+
+def response_key(setup: Setup, client: str, response_id: str) -> str:
+    """Return the key of the store entry of a response."""
+    return entry_key(setup.keys, client, "responses", response_id, "")
+
+
+class CountRelay(Relay):
+    """A request for the number of tokens: counted by the provider, or estimated."""
+
+    def __init__(self, setup: Setup, caller: Caller, route: Route) -> None:
+        super().__init__(caller.wire)
+        self.route = route
+        self._policy = route.policy
+        self._setup = setup
+        self._caller = caller
+        self._endpoint: Endpoint = route.targets[0]
+        self._status = 0
+        self._chunks: list[bytes] = []
+        counted = route.counts == "upstream" and WIRES[self._endpoint.api].base_api in COUNTERS
+        self.actions = self.guard(self.send if counted else self._estimate)
+
+    @property
+    def target(self) -> str | None:
+        return self._endpoint.name
+
+    def _estimate(self) -> list[Action]:
+        request = self.wire.parse_request(parse_count_request(self._caller.surface.api, self._caller.body))
+        return self._respond(estimate_tokens(request))
+
+    def _respond(self, tokens: int) -> list[Action]:
+        return self.respond_json(render_token_count(self._caller.surface.api, tokens))
+
+    def send(self) -> list[Action]:
+        signer = self._endpoint.signer
+        return self.authorize(signer) if signer is None or isinstance(signer, aws.Credentials) else [Authorize(signer)]
+
+    def authorize(self, credentials: aws.Credentials | None) -> list[Action]:
+        endpoint = self._endpoint
+        target = find_wire_or_server(endpoint.api, endpoint.profile, argument="api")
+        job = ConvertJob(
+            target=target,
+            source=self.wire,
+            base_wire=WIRES[target.name],
+            model=endpoint.model,
+            policy=self._policy,
+        )
+        converted = convert_job(parse_count_request(self._caller.surface.api, self._caller.body), job)
+        path = COUNTERS[target.base_api].path
+        body = count_body(endpoint.api, converted.data, endpoint.model)
+        return [Send(count_request(endpoint, path, body, now=self._setup.now(), credentials=credentials))]
+
+    def receive_head(self, head: ResponseHead) -> list[Action]:
+        self._status = head.status
+        return []
+
+    def receive(self, data: bytes) -> list[Action]:
+        if sum(map(len, self._chunks)) < _MAX_BODY:
+            self._chunks.append(data)
+        return []
+
+    def receive_end(self) -> list[Action]:
+        """Return the provider's count; an estimate where it has none."""
+        if self._status != _HTTP_OK:
+            return self._estimate()
+        try:
+            return self._respond(parse_token_count(self._endpoint.api, b"".join(self._chunks)))
+        except RemoteProtocolError:
+            return self._estimate()
+
+    def receive_failure(self, error: TransportError) -> list[Action]:
+        self.error = provider_errors.connection_error(self._endpoint, error)
+        return self._estimate()

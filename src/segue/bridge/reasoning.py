@@ -1,0 +1,212 @@
+"""Reasoning across APIs: sealed into the caller's replies, and restored from the caller's next requests.
+
+A caller's API has a field for opaque data at each block of reasoning (`signature`, `encrypted`), at the calls (`call`),
+or none. The reasoning of a reply is sealed into that field. It is also saved as an entry of the store under the id that
+the caller gets for the first call: for callers without such a field, and for clients that drop it.
+
+Positions are counted in the blocks of the reply that are not reasoning, so that reasoning returns to its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from hashlib import sha256
+from typing import cast
+
+import msgspec
+
+from segue.bridge.envelopes import Opened, PlacedBlock, Rejected
+from segue.canonical.blocks import Block, Message, Origin, Text, Thinking, ToolCall, calls_of
+from segue.canonical.envelope import is_envelope
+from segue.canonical.json import encode_json
+from segue.canonical.request import Request
+from segue.render.reasoning import has_reasoning_content
+from segue.render.report import Report
+from segue.wire.base import ReasoningPlace, Wire
+
+SealBlocks = Callable[[Sequence[PlacedBlock]], str | None]
+OpenEnvelope = Callable[[str], Opened | Rejected]
+
+
+class ReplySealer:
+    """Seals the reasoning of one reply for the caller: a `ReasoningMapper` of `segue.reply`.
+
+    `prefix` is the digest of the prompt, where the provider binds reasoning to it.
+    """
+
+    def __init__(self, caller: Wire, model: str, seal: SealBlocks, *, prefix: str | None = None) -> None:
+        self._place: ReasoningPlace | None = caller.reasoning_place
+        self._origin = Origin(caller.provider, identity="absent")
+        self._model = model
+        self._seal = seal
+        self._prefix = prefix
+        self._position = 0
+        self._blocks: list[PlacedBlock] = []
+        self._unsealed: list[PlacedBlock] = []
+        self.calls: list[tuple[ToolCall, str]] = []
+        """The calls of the reply, with the ids that the caller gets."""
+
+    @property
+    def blocks(self) -> Sequence[PlacedBlock]:
+        """All reasoning of the reply so far."""
+        return self._blocks
+
+    def map_start(self, block: Thinking) -> Thinking:
+        in_place = self._place in ("signature", "encrypted")
+        return Thinking(origin=self._origin) if in_place else Thinking(origin=block.origin)
+
+    def map_block(self, block: Thinking) -> Thinking | None:
+        if not has_reasoning_content(block.text, block.signature, block.encrypted):
+            return None
+        positioned = (self._position, self._record(block))
+        self._blocks.append(positioned)
+        if self._place is None or self._place == "call":
+            self._unsealed.append(positioned)
+            return Thinking(block.text, origin=block.origin) if block.text else None
+        envelope = self._seal([positioned])
+        if envelope is None:
+            return Thinking(block.text, origin=self._origin) if block.text else None
+        if self._place == "encrypted" or not block.text:
+            return Thinking(block.text, encrypted=envelope, origin=self._origin)
+        return Thinking(block.text, envelope, origin=self._origin)
+
+    def blocks_before(self, block: Block) -> list[Block]:
+        is_counted = not (isinstance(block, Text) and not block.text and block.native is None)
+        self._position += is_counted
+        if self._place != "call" or not self._unsealed or not isinstance(block, ToolCall):
+            return []
+        envelope = self._seal(self._unsealed)
+        self._unsealed = []
+        return [] if envelope is None else [Thinking(signature=envelope, origin=self._origin)]
+
+    def add_call(self, call: ToolCall, given_id: str) -> None:
+        if call.kind != "hosted":
+            self.calls.append((call, given_id))
+
+    def _record(self, block: Thinking) -> Thinking:
+        """Return the block with the model and the prefix that it is bound to."""
+        origin = block.origin
+        if origin.model is None:
+            origin = msgspec.structs.replace(origin, model=self._model)
+        return msgspec.structs.replace(block, origin=origin, prefix=block.prefix or self._prefix)
+
+
+class ReasoningRestorer:
+    """Restores the reasoning of earlier replies in a caller's request: the `transform` of a conversion.
+
+    `find_entry` returns the entry of the store for a call, by its id and the digest of the conversation up to it.
+    The digests are those of `digest_calls`.
+    """
+
+    def __init__(
+        self,
+        place: ReasoningPlace | None,
+        open_envelope: OpenEnvelope,
+        find_entry: Callable[[str, str], str | None] = lambda call_id, digest: None,
+    ) -> None:
+        self._place = place
+        self._open = open_envelope
+        self._find_entry = find_entry
+
+    def __call__(self, request: Request, report: Report) -> Request:
+        digests = digest_calls(request.messages)
+        messages = tuple(
+            self._restore(message, digest, report) if message.speaker == "ai" else message
+            for message, digest in zip(request.messages, digests, strict=True)
+        )
+        return msgspec.structs.replace(request, messages=messages)
+
+    def _restore(self, message: Message, digest: str, report: Report) -> Message:
+        envelopes = list(_find_envelopes(message))
+        if not envelopes:
+            return self._restore_entry(message, digest, report)
+        opened = {id(block): self._open_reported(text, report) for block, text in envelopes}
+        if self._place == "call":
+            positioned = [pair for found in opened.values() if found is not None for pair in found.blocks]
+            return _insert(message, positioned)
+        blocks: list[Block] = []
+        for block in message.blocks:
+            found = opened.get(id(block))
+            if id(block) not in opened:
+                blocks.append(block)
+            elif found is not None:
+                blocks += [thinking for _, thinking in found.blocks]
+        return message.with_blocks(tuple(blocks))
+
+    def _restore_entry(self, message: Message, digest: str, report: Report) -> Message:
+        call_id = first_call_id(message)
+        entry = None if call_id is None else self._find_entry(call_id, digest)
+        found = None if entry is None else self._open_reported(entry, report)
+        return message if found is None else _insert(message, found.blocks)
+
+    def _open_reported(self, envelope: str, report: Report) -> Opened | None:
+        opened = self._open(envelope)
+        if isinstance(opened, Opened):
+            return opened
+        report.add("reasoning", f"sealed reasoning dropped: {opened.message}", subject="envelope")
+        return None
+
+
+def first_call_id(message: Message) -> str | None:
+    """Return the id under which the reasoning of a message is stored: that of its first call."""
+    return next((call.origin.raw_id for call in calls_of(message) if call.kind != "hosted"), None)
+
+
+def has_sealed_reasoning(request: Request) -> bool:
+    return any(True for message in request.messages for _ in _find_envelopes(message))
+
+
+def _find_envelopes(message: Message) -> Iterator[tuple[Thinking, str]]:
+    for block in message.blocks:
+        if isinstance(block, Thinking):
+            for text in (block.signature, block.encrypted):
+                if is_envelope(text):
+                    yield block, text
+                    break
+
+
+def _insert(message: Message, positioned: Sequence[PlacedBlock]) -> Message:
+    """Return the message with this reasoning, at its positions, in place of all that it has."""
+    rest = [block for block in message.blocks if not isinstance(block, Thinking)]
+    last_call = max((index for index, block in enumerate(rest) if isinstance(block, ToolCall)), default=len(rest))
+    blocks: list[Block] = []
+    for index in range(len(rest) + 1):
+        blocks += [block for position, block in positioned if min(position, last_call) == index]
+        blocks += rest[index : index + 1]
+    return message.with_blocks(tuple(blocks))
+
+
+# -------------------------------------------------------------------------------------------------------------- digests
+
+
+def digest_calls(messages: Sequence[Message]) -> list[str]:
+    """Return for each message a digest of the conversation up to its first call.
+
+    It covers the user's texts and the tool calls. Results, system text and the texts of replies are not part of it:
+    clients shorten or drop them.
+    """
+    running = sha256()
+    digests: list[str] = []
+    for message in messages:
+        parts = list(_identify(message))
+        at_call = running.copy()
+        at_call.update(b"".join(parts[:1]))
+        digests.append(at_call.hexdigest())
+        running.update(b"".join(parts))
+    return digests
+
+
+def _identify(message: Message) -> Iterator[bytes]:
+    """Yield the parts of a message that identify it, whatever messages its blocks are grouped into."""
+    for block in message.blocks:
+        if isinstance(block, ToolCall) and block.kind != "hosted":
+            yield encode_json([block.name, _sort_keys(block.arguments), block.arguments_text or ""])
+        elif isinstance(block, Text) and message.speaker in ("human", "tool") and (text := block.text.strip()):
+            yield encode_json(text)
+
+
+def _sort_keys(value: object) -> object:
+    if isinstance(value, Mapping):
+        fields = cast("Mapping[str, object]", value)
+        return {key: _sort_keys(fields[key]) for key in sorted(fields)}
+    return [_sort_keys(item) for item in cast("Sequence[object]", value)] if isinstance(value, list | tuple) else value

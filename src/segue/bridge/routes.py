@@ -1,0 +1,60 @@
+"""Routes: the models that a caller's model name stands for, and how an exchange with them is run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+from msgspec import Struct
+
+from segue.bridge.listings import ModelEntry
+from segue.bridge.providers import Endpoint
+from segue.bridge.surfaces import Surface
+from segue.render.constraints import Policy
+
+CachePolicy = Literal[
+    "auto",  # markers and keys are added where the caller set none
+    "keep",  # only what the caller set
+]
+CountPolicy = Literal["estimate", "upstream"]
+
+
+class RouteQuery(Struct, frozen=True):
+    """A caller's request, as far as a route can depend on it. Header names are in lower case."""
+
+    surface: Surface
+    model: str | None
+    headers: Mapping[str, str]
+    body_size: int = 0
+
+
+class Route(Struct, frozen=True):
+    """The targets of a request, the first preferred; the others are used if those before fail before any content.
+
+    `caller` is the dialect of the caller where its path is that of several (`mistral` on the Chat path). With
+    `pass_credentials` the caller's own credentials are sent, but only to the vendor of the caller's API.
+    """
+
+    name: str
+    targets: tuple[Endpoint, ...]
+    caller: str | None = None
+    policy: Policy = Policy()
+    cache: CachePolicy = "auto"
+    counts: CountPolicy = "estimate"
+    attempts: int = 1
+    """How often a request is sent to each target, at most."""
+    pass_credentials: bool = False
+    keeps_model_name: bool = True
+    """Whether replies have the model name of the request; otherwise they have that of the provider."""
+    envelopes: bool = True
+    """Whether the reasoning of other APIs is sealed for the caller and restored from what it sends back."""
+
+
+class Router(Struct, frozen=True):
+    """Finds the route of a request, and lists the models for `GET /v1/models`.
+
+    `find` raises `InputError` for a model that has no route.
+    """
+
+    find: Callable[[RouteQuery], Route]
+    models: Callable[[], tuple[ModelEntry, ...]] = lambda: ()

@@ -1,0 +1,100 @@
+"""The settings of a transport: its models, the caller's dialect, and the bridge that both make."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from platformdirs import user_state_path
+
+from segue.bridge.bridge import Bridge
+from segue.bridge.entries import EntryMemory
+from segue.bridge.envelopes import EnvelopeKeys
+from segue.bridge.listings import ModelEntry
+from segue.bridge.providers import Config, Endpoint, Environ, catalogue, resolve
+from segue.bridge.relay import Relay
+from segue.bridge.routes import Route, RouteQuery, Router
+from segue.bridge.surfaces import find_surface
+from segue.errors import InputError, require_string
+from segue.render.constraints import Policy
+from segue.store.envelope_keys import FILE_NAME, load_envelope_keys
+from segue.wire.registry import WIRES, find_wire
+
+_CHAT = "openai-chat"
+
+
+class TransportSettings:
+    """The models of a transport, the first preferred, and what its relays share.
+
+    The arguments are those of `TransportOptions`.
+    """
+
+    def __init__(
+        self,
+        models: Sequence[str],
+        *,
+        providers: Config | None = None,
+        environ: Environ | None = None,
+        caller: str | None = None,
+        policy: Policy | None = None,
+        envelope_keys: EnvelopeKeys | Path | None = None,
+        memory: EntryMemory | None = None,
+        pass_through: bool = False,
+    ) -> None:
+        if not models:
+            raise InputError("at least one model is needed, such as anthropic/claude-sonnet-5", path="models")
+        variables = os.environ if environ is None else environ
+        for model in models:
+            require_string(model, "models")
+        self.targets: tuple[Endpoint, ...] = tuple(resolve(model, variables, providers) for model in models)
+        self.pass_through = pass_through
+        self.memory = memory or EntryMemory()
+        self._caller = None if caller is None else find_wire(caller, argument="caller").name
+        self._policy = policy or Policy()
+        self._hosts = _map_hosts(providers)
+        # Entries of the memory belong to this transport, in-process conversations of others do not mix with them.
+        self._client = secrets.token_hex(8)
+        keys = envelope_keys if isinstance(envelope_keys, EnvelopeKeys) else _load_keys(envelope_keys)
+        self._bridge = Bridge(
+            Router(self._find_route, self._list_models),
+            keys=keys,
+            now=lambda: datetime.now(UTC),
+            random=secrets.token_bytes,
+        )
+
+    def open(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> Relay | None:
+        """Return the relay of a request; None if it is passed through."""
+        parts = urlsplit(url)
+        path = f"{parts.path}?{parts.query}" if parts.query else parts.path
+        if self.pass_through and find_surface(method, path, headers) is None:
+            return None
+        return self._bridge.open(method, path, {**headers, "host": parts.hostname or ""}, body, client=self._client)
+
+    def _find_route(self, query: RouteQuery) -> Route:
+        caller = self._caller
+        if caller is None and query.surface.api == _CHAT:
+            caller = self._hosts.get(query.headers.get("host", ""))
+        elif caller is not None and WIRES[caller].base_api != query.surface.api:
+            caller = None
+        return Route("transport", self.targets, caller=caller, policy=self._policy)
+
+    def _list_models(self) -> tuple[ModelEntry, ...]:
+        return tuple(ModelEntry(target.name, target.provider, context=target.context) for target in self.targets)
+
+
+def _map_hosts(providers: Config | None) -> dict[str, str]:
+    """Return the Chat dialect that the clients of a host use."""
+    hosts: dict[str, str] = {}
+    for provider in catalogue(providers).values():
+        host = urlsplit(provider.base_url).hostname
+        if host and WIRES[provider.api].base_api == _CHAT and provider.profile is None:
+            hosts[host] = provider.api
+    return hosts
+
+
+def _load_keys(path: Path | None) -> EnvelopeKeys:
+    return load_envelope_keys(path or user_state_path("segue", appauthor=False) / FILE_NAME)
