@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import http.client
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 import msgspec
 
+from segue.bridge.http_requests import reply_request
+from segue.bridge.providers import Endpoint
+from segue.bridge.secret import Secret
 from segue.emulator.server import Emulator
 from segue.wire.registry import WIRES
 
 _KEY = "segue-emulator"
+_ORIGIN = "http://127.0.0.1"
+# Only signed requests depend on the time.
+_NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Response(NamedTuple):
@@ -45,20 +52,23 @@ def build_request(
 ) -> PreparedRequest:
     """Build the HTTP request of an API. A model in the path is `model`, else that of the body, else the default."""
     wire = WIRES[api]
-    path = wire.base_path + ((stream and wire.stream_path) or wire.path)
     if not isinstance(body, bytes):
         body = dict(body)
-        if "{model}" in path:
+        if "{model}" in wire.path:
             body_models = [body.pop(key, None) for key in ("modelId", "model")]
             model = model or next((name for name in body_models if isinstance(name, str)), None)
         else:
             body = {**body, **({"model": model} if model else {}), **({"stream": True} if stream else {})}
         body = msgspec.json.encode(body)
-    path = path.replace("{model}", quote(model or wire.default_model, safe=""))
-    all_headers = {"content-type": "application/json", "anthropic-version": "2023-06-01", **(headers or {})}
-    if key is not None and "authorization" not in all_headers:
-        all_headers[wire.key_header] = key if wire.key_header != "authorization" else f"Bearer {key}"
-    return PreparedRequest(path, body, all_headers)
+    endpoint = Endpoint(
+        api,
+        model or wire.default_model,
+        api,
+        _ORIGIN + wire.base_path,
+        key=None if key is None or "authorization" in (headers or {}) else Secret(key),
+    )
+    request = reply_request(endpoint, (), now=_NOW, stream=stream)
+    return PreparedRequest(request.url.removeprefix(_ORIGIN), body, {**request.headers, **(headers or {})})
 
 
 def post(
