@@ -55,7 +55,7 @@ class Bridge:
         try:
             caller = parse_caller(surface, headers, body)
         except InputError as error:
-            return ErrorRelay(WIRES[surface.api], invalid_request_error(error))
+            return ErrorRelay(WIRES[surface.api], invalid_request_error(error), error)
         if surface.operation in ("models", "model"):
             return ModelsRelay(self._setup, caller, path.partition("?")[2])
         if surface.operation in ("retrieve", "items", "delete"):
@@ -63,7 +63,7 @@ class Bridge:
         try:
             route = self._find_route(caller)
         except InputError as error:
-            return ErrorRelay(caller.wire, caller_error(ApiError(404, str(error)), caller.wire.base_api))
+            return ErrorRelay(caller.wire, caller_error(ApiError(404, str(error)), caller.wire.base_api), error)
         if route.caller is not None:
             caller = msgspec.structs.replace(caller, wire=WIRES[route.caller])
         if surface.operation == "count":

@@ -24,7 +24,7 @@ from segue.bridge.provider_errors import TransportError
 from segue.bridge.providers import Endpoint
 from segue.bridge.relay import Relay, Setup
 from segue.bridge.routes import Route
-from segue.errors import RemoteProtocolError
+from segue.errors import InputError, RemoteProtocolError
 from segue.pipeline import ConvertJob
 from segue.wire.base import ApiError, Wire
 from segue.wire.registry import WIRES, find_wire_or_server
@@ -59,8 +59,9 @@ class LocalRelay(Relay):
 class ErrorRelay(LocalRelay):
     """A request that is rejected."""
 
-    def __init__(self, wire: Wire, error: ApiError) -> None:
+    def __init__(self, wire: Wire, error: ApiError, invalid: InputError | None = None) -> None:
         super().__init__(wire)
+        self.invalid = invalid
         self.actions = self.respond_error(error)
 
 

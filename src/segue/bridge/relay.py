@@ -56,6 +56,8 @@ class Relay(ABC):
         """The caller's API or dialect."""
         self.error: ProviderError | None = None
         """The last failure of a target."""
+        self.invalid: InputError | None = None
+        """Why the caller's request was rejected."""
         self.is_done = False
         self._on_entries: Callable[[Mapping[str, bytes]], list[Action]] | None = None
 
@@ -106,6 +108,7 @@ class Relay(ABC):
         try:
             return step()
         except InputError as error:
+            self.invalid = error
             return self.respond_error(invalid_request_error(error))
         except SegueError as error:
             return self.respond_error(ApiError(500, str(error), "api_error"))

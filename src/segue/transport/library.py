@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+import time
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from typing import Any
 
+import anyio
+import anyio.to_thread
+
+from segue.bridge import aws
 from segue.bridge.actions import Respond
 from segue.bridge.content_encoding import ACCEPT_ENCODING
 from segue.bridge.driver import UpstreamError
+from segue.bridge.entries import EntryMemory
 from segue.bridge.http_requests import HttpRequest
 from segue.bridge.provider_errors import TransportError, TransportErrorKind
 from segue.bridge.relay import Relay
@@ -63,6 +69,63 @@ def _client_options(options: Mapping[str, Any]) -> dict[str, Any]:
     return {"follow_redirects": False, **options}
 
 
+class LibraryShell:
+    """Sends requests with a client of the library, and keeps entries in memory.
+
+    `extensions` are those of the caller's request: its timeouts apply to the provider.
+    """
+
+    def __init__(self, library: Library, client: Any, extensions: Mapping[str, Any], memory: EntryMemory) -> None:
+        self._library = library
+        self._client = client
+        self._extensions = extensions
+        self.load, self.save, self.delete = memory.load, memory.save, memory.delete
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+    def send(self, request: HttpRequest) -> LibraryUpstream:
+        library = self._library
+        try:
+            response = self._client.send(library.build_request(request, self._extensions), stream=True, auth=None)
+        except library.errors as error:
+            raise library.wrap(error) from error
+        return LibraryUpstream(library, response)
+
+
+class AsyncLibraryShell:
+    """The same for an event loop."""
+
+    def __init__(self, library: Library, client: Any, extensions: Mapping[str, Any], memory: EntryMemory) -> None:
+        self._library = library
+        self._client = client
+        self._extensions = extensions
+        self._memory = memory
+
+    async def send(self, request: HttpRequest) -> AsyncLibraryUpstream:
+        library = self._library
+        try:
+            response = await self._client.send(library.build_request(request, self._extensions), stream=True, auth=None)
+        except library.errors as error:
+            raise library.wrap(error) from error
+        return AsyncLibraryUpstream(library, response)
+
+    async def authorize(self, signer: aws.CredentialSource) -> aws.Credentials:
+        return await anyio.to_thread.run_sync(signer.get)
+
+    async def sleep(self, seconds: float) -> None:
+        await anyio.sleep(seconds)
+
+    async def load(self, keys: Iterable[str]) -> Mapping[str, bytes]:
+        return self._memory.load(keys)
+
+    async def save(self, entries: Mapping[str, bytes]) -> None:
+        self._memory.save(entries)
+
+    async def delete(self, keys: Iterable[str]) -> None:
+        self._memory.delete(keys)
+
+
 class LibraryUpstream:
     """A provider's response, read in chunks."""
 
@@ -104,4 +167,5 @@ class AsyncLibraryUpstream:
         return b""
 
     async def close(self) -> None:
-        await self._response.aclose()
+        with anyio.CancelScope(shield=True):
+            await self._response.aclose()

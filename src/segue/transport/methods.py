@@ -9,11 +9,10 @@ from typing import Any, ClassVar
 from segue.bridge.actions import Respond
 from segue.bridge.entries import EntryMemory
 from segue.bridge.envelopes import EnvelopeKeys
-from segue.bridge.http_requests import HttpRequest
 from segue.bridge.providers import Config, Environ
+from segue.bridge.shell import run_async_exchange, run_exchange
 from segue.render.constraints import Policy
-from segue.transport.exchange import run_async_exchange, run_exchange
-from segue.transport.library import AsyncLibraryUpstream, Library, LibraryUpstream
+from segue.transport.library import AsyncLibraryShell, Library, LibraryShell
 from segue.transport.settings import TransportSettings
 
 
@@ -70,15 +69,8 @@ class SyncMethods(TransportOptions):
         if relay is None:
             return client.send(request, stream=True, auth=None)
 
-        def send(upstream: HttpRequest) -> LibraryUpstream:
-            library = self.library
-            try:
-                response = client.send(library.build_request(upstream, request.extensions), stream=True, auth=None)
-            except library.errors as error:
-                raise library.wrap(error) from error
-            return LibraryUpstream(library, response)
-
-        chunks = run_exchange(relay, send, self._settings.memory)
+        shell = LibraryShell(self.library, client, request.extensions, self._settings.memory)
+        chunks = run_exchange(relay, shell, raise_failures=True)
         head = next(chunks)
         assert isinstance(head, Respond)
         return self.library.build_response(head, self.stream_class(chunks), relay)
@@ -106,16 +98,8 @@ class AsyncMethods(TransportOptions):
         if relay is None:
             return await client.send(request, stream=True, auth=None)
 
-        async def send(upstream: HttpRequest) -> AsyncLibraryUpstream:
-            library = self.library
-            try:
-                sent = library.build_request(upstream, request.extensions)
-                response = await client.send(sent, stream=True, auth=None)
-            except library.errors as error:
-                raise library.wrap(error) from error
-            return AsyncLibraryUpstream(library, response)
-
-        chunks = run_async_exchange(relay, send, self._settings.memory)
+        shell = AsyncLibraryShell(self.library, client, request.extensions, self._settings.memory)
+        chunks = run_async_exchange(relay, shell, raise_failures=True)
         head = await anext(chunks)
         assert isinstance(head, Respond)
         return self.library.build_response(head, self.stream_class(chunks), relay)

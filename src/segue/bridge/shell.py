@@ -1,0 +1,188 @@
+"""Runs a relay: carries out its commands with a shell, and yields the response for the caller.
+
+A shell has the connections, the clock and the store. There is one protocol for threads and one for event loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Generator, Iterable, Mapping
+from typing import Any, Protocol
+
+from segue.bridge import aws
+from segue.bridge.actions import Authorize, Delete, Load, Respond, ResponseHead, Save, Send, Wait, Write
+from segue.bridge.driver import Command, Read, UpstreamError, drive
+from segue.bridge.http_requests import HttpRequest
+from segue.bridge.relay import Relay
+
+
+class Upstream(Protocol):
+    """A provider's response: the head, and the body in chunks. Failures are raised as `UpstreamError`."""
+
+    status: int
+    headers: Mapping[str, str]
+
+    def read(self) -> bytes:
+        """Return the next bytes of the body; empty at its end."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Shell(Protocol):
+    """Connections, clock and store of a program without event loop."""
+
+    def send(self, request: HttpRequest) -> Upstream: ...
+    def sleep(self, seconds: float) -> None: ...
+    def load(self, keys: Iterable[str]) -> Mapping[str, bytes]: ...
+    def save(self, entries: Mapping[str, bytes]) -> None: ...
+    def delete(self, keys: Iterable[str]) -> None: ...
+
+
+class AsyncUpstream(Protocol):
+    """A provider's response for an event loop."""
+
+    status: int
+    headers: Mapping[str, str]
+
+    async def read(self) -> bytes:
+        """Return the next bytes of the body; empty at its end."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class AsyncShell(Protocol):
+    """Connections, clock and store of a program with an event loop."""
+
+    async def send(self, request: HttpRequest) -> AsyncUpstream: ...
+    async def authorize(self, signer: aws.CredentialSource) -> aws.Credentials: ...
+    async def sleep(self, seconds: float) -> None: ...
+    async def load(self, keys: Iterable[str]) -> Mapping[str, bytes]: ...
+    async def save(self, entries: Mapping[str, bytes]) -> None: ...
+    async def delete(self, keys: Iterable[str]) -> None: ...
+
+
+class _Executor:
+    """Carries out commands one by one."""
+
+    def __init__(self, shell: Shell) -> None:
+        self._shell = shell
+        self._upstream: Upstream | None = None
+
+    def execute(self, command: Command) -> Any:
+        match command:
+            case Send():
+                self.close()
+                upstream = self._upstream = self._shell.send(command.request)
+                return ResponseHead(upstream.status, upstream.headers)
+            case Read():
+                return self._upstream.read() if self._upstream is not None else b""
+            case Authorize():
+                return command.signer.get()
+            case Wait():
+                return self._shell.sleep(command.seconds)
+            case Load():
+                return self._shell.load(command.keys)
+            case Save():
+                return self._shell.save(command.entries)
+            case Delete():
+                return self._shell.delete(command.keys)
+            case Respond() | Write():
+                return None
+
+    def close(self) -> None:
+        upstream, self._upstream = self._upstream, None
+        if upstream is not None:
+            upstream.close()
+
+
+class _AsyncExecutor:
+    """The same for an event loop."""
+
+    def __init__(self, shell: AsyncShell) -> None:
+        self._shell = shell
+        self._upstream: AsyncUpstream | None = None
+
+    async def execute(self, command: Command) -> Any:
+        match command:
+            case Send():
+                await self.close()
+                upstream = self._upstream = await self._shell.send(command.request)
+                return ResponseHead(upstream.status, upstream.headers)
+            case Read():
+                return await self._upstream.read() if self._upstream is not None else b""
+            case Authorize():
+                return await self._shell.authorize(command.signer)
+            case Wait():
+                return await self._shell.sleep(command.seconds)
+            case Load():
+                return await self._shell.load(command.keys)
+            case Save():
+                return await self._shell.save(command.entries)
+            case Delete():
+                return await self._shell.delete(command.keys)
+            case Respond() | Write():
+                return None
+
+    async def close(self) -> None:
+        upstream, self._upstream = self._upstream, None
+        if upstream is not None:
+            await upstream.close()
+
+
+def run_exchange(relay: Relay, shell: Shell, *, raise_failures: bool = False) -> Generator[Respond | bytes, None, None]:
+    """Yield the head of the caller's response, then its body in chunks. `raise_failures` is that of `drive`.
+
+    Closing the generator closes the connection to the provider.
+    """
+    commands, executor = drive(relay, raise_failures=raise_failures), _Executor(shell)
+    try:
+        command = next(commands, None)
+        while command is not None:
+            if isinstance(command, Respond | Write):
+                yield command if isinstance(command, Respond) else command.data
+            try:
+                result = executor.execute(command)
+            except UpstreamError as failure:
+                command = _throw(commands, failure)
+            else:
+                command = _advance(commands, result)
+    finally:
+        executor.close()
+
+
+async def run_async_exchange(
+    relay: Relay, shell: AsyncShell, *, raise_failures: bool = False
+) -> AsyncGenerator[Respond | bytes, None]:
+    """Yield the head of the caller's response, then its body in chunks. `raise_failures` is that of `drive`.
+
+    Closing the generator closes the connection to the provider.
+    """
+    commands, executor = drive(relay, raise_failures=raise_failures), _AsyncExecutor(shell)
+    try:
+        command = next(commands, None)
+        while command is not None:
+            if isinstance(command, Respond | Write):
+                yield command if isinstance(command, Respond) else command.data
+            try:
+                result = await executor.execute(command)
+            except UpstreamError as failure:
+                command = _throw(commands, failure)
+            else:
+                command = _advance(commands, result)
+    finally:
+        await executor.close()
+
+
+def _advance(commands: Generator[Command, Any, None], result: object) -> Command | None:
+    try:
+        return commands.send(result)
+    except StopIteration:
+        return None
+
+
+def _throw(commands: Generator[Command, Any, None], failure: UpstreamError) -> Command | None:
+    try:
+        return commands.throw(failure)
+    except StopIteration:
+        return None
