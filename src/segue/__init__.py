@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from segue.models import Model
     from segue.render.constraints import Policy
     from segue.render.report import Finding, Report
+    from segue.runtime.complete import Completion, CompletionStream, acomplete, complete
     from segue.wire.detect_model import Detected, detect
     from segue.wire.limits import ReplyLimits
     from segue.wire.registry import Format, formats
@@ -55,6 +56,8 @@ __all__ = [
     "Body",
     "Change",
     "Code",
+    "Completion",
+    "CompletionStream",
     "CompressionResult",
     "ConflictError",
     "Conversation",
@@ -97,9 +100,11 @@ __all__ = [
     "Verdict",
     "Violation",
     "__version__",
+    "acomplete",
     "assemble",
     "canonical_tool_id",
     "check",
+    "complete",
     "convert",
     "convert_tools",
     "detect",
@@ -141,6 +146,7 @@ _MODULES = {
     "segue.wire.detect_model": "Detected detect",
     "segue.wire.limits": "ReplyLimits",
     "segue.wire.registry": "Format formats",
+    "segue.runtime.complete": "Completion CompletionStream acomplete complete",
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
 

@@ -8,17 +8,21 @@ from base64 import b64decode, b64encode
 from binascii import Error
 from pathlib import Path
 
+from platformdirs import user_state_path
+
 from segue.bridge.envelopes import MIN_KEY_SIZE, EnvelopeKeys
 from segue.errors import InputError
 
-FILE_NAME = "envelope.key"
+_FILE_NAME = "envelope.key"
 
 
-def load_envelope_keys(path: Path) -> EnvelopeKeys:
+def load_envelope_keys(path: Path | None = None) -> EnvelopeKeys:
     """Return the keys in a file: the current one in the first line, the previous one in the second, in base64.
 
-    A file that does not exist is made with a new key. Raise `InputError` for a file that others can read.
+    The default file is in the user's folder for the state of programs. A file that does not exist is made with a new
+    key. Raise `InputError` for a file that others can read.
     """
+    path = path or user_state_path("segue", appauthor=False) / _FILE_NAME
     _create(path)
     try:
         lines = path.read_text("ascii").split()

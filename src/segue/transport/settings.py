@@ -9,8 +9,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from platformdirs import user_state_path
-
 from segue.bridge.bridge import Bridge
 from segue.bridge.entries import EntryMemory
 from segue.bridge.envelopes import EnvelopeKeys
@@ -21,7 +19,7 @@ from segue.bridge.routes import Route, RouteQuery, Router
 from segue.bridge.surfaces import find_surface
 from segue.errors import InputError, require_string
 from segue.render.constraints import Policy
-from segue.store.envelope_keys import FILE_NAME, load_envelope_keys
+from segue.store.envelope_keys import load_envelope_keys
 from segue.wire.registry import WIRES, find_wire
 
 _CHAT = "openai-chat"
@@ -58,7 +56,7 @@ class TransportSettings:
         self._hosts = _map_hosts(providers)
         # Entries of the memory belong to this transport, in-process conversations of others do not mix with them.
         self._client = secrets.token_hex(8)
-        keys = envelope_keys if isinstance(envelope_keys, EnvelopeKeys) else _load_keys(envelope_keys)
+        keys = envelope_keys if isinstance(envelope_keys, EnvelopeKeys) else load_envelope_keys(envelope_keys)
         self._bridge = Bridge(
             Router(self._find_route, self._list_models),
             keys=keys,
@@ -94,7 +92,3 @@ def _map_hosts(providers: Config | None) -> dict[str, str]:
         if host and WIRES[provider.api].base_api == _CHAT and provider.profile is None:
             hosts[host] = provider.api
     return hosts
-
-
-def _load_keys(path: Path | None) -> EnvelopeKeys:
-    return load_envelope_keys(path or user_state_path("segue", appauthor=False) / FILE_NAME)
