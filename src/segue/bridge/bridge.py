@@ -71,7 +71,7 @@ class Bridge:
         return ReplyRelay(self._setup, caller, route, client)
 
     def _find_route(self, caller: Caller) -> Route:
-        query = RouteQuery(caller.surface, caller.model, caller.headers, len(caller.body))
+        query = RouteQuery(caller.surface, caller.model, caller.headers, caller.body)
         route = self._setup.router.find(query)
         if not route.targets:
             raise InputError(f"the route {route.name} has no targets", path="model")

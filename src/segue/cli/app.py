@@ -45,6 +45,7 @@ COMMANDS: Mapping[str, str] = {
     "repair": "repair",
     "assemble": "assemble",
     "extract": "extract",
+    "serve": "serve",
     "emulate": "emulate",
     "log": "log",
     "export": "export",
