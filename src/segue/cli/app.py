@@ -46,6 +46,8 @@ COMMANDS: Mapping[str, str] = {
     "assemble": "assemble",
     "extract": "extract",
     "serve": "serve",
+    "with": "with_",
+    "route": "route",
     "emulate": "emulate",
     "log": "log",
     "export": "export",

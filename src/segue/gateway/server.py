@@ -7,11 +7,12 @@ import os
 import secrets
 import signal
 import socket
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import uvicorn
 from msgspec import Struct
@@ -67,6 +68,7 @@ class GatewaySettings(Struct, frozen=True):
     private_key: Path | None = None
     behind_proxy: bool = False
     log_json: bool = False
+    log_output: IO[str] | None = None
     usage_file: Path | None = None
     timeout: float = 600.0
     memory: int = 256 * 2**20
@@ -105,6 +107,7 @@ class GatewayServer:
         self.url = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
         self.token = secrets.token_urlsafe(24)
         self._client: HttpClient | None = None
+        self._server: uvicorn.Server | None = None
         self._memory = EntryMemory(settings.memory)
         self.app = self._build_app()
 
@@ -123,7 +126,7 @@ class GatewayServer:
             clients=self._clients,
             control=Control(self.token, metrics, change=self.table.override, reload=self.reload, status=self.describe),
             metrics=metrics,
-            log=RequestLog(as_json=settings.log_json, usage_file=settings.usage_file),
+            log=RequestLog(as_json=settings.log_json, usage_file=settings.usage_file, output=settings.log_output),
             on_shutdown=self._close_client,
         )
 
@@ -161,6 +164,24 @@ class GatewayServer:
         """Serve until SIGINT or SIGTERM, which let open requests finish. SIGHUP reloads the routes."""
         asyncio.run(self.serve(on_ready))
 
+    @contextmanager
+    def running(self) -> Generator[None]:
+        """Serve in a thread until the end of the block."""
+        ready = threading.Event()
+        thread = threading.Thread(target=self.run, args=(ready.set,), name="segue gateway", daemon=True)
+        thread.start()
+        ready.wait()
+        try:
+            yield
+        finally:
+            self.stop()
+            thread.join()
+
+    def stop(self) -> None:
+        """Stop serving; open requests are ended."""
+        if self._server is not None:
+            self._server.should_exit = self._server.force_exit = True
+
     async def serve(self, on_ready: Callable[[], None] = lambda: None) -> None:
         settings = self._settings
         config = uvicorn.Config(
@@ -176,7 +197,7 @@ class GatewayServer:
             ssl_certfile=settings.certificate,
             ssl_keyfile=settings.private_key,
         )
-        server = uvicorn.Server(config)
+        server = self._server = uvicorn.Server(config)
         loop = asyncio.get_running_loop()
         with suppress(NotImplementedError, AttributeError, ValueError, RuntimeError):
             loop.add_signal_handler(signal.SIGHUP, self._reload_on_signal)
