@@ -71,6 +71,23 @@ def redact(text: str) -> str:
     return text
 
 
+def find_secrets(text: str) -> list[tuple[int, int, str]]:
+    """Return the start, the end and the name of each secret in the text, in order and without overlaps."""
+    found: list[tuple[int, int, str]] = []
+    for name, pattern in SECRET_PATTERNS.items():
+        for match in pattern.finditer(text):
+            group = next((key for key in match.re.groupindex if match[key] is not None), 0)
+            found.append((*match.span(group), name))
+    merged: list[tuple[int, int, str]] = []
+    for start, end, name in sorted(found, key=lambda span: span[:2]):
+        if merged and start < merged[-1][1]:
+            first, last, kept = merged[-1]
+            merged[-1] = first, max(last, end), kept
+        else:
+            merged.append((start, end, name))
+    return merged
+
+
 def _replace_secret(match: re.Match[str], name: str) -> str:
     placeholder = f"[{name} removed]"
     group = next((key for key in match.re.groupindex if match[key] is not None), None)
