@@ -90,6 +90,7 @@ class Recorder:
     async def handle(self, http_request: HttpRequest) -> HttpResponse:
         record = self._log.open(self.provider.api, http_request)
         exchange = _Exchange(http_request, record, self._folder.next_number())
+        record.path = exchange.request.path
         record.describe(exchange.request.body.json)
         if self._upstream is None:
             error = ApiError(404, f"no upstream is given for {self.provider.api}", "not_found_error")

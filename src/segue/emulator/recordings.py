@@ -95,10 +95,13 @@ class RecordingFolder:
     def __init__(self, path: Path) -> None:
         self._path = path
         try:
-            path.mkdir(_OWNER_ONLY_FOLDER, exist_ok=True)
+            if not path.is_dir():
+                path.mkdir(_OWNER_ONLY_FOLDER)
             with NamedTemporaryFile(dir=path, prefix=".segue-"):
                 """The folder is writable."""
             names = [name for name in os.listdir(path) if name.endswith(_SUFFIX)]  # noqa: PTH208  names only
+        except FileExistsError:
+            raise InputError(f"can't write to {path}: not a directory", path="record") from None
         except (OSError, ValueError) as error:
             raise InputError(f"can't write to {path}: {format_os_error(error)}", path="record") from None
         self._last_number = max(
