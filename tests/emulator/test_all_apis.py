@@ -101,7 +101,7 @@ def test_signed_requests_are_verified_under_a_prefix() -> None:
             assert emulator.requests[-1].status == status
 
 
-# ------------------------------------------------------------------------------------------------------------- no prefix
+# ------------------------------------------------------------------------------------------------------------ no prefix
 
 
 @pytest.mark.parametrize("api", [api for api in APIS if api != "azure-foundry"])

@@ -113,6 +113,9 @@ def _similarity(old: Any, new: Any) -> float:
     if isinstance(old, list) and isinstance(new, list):
         items, others = cast("list[Any]", old), cast("list[Any]", new)
         return sum(map(_similarity, items, others)) / max(len(items), len(others))
+    if isinstance(old, str) and isinstance(new, str):
+        words, other_words = set(old.split()), set(new.split())
+        return len(words & other_words) / max(len(words | other_words), 1)
     return 0.0
 
 
