@@ -23,6 +23,7 @@ from mistralai.client.errors import SDKError
 from segue.emulator import Emulator, post, start
 from segue.emulator.client import build_request
 from segue.emulator.http_messages import HttpRequest
+from segue.emulator.matching import VOLATILE_FIELDS
 from segue.emulator.recordings import Recording, RecordingFolder
 from segue.emulator.upstream import Upstream, parse_upstreams
 from segue.errors import InputError
@@ -349,6 +350,11 @@ def test_what_varies_from_run_to_run_is_ignored(tmp_path: Path) -> None:
         assert post(replayer, body_of("openai-chat", text.format(**after) + "!")).status == 404
         reordered = dict(reversed(later.items()))
         assert post(replayer, json.dumps(reordered, indent=2).encode()).status == 200
+
+
+def test_the_docs_list_what_is_ignored() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "testing.md").read_text("utf-8").partition("**Ignored**")[2]
+    assert all(f"`{name}`" in text for name in VOLATILE_FIELDS)
 
 
 def test_an_equal_request_is_preferred_to_a_similar_one(tmp_path: Path) -> None:
