@@ -6,6 +6,7 @@ The patterns are tuned to redact too much rather than too little. Redacting twic
 from __future__ import annotations
 
 import re
+from functools import lru_cache, partial
 from typing import Any, cast
 
 # The separator between a field name and its value in JSON, headers, config files and shells.
@@ -66,9 +67,13 @@ SECRET_PATTERNS: dict[str, re.Pattern[str]] = {name: re.compile(pattern) for nam
 
 def redact(text: str) -> str:
     """Replace each secret in the text by `[name removed]`."""
-    for name, pattern in SECRET_PATTERNS.items():
-        text = pattern.sub(lambda match, name=name: _replace_secret(match, name), text)
+    for pattern, replace in _REPLACEMENTS:
+        text = pattern.sub(replace, text)
     return text
+
+
+_redact_name = lru_cache(maxsize=1024)(redact)
+"""For the names of fields, which repeat in every message and event."""
 
 
 def find_secrets(text: str) -> list[tuple[int, int, str]]:
@@ -88,13 +93,16 @@ def find_secrets(text: str) -> list[tuple[int, int, str]]:
     return merged
 
 
-def _replace_secret(match: re.Match[str], name: str) -> str:
+def _replace_secret(name: str, match: re.Match[str]) -> str:
     placeholder = f"[{name} removed]"
     group = next((key for key in match.re.groupindex if match[key] is not None), None)
     if group is None:
         return placeholder
     start, end = (position - match.start() for position in match.span(group))
     return match[0][:start] + placeholder + match[0][end:]
+
+
+_REPLACEMENTS = [(pattern, partial(_replace_secret, name)) for name, pattern in SECRET_PATTERNS.items()]
 
 
 def redact_values(value: Any) -> Any:
@@ -105,7 +113,7 @@ def redact_values(value: Any) -> Any:
         fields = cast("dict[str, Any]", value)
         entry_name = _entry_name(fields)
         return {
-            redact(key): _redact_field(entry_name if key == "value" and entry_name else key, inner)
+            _redact_name(key): _redact_field(entry_name if key == "value" and entry_name else key, inner)
             for key, inner in fields.items()
         }
     if isinstance(value, list | tuple):
