@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import segue
@@ -17,6 +17,7 @@ from segue.emulator.http_messages import HttpRequest
 from segue.emulator.recording_secrets import SecretRemover
 from segue.redaction import find_secrets
 from segue.wire.stream.framing import FrameDecoder
+from tests.budget import examples
 from tests.emulator.http_requests import APIS, body_of
 from tests.emulator.test_recordings import get_raw, recordings, with_upstream
 from tests.runtime.raw_server import RawServer, chunked_response, http_response
@@ -168,7 +169,10 @@ _EVENTS = st.lists(
 )
 
 
+@examples(10)
 @given(_EVENTS, st.lists(st.integers(0, 500), max_size=6))
+@example([{"index": 0, "text": text} for text in ("0", SECRET, SECRET[:9], SECRET[:9])], [])
+@example([{"index": 0, "text": text} for text in (SECRET[:20], SECRET[20:])], [40])
 def test_chunk_boundaries_never_change_the_cleaned_stream(events: list[dict[str, Any]], cuts: list[int]) -> None:
     data = b"".join(b"data: %b\n\n" % json.dumps(event).encode() for event in events)
     bounds = sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts)})

@@ -26,6 +26,7 @@ _ACCOUNT_HEADERS = frozenset(
     {"anthropic-organization-id", "openai-organization", "openai-project", "x-goog-user-project", "x-forwarded-for"}
 )
 _MIN_SECRET = 8
+_MAX_PASSES = 5
 _SCHEME = re.compile(r"(?:bearer|basic)\s+", re.IGNORECASE)
 _COOKIE_VALUE = re.compile(r"=([^;\s]+)")
 
@@ -99,17 +100,34 @@ class SecretRemover:
         data = b"".join(chunks)
         payloads = find_payloads(data)
         values = [_decode(payload) for payload in payloads]
-        changed = self._remove_split_secrets(values)
+        changed = self._clean_values(values)
         edits: list[tuple[Payload, bytes]] = []
         for index, (payload, value) in enumerate(zip(payloads, values, strict=True)):
             if isinstance(value, _Undecoded):
                 clean = self._clean_bytes(payload.data)
             else:
-                clean_value = self.clean_value(value)
-                clean = encode_json(clean_value) if index in changed or clean_value != value else payload.data
+                clean = encode_json(value) if index in changed else payload.data
             if clean != payload.data:
                 edits.append((payload, clean))
         return join_edits(data, edits, list(map(len, chunks))) if edits else list(chunks)
+
+    def _clean_values(self, values: list[Any]) -> set[int]:
+        """Remove the secrets of decoded payloads, in place; returns the indexes of the changed ones.
+
+        Split secrets come first: the first half of a key may look like a key itself. Once a secret is removed, the text
+        beside it can be found as another one.
+        """
+        changed: set[int] = set()
+        for _ in range(_MAX_PASSES):
+            found = self._remove_split_secrets(values)
+            for index, value in enumerate(values):
+                if not isinstance(value, _Undecoded) and (clean := self.clean_value(value)) != value:
+                    values[index] = clean
+                    found.add(index)
+            if not found:
+                break
+            changed |= found
+        return changed
 
     def _clean_bytes(self, data: bytes) -> bytes:
         try:
