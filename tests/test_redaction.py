@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 import pytest
 
-from segue.redaction import SECRET_PATTERNS, redact, redact_values
+from segue.redaction import SECRET_PATTERNS, find_secrets, redact, redact_values
 
 LONG = "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA\nabc+/=\n-----END RSA PRIVATE KEY-----"
@@ -98,6 +99,21 @@ def test_the_secret_goes_and_the_rest_stays(name: str, text: str, secret: str, r
     assert rest in redacted
     assert " removed]" in redacted
     assert redact(redacted) == redacted
+
+
+@pytest.mark.parametrize(("name", "text", "secret", "rest"), CASES)
+def test_found_secrets_are_in_order_and_cover_what_is_redacted(name: str, text: str, secret: str, rest: str):
+    spans = find_secrets(text)
+    assert spans
+    assert all(before[1] <= after[0] for before, after in pairwise(spans))
+    for start, end, _ in reversed(spans):
+        text = text[:start] + text[end:]
+    assert secret not in text
+    assert rest in text
+
+
+def test_no_secret_is_found_in_plain_text():
+    assert find_secrets("max_tokens: 1000, total_tokens: 123456789") == []
 
 
 @pytest.mark.parametrize("name", SECRETS)

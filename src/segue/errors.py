@@ -111,6 +111,13 @@ def shorten_message(message: str) -> str:
     return message if len(message) <= _MAX_MESSAGE else f"{message[:half]}…{message[-half:]}"
 
 
+def format_os_error(error: OSError | ValueError) -> str:
+    """Return the system's error message without a leading capital."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror[0].lower() + error.strerror[1:]
+    return str(error)
+
+
 class SegueError(Exception):
     """The base class of all segue errors; never raised itself."""
 

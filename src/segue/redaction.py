@@ -6,6 +6,7 @@ The patterns are tuned to redact too much rather than too little. Redacting twic
 from __future__ import annotations
 
 import re
+from functools import lru_cache, partial
 from typing import Any, cast
 
 # The separator between a field name and its value in JSON, headers, config files and shells.
@@ -66,18 +67,42 @@ SECRET_PATTERNS: dict[str, re.Pattern[str]] = {name: re.compile(pattern) for nam
 
 def redact(text: str) -> str:
     """Replace each secret in the text by `[name removed]`."""
-    for name, pattern in SECRET_PATTERNS.items():
-        text = pattern.sub(lambda match, name=name: _replace_secret(match, name), text)
+    for pattern, replace in _REPLACEMENTS:
+        text = pattern.sub(replace, text)
     return text
 
 
-def _replace_secret(match: re.Match[str], name: str) -> str:
+_redact_name = lru_cache(maxsize=1024)(redact)
+"""For the names of fields, which repeat in every message and event."""
+
+
+def find_secrets(text: str) -> list[tuple[int, int, str]]:
+    """Return the start, the end and the name of each secret in the text, in order and without overlaps."""
+    found: list[tuple[int, int, str]] = []
+    for name, pattern in SECRET_PATTERNS.items():
+        for match in pattern.finditer(text):
+            group = next((key for key in match.re.groupindex if match[key] is not None), 0)
+            found.append((*match.span(group), name))
+    merged: list[tuple[int, int, str]] = []
+    for start, end, name in sorted(found, key=lambda span: span[:2]):
+        if merged and start < merged[-1][1]:
+            first, last, kept = merged[-1]
+            merged[-1] = first, max(last, end), kept
+        else:
+            merged.append((start, end, name))
+    return merged
+
+
+def _replace_secret(name: str, match: re.Match[str]) -> str:
     placeholder = f"[{name} removed]"
     group = next((key for key in match.re.groupindex if match[key] is not None), None)
     if group is None:
         return placeholder
     start, end = (position - match.start() for position in match.span(group))
     return match[0][:start] + placeholder + match[0][end:]
+
+
+_REPLACEMENTS = [(pattern, partial(_replace_secret, name)) for name, pattern in SECRET_PATTERNS.items()]
 
 
 def redact_values(value: Any) -> Any:
@@ -88,7 +113,7 @@ def redact_values(value: Any) -> Any:
         fields = cast("dict[str, Any]", value)
         entry_name = _entry_name(fields)
         return {
-            redact(key): _redact_field(entry_name if key == "value" and entry_name else key, inner)
+            _redact_name(key): _redact_field(entry_name if key == "value" and entry_name else key, inner)
             for key, inner in fields.items()
         }
     if isinstance(value, list | tuple):

@@ -187,6 +187,56 @@ def test_keys_are_never_printed() -> None:
         assert other not in ended.err + ended.out.decode()
 
 
+def test_all_apis_on_one_port() -> None:
+    with emulating("all", "--fault", "rate-limit@2") as running:
+        line = running.line("out")
+        url = address(line)
+        assert line == f"all on {url}, base URLs for clients below; Ctrl-C stops it\n"
+        base_urls = dict(running.line("out").split() for _ in APIS)
+        assert tuple(base_urls) == APIS
+        assert base_urls["kimi"] == f"{url}/kimi/v1"
+        assert send_request(url, "anthropic")[0] == 200
+        assert running.line() == "segue: 1 POST /v1/messages 200 (anthropic); calls get_weather\n"
+        assert send_request(url, "kimi")[0] == 429
+        assert running.line().startswith("segue: 2 POST /v1/chat/completions 429 (kimi); fault: rate-limit; ")
+    with emulating("all", "--json") as running:
+        opening = msgspec.json.decode(running.line("out"))
+        assert (opening["api"], tuple(opening["base_urls"])) == ("all", APIS)
+        assert send_request(opening["url"], "gemini")[0] == 200
+        assert msgspec.json.decode(running.line("out"))["api"] == "gemini"
+
+
+def test_record_and_replay(tmp_path: Path) -> None:
+    with emulating("anthropic", "--script", str(write_script(tmp_path))) as upstream:
+        upstream_url = address(upstream.line("out"))
+        for given in (("anthropic", upstream_url), ("all", f"anthropic={upstream_url}")):
+            with emulating(given[0], "--record", str(tmp_path / "runs"), "--upstream", given[1]) as recorder:
+                url = address(recorder.line("out"))
+                recorded = send_request(url, "anthropic", stream=True)
+                name = max((tmp_path / "runs").iterdir()).name
+                api = " (anthropic)" if given[0] == "all" else ""
+                assert recorder.line() == f"segue: 1 POST /v1/messages 200{api}; {name}\n"
+                assert recorder.ended(signal.SIGINT).code == INTERRUPTED
+    assert b"Two." in recorded[1]
+    assert KEY not in "".join(path.read_text() for path in (tmp_path / "runs").iterdir())
+    with emulating("anthropic", "--replay", str(tmp_path / "runs")) as replayer:
+        url = address(replayer.line("out"))
+        replies = [send_request(url, "anthropic", stream=True) for _ in range(3)]
+        assert ["One." in reply[1].decode() for reply in replies] == [True, False, True]
+        assert replies[1] == recorded
+        assert send_request(url, "anthropic", stream=False)[0] == 404
+        lines = [replayer.line() for _ in range(4)]
+        assert lines[0].startswith("segue: 1 POST /v1/messages 200; 000001-anthropic-")
+        assert "; no recording matches POST /v1/messages; the nearest is 00000" in lines[3]
+        assert lines[3].endswith("which differs in stream: recorded true, received nothing\n")
+
+
+def write_script(folder: Path) -> Path:
+    script = folder / "script.txt"
+    script.write_text("say One.\n---\nsay Two.")
+    return script
+
+
 # -------------------------------------------------------------------------------------------------------------- it ends
 
 
@@ -273,6 +323,26 @@ def test_closed_reader_ends_the_emulator() -> None:
         (["anthropic", "--patience", "nan"], "a number of seconds was expected"),
         (["anthropic", "--patience", "long"], "'long'"),
         (["anthropic", "--seed", "x"], "'x'"),
+        (["all", "--profile", "nobody"], "unknown profile 'nobody'"),
+        (["al"], "unknown API 'al'"),
+        (["all", "--replay", "/no/such"], "can't read /no/such: no such file or directory\n"),
+        (["all", "--replay", "/dev/null"], "can't read /dev/null: not a directory\n"),
+        (["all", "--record", "/no/such", "--upstream", "https://h"], "can't write to /no/such: no such file or dir"),
+        (["all", "--record", "/dev/null", "--upstream", "https://h"], "can't write to /dev/null: not a directory\n"),
+        (
+            ["all", "--record", "/dev/null/x", "--upstream", "https://h"],
+            "can't write to /dev/null/x: not a directory\n",
+        ),
+        (["all", "--record", "/no/such"], "upstream: the URL of the real provider is needed"),
+        (["all", "--upstream", "https://h"], "upstream: it is used only with `record`"),
+        (["all", "--record", "/no/such", "--upstream", "http://example.com"], "use https"),
+        (
+            ["all", "--record", "/no/such", "--upstream", "nonsense"],
+            "a URL such as https://api.example.com was expected",
+        ),
+        (["all", "--record", "/no/such", "--upstream", "nobody=https://h"], "unknown API 'nobody'"),
+        (["all", "--record", "/no", "--upstream", "https://a", "--upstream", "https://b"], "--upstream takes one URL"),
+        (["anthropic", "--replay", "/no/such", "--script", "x"], "script: it can't be combined with `record` or"),
     ],
     ids=lambda given: " ".join(given) or "nothing" if isinstance(given, list) else "",
 )
@@ -297,6 +367,13 @@ def test_a_bad_script_is_named_with_its_line(tmp_path: Path, text: bytes, expect
     ended = run("emulate", "anthropic", "--script", str(script))
     assert is_one_line_error(ended), ended
     assert expected in ended.err
+
+
+def test_a_damaged_recording_is_named(tmp_path: Path) -> None:
+    (tmp_path / "1.json").write_text('{"segue_recording": 1, "api": "anthropic"')
+    ended = run("emulate", "anthropic", "--replay", str(tmp_path))
+    assert is_one_line_error(ended), ended
+    assert "1.json is not a valid recording: " in ended.err
 
 
 def test_occupied_port_is_one_line_error() -> None:

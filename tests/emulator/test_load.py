@@ -379,7 +379,7 @@ def test_a_listener_that_fails_spoils_no_answer(monkeypatch: pytest.MonkeyPatch)
 
 def test_bug_is_reported_to_client_and_record(monkeypatch: pytest.MonkeyPatch) -> None:
     with start("anthropic", script="say Hello.") as emulator:
-        monkeypatch.setattr(emulator._app, "_check_and_reply", lambda *_: 1 / 0)
+        monkeypatch.setattr(emulator._router.services[emulator.api], "_check_and_reply", lambda *_: 1 / 0)
         seen = send_request(emulator)
         assert seen.status == 500
         assert "bug in segue" in seen.json["error"]["message"]

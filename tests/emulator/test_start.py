@@ -106,9 +106,9 @@ def test_openais_client_works_on_the_base_url_with_and_without_v1(api: str) -> N
 @pytest.mark.parametrize("api", APIS)
 def test_a_body_that_is_too_large_is_refused_at_once(api: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with start(api) as provider:
-        largest = provider._app.max_body_bytes
+        largest = provider._router.max_body_bytes
         assert largest >= 20 * 2**20
-        monkeypatch.setattr(type(provider._app), "max_body_bytes", 200_000)
+        monkeypatch.setattr(type(provider._router), "max_body_bytes", 200_000)
         sent = post(provider, body_of(api, "x" * 250_000))
         assert sent.status == (400 if api == "gemini" else 413)
         assert sent.body

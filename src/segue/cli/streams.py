@@ -17,6 +17,8 @@ from typing import TextIO
 
 import click
 
+from segue.errors import format_os_error
+
 STDIO = "-"
 FOLDER_GONE = "the current folder no longer exists; change to another one"
 _BYTE_ORDER_MARKS = (
@@ -240,13 +242,6 @@ def _umask() -> int:
     umask = os.umask(0o077)
     os.umask(umask)
     return umask
-
-
-def format_os_error(error: OSError | ValueError) -> str:
-    """Return the system's error message without a leading capital."""
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror[0].lower() + error.strerror[1:]
-    return str(error)
 
 
 def one_line(text: str) -> str:

@@ -6,8 +6,7 @@ in the API's format.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, NamedTuple
@@ -22,10 +21,11 @@ from segue.emulator import errors, validation
 from segue.emulator.faults import Fault, FaultPlan, cut_arguments, repeat_ids
 from segue.emulator.http_messages import HttpRequest, HttpResponse, RecordedRequest
 from segue.emulator.ids import IdGenerator
-from segue.emulator.model.script import Script, fill_placeholders
+from segue.emulator.model.script import fill_placeholders
 from segue.emulator.prompt_cache import MarkedPromptCache, PromptCache
 from segue.emulator.providers.provider import Operation, Provider, RequestContext, Route
 from segue.emulator.reply import ReplyBuilder, render_reply_body, stream_response, whole_response
+from segue.emulator.request_log import RequestLog
 from segue.emulator.signatures import digest
 from segue.emulator.steps import ErrorStep, ReplySteps, TextStep, WaitStep
 from segue.emulator.validation.invalid_json import invalid_json_error
@@ -51,7 +51,10 @@ class _AdmittedRequest(NamedTuple):
 
 
 class App:
-    """`patience` is the length of the faults `slow-start` and `stall`, in seconds."""
+    """`patience` is the length of the faults `slow-start` and `stall`, in seconds.
+
+    `scripted_replies` are removed from the list as they are sent; several providers can share it.
+    """
 
     def __init__(
         self,
@@ -60,20 +63,19 @@ class App:
         profile: str | None = None,
         strict: bool = True,
         keys: frozenset[str] = frozenset(),
-        script: Script | None = None,
+        scripted_replies: list[ReplySteps] | None = None,
         faults: FaultPlan | None = None,
         patience: float = 30.0,
-        on_request: Callable[[RecordedRequest], None] | None = None,
+        log: RequestLog | None = None,
     ) -> None:
         self.provider = provider
-        self.requests: list[RecordedRequest] = []
+        self._log = log or RequestLog()
         self._profile = profile
         self._strict = strict
         self._keys = keys
-        self._scripted_replies = list(script.turns) if script is not None else []
+        self._scripted_replies = scripted_replies if scripted_replies is not None else []
         self._faults = faults or FaultPlan()
         self._patience = patience
-        self._on_request = on_request
         self._cache = PromptCache()
         self._marked_cache = MarkedPromptCache()
         self._repeat_counts: dict[str, int] = {}
@@ -85,38 +87,22 @@ class App:
         """The maximum size of a body in bytes."""
         return self._standard_errors.max_body_bytes
 
-    def handle(self, http_request: HttpRequest) -> HttpResponse:
+    async def handle(self, http_request: HttpRequest) -> HttpResponse:
         """Return the response. Streams are rendered when they are read; nothing here waits."""
-        record = RecordedRequest(len(self.requests) + 1, http_request.method, http_request.path)
+        record = self._log.open(self.provider.api, http_request)
         ids = self._make_ids(http_request)
         try:
             response = self._dispatch(http_request, record, ids)
         except Exception as error:  # noqa: BLE001  a client always gets a response; the record has the error
             message = f"this is a bug in segue, please report it: {type(error).__name__}: {error}"
             response = self._error_response(ApiError(500, message, "api_error"), record)
-        self._finish_response(response, http_request, ids)
+        self.provider.complete_response(response, http_request, ids)
         record.status = response.status
-        response.headers = {**self.provider.headers(ids, record.kind), **response.headers}
-        # Only now: other threads read the list at any time.
-        self.requests.append(record)
-        self._notify(record)
+        self._log.close(record)
         return response
 
-    def _notify(self, record: RecordedRequest) -> None:
-        """Call the listener. Its exceptions go to `threading.excepthook`; the response is sent anyway."""
-        if self._on_request is None:
-            return
-        try:
-            self._on_request(record)
-        except Exception as error:  # noqa: BLE001
-            details = (type(error), error, error.__traceback__, threading.current_thread())
-            threading.excepthook(threading.ExceptHookArgs(details))
-
-    def _finish_response(self, response: HttpResponse, http_request: HttpRequest, ids: IdGenerator) -> None:
-        if response.error_body is not None:
-            response.content = msgspec.json.encode(self.provider.complete_error(response.error_body, http_request, ids))
-        if response.content_type == "application/json":
-            response.content_type = self.provider.json_media_type
+    async def close(self) -> None:
+        """Nothing is open."""
 
     def _make_ids(self, http_request: HttpRequest) -> IdGenerator:
         """Return new ids: a repeated request gets different ones, but the same in every run."""
@@ -208,7 +194,7 @@ class App:
         record.refused = error.message
         body = self._render_error(error)
         record.kind = self.provider.error_type(body)
-        headers = {} if retry_after is None else {"retry-after": f"{retry_after:g}"}
+        headers = [] if retry_after is None else [("retry-after", f"{retry_after:g}")]
         return HttpResponse(error.status, b"", headers=headers, error_body=body)
 
     def _scripted_error(self, error_step: ErrorStep) -> ApiError:

@@ -14,6 +14,7 @@ from segue.bridge.http_requests import reply_request
 from segue.bridge.providers import Endpoint
 from segue.bridge.secret import Secret
 from segue.emulator.server import Emulator
+from segue.errors import unknown_name_error
 from segue.wire.registry import WIRES
 
 _KEY = "segue-emulator"
@@ -80,9 +81,17 @@ def post(
     key: str | None = _KEY,
     headers: Mapping[str, str] | None = None,
     timeout: float = 30.0,
+    api: str | None = None,
 ) -> Response:
-    """Send one request to an emulated provider and return the response. By default the key is a placeholder."""
-    path, data, all_headers = build_request(emulator.api, body, model=model, stream=stream, key=key, headers=headers)
+    """Send one request to an emulated provider and return the response. By default the key is a placeholder.
+
+    `api` is the API of the request, where the emulator has all.
+    """
+    name = api or emulator.api
+    if name not in emulator.base_urls:
+        raise unknown_name_error("API", name, emulator.base_urls, path="api")
+    path, data, all_headers = build_request(name, body, model=model, stream=stream, key=key, headers=headers)
+    path = path if emulator.api == name else f"/{name}{path}"
     url = urlsplit(emulator.url)
     connection = http.client.HTTPConnection(url.hostname or "", url.port, timeout=timeout)
     try:

@@ -119,6 +119,8 @@ class Connection(H11Protocol):
         self._deadline: asyncio.TimerHandle | None = None
         self._is_refused = False
         self._body_bytes = 0
+        self._answer, self.app = self.app, self._run_app
+        self._answering: asyncio.Task[Any] | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         # asyncio sets this only for sockets created with an explicit protocol.
@@ -131,6 +133,16 @@ class Connection(H11Protocol):
         if self._deadline is not None:
             self._deadline.cancel()
         super().connection_lost(exc)
+        # The client does not wait for the response any more.
+        if self._answering is not None:
+            self._answering.cancel()
+
+    async def _run_app(self, *arguments: Any) -> None:
+        self._answering = asyncio.current_task()
+        try:
+            await self._answer(*arguments)
+        finally:
+            self._answering = None
 
     def data_received(self, data: bytes) -> None:
         if self._is_refused:

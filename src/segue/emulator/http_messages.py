@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from msgspec import Struct
 
 from segue.conformance.rule import Violation
+from segue.emulator.json_values import object_or_none
+
+CONNECTION_HEADERS = frozenset(
+    {"connection", "content-length", "host", "keep-alive", "proxy-authenticate", "proxy-authorization"}
+    | {"proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"}
+)
+"""Headers that apply to one connection or depend on the framing; a proxy does not pass them on."""
 
 
 @dataclass(frozen=True)
 class HttpRequest:
     """A received request. Header names are in lower case, `path` is unescaped. The body is empty and `is_complete`
-    false if it was too large."""
+    false if it was too large.
+
+    On a port with all APIs, `path` is the path below the API's prefix; `raw_path` is always the whole one.
+    """
 
     method: str
     path: str
@@ -24,6 +34,7 @@ class HttpRequest:
     raw_path: str = ""
     raw_query: str = ""
     is_complete: bool = True
+    prefix: str = ""
 
 
 @dataclass
@@ -31,13 +42,14 @@ class HttpResponse:
     """A response, whole or streamed. With `reset` the connection is reset at the end.
 
     `declared_length` is the content-length if it differs from the body's or the body is a stream. `error_body` is an
-    error in the API's format, before the provider adds fields such as the request id.
+    error in the API's format, before the provider adds fields such as the request id. A `content_type` of None adds no
+    such header.
     """
 
     status: int
-    content: bytes | AsyncIterator[bytes]
-    content_type: str = "application/json"
-    headers: dict[str, str] = field(default_factory=dict[str, str])
+    content: bytes | AsyncGenerator[bytes]
+    content_type: str | None = "application/json"
+    headers: Sequence[tuple[str, str]] = ()
     delay: float = 0.0
     reset: bool = False
     declared_length: int | None = None
@@ -71,6 +83,16 @@ class RecordedRequest(Struct):
     """The provider's error type."""
     rule: str | None = None
     """The broken rule that the error is about, if it has a number."""
+    api: str = ""
+    recording: str | None = None
+    """The name of the file that the exchange was recorded to or replayed from."""
+    unrecorded: str | None = None
+    """Why an exchange could not be recorded."""
+
+    def describe(self, body: object) -> None:
+        """Add the body of the request if it is a JSON object, and the model that it names."""
+        self.body = object_or_none(body)
+        self.model = str((self.body or {}).get("model") or "")
 
     @property
     def accepted(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -269,10 +269,10 @@ def stream_response(
         "text/html" if "wrong-type" in faults else framing.media_type if framing else provider.stream_media_type
     )
     reset = "reset-in-stream" in faults or builder.break_step == CutStep("reset")
-    return HttpResponse(200, _write_chunks(chunks), media_type, {"cache-control": "no-cache"}, reset=reset)
+    return HttpResponse(200, _write_chunks(chunks), media_type, [("cache-control", "no-cache")], reset=reset)
 
 
-async def _write_chunks(chunks: list[bytes | WaitStep]) -> AsyncIterator[bytes]:
+async def _write_chunks(chunks: list[bytes | WaitStep]) -> AsyncGenerator[bytes]:
     for chunk in chunks:
         if isinstance(chunk, WaitStep):
             await asyncio.sleep(chunk.seconds)

@@ -1,16 +1,16 @@
-"""Serves an emulated provider over HTTP: uvicorn in a thread, on loopback."""
+"""Serves emulated providers over HTTP: uvicorn in a thread, on loopback."""
 
 from __future__ import annotations
 
 import asyncio
 import errno
-import math
 import socket
 import struct
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from functools import partial
+from http import HTTPStatus
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -19,14 +19,13 @@ from urllib.parse import parse_qsl, unquote
 import uvicorn
 from uvicorn.server import ServerState
 
-from segue.emulator.app import App
 from segue.emulator.connection import Connection
-from segue.emulator.faults import FaultPlan
 from segue.emulator.http_messages import HttpRequest, HttpResponse, RecordedRequest
 from segue.emulator.model.script import Script
-from segue.emulator.providers import PROVIDERS
-from segue.errors import InputError, require_string
-from segue.wire.registry import find_wire_or_server
+from segue.emulator.request_log import RequestLog
+from segue.emulator.router import ALL_APIS, Router
+from segue.emulator.services import EmulationOptions, RecordingOptions, build_router
+from segue.errors import InputError, format_os_error
 
 _LOOPBACK = "127.0.0.1"
 _LAST_PORT = 65535
@@ -35,19 +34,21 @@ _BACKLOG = 256
 _KEEP_ALIVE_SECONDS = 600
 """Longer than clients keep idle connections, so that no request races with a close."""
 _RESET = struct.pack("ii", 1, 0)
+_BODILESS = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
 
 
 class Emulator:
-    """A running provider. `stop()` it, or use it in a `with` statement."""
+    """A running provider, or all of them on one port. `stop()` it, or use it in a `with` statement."""
 
-    def __init__(self, app: App, port: int, *, host: str = _LOOPBACK) -> None:
-        self.api = app.provider.api
-        self._app = app
+    def __init__(self, router: Router, port: int, *, host: str = _LOOPBACK) -> None:
+        self.api = router.name
+        """The name of the API, or `all`."""
+        self._router = router
         try:
             self._socket = socket.create_server((host, port), backlog=_BACKLOG)
         except OSError as error:
-            why = "the address is already in use" if error.errno == errno.EADDRINUSE else error.strerror or str(error)
-            raise InputError(f"can't listen on {host}:{port}: {why[:1].lower()}{why[1:]}", path="port") from None
+            why = "the address is already in use" if error.errno == errno.EADDRINUSE else format_os_error(error)
+            raise InputError(f"can't listen on {host}:{port}: {why}", path="port") from None
         self.port: int = self._socket.getsockname()[1]
         self.url = f"http://{host}:{self.port}"
         self._config = uvicorn.Config(
@@ -75,17 +76,23 @@ class Emulator:
 
     @property
     def base_url(self) -> str:
-        """The base URL for the provider's own client."""
-        return self.url + self._app.provider.base_path
+        """The base URL for the provider's own client; with all APIs, the address without a prefix."""
+        return self.url if self.api == ALL_APIS else self.base_urls[self.api]
+
+    @property
+    def base_urls(self) -> dict[str, str]:
+        """The base URL for the client of each API."""
+        return {api: self.url + path for api, path in self._router.base_paths.items()}
 
     @property
     def requests(self) -> list[RecordedRequest]:
         """All requests so far, with body, violations and result."""
-        return list(self._app.requests)
+        return self._router.log.requests
 
     def assume_stored(self) -> None:
         """Accept references to items that this run has not stored, as if an earlier run had."""
-        self._app.provider.assumes_stored = True
+        for service in self._router.services.values():
+            service.provider.assumes_stored = True
 
     def stop(self) -> None:
         """Stop at once and close open connections. May be called twice."""
@@ -137,25 +144,26 @@ class Emulator:
         for task in list(self._state.tasks):
             task.cancel()
         await asyncio.gather(*self._state.tasks, return_exceptions=True)
+        await self._router.close()
         await asyncio.sleep(0)
 
     # ------------------------------------------------------------------------------------------------------------ ASGI
 
     async def _serve(self, scope: Mapping[str, Any], receive: Callable[[], Any], send: Callable[[Any], Any]) -> None:
         chunks: list[bytes] = []
-        size = 0
+        size, limit = 0, self._router.max_body_bytes
         while True:
             event = await receive()
             if event["type"] != "http.request":
                 return
             # A body that is too large is still read to its end, or the client would not get the error.
             size += len(event.get("body", b""))
-            if size <= self._app.max_body_bytes:
+            if size <= limit:
                 chunks.append(event.get("body", b""))
             if not event.get("more_body"):
                 break
-        is_complete = size <= self._app.max_body_bytes
-        response = self._app.handle(
+        is_complete = size <= limit
+        response = await self._router.handle(
             _read_request(scope, b"".join(chunks) if is_complete else b"", is_complete=is_complete)
         )
         if response.delay:
@@ -166,22 +174,23 @@ class Emulator:
             await self._reset(scope, receive)
 
     async def _send(self, response: HttpResponse, send: Callable[[Any], Any]) -> None:
-        headers = [(b"content-type", response.content_type.encode())]
-        headers += [(name.encode(), value.encode()) for name, value in response.headers.items()]
+        headers = [] if response.content_type is None else [(b"content-type", response.content_type.encode())]
+        headers += [(name.encode(), value.encode(errors="surrogateescape")) for name, value in response.headers]
         content = response.content
         length = (
             len(content)
             if response.declared_length is None and isinstance(content, bytes)
             else response.declared_length
         )
-        if length is not None:
+        if length is not None and response.status not in _BODILESS:
             headers.append((b"content-length", str(length).encode()))
         await send({"type": "http.response.start", "status": response.status, "headers": headers})
         if isinstance(content, bytes):
             await send({"type": "http.response.body", "body": content, "more_body": response.reset})
         else:
-            async for chunk in content:
-                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            async with aclosing(content):
+                async for chunk in content:
+                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
         if not response.reset and not isinstance(content, bytes):
             await send({"type": "http.response.body", "body": b""})
 
@@ -240,61 +249,25 @@ def start(
     seed: int = 0,
     patience: float = 30.0,
     on_request: Callable[[RecordedRequest], None] | None = None,
+    record: str | Path | None = None,
+    upstream: str | Mapping[str, str] | None = None,
+    replay: str | Path | None = None,
 ) -> Emulator:
-    """Start the emulated provider of this API on loopback.
+    """Start the emulated provider of this API on loopback; `all` starts those of all APIs on one port.
 
     `port` 0 chooses a free port. `script` is the text of a script or the path of a file; without one, and after its
     end, the built-in model replies. With `strict` off invalid bodies are accepted and their violations only recorded.
     `keys` are the accepted keys (on Bedrock a bearer token, or `access key:secret`); by default any key is. `faults`
     are those of `FaultPlan`; `slow-start` and `stall` last `patience` seconds. `on_request` is called for each request.
+
+    `record` is a folder: requests are sent to `upstream`, a URL or a URL for each API, and each exchange is stored as a
+    file without its secrets. `replay` is such a folder: requests are answered from its files, without a network. Both
+    exclude the options of emulated providers.
     """
-    row = find_wire_or_server(api, profile, argument="api")
     if port not in range(_LAST_PORT + 1):
         raise InputError(f"a number from 0 to {_LAST_PORT} was expected, not {port!r}", path="port")
-    if not _is_seconds(patience):
-        raise InputError(f"a number of seconds was expected, not {patience!r}", path="patience")
-    app = App(
-        PROVIDERS[row.name](seed),
-        profile=row.profile,
-        strict=strict,
-        keys=_check_keys(keys),
-        script=_load_script(script),
-        faults=FaultPlan(faults, seed),
-        patience=patience,
-        on_request=on_request,
+    emulation = EmulationOptions(
+        script=script, strict=strict, profile=profile, keys=keys, faults=faults, seed=seed, patience=patience
     )
-    return Emulator(app, port, host=host)
-
-
-def _is_seconds(value: object) -> bool:
-    return isinstance(value, int | float) and not math.isnan(value) and value >= 0
-
-
-def _check_keys(value: str | Iterable[str]) -> frozenset[str]:
-    keys = frozenset([value] if isinstance(value, str) else value)
-    for key in keys:
-        require_string(key, "keys")
-    return keys
-
-
-def _load_script(value: str | Path | Script | None) -> Script | None:
-    if value is None or isinstance(value, Script):
-        return value
-    if isinstance(value, Path):
-        try:
-            return Script.parse(value.read_text("utf-8"), str(value))
-        except (OSError, UnicodeDecodeError) as error:
-            why = error.strerror or str(error) if isinstance(error, OSError) else "it is not UTF-8"
-            why = why[:1].lower() + why[1:]
-            raise InputError(f"can't read the script {value}: {why}", path="script") from None
-    try:
-        return Script.parse(value)
-    except InputError as error:
-        if not _looks_like_path(value):
-            raise
-        raise InputError(f"{error.message}; for a script file pass Path({value!r})", path="script") from None
-
-
-def _looks_like_path(text: object) -> bool:
-    """Return whether this is one word with a dot or a slash, which is not a valid script."""
-    return isinstance(text, str) and len(text.split()) == 1 and any(mark in text for mark in "./\\")
+    recording = RecordingOptions(record=record, upstream=upstream, replay=replay)
+    return Emulator(build_router(api, RequestLog(on_request), emulation, recording), port, host=host)

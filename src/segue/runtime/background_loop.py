@@ -9,7 +9,7 @@ from collections.abc import Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from segue.runtime.http_client import HttpClient
+from segue.http_client import HttpClient
 
 _Value = TypeVar("_Value")
 

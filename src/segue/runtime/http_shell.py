@@ -10,7 +10,7 @@ from segue.bridge.driver import UpstreamError
 from segue.bridge.entries import EntryMemory
 from segue.bridge.http_requests import HttpRequest
 from segue.bridge.provider_errors import TransportError
-from segue.runtime.http_client import HttpClient, HttpResponse
+from segue.http_client import HttpClient, HttpResponse
 from segue.runtime.threads import run_in_thread
 
 

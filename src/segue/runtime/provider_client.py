@@ -23,9 +23,9 @@ from segue.bridge.http_requests import HttpRequest
 from segue.bridge.provider_errors import TransportError
 from segue.bridge.providers import Endpoint
 from segue.errors import ProviderError, RemoteProtocolError
+from segue.http_client import HttpClient, HttpResponse
 from segue.reply import ReplyReader
 from segue.runtime.events import RetryScheduled
-from segue.runtime.http_client import HttpClient, HttpResponse
 from segue.runtime.threads import run_in_thread
 from segue.wire.base import ApiError
 from segue.wire.limits import DEFAULT_LIMITS, ReplyLimits

@@ -7,10 +7,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol
 
+import msgspec
+
 from segue.canonical.blocks import Origin, Text, Thinking, ToolCall
 from segue.canonical.request import Reply, Request
 from segue.conformance.rule import Violation
-from segue.emulator.http_messages import HttpRequest
+from segue.emulator.http_messages import HttpRequest, HttpResponse, RecordedRequest
 from segue.emulator.ids import IdGenerator
 from segue.emulator.json_values import list_or_empty, object_or_none, text_or_none
 from segue.emulator.prompt_cache import PromptPart
@@ -228,6 +230,24 @@ class Provider:
     def complete_error(self, error_body: dict[str, Any], http_request: HttpRequest, ids: IdGenerator) -> Any:
         """Add the fields of this request or service to an error body."""
         return error_body
+
+    def complete_response(self, response: HttpResponse, http_request: HttpRequest, ids: IdGenerator) -> None:
+        """Complete an error, and add the content type and the headers that this service sends."""
+        kind = None
+        if response.error_body is not None:
+            kind = self.error_type(response.error_body)
+            response.content = msgspec.json.encode(self.complete_error(response.error_body, http_request, ids))
+        if response.content_type == "application/json":
+            response.content_type = self.json_media_type
+        response.headers = (*self.headers(ids, kind).items(), *response.headers)
+
+    def make_error_response(self, error: ApiError, http_request: HttpRequest, record: RecordedRequest) -> HttpResponse:
+        """Return an error in the form of this API, and add it to the record."""
+        error_body = self.wire.render_error(error)
+        record.status, record.refused, record.kind = error.status, error.message, self.error_type(error_body)
+        response = HttpResponse(error.status, b"", error_body=error_body)
+        self.complete_response(response, http_request, IdGenerator(self.api, record.number))
+        return response
 
     def stream_framing(self, http_request: HttpRequest) -> StreamFraming | None:
         """Return the framing that this request needs, if it is not the default."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.request import getproxies, proxy_bypass
 
 from segue.bridge.addresses import is_local
@@ -27,6 +27,7 @@ _CHUNK = 1 << 16
 _MAX_LINE = 1 << 17
 _MAX_HEADERS = 512
 _SCHEMES = ("http", "https")
+_Received = TypeVar("_Received")
 
 
 class HttpResponse:
@@ -35,16 +36,28 @@ class HttpResponse:
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         self._response = response
         self.status = response.status
-        self.headers: Mapping[str, str] = {name.lower(): value for name, value in response.headers.items()}
+        self.header_items = tuple((name.lower(), value) for name, value in response.headers.items())
+        """All headers in order; a name can occur more than once."""
+        self.headers: Mapping[str, str] = dict(self.header_items)
         self._encoding_error = find_encoding_error(", ".join(response.headers.getall("content-encoding", ())))
 
     async def read(self) -> bytes:
         """Return the next bytes of the body; empty at the end."""
+        return await self._receive(self._response.content.readany)
+
+    async def read_chunk(self) -> tuple[bytes, bool]:
+        """Return the next bytes of the body, and whether a chunk of a chunked response ends with them.
+
+        The bytes of a chunk are returned as they arrive. At the end of the body there are no bytes and no chunk ends.
+        """
+        return await self._receive(self._response.content.readchunk)
+
+    async def _receive(self, read: Callable[[], Awaitable[_Received]]) -> _Received:
         if self._encoding_error is not None:
             self.close()
             raise TransportError("encoding", self._encoding_error)
         try:
-            return await self._response.content.readany()
+            return await read()
         except Exception as error:  # noqa: BLE001  after any error the connection can't be used any more
             self.close()
             raise _to_transport_error(error) from None

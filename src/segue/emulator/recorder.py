@@ -1,0 +1,172 @@
+"""A recording proxy for one API: sends each request to the real provider and stores the exchange without its secrets.
+
+The client gets the provider's status, headers and body unchanged, as they arrive. An exchange is stored before the
+client gets the end of the response.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+
+from msgspec import UNSET
+
+from segue.bridge.content_encoding import find_encoding_error
+from segue.bridge.http_requests import HttpRequest as UpstreamRequest
+from segue.bridge.provider_errors import TransportError
+from segue.emulator.connection import MAX_BODY_BYTES
+from segue.emulator.http_messages import CONNECTION_HEADERS, HttpRequest, HttpResponse, RecordedRequest
+from segue.emulator.providers.provider import Provider
+from segue.emulator.recording_secrets import SecretRemover
+from segue.emulator.recordings import Recording, RecordingFolder, ResponsePart, encode_piece
+from segue.emulator.request_log import RequestLog
+from segue.emulator.upstream import Upstream
+from segue.errors import format_os_error
+from segue.http_client import HttpClient
+from segue.http_client import HttpResponse as UpstreamResponse
+from segue.wire.base import ApiError
+
+
+class _Exchange:
+    """One exchange in progress: the request, and the response as far as it was received."""
+
+    def __init__(self, http_request: HttpRequest, record: RecordedRequest, number: int) -> None:
+        self.secrets = SecretRemover(http_request)
+        self.request = self.secrets.clean_request(http_request)
+        self.record = record
+        self.number = number
+        self.is_stored = False
+        self._chunks: list[bytearray] = []
+        self._is_open = False
+        self._received = 0
+
+    def add(self, data: bytes, *, ends_chunk: bool) -> None:
+        self._received += len(data)
+        if self._is_open:
+            self._chunks[-1] += data
+        elif data:
+            self._chunks.append(bytearray(data))
+        self._is_open = not ends_chunk and bool(self._chunks)
+
+    def has_received(self, length: str | None) -> bool:
+        """Return whether this content length is reached."""
+        return length is not None and length.isdigit() and self._received >= int(length)
+
+    def read_response(self, upstream: UpstreamResponse, *, is_broken: bool) -> ResponsePart:
+        """Return the response as it is stored."""
+        is_chunked = "chunked" in upstream.headers.get("transfer-encoding", "").lower()
+        chunks = list(map(bytes, self._chunks)) if is_chunked else [b"".join(self._chunks)]
+        pieces = [encode_piece(chunk) for chunk in self.secrets.clean_chunks(chunks) if chunk]
+        return ResponsePart(
+            upstream.status,
+            self.secrets.clean_response_headers(upstream.header_items),
+            body=UNSET if is_chunked else pieces[0] if pieces else "",
+            chunks=pieces if is_chunked else UNSET,
+            broken=is_broken,
+        )
+
+
+class Recorder:
+    """Passes the requests of one API on to its upstream; without one, they are rejected."""
+
+    def __init__(
+        self,
+        provider: Provider,
+        upstream: Upstream | None,
+        folder: RecordingFolder,
+        client: HttpClient,
+        log: RequestLog,
+    ) -> None:
+        self.provider = provider
+        self._upstream = upstream
+        self._folder = folder
+        self._client = client
+        self._log = log
+
+    @property
+    def max_body_bytes(self) -> int:
+        return MAX_BODY_BYTES
+
+    async def handle(self, http_request: HttpRequest) -> HttpResponse:
+        record = self._log.open(self.provider.api, http_request)
+        exchange = _Exchange(http_request, record, self._folder.next_number())
+        record.path = exchange.request.path
+        record.describe(exchange.request.body.json)
+        if self._upstream is None:
+            error = ApiError(404, f"no upstream is given for {self.provider.api}", "not_found_error")
+            return self._refuse(error, http_request, record)
+        headers = {name: value for name, value in http_request.headers.items() if name not in CONNECTION_HEADERS}
+        url = self._upstream.build_url(http_request)
+        body = (http_request.body,) if http_request.body else ()
+        try:
+            upstream = await self._send(UpstreamRequest(http_request.method, url, headers, body), record)
+            encoding_error = find_encoding_error(upstream.headers.get("content-encoding"))
+            if encoding_error is not None:
+                upstream.close()
+                raise TransportError("encoding", encoding_error)
+        except TransportError as error:
+            status = 504 if error.kind == "timeout" else 502
+            return self._refuse(ApiError(status, f"the upstream failed: {error}", "api_error"), http_request, record)
+        response = HttpResponse(
+            upstream.status,
+            b"",
+            content_type=None,
+            headers=[pair for pair in upstream.header_items if pair[0] not in CONNECTION_HEADERS],
+        )
+        length = upstream.headers.get("content-length", "")
+        response.declared_length = int(length) if length.isdigit() else None
+        response.content = self._pass_on(upstream, exchange, response)
+        return response
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    async def _send(self, request: UpstreamRequest, record: RecordedRequest) -> UpstreamResponse:
+        try:
+            return await self._client.send(request)
+        except asyncio.CancelledError:
+            record.unrecorded = "the client disconnected before the response"
+            self._log.close(record)
+            raise
+
+    def _refuse(self, error: ApiError, http_request: HttpRequest, record: RecordedRequest) -> HttpResponse:
+        response = self.provider.make_error_response(error, http_request, record)
+        self._log.close(record)
+        return response
+
+    async def _pass_on(
+        self, upstream: UpstreamResponse, exchange: _Exchange, response: HttpResponse
+    ) -> AsyncGenerator[bytes]:
+        """Yield the body as it arrives, and store the exchange before its last bytes."""
+        length = upstream.headers.get("content-length")
+        is_broken = True
+        try:
+            while True:
+                data, ends_chunk = await upstream.read_chunk()
+                if not data and not ends_chunk:
+                    break
+                exchange.add(data, ends_chunk=ends_chunk)
+                if exchange.has_received(length):
+                    self._store(exchange, upstream, is_broken=False)
+                if data:
+                    yield data
+            is_broken = False
+        except TransportError:
+            response.reset = True
+        finally:
+            upstream.close()
+            self._store(exchange, upstream, is_broken=is_broken)
+
+    def _store(self, exchange: _Exchange, upstream: UpstreamResponse, *, is_broken: bool) -> None:
+        if exchange.is_stored:
+            return
+        exchange.is_stored = True
+        record = exchange.record
+        response = exchange.read_response(upstream, is_broken=is_broken)
+        record.status, record.streamed = response.status, response.chunks is not UNSET
+        recording = Recording(1, self.provider.api, exchange.request, response)
+        try:
+            record.recording = self._folder.store(exchange.number, recording)
+        except OSError as error:
+            record.unrecorded = format_os_error(error)
+        self._log.close(record)

@@ -1,0 +1,149 @@
+"""The services of a port, built from the arguments of `start`: emulated providers, recorders or replayers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from segue.emulator.app import App
+from segue.emulator.faults import FaultPlan
+from segue.emulator.model.script import Script
+from segue.emulator.providers import PROVIDERS
+from segue.emulator.recorder import Recorder
+from segue.emulator.recordings import RecordingFolder, read_recordings
+from segue.emulator.replayer import Replayer
+from segue.emulator.request_log import RequestLog
+from segue.emulator.router import ALL_APIS, Router, Service
+from segue.emulator.upstream import parse_upstreams
+from segue.errors import InputError, format_os_error, require_string
+from segue.http_client import HttpClient
+from segue.wire.registry import SERVERS, WIRES, find_wire_or_server
+
+_EMPTY: tuple[Any, ...] = ((), [], {}, "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmulationOptions:
+    """The arguments of `start` for emulated providers."""
+
+    script: str | Path | Script | None = None
+    strict: bool = True
+    profile: str | None = None
+    keys: str | Iterable[str] = ()
+    faults: Iterable[str] | Mapping[str, float] = ()
+    seed: int = 0
+    patience: float = 30.0
+
+    @property
+    def changed(self) -> list[str]:
+        """The names of the options that do not have their default."""
+        values: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
+        defaults: dict[str, Any] = {each.name: each.default for each in fields(self)}
+        return [name for name, value in values.items() if value != defaults[name] and value not in _EMPTY]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordingOptions:
+    """The arguments of `start` for recorded exchanges."""
+
+    record: str | Path | None = None
+    upstream: str | Mapping[str, str] | None = None
+    replay: str | Path | None = None
+
+
+def build_router(api: str, log: RequestLog, emulation: EmulationOptions, recording: RecordingOptions) -> Router:
+    """Return the services of an API, or of all. Raises `InputError` for arguments that are not valid together."""
+    if recording.record is None and recording.upstream is not None:
+        raise InputError("it is used only with `record`", path="upstream")
+    if recording.record is None and recording.replay is None:
+        return _emulate(api, log, emulation)
+    if emulation.changed:
+        raise InputError("it can't be combined with `record` or `replay`", path=emulation.changed[0])
+    apis = tuple(WIRES) if api == ALL_APIS else (find_wire_or_server(api, argument="api").name,)
+    if recording.record is None:
+        return _replay(apis, log, recording.replay or "")
+    if recording.replay is not None:
+        raise InputError("it can't be combined with `record`", path="replay")
+    upstreams = parse_upstreams(recording.upstream, apis)
+    folder, client = RecordingFolder(Path(recording.record)), HttpClient()
+    recorders = {name: Recorder(PROVIDERS[name](0), upstreams.get(name), folder, client, log) for name in apis}
+    return Router(recorders, log)
+
+
+def _replay(apis: tuple[str, ...], log: RequestLog, folder: str | Path) -> Router:
+    recordings = read_recordings(Path(folder))
+    replayers = {name: Replayer(PROVIDERS[name](0), recordings, log) for name in apis}
+    if not any(replayer.count for replayer in replayers.values()):
+        raise InputError(f"{folder} has no recordings of {apis[0]}", path="replay")
+    return Router(replayers, log)
+
+
+def _emulate(api: str, log: RequestLog, options: EmulationOptions) -> Router:
+    if not _is_seconds(options.patience):
+        raise InputError(f"a number of seconds was expected, not {options.patience!r}", path="patience")
+    keys, script = _check_keys(options.keys), _load_script(options.script)
+    faults = FaultPlan(options.faults, options.seed)
+    scripted_replies = list(script.turns) if script is not None else []
+
+    def make_app(name: str, profile: str | None) -> Service:
+        return App(
+            PROVIDERS[name](options.seed),
+            profile=profile,
+            strict=options.strict,
+            keys=keys,
+            scripted_replies=scripted_replies,
+            faults=faults,
+            patience=options.patience,
+            log=log,
+        )
+
+    profiles = _profiles_by_api(api, options.profile)
+    return Router({name: make_app(name, profile) for name, profile in profiles.items()}, log)
+
+
+def _profiles_by_api(api: str, profile: str | None) -> dict[str, str | None]:
+    """Return the APIs to emulate, each with its server profile. With all APIs, a profile applies to its own."""
+    if api != ALL_APIS:
+        row = find_wire_or_server(api, profile, argument="api")
+        return {row.name: row.profile}
+    if profile is None:
+        return dict.fromkeys(WIRES)
+    owner = SERVERS[profile].name if profile in SERVERS else "openai-chat"
+    row = find_wire_or_server(owner, profile, argument="api")
+    return {name: row.profile if name == row.name else None for name in WIRES}
+
+
+def _is_seconds(value: object) -> bool:
+    return isinstance(value, int | float) and not math.isnan(value) and value >= 0
+
+
+def _check_keys(value: str | Iterable[str]) -> frozenset[str]:
+    keys = frozenset([value] if isinstance(value, str) else value)
+    for key in keys:
+        require_string(key, "keys")
+    return keys
+
+
+def _load_script(value: str | Path | Script | None) -> Script | None:
+    if value is None or isinstance(value, Script):
+        return value
+    if isinstance(value, Path):
+        try:
+            return Script.parse(value.read_text("utf-8"), str(value))
+        except (OSError, UnicodeDecodeError) as error:
+            why = format_os_error(error) if isinstance(error, OSError) else "it is not UTF-8"
+            raise InputError(f"can't read the script {value}: {why}", path="script") from None
+    try:
+        return Script.parse(value)
+    except InputError as error:
+        if not _looks_like_path(value):
+            raise
+        raise InputError(f"{error.message}; for a script file pass Path({value!r})", path="script") from None
+
+
+def _looks_like_path(text: object) -> bool:
+    """Return whether this is one word with a dot or a slash, which is not a valid script."""
+    return isinstance(text, str) and len(text.split()) == 1 and any(mark in text for mark in "./\\")
