@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import click
 import msgspec
+from platformdirs import user_cache_path
 
 from segue.cli import options, providers, streams
 from segue.cli.serve import ModelResolver, load_routes
@@ -64,8 +65,11 @@ def command(
     program = shutil.which(setup.program)
     if program is None and not prints:
         raise BadInputError(f"{setup.program} is not installed; install it with: npm install -g {setup.package}")
-    _remove_abandoned()
-    with tempfile.TemporaryDirectory(prefix=_PREFIX) as name:
+    # Not in the system's temporary folder: some clients refuse settings in a folder that others can write to.
+    base = user_cache_path("segue", appauthor=False)
+    base.mkdir(parents=True, exist_ok=True, mode=0o700)
+    _remove_abandoned(base)
+    with tempfile.TemporaryDirectory(prefix=_PREFIX, dir=base) as name:
         folder = Path(name)
         (folder / _OWNER).write_text(str(os.getpid()))
         (folder / "files").mkdir()
@@ -165,9 +169,9 @@ class _Session:
         return code if code >= 0 else 128 - code
 
 
-def _remove_abandoned() -> None:
+def _remove_abandoned(base: Path) -> None:
     """Remove the temporary folders of runs that were killed."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+    for folder in base.glob(f"{_PREFIX}*"):
         try:
             owner = int((folder / _OWNER).read_text())
             os.kill(owner, 0)

@@ -32,7 +32,7 @@ from segue.gateway.metrics import Metrics
 from segue.gateway.request_log import RequestLog
 from segue.gateway.routes import RouteSettings, RouteTable
 from segue.gateway.run_file import RunFile, write_run_file
-from segue.runtime.http_client import HttpClient
+from segue.http_client import HttpClient
 from segue.runtime.http_shell import HttpShell
 
 DEFAULT_PORT = 8787
