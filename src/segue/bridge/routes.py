@@ -38,6 +38,7 @@ class RouteQuery(Struct, frozen=True):
     model: str | None
     headers: Mapping[str, str]
     body: bytes = b""
+    client: str = ""
 
     @property
     def body_size(self) -> int:

@@ -48,6 +48,7 @@ COMMANDS: Mapping[str, str] = {
     "serve": "serve",
     "with": "with_",
     "route": "route",
+    "keys": "keys",
     "emulate": "emulate",
     "log": "log",
     "export": "export",

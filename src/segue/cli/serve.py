@@ -11,24 +11,34 @@ from segue.cli import options, providers, streams
 from segue.cli.emulated_providers import EmulatedProviders
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from segue.bridge.providers import Endpoint
     from segue.cli.providers import Providers
+    from segue.gateway.clients import ClientKey
+    from segue.gateway.routes import RouteSettings
     from segue.gateway.server import GatewayRoutes, GatewayServer
 
 EMULATED = "emulated/"
+_HOST, _PORT = "127.0.0.1", 8787
 
 
 @options.command("serve", json_help="Log JSON lines, one for each request.")
 @click.option("-m", "--model", "models", multiple=True, metavar="MODEL", help="Default model (repeatable: fallbacks).")
-@click.option("--host", default="127.0.0.1", metavar="H", show_default=True, help="Address to listen on.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8787, metavar="N", show_default=True, help="Port.")
+@click.option("--host", metavar="H", help=f"Address to listen on (default: {_HOST}).")
+@click.option("--port", type=click.IntRange(0, 65535), metavar="N", help=f"Port (default: {_PORT}).")
 @click.option("--emulated", is_flag=True, help="Serve emulated models: without key, network or cost.")
 @click.option("--usage", type=click.Path(path_type=Path), metavar="FILE", help="Append usage to a file of JSON lines.")
 @click.option("--trust", "trusting", is_flag=True, help="Trust the project's .segue.toml for this run.")
 def command(
-    *, models: tuple[str, ...], host: str, port: int, emulated: bool, usage: Path | None, trusting: bool, as_json: bool
+    *,
+    models: tuple[str, ...],
+    host: str | None,
+    port: int | None,
+    emulated: bool,
+    usage: Path | None,
+    trusting: bool,
+    as_json: bool,
 ) -> None:
     """Serve every client API on one address, with any model behind it.
 
@@ -40,21 +50,36 @@ def command(
       segue serve -m moonshot/kimi-k2.6
       ANTHROPIC_BASE_URL=http://127.0.0.1:8787 claude
     """
+    from segue.cli.gateway_settings import load_client_keys, load_table
     from segue.gateway.server import GatewayServer, GatewaySettings
     from segue.store.envelope_keys import load_envelope_keys
 
-    known = providers.load(trusting=trusting)
-    resolver = ModelResolver(known, emulated=emulated or (not models and known.first_with_key() is None))
+    table, loaded = load_table(trusting=trusting)
+    known = providers.Providers(loaded)
+    is_emulated = emulated or (not models and not table.routes and known.first_with_key() is None)
+    resolver = ModelResolver(known, emulated=is_emulated)
+
+    def load() -> GatewayRoutes:
+        current, _ = load_table(trusting=trusting)
+        return load_routes(models, resolver, routes=current.routes, clients=load_client_keys())
+
     try:
         server = GatewayServer(
             GatewaySettings(
                 resolver.resolve,
-                lambda: load_routes(known, models, resolver),
+                load,
                 load_envelope_keys(),
-                host=host,
-                port=port,
+                host=host or table.host or _HOST,
+                port=table.port or _PORT if port is None else port,
+                hosts=table.hosts,
+                origins=table.origins,
+                certificate=Path(table.certificate) if table.certificate else None,
+                private_key=Path(table.private_key) if table.private_key else None,
+                behind_proxy=table.behind_proxy,
+                timeout=table.timeout,
+                memory=table.memory_megabytes * 2**20,
                 log_json=as_json,
-                usage_file=usage,
+                usage_file=usage or (Path(table.usage).expanduser() if table.usage else None),
                 is_emulated=resolver.is_emulated,
             )
         )
@@ -69,6 +94,10 @@ class ModelResolver:
     def __init__(self, known: Providers, *, emulated: bool) -> None:
         self._known = known
         self._emulators = EmulatedProviders(known) if emulated else None
+
+    @property
+    def aliases(self) -> Mapping[str, str]:
+        return self._known.config.settings.aliases
 
     @property
     def is_emulated(self) -> bool:
@@ -93,11 +122,23 @@ class ModelResolver:
             self._emulators.close()
 
 
-def load_routes(known: Providers, models: Sequence[str], resolver: ModelResolver) -> GatewayRoutes:
-    """Return the routes of the configuration, and the default models."""
+def load_routes(
+    models: Sequence[str],
+    resolver: ModelResolver,
+    *,
+    routes: Sequence[RouteSettings] = (),
+    clients: Sequence[ClientKey] = (),
+) -> GatewayRoutes:
+    """Return the routes of a gateway; with `models`, all names without a provider are served by them."""
     from segue.gateway.server import GatewayRoutes
 
-    return GatewayRoutes(default=tuple(models) or resolver.default_models(), prefers_default=bool(models))
+    return GatewayRoutes(
+        routes=() if models else tuple(routes),
+        default=tuple(models) or resolver.default_models(),
+        prefers_default=bool(models),
+        aliases=resolver.aliases,
+        clients=tuple(clients),
+    )
 
 
 def _print_opening(server: GatewayServer, resolver: ModelResolver) -> None:

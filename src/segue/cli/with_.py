@@ -108,7 +108,7 @@ class _Session:
         with open(log or os.devnull, "a") as output:  # noqa: PTH123  the null device is not a path of the user
             settings = GatewaySettings(
                 resolver.resolve,
-                lambda: self._load_routes(load_routes(known, models or resolver.default_models(), resolver)),
+                lambda: self._add_client(load_routes(models or resolver.default_models(), resolver)),
                 load_envelope_keys(),
                 port=0,
                 log_output=output,
@@ -126,7 +126,7 @@ class _Session:
             finally:
                 resolver.close()
 
-    def _load_routes(self, routes: GatewayRoutes) -> GatewayRoutes:
+    def _add_client(self, routes: GatewayRoutes) -> GatewayRoutes:
         """Return the routes with one client key: only this client can use the gateway."""
         from segue.gateway.clients import ClientKey, hash_key
 

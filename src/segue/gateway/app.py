@@ -60,7 +60,6 @@ class Gateway:
         metrics: Metrics,
         log: RequestLog,
         max_body: int = _MAX_BODY,
-        on_shutdown: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._bridge = bridge
         self._shell = shell
@@ -70,24 +69,10 @@ class Gateway:
         self._metrics = metrics
         self._log = log
         self._max_body = max_body
-        self._on_shutdown = on_shutdown
 
     async def __call__(self, scope: Scope, receive: Receive, send: SendEvent) -> None:
-        if scope["type"] == "lifespan":
-            await self._run_lifespan(receive, send)
-        elif scope["type"] == "http":
+        if scope["type"] == "http":
             await self._serve(scope, receive, send)
-
-    async def _run_lifespan(self, receive: Receive, send: SendEvent) -> None:
-        while True:
-            event = await receive()
-            if event["type"] == "lifespan.startup":
-                await send({"type": "lifespan.startup.complete"})
-            elif event["type"] == "lifespan.shutdown":
-                if self._on_shutdown is not None:
-                    await self._on_shutdown()
-                await send({"type": "lifespan.shutdown.complete"})
-                return
 
     async def _serve(self, scope: Scope, receive: Receive, send: SendEvent) -> None:
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}

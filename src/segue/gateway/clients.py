@@ -9,6 +9,7 @@ import hmac
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
 from hashlib import sha256
 from types import TracebackType
 
@@ -115,6 +116,11 @@ class ClientGate:
             return Denied(429, f"{client.name} has reached its tokens a minute", usage.tokens[0][0] + _MINUTE - now)
         usage.requests.append(now)
         return Admission(client.name, usage, self._now)
+
+    def allows(self, client: str, model: str | None) -> bool:
+        """Return whether a client may use a model name; without a list of models it may use all."""
+        patterns = next((key.models for key in self._keys if key.name == client), ())
+        return not patterns or any(fnmatchcase(model or "", pattern) for pattern in patterns)
 
     def _find(self, key: str | None) -> ClientKey | None:
         """Return the client of a key. All hashes are compared, each in constant time."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
-from platformdirs import user_runtime_path
+from platformdirs import user_state_path
 
 from segue.errors import InputError
 
@@ -23,13 +24,13 @@ class RunFile(Struct, frozen=True):
 
 
 def folder() -> Path:
-    return user_runtime_path("segue", appauthor=False)
+    return user_state_path("segue", appauthor=False) / "gateways"
 
 
 @contextmanager
 def write_run_file(run: RunFile) -> Generator[Path]:
     """Write the run file of this process, and remove it at the end."""
-    path = folder() / f"gateway-{run.process}.json"
+    path = folder() / f"gateway-{run.process}-{secrets.token_hex(4)}.json"
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

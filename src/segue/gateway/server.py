@@ -11,18 +11,18 @@ import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from ipaddress import ip_address
 from pathlib import Path
 from typing import IO, Any
 
 import uvicorn
 from msgspec import Struct
 
-from segue.bridge.addresses import is_local
 from segue.bridge.bridge import Bridge
 from segue.bridge.entries import EntryMemory
 from segue.bridge.envelopes import EnvelopeKeys
 from segue.bridge.providers import Endpoint
-from segue.bridge.routes import Router
+from segue.bridge.routes import Route, RouteQuery, Router
 from segue.errors import InputError
 from segue.gateway.app import Gateway
 from segue.gateway.clients import ClientGate, ClientKey
@@ -76,7 +76,7 @@ class GatewaySettings(Struct, frozen=True):
 
     def validate(self, clients: Sequence[ClientKey]) -> None:
         """Raise `InputError` for settings that would let strangers in."""
-        if is_local(f"http://{self.host}" if ":" not in self.host else f"http://[{self.host}]"):
+        if _is_loopback(self.host):
             return
         if self.is_emulated:
             raise InputError("emulated models are served on loopback only", path="host")
@@ -114,7 +114,7 @@ class GatewayServer:
     def _build_app(self) -> Gateway:
         settings, metrics = self._settings, Metrics()
         bridge = Bridge(
-            Router(self.table.find, self.table.list_models),
+            Router(self._find_route, self.table.list_models),
             keys=settings.keys,
             now=lambda: datetime.now(UTC),
             random=secrets.token_bytes,
@@ -127,8 +127,12 @@ class GatewayServer:
             control=Control(self.token, metrics, change=self.table.override, reload=self.reload, status=self.describe),
             metrics=metrics,
             log=RequestLog(as_json=settings.log_json, usage_file=settings.usage_file, output=settings.log_output),
-            on_shutdown=self._close_client,
         )
+
+    def _find_route(self, query: RouteQuery) -> Route:
+        if not self._clients.allows(query.client, query.model):
+            raise InputError(f"the client key {query.client} does not allow the model {query.model!r}", path="model")
+        return self.table.find(query)
 
     def _open_shell(self) -> HttpShell:
         if self._client is None:
@@ -168,9 +172,21 @@ class GatewayServer:
     def running(self) -> Generator[None]:
         """Serve in a thread until the end of the block."""
         ready = threading.Event()
-        thread = threading.Thread(target=self.run, args=(ready.set,), name="segue gateway", daemon=True)
+        failed: list[BaseException] = []
+
+        def work() -> None:
+            try:
+                self.run(ready.set)
+            except BaseException as error:  # noqa: BLE001  raised again in the thread that waits for the start
+                failed.append(error)
+            finally:
+                ready.set()
+
+        thread = threading.Thread(target=work, name="segue gateway", daemon=True)
         thread.start()
         ready.wait()
+        if failed:
+            raise failed[0]
         try:
             yield
         finally:
@@ -187,7 +203,7 @@ class GatewayServer:
         config = uvicorn.Config(
             self.app,
             ws="none",
-            lifespan="on",
+            lifespan="off",
             access_log=False,
             log_config=None,
             server_header=False,
@@ -203,12 +219,23 @@ class GatewayServer:
             loop.add_signal_handler(signal.SIGHUP, self._reload_on_signal)
         with write_run_file(RunFile(self.url, self.token, os.getpid())):
             on_ready()
-            await server.serve(sockets=[self.socket])
+            try:
+                await server.serve(sockets=[self.socket])
+            finally:
+                await self._close_client()
 
     def _reload_on_signal(self) -> None:
         # A mistake in the file keeps the old routes; `segue route --reload` shows it.
         with suppress(InputError):
             self.reload()
+
+
+def _is_loopback(host: str) -> bool:
+    """Return whether an address to listen on is reached from this machine only."""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _bind(host: str, port: int) -> socket.socket:
