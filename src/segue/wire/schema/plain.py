@@ -7,14 +7,23 @@ that of the full renderer, which handles all other schemas.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, cast
+from collections.abc import Mapping
+from functools import cache
+from typing import Annotated, Any, Literal, cast, get_args
 
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from segue.canonical.type_warmup import warm_type
 from segue.wire.schema.json_schema import Node
 from segue.wire.schema.rules import SchemaRules
 
 _MAX_DEPTH = 20
-_TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array"})
+# A type is made for each of these levels.
+_MAX_CHECKED_DEPTH = 8
+_NonNullTypeName = Literal["string", "number", "integer", "boolean", "object", "array"]
+_TypeName = Literal[_NonNullTypeName, "null"]
+_TYPES = frozenset(get_args(_NonNullTypeName))
 # The keywords that are plain in a subset which has them.
 _SUBSET_KEYWORDS = frozenset(
     {"type", "enum", "properties", "required", "additionalProperties", "items", "minimum", "maximum"}
@@ -26,11 +35,11 @@ class _NotPlainError(Exception):
     """The full renderer is needed."""
 
 
-def render_plain(schema: Mapping[str, Any], rules: SchemaRules) -> Mapping[str, Any] | None:
+def render_plain(schema: Mapping[str, Any], rules: SchemaRules) -> Node | None:
     """Render the parameters of a tool: the same object if nothing changes, None if the schema is not plain."""
     if schema.get("type") != "object" or rules.closed_objects or rules.openapi:
         return None
-    root = schema
+    root = cast("Node", schema)
     if "$schema" in root:
         root = {key: value for key, value in root.items() if key != "$schema"}
     if not root.keys().isdisjoint(rules.rejected_at_top) or "enum" in root or "const" in root:
@@ -38,7 +47,7 @@ def render_plain(schema: Mapping[str, Any], rules: SchemaRules) -> Mapping[str, 
     if "properties" not in root:
         root = {**root, "properties": dict[str, Any]()}
     if rules.keywords is None:
-        return root if _is_plain(root, rules, 0) else None
+        return root if _is_plain(root, rules) else None
     try:
         return _render_node(root, rules, 0)
     except _NotPlainError:
@@ -48,81 +57,58 @@ def render_plain(schema: Mapping[str, Any], rules: SchemaRules) -> Mapping[str, 
 # ------------------------------------------------------------------------------------------- all of JSON Schema
 
 
-def _is_plain(node: object, rules: SchemaRules, depth: int) -> bool:
-    """Return whether a target that accepts nearly all of JSON Schema gets this node unchanged."""
-    if type(node) is not dict or depth > _MAX_DEPTH:
+def _is_plain(root: Node, rules: SchemaRules) -> bool:
+    """Return whether a target that accepts nearly all of JSON Schema gets this schema unchanged."""
+    try:
+        msgspec.convert(root, _plain_type(rules.items_required))
+    except msgspec.ValidationError:
         return False
-    for key, value in cast("Node", node).items():
-        check = _CHECKS.get(key)
-        if check is not None:
-            if not check(value):
-                return False
-        elif key == "properties":
-            if type(value) is not dict or not _are_plain(cast("Node", value).values(), rules, depth + 1):
-                return False
-        elif key in ("anyOf", "oneOf", "allOf"):
-            if not _is_nonempty_list(value) or not _are_plain(value, rules, depth + 1):
-                return False
-        elif key == "items" or (key == "additionalProperties" and type(value) is not bool):
-            if not _is_plain(value, rules, depth + 1):
-                return False
-        elif key != "additionalProperties":
-            return False
-    node = cast("Node", node)
-    return not rules.items_required or "items" in node or "array" not in (node.get("type") or ())
-
-
-def _are_plain(nodes: Iterable[object], rules: SchemaRules, depth: int) -> bool:
-    return all(_is_plain(node, rules, depth) for node in nodes)
-
-
-def _is_type(value: object) -> bool:
-    if type(value) is list:
-        types = cast("list[object]", value)
-        return bool(types) and len(set(map(str, types))) == len(types) and all(map(_is_type_name, types))
-    return _is_type_name(value)
-
-
-def _is_type_name(value: object) -> bool:
-    return type(value) is str and (value in _TYPES or value == "null")
-
-
-def _is_string(value: object) -> bool:
-    return type(value) is str
-
-
-def _is_count(value: object) -> bool:
-    return type(value) is int and value >= 0
-
-
-def _is_number(value: object) -> bool:
-    return type(value) is int or type(value) is float
-
-
-def _is_nonempty_list(value: object) -> bool:
-    return type(value) is list and bool(cast("list[object]", value))
-
-
-def _is_name_list(value: object) -> bool:
-    if type(value) is not list:
-        return False
-    names = cast("list[object]", value)
-    return all(map(_is_string, names)) and len(set(names)) == len(names)
-
-
-def _is_any(_value: object) -> bool:
     return True
 
 
-_CHECKS: dict[str, Callable[[object], bool]] = {
-    "type": _is_type,
-    "required": _is_name_list,
-    "enum": _is_nonempty_list,
-    **dict.fromkeys(("title", "description", "format", "pattern"), _is_string),
-    **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems"), _is_count),
-    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), _is_number),
-    **dict.fromkeys(("const", "default"), _is_any),
-}
+@cache
+def _plain_type(items_required: bool) -> Any:
+    """Return a type that msgspec converts plain schemas to, and no others.
+
+    There is one type for each level of nodes, since msgspec does not limit the depth.
+    """
+    optional: dict[str, Any] = {
+        "type": _TypeName | tuple[_NonNullTypeName, Literal["null"]],
+        "required": list[str],
+        "enum": _non_empty(Any),
+        **dict.fromkeys(("title", "description", "format", "pattern"), str),
+        **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems"), Annotated[int, Meta(ge=0)]),
+        **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), int | float),
+        **dict.fromkeys(("const", "default"), Any),
+    }
+    post_init = {"__post_init__": _check_items_and_names if items_required else _check_names}
+    # No value has this type: the innermost nodes have no further ones.
+    node: Any = UnsetType
+    for _ in range(_MAX_CHECKED_DEPTH):
+        inner: dict[str, Any] = {
+            "properties": dict[str, node],
+            "items": node,
+            "additionalProperties": bool | node,
+            **dict.fromkeys(("anyOf", "oneOf", "allOf"), _non_empty(node)),
+        }
+        fields = [(name, kind | UnsetType, UNSET) for name, kind in (optional | inner).items()]
+        node = msgspec.defstruct("PlainNode", fields, forbid_unknown_fields=True, gc=False, namespace=post_init)
+    return warm_type(node)
+
+
+def _non_empty(kind: Any) -> Any:
+    return Annotated[list[kind], Meta(min_length=1)]
+
+
+def _check_names(node: Any) -> None:
+    if node.required is not UNSET and len(set(node.required)) < len(node.required):
+        raise ValueError("a name twice")
+
+
+def _check_items_and_names(node: Any) -> None:
+    _check_names(node)
+    if node.items is UNSET and "array" in (node.type or ()):
+        raise ValueError("an array without items")
 
 
 # ------------------------------------------------------------------------------------------------------ subsets
@@ -154,6 +140,13 @@ def _render_node(node: object, rules: SchemaRules, depth: int) -> Node:
     if kind == "array" and rules.items_required and "items" not in rendered:
         raise _NotPlainError
     return rendered
+
+
+def _is_name_list(value: object) -> bool:
+    if type(value) is not list:
+        return False
+    names = cast("list[object]", value)
+    return all(type(name) is str for name in names) and len(set(names)) == len(names)
 
 
 def _add_object(rendered: Node, parts: Node, rules: SchemaRules, depth: int) -> None:
