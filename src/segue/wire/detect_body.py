@@ -151,34 +151,37 @@ class _Features:
         self.certain = set[str]() if _BEDROCK_KEYS.isdisjoint(body) else {"bedrock"}
         self.items = _apis_of_tools(body)
         self.likely = set[str]() if _CHAT_KEYS.isdisjoint(body) else {"openai-chat"}
+        kinds: set[str] = set()
         for message in objects_in(body.get("messages")):
             role = message.get("role")
             if role == "developer":
                 self.certain.add("openai-chat")
             if role in ("tool", "function") or message.get("tool_calls"):
                 self.items.add("openai-chat")
-            for part in objects_in(message.get("content")):
-                self._add_part(part)
-        named = {"certain": self.certain, "items": self.items, "likely": self.likely}
-        for kind, api in item_features - {_FOUNDRY_ITEMS}:
-            named[kind].add(api)
+            content = message.get("content")
+            for part in objects_in(content) if type(content) is list else ():
+                kind = part.get("type")
+                if type(kind) is str:
+                    kinds.add(kind)
+                elif "type" not in part:
+                    self._add_untyped_part(part)
+        self.certain.update([_PART_APIS[kind] for kind in kinds & _PART_APIS.keys()])
+        if not kinds.isdisjoint(_ANTHROPIC_ITEMS):
+            self.items.add("anthropic")
+        if item_features:
+            named = {"certain": self.certain, "items": self.items, "likely": self.likely}
+            for kind, api in item_features - {_FOUNDRY_ITEMS}:
+                named[kind].add(api)
         if "bedrock" not in self.likely and not _ANTHROPIC_KEYS.isdisjoint(body):
             self.likely.add("anthropic")
 
-    def _add_part(self, part: Mapping[str, Any]) -> None:
-        kind = part.get("type")
-        if isinstance(kind, str):
-            if kind in _PART_APIS:
-                self.certain.add(_PART_APIS[kind])
-            elif kind in _ANTHROPIC_ITEMS:
-                self.items.add("anthropic")
-        elif "type" not in part:
-            if not _BEDROCK_BLOCKS.isdisjoint(part):
-                self.certain.add("bedrock")
-            if not _BEDROCK_ITEMS.isdisjoint(part):
-                self.items.add("bedrock")
-            if list(part) == ["text"]:
-                self.likely.add("bedrock")
+    def _add_untyped_part(self, part: Mapping[str, Any]) -> None:
+        if not _BEDROCK_BLOCKS.isdisjoint(part):
+            self.certain.add("bedrock")
+        if not _BEDROCK_ITEMS.isdisjoint(part):
+            self.items.add("bedrock")
+        if list(part) == ["text"]:
+            self.likely.add("bedrock")
 
 
 def _apis_of_tools(body: Mapping[str, Any]) -> set[str]:

@@ -111,8 +111,10 @@ def object_or_none(value: object) -> JsonObject | None:
 
 def objects_in(value: object) -> list[JsonObject]:
     """Return the objects of a list, without its other items; none for any other value."""
-    items = cast("list[object]", value) if isinstance(value, list) else []
-    return [cast("JsonObject", item) for item in items if isinstance(item, dict)]
+    if not isinstance(value, list):
+        return []
+    items = cast("list[Any]", value)
+    return [item for item in items if type(item) is dict]
 
 
 def string_or_none(value: object) -> str | None:

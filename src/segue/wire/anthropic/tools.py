@@ -25,6 +25,8 @@ from segue.wire.names import CLAUDE_PARAMETERS
 from segue.wire.schema import render_tool_schema, rules
 from segue.wire.tools import render_object_schema, to_function_tool, undeclarable_message
 
+# Keys that a declaration of another API may have instead of `input_schema`.
+_OTHER_SCHEMA_KEYS = frozenset({"function", "custom"})
 TOOL_KEYS = frozenset({"type", "name", "description", "input_schema", "strict"})
 
 
@@ -35,7 +37,10 @@ def parse_tools(value: object) -> tuple[Tool, ...]:
     for index, item in enumerate(require_list(value, "tools")):
         try:
             tool = require_object(item)
-            tools += mixed_body.parse_tool(tool, API) or [_parse_tool(tool)]
+            if type(tool.get("input_schema")) is dict and _OTHER_SCHEMA_KEYS.isdisjoint(tool):
+                tools.append(_parse_tool(tool))
+            else:
+                tools += mixed_body.parse_tool(tool, API) or [_parse_tool(tool)]
         except InputError as error:
             raise error.with_prefix(f"tools[{index}]") from None
     return tuple(tools)
