@@ -158,8 +158,7 @@ class _Features:
                 self.certain.add("openai-chat")
             if role in ("tool", "function") or message.get("tool_calls"):
                 self.items.add("openai-chat")
-            content = message.get("content")
-            for part in objects_in(content) if type(content) is list else ():
+            for part in objects_in(message.get("content")):
                 kind = part.get("type")
                 if type(kind) is str:
                     kinds.add(kind)
