@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, cast
 
-from segue.canonical.blocks import Block, Media, Message, Native, Opaque, Text, ToolCall, ToolResponse
+from segue.canonical.blocks import Block, Media, Message, Opaque, Text, ToolCall, ToolResponse
 from segue.canonical.contents import Contents
 from segue.canonical.request import Request, Tool
 from segue.render.report import Report, Step, field_level
@@ -88,9 +88,10 @@ def report_dropped_fields(request: Request, contents: Contents, target: Wire, re
         if native is None or native.api == target.name:
             continue
         known_keys = _item_keys(native.api)
-        if known_keys is None or (known_keys.issuperset(native.fragment) and not _has_parts(item, native)):
+        if known_keys is None:
             continue
-        if _is_reported_elsewhere(item):
+        has_parts = type(item) is Text and "content" in native.fragment
+        if (known_keys.issuperset(native.fragment) and not has_parts) or _is_reported_elsewhere(item):
             continue
         place = "messages" if isinstance(item, Message) else "content"
         if isinstance(item, Text):
@@ -115,10 +116,6 @@ def _text_keys(api: str) -> frozenset[str] | None:
     """Return the keys of texts that have a canonical field: the text of a document begins with its context."""
     known_keys = _item_keys(api)
     return None if known_keys is None else known_keys | {"context"}
-
-
-def _has_parts(item: Message | Block, native: Native) -> bool:
-    return type(item) is Text and "content" in native.fragment
 
 
 def report_dropped_tool_fields(tools: Iterable[Tool], target: Wire, report: Report) -> None:

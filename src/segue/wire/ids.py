@@ -165,7 +165,7 @@ class IdMap:
         self._taken[projected] = True
         if origin.raw_id is not None:
             key = origin.provider, origin.raw_id
-            if key in self._raw_ids:
+            if self._raw_ids.get(key):
                 self._repeated[call.id] = True
             self._raw_ids[key] = True
         if self._scheme.indexed:
@@ -187,7 +187,7 @@ class IdMap:
             return None
         if self._allow_duplicates and same_provider:
             return raw_id
-        return None if raw_id in self._taken else raw_id
+        return None if self._taken.get(raw_id) else raw_id
 
     def _accepts(self, raw_id: str, tool_name: str) -> bool:
         """Return whether the target accepts this raw id for a tool of this name."""
@@ -204,7 +204,7 @@ class IdMap:
             self._first_free = index + 1
             return self._scheme.make(call, tool_name, index, 0)
         projected = self._scheme.make(call, tool_name, ordinal, 0)
-        if projected not in self._taken:
+        if not self._taken.get(projected):
             return projected
         for salt in range(1, len(self._taken) + 1):
             projected = self._scheme.make(call, tool_name, ordinal, salt)
@@ -259,7 +259,7 @@ class IdMap:
 
     def is_repeated(self, call_id: str) -> bool:
         """Return whether an earlier call has the same raw id."""
-        return call_id in self._repeated
+        return bool(self._repeated.get(call_id))
 
     def __contains__(self, call_id: str) -> bool:
         return call_id in self._projected

@@ -27,6 +27,7 @@ from segue.wire.tools import render_object_schema, to_function_tool, undeclarabl
 
 # Keys that a declaration of another API may have instead of `input_schema`.
 _OTHER_SCHEMA_KEYS = frozenset({"function", "custom"})
+_UNUSUAL_KEYS = frozenset({"type", "strict"})
 TOOL_KEYS = frozenset({"type", "name", "description", "input_schema", "strict"})
 
 
@@ -47,6 +48,10 @@ def parse_tools(value: object) -> tuple[Tool, ...]:
 
 
 def _parse_tool(tool: JsonObject) -> Tool:
+    name, description, schema = tool.get("name"), tool.get("description"), tool.get("input_schema")
+    is_function = isinstance(name, str) and isinstance(schema, dict) and _UNUSUAL_KEYS.isdisjoint(tool)
+    if is_function and isinstance(description, str):
+        return Tool(cast("str", name), description, cast("JsonObject", schema), native=Native(API, tool))
     name, kind = optional_string(tool.get("name"), "name"), optional_string(tool.get("type"), "type")
     native = Native(API, tool)
     if kind not in (None, "custom"):
