@@ -7,7 +7,7 @@ projection of a name never depends on the other names.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
@@ -53,9 +53,11 @@ class NameRule(Struct, frozen=True):
             only_names=only_names,
         )
 
-    def find_invalid(self, names: Iterable[str]) -> list[str]:
+    def find_invalid(self, names: Sequence[str]) -> list[str]:
         """Return the names that the target does not accept as they are."""
         is_valid = self.match_valid
+        if all(map(is_valid, names)):
+            return []
         return [name for name in names if not is_valid(name) and self.project(name) != name]
 
     @property
