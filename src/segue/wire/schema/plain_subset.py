@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import cast
+from typing import Any, cast
 
 from segue.wire.schema.json_schema import SCHEMA_LISTS, SCHEMA_MAPS, SINGLE_SCHEMAS, Node, has_type
 from segue.wire.schema.rules import SchemaRules
 
 _MAX_DEPTH = 20
 _TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array"})
+_SCALARS = frozenset({"string", "number", "integer", "boolean"})
+_DESCRIBED = frozenset({"type", "description"})
 _LIMITS: dict[str, tuple[str, str]] = {
     "string": ("minLength", "maxLength"),
     "array": ("minItems", "maxItems"),
@@ -54,6 +56,8 @@ class PlainSubset:
         self._rules = rules
         self._keywords = _KEYWORDS & (rules.keywords or frozenset())
         self._render_leaf = render_leaf
+        pattern = rules.property_name_pattern
+        self._match_name = None if pattern is None else re.compile(pattern).fullmatch
 
     def render(self, root: Node) -> Node:
         """Return the schema with its keywords in the order of the full renderer; raise `NotPlainError` for others."""
@@ -96,19 +100,21 @@ class PlainSubset:
             return self._render_leaf(cast("Node", node), path)
 
     def _add_object(self, rendered: Node, parts: Node, path: Path) -> None:
-        properties = parts.get("properties", {})
+        properties: Any = parts.get("properties", {})
         required = parts.get("required", [])
         additional = parts.get("additionalProperties", False)
         # Only the root may have no properties.
         if type(properties) is not dict or not (properties or not path) or type(additional) is not bool:
             raise NotPlainError
         names = cast("Node", properties)
-        pattern = self._rules.property_name_pattern
-        if pattern is not None and not all(map(re.compile(pattern).fullmatch, names)):
+        if self._match_name is not None and not all(map(self._match_name, names)):
             raise NotPlainError
         if not _is_name_list(required) or not names.keys() >= set(required):
             raise NotPlainError
-        rendered["properties"] = {name: self._render_inner(part, (*path, name)) for name, part in names.items()}
+        nodes: Node = {}
+        for name, part in names.items():
+            nodes[name] = _copy_described(part) or self._render_inner(part, (*path, name))
+        rendered["properties"] = nodes
         if required:
             rendered["required"] = required
         if "additionalProperties" in parts:
@@ -133,6 +139,19 @@ class PlainSubset:
         return texts
 
 
+def _copy_described(node: Any) -> Node | None:
+    """Return a copy of a scalar node that has only a type and a description; None for any other node."""
+    if type(node) is not dict:
+        return None
+    parts = cast("Node", node)
+    if parts.keys() != _DESCRIBED:
+        return None
+    kind, description = parts["type"], parts["description"]
+    if type(kind) is not str or kind not in _SCALARS or type(description) is not str:
+        return None
+    return {"type": kind, "description": description}
+
+
 def _is_leaf(node: object) -> bool:
     """Return whether this is a node without other nodes in it, and without references."""
     if type(node) is not dict or not _NESTING.isdisjoint(cast("Node", node)):
@@ -144,7 +163,7 @@ def _is_name_list(value: object) -> bool:
     if type(value) is not list:
         return False
     names = cast("list[object]", value)
-    return all(type(name) is str for name in names) and len(set(names)) == len(names)
+    return not names or ({*map(type, names)} == {str} and len(set(names)) == len(names))
 
 
 def _add_limits(rendered: Node, parts: Node, kind: str) -> None:
