@@ -28,7 +28,8 @@ _KEYWORDS: dict[str, Any] = {
     **dict.fromkeys(("title", "description", "format", "pattern"), str),
     **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems"), Annotated[int, Meta(ge=0)]),
     **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), int | float),
-    **dict.fromkeys(("const", "default"), Any),
+    # `encrypted` is no keyword, which the full renderer keeps. Codex sends it.
+    **dict.fromkeys(("const", "default", "encrypted"), Any),
 }
 
 
