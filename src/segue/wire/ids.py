@@ -158,21 +158,19 @@ class IdMap:
         ordinal, self._ordinal = self._ordinal, self._ordinal + 1
         projected = self._raw_id(call, tool_name) or self._make_id(call, tool_name, ordinal)
         self._projected[call.id] = projected
-        if _is_conflated(call) and call.kind == "hosted":
+        origin = call.origin
+        if origin.identity == "conflated" and call.kind == "hosted":
             # A hosted item has no separate result that refers to it, so its id does not count as taken.
             return projected
         self._taken[projected] = True
-        self._record_raw_id(call)
+        if origin.raw_id is not None:
+            key = origin.provider, origin.raw_id
+            if self._raw_ids.get(key):
+                self._repeated[call.id] = True
+            self._raw_ids[key] = True
         if self._scheme.indexed:
             self._indexes[_index_of(projected)] = True
         return projected
-
-    def _record_raw_id(self, call: ToolCall) -> None:
-        if call.origin.raw_id is not None:
-            key = call.origin.provider, call.origin.raw_id
-            if key in self._raw_ids:
-                self._repeated[call.id] = True
-            self._raw_ids[key] = True
 
     def _raw_id(self, call: ToolCall, tool_name: str) -> str | None:
         """Return the raw id where policy, target and uniqueness allow it."""
@@ -189,7 +187,7 @@ class IdMap:
             return None
         if self._allow_duplicates and same_provider:
             return raw_id
-        return None if raw_id in self._taken else raw_id
+        return None if self._taken.get(raw_id) else raw_id
 
     def _accepts(self, raw_id: str, tool_name: str) -> bool:
         """Return whether the target accepts this raw id for a tool of this name."""
@@ -205,7 +203,10 @@ class IdMap:
             # Ordinals only grow, and every index between this ordinal and the one found is taken.
             self._first_free = index + 1
             return self._scheme.make(call, tool_name, index, 0)
-        for salt in range(len(self._taken) + 1):
+        projected = self._scheme.make(call, tool_name, ordinal, 0)
+        if not self._taken.get(projected):
+            return projected
+        for salt in range(1, len(self._taken) + 1):
             projected = self._scheme.make(call, tool_name, ordinal, salt)
             if projected not in self._taken:
                 return projected
@@ -252,9 +253,13 @@ class IdMap:
             raise ProjectionError(f"{call_id} is not a call of this transcript")
         return projected
 
+    def find(self, call_id: str) -> str | None:
+        """Return the projected id of a call; None if it is not assigned."""
+        return self._projected.get(call_id)
+
     def is_repeated(self, call_id: str) -> bool:
         """Return whether an earlier call has the same raw id."""
-        return call_id in self._repeated
+        return bool(self._repeated.get(call_id))
 
     def __contains__(self, call_id: str) -> bool:
         return call_id in self._projected
