@@ -114,6 +114,9 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return self.now
 
+    def advance(self, seconds: float) -> None:
+        self.now += seconds
+
     def _run_once(self) -> None:
         if self.by_itself and not self._ready and self._scheduled:  # pyright: ignore[reportAttributeAccessIssue]
             self.now = max(self.now, self._scheduled[0]._when)  # pyright: ignore[reportAttributeAccessIssue]
