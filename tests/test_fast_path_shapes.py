@@ -13,13 +13,16 @@ from typing import Any
 
 import pytest
 
+import segue
 from benchmarks._transcripts import RENDERERS, Call, Turn
+from segue import fast as fast_package
 from segue._convert import build_policy
 from segue.canonical.json import encode_json
-from segue.fast import FastConversion, body_template, clear, convert_regular
+from segue.fast import FastConversion, body_template, clear, convert_regular, regular
 from segue.pipeline import Conversion, ConvertJob, convert_request
 from segue.wire.registry import WIRES
 from tests.budget import sample
+from tests.properties.checks import models
 
 Body = dict[str, Any]
 POLICIES: tuple[dict[str, str], ...] = (
@@ -281,12 +284,48 @@ def test_template_serves_other_conversations(number: int, source: str) -> None:
     clear()
     for position, target in enumerate(sample(WIRES, 2, start=number)):
         policy = build_policy(**POLICIES[(number + position) % len(POLICIES)])
-        job = ConvertJob(target=WIRES[target], source=WIRES[source], policy=policy)
+        model = models(target)[(number + position) % len(models(target))]
+        job = ConvertJob(target=WIRES[target], source=WIRES[source], model=model, policy=policy)
         for turns, copies in product(TURNS.values(), (1, 3)):
             data = spell(source, turns, change_nothing, copies)
             fast = convert_regular(data, job)
             if isinstance(fast, FastConversion):
                 assert (fast.data, fast.report.to_dict()) == _outcome(convert_request(json.loads(data), job))
+
+
+def test_text_next_to_calls_needs_another_template() -> None:
+    """Some models get it as a message of its own, with a finding on each call."""
+    job = ConvertJob(target=WIRES["mistral"], source=WIRES["openai-responses"], model="open-mixtral-8x22b")
+    clear()
+    for turns in ([USER, calls(1), USER], [USER, calls(1, text="I look."), USER]):
+        data = spell("openai-responses", turns, change_nothing, 3)
+        for _ in range(2):
+            fast = convert_regular(data, job)
+            if isinstance(fast, FastConversion):
+                assert (fast.data, fast.report.to_dict()) == _outcome(convert_request(json.loads(data), job))
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+@pytest.mark.parametrize(("number", "source"), [*enumerate(RENDERERS)], ids=[*RENDERERS])
+def test_growing_conversation_equals_full_pipeline(
+    number: int, source: str, change: Callable[[Body], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each request has one item more. Same-API conversations are converted with types at once, all in small pieces."""
+    monkeypatch.setattr(fast_package, "_MIN_LENGTH", 0)
+    monkeypatch.setattr(regular, "_PIECE_SIZE", 2)
+    rows = product(TURNS.values(), WIRES, POLICIES)
+    for turns, target, policy in sample(rows, 211, start=11 * number + CHANGES.index(change)):
+        clear()
+        body = json.loads(spell(source, turns, change, 3))
+        items = conversation_of(body)
+        for length in range(1, len(items) + 1):
+            data = encode_json({**body, WIRES[source].conversation_key: items[:length]})
+            job = {"source": source, "target": target, **policy}
+            converted = segue.convert(data, **job)
+            expected = segue.convert(json.loads(data), **job)
+            assert converted.data == expected.data
+            assert converted.report.to_dict() == expected.report.to_dict()
+            assert converted._sent_body().reply_key == expected._sent_body().reply_key
 
 
 def test_minimal_conversation_keeps_the_reply_before_several_user_messages() -> None:

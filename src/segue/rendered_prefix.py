@@ -311,7 +311,7 @@ class RenderedPrefix(Struct, frozen=True):
             leading=leading,
             anchor=anchor,
             anchored=msgspec.structs.replace(anchored, before=last.before, after=last.after, state=state),
-            chunks=_append_chunk(self.chunks, b",".join(new.entries)) if new.entries else self.chunks,
+            chunks=append_chunk(self.chunks, b",".join(new.entries)) if new.entries else self.chunks,
             entry_count=self.entry_count + len(new.entries),
             first_entries=(*self.first_entries, *new.entries)[:EDGE_ITEMS],
             last_entries=(*self.last_entries, *new.entries)[-EDGE_ITEMS:],
@@ -378,7 +378,7 @@ class RenderedPrefix(Struct, frozen=True):
         return True
 
 
-def _append_chunk(chunks: tuple[bytes, ...], new: bytes) -> tuple[bytes, ...]:
+def append_chunk(chunks: tuple[bytes, ...], new: bytes) -> tuple[bytes, ...]:
     """Append encoded entries. Chunks are joined as they grow, so that there are always few."""
     while chunks and len(chunks[-1]) <= 2 * len(new):
         new = b",".join((chunks[-1], new))

@@ -10,8 +10,12 @@ from msgspec import Raw, Struct
 
 from segue.canonical.json import MAX_DEPTH, estimate_depth, parse_json
 from segue.errors import InputError
+from segue.pipeline import ConvertJob
+from segue.wire.base import Wire
 from segue.wire.fast_path import decode_members
 
+# Transport fields that clients change with each request. They have no effect on the result if they are dropped.
+_VARIABLE_FIELDS = frozenset({"client_metadata"})
 _SPACE = b" \t\r\n"
 _MARK_SIZE = 64
 _items_decoder = msgspec.json.Decoder(list[Raw])
@@ -73,6 +77,12 @@ class BodyFrame(Struct, frozen=True):
         return msgspec.structs.replace(self, head=data[: start + len(items) - 2])
 
 
+def find_frame(data: bytes, source: Wire, job: ConvertJob) -> tuple[BodyFrame, bytes] | None:
+    """Return the frame of a body around all its items, and the items."""
+    variable = _VARIABLE_FIELDS - source.body_keys if source.name != job.target.name else frozenset[str]()
+    return frame_body(data, source.conversation_key, variable)
+
+
 def frame_body(data: bytes, key: str, variable: Container[str]) -> tuple[BodyFrame, bytes] | None:
     """Return the frame of a body without items, and its items. Values of `variable` keys after them may differ.
 
@@ -108,11 +118,13 @@ def split_items(items: bytes) -> list[bytes]:
 
 
 def join_items(items: bytes, count: int) -> bytes:
-    """Return the JSON list of the first `count` items of a list; a negative count is one from the end."""
-    position = 1
-    for item in split_items(items)[:count]:
-        position = items.index(item, position) + len(item)
-    return items[:position] + b"]"
+    """Return the JSON list of the first `count` items of a list, which has more."""
+    stop = len(items) - 1
+    for item in reversed(split_items(items)[count:]):
+        stop = items.rindex(item, 0, stop)
+    # Before the next item there is a comma, with or without space around it.
+    first = items[:stop].rstrip(_SPACE)[:-1].rstrip(_SPACE) if count else b"["
+    return first + b"]"
 
 
 def cut_items(items: bytes, first: bytes) -> bytes | None:

@@ -1,4 +1,4 @@
-"""Builds the report of a whole conversation from the report of its minimal conversation."""
+"""The report of a conversation from that of its minimal conversation, which has the same kinds of findings."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Struct
 
-from segue.canonical.blocks import join_texts
-from segue.canonical.fast_history import Content, FastHistory, FastPathUnsupportedError, FastTurn
-from segue.render.fast_passes import FastRenderOptions, turns_needing_reasoning
+from segue.canonical.fast_history import FastPathUnsupportedError
+from segue.fast.progress import Progress
 from segue.render.reasoning_options import PLACEHOLDER_INSERTED
 from segue.render.report import Finding, Report
 
@@ -41,41 +40,33 @@ def copy_calls(report: Report) -> Calls:
     return [*report.seen], [*report.emitted_calls], [*report.emitted_results]
 
 
-def build_report(history: FastHistory, template: ReportTemplate, options: FastRenderOptions) -> Report:
-    """Return the report that the full pipeline would have made."""
+def build_report(progress: Progress, template: ReportTemplate, *, keeps_order: bool) -> Report:
+    """Return the report that the full pipeline would have made. `keeps_order`: results are in the order of the body."""
     report = Report(
         target=template.target,
         id_scheme=template.id_scheme,
         tool_format=template.tool_format,
         model=template.model,
     )
-    report.seen = history.ids.copy()
-    report.emitted_calls = list(zip(history.ids, history.sent_ids, strict=True))
+    report.seen = progress.ids.copy()
+    report.emitted_calls = list(zip(progress.ids, progress.sent_ids, strict=True))
     report.emitted_results = report.emitted_calls.copy()
-    if options.keeps_order and history.result_order is not None:
-        report.emitted_results = [report.emitted_calls[index] for index in history.result_order]
-    report.extend([found for finding in template.findings for found in _derive_findings(finding, history, options)])
+    if keeps_order and progress.result_order is not None:
+        report.emitted_results = [report.emitted_calls[index] for index in progress.result_order]
+    report.extend([found for finding in template.findings for found in _derive_findings(finding, progress)])
     return report
 
 
-def _derive_findings(finding: Finding, history: FastHistory, options: FastRenderOptions) -> Iterator[Finding]:
-    """Yield the findings of this history in place of one of the minimal conversation."""
+def _derive_findings(finding: Finding, progress: Progress) -> Iterator[Finding]:
+    """Yield the findings of this conversation in place of one of the minimal conversation."""
     if finding.message == PLACEHOLDER_INSERTED:
-        turns = turns_needing_reasoning(history, options.constraints)
-        calls = tuple([history.ids[turn.start] for turn in turns if turn.start < turn.stop])
-        yield msgspec.structs.replace(finding, call_ids=calls)
+        yield msgspec.structs.replace(finding, call_ids=tuple(progress.turn_ids))
     elif finding.kind == "reordered":
-        turns = [event for event in history.events if isinstance(event, FastTurn) and event.is_reordered]
-        yield msgspec.structs.replace(finding, call_ids=tuple([history.ids[turn.start] for turn in turns]))
+        yield msgspec.structs.replace(finding, call_ids=tuple(progress.reordered_ids))
     elif finding.kind == "dedupe":
-        for index in history.duplicates:
-            subject = _join_content(history.results[index]).strip()
-            yield msgspec.structs.replace(finding, subject=subject, call_ids=(history.ids[index],))
+        for subject, call_id in progress.duplicates:
+            yield msgspec.structs.replace(finding, subject=subject, call_ids=(call_id,))
     elif finding.call_ids or finding.kind in _UNSUPPORTED_KINDS:
         raise FastPathUnsupportedError
     else:
         yield finding
-
-
-def _join_content(content: Content) -> str:
-    return join_texts([content] if isinstance(content, str) else content)

@@ -65,8 +65,8 @@ class FastPath(Struct, frozen=True, dict=True):
         rest = {name: value for name in self.body_keys if (value := getattr(body, name)) is not _ABSENT}
         return getattr(body, self.conversation_key), rest
 
-    def decode_items(self, items: Raw) -> list[Any]:
-        """Return the typed items of a body that has been split already."""
+    def decode_items(self, items: Raw | bytes) -> list[Any]:
+        """Return the typed items of a JSON list."""
         return self._items_decoder.decode(items)
 
     @cached_property

@@ -88,10 +88,10 @@ class _Item(Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
 
 
 def _parse(items: list[_Item]) -> FastHistory:
-    ids = [item.id for item in items if item.id is not UNSET]
-    if len(set(ids)) < len(ids):
+    ids = [(item.id, index) for index, item in enumerate(items) if item.id is not UNSET]
+    history = FastHistory(item_ids=dict(ids))
+    if len(history.item_ids) < len(ids):
         raise FastPathUnsupportedError
-    history = FastHistory()
     calls: list[_Item] = []
     outputs: list[_Item] = []
     reject_envelopes([item.encrypted_content for item in items])
