@@ -41,6 +41,7 @@ DUPLICATE = "a second, equal result"
 STRUCTURED = "a result that is a JSON value"
 SYSTEM = "system text between messages"
 REASONING = "reasoning"
+CACHED = "a cache marker"
 
 
 class FastPathUnsupportedError(Exception):

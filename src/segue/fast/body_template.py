@@ -18,7 +18,7 @@ from segue.canonical.fast_history import REASONING, FastHistory, FastPathUnsuppo
 from segue.canonical.json import encode_json, parse_json
 from segue.canonical.request import Request
 from segue.fast.progress import Progress
-from segue.fast.report import Calls, ReportTemplate, build_report, copy_calls, make_report_template
+from segue.fast.report import Calls, ConversationReport, ReportTemplate, copy_calls, make_report_template
 from segue.fast.split import SplitBody, require_fast_path
 from segue.fast.traits import Dependencies, SeenTraits, choose_events, find_dependencies, find_items
 from segue.pipeline import Conversion, ConvertJob, convert_request
@@ -85,7 +85,7 @@ class BodyTemplate(Struct, frozen=True):
 
     def build_report(self, progress: Progress) -> Report:
         """Return the report of a conversation with all these events."""
-        return build_report(progress, self.report, keeps_order=self.options.keeps_order)
+        return ConversationReport(progress, self.report, keeps_order=self.options.keeps_order)
 
 
 class _ConvertedBody(Struct, frozen=True):
@@ -294,12 +294,14 @@ def _build_template(source: _Source, job: ConvertJob) -> BodyTemplate | None:
         template.project(history, body.source, Progress())
         report = template.build_report(Progress().extend(history, 0, len(history.events)))
         items = template.render(history) if body.sent is None else body.sent.items
+        # The findings are derived here, so that none of a later conversation can be unsupported.
+        has_same_report = report.findings == converted.report.findings and copy_calls(report) == converted.calls
     except FastPathUnsupportedError:
         return None
     head = len(expected) - len(items)
     if head < 0 or encode_json(items) != encode_json(expected[head:]) or not all(map(_is_system, expected[:head])):
         return None
-    if report.findings != converted.report.findings or copy_calls(report) != converted.calls:
+    if not has_same_report:
         return None
     return replace(template, system_items=[item.copy() for item in expected[:head]])
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.canonical.call_history import CallColumns, CallHistory
-from segue.canonical.fast_history import FastHistory, FastPathUnsupportedError, FastTurn
+from segue.canonical.fast_history import CACHED, FastHistory, FastPathUnsupportedError, FastTurn
 from segue.canonical.json import encode_json, parse_json_object
 from segue.fast.body_template import BodyRest, BodyTemplate, FoundTemplate, find_body_template, parse_history
 from segue.fast.frame import BodyFrame, Mark, find_frame, join_items, mark_before
@@ -27,8 +27,6 @@ from segue.rendered_prefix import append_chunk
 from segue.sent_body import EDGE_ITEMS, SentBody, join_edges
 from segue.wire.base import Wire
 
-# Clients move these markers with each request: they are in the last turn, or in the one before too.
-_MOVING_MARKS = frozenset({"cache_control", "cachePoint"})
 # The number of events that are encoded at once.
 _PIECE_SIZE = 1024
 # The size of a template in memory, as a multiple of the rest of the body, and that of the ids of a call.
@@ -228,4 +226,5 @@ def convert_regular(data: bytes, job: ConvertJob) -> tuple[FastConversion, Regul
 def _choose_cut(history: FastHistory) -> int:
     """Return the index of the first event that is not settled."""
     cut = history.find_cut(len(history.events))
-    return cut if _MOVING_MARKS.isdisjoint(history.marks) else history.find_cut(cut)
+    # Clients move cache markers with each request: they are in the last turn, or in the one before too.
+    return history.find_cut(cut) if CACHED in history.marks else cut

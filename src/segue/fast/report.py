@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 from msgspec import Struct
 
 from segue.canonical.fast_history import FastPathUnsupportedError
 from segue.fast.progress import Progress
+from segue.render.chained_report import ID_LISTS
 from segue.render.reasoning_options import PLACEHOLDER_INSERTED
 from segue.render.report import Finding, Report
 
@@ -40,21 +41,37 @@ def copy_calls(report: Report) -> Calls:
     return [*report.seen], [*report.emitted_calls], [*report.emitted_results]
 
 
-def build_report(progress: Progress, template: ReportTemplate, *, keeps_order: bool) -> Report:
-    """Return the report that the full pipeline would have made. `keeps_order`: results are in the order of the body."""
-    report = Report(
-        target=template.target,
-        id_scheme=template.id_scheme,
-        tool_format=template.tool_format,
-        model=template.model,
-    )
-    report.seen = progress.ids.copy()
-    report.emitted_calls = list(zip(progress.ids, progress.sent_ids, strict=True))
-    report.emitted_results = report.emitted_calls.copy()
-    if keeps_order and progress.result_order is not None:
-        report.emitted_results = [report.emitted_calls[index] for index in progress.result_order]
-    report.extend([found for finding in template.findings for found in _derive_findings(finding, progress)])
-    return report
+class ConversationReport(Report):
+    """The report that the full pipeline would have made on a conversation, built on first access.
+
+    `keeps_order`: results are sent in the order of the body.
+    """
+
+    def __init__(self, progress: Progress, template: ReportTemplate, *, keeps_order: bool) -> None:
+        self.target, self.id_scheme, self.model = template.target, template.id_scheme, template.model
+        self.tool_format = template.tool_format
+        self.stage = ()
+        self._findings = None
+        self._progress = progress
+        self._template = template
+        self._keeps_order = keeps_order
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in (*ID_LISTS, "_places", "_stages"):
+            raise AttributeError(name)
+        progress = self._progress
+        if name == "seen":
+            self.seen = progress.ids.copy()
+        elif name == "emitted_calls":
+            self.emitted_calls = list(zip(progress.ids, progress.sent_ids, strict=True))
+        elif name == "emitted_results":
+            calls = list(zip(progress.ids, progress.sent_ids, strict=True))
+            order = progress.result_order if self._keeps_order else None
+            self.emitted_results = calls if order is None else [calls[index] for index in order]
+        else:
+            self._places, self._stages = {}, {}
+            self.extend([found for item in self._template.findings for found in _derive_findings(item, progress)])
+        return self.__dict__[name]
 
 
 def _derive_findings(finding: Finding, progress: Progress) -> Iterator[Finding]:

@@ -18,8 +18,6 @@ from segue.wire.fast_path import FastPath, decode_members
 from segue.wire.registry import WIRES
 
 _untyped = msgspec.json.Decoder()
-# The number of bytes that are compared at once.
-_COMPARED = 65_536
 
 
 class SentItems(Struct, gc=False):
@@ -62,51 +60,55 @@ class SplitBody(Struct, gc=False):
 
 
 def split_body(data: bytes, job: ConvertJob) -> SplitBody:
-    rest = decode_members(data) if job.source is None else {}
-    source = job.source_wire(job.source or _guess_source(rest))
+    members = decode_members(data) if job.source is None else None
+    source = job.source_wire(job.source or _guess_source(members or {}))
     fast_path = require_fast_path(source)
-    if source is job.target:
-        reject_duplicate_key(data, fast_path.conversation_key)
-        return _split_same_api(rest or decode_members(data), source, fast_path)
-    reject_duplicate_key(data, fast_path.conversation_key)
-    if job.source is None:
-        items = fast_path.decode_items(rest.pop(fast_path.conversation_key, Raw()))
-    else:
-        items, rest = fast_path.split_body(data)
-    return SplitBody(
-        source,
-        fast_path,
-        items,
-        {fast_path.conversation_key: b"", **{key: _check_depth(bytes(raw)) for key, raw in rest.items()}},
-    )
-
-
-def _split_same_api(members: dict[str, Raw], source: Wire, fast_path: FastPath) -> SplitBody:
     key = fast_path.conversation_key
-    raw_items = members.get(key, Raw())
-    items = fast_path.decode_items(raw_items)
-    rest = {name: b"" if name == key else _check_depth(bytes(raw)) for name, raw in members.items()}
-    return SplitBody(source, fast_path, items, rest, find_sent_items(items, raw_items, fast_path))
+    if members is None:
+        items, rest = fast_path.split_body(data)
+    else:
+        rest = members.copy()
+        items = fast_path.decode_items(rest.pop(key, Raw()))
+    if source is job.target:
+        return _split_same_api(data, items, source, fast_path)
+    reject_duplicate_key(data, key)
+    return SplitBody(source, fast_path, items, _check_rest({key: Raw(), **rest}))
+
+
+def _split_same_api(data: bytes, items: list[Any], source: Wire, fast_path: FastPath) -> SplitBody:
+    """Split a body whose items are sent unchanged, and its other fields in their order."""
+    key = fast_path.conversation_key
+    encoded = encode_json(items)
+    start = data.find(b'"%b":' % key.encode()) + len(key) + 3
+    if data.startswith(encoded, start):
+        # The types hold all of the items, so they need not be decoded once more.
+        outline = data[:start] + b"[]" + data[start + len(encoded) :]
+        reject_duplicate_key(outline, key)
+        members = decode_members(outline)
+        if bytes(members.get(key, b"")) == b"[]":
+            _require_valid(items, fast_path)
+            return SplitBody(source, fast_path, items, _check_rest({**members, key: Raw()}), SentItems(items, encoded))
+    reject_duplicate_key(data, key)
+    members = decode_members(data)
+    sent = find_sent_items(items, members.get(key, Raw()), fast_path)
+    return SplitBody(source, fast_path, items, _check_rest({**members, key: Raw()}), sent)
 
 
 def find_sent_items(items: list[Any], given: Raw | bytes, fast_path: FastPath) -> SentItems:
     """Return the items of a same-API body, given as a JSON list, as they are sent."""
-    if not fast_path.can_pass_through(items):
-        raise FastPathUnsupportedError
-    encoded = encode_json(items)
-    if _is_equal(encoded, given):
-        # The types hold all of the items, so they need not be decoded once more.
-        return SentItems(items, encoded)
+    _require_valid(items, fast_path)
     untyped = _untyped.decode(given)
     return SentItems(untyped, encode_json(untyped))
 
 
-def _is_equal(data: bytes, other: Raw | bytes) -> bool:
-    """Compare bytes with others of any type, without a copy of all of them."""
-    view = memoryview(other)
-    if len(view) != len(data):
-        return False
-    return all(data.startswith(view[start : start + _COMPARED], start) for start in range(0, len(data), _COMPARED))
+def _require_valid(items: list[Any], fast_path: FastPath) -> None:
+    """Raise if these items can't be sent unchanged."""
+    if not fast_path.can_pass_through(items):
+        raise FastPathUnsupportedError
+
+
+def _check_rest(members: dict[str, Raw]) -> dict[str, bytes]:
+    return {key: _check_depth(bytes(raw)) for key, raw in members.items()}
 
 
 def require_fast_path(wire: Wire) -> FastPath:
