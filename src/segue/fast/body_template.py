@@ -121,6 +121,8 @@ class _Source(Struct, frozen=True):
 
     body: SplitBody
     converted: _ConvertedBody
+    is_whole: bool
+    """Whether it is the whole conversation, not only the minimal one."""
 
 
 class _Unknown(Struct, frozen=True):
@@ -150,12 +152,6 @@ class BodyRest:
         self.size = size
         self._templates: dict[frozenset[Hashable], BodyTemplate | _Source | None] = {}
 
-    def add_source(self, traits: frozenset[Hashable], source: _Source) -> None:
-        """Add what the template for these traits is made from."""
-        if len(self._templates) >= _MAX_TEMPLATES:
-            self._templates.clear()
-        self._templates[traits] = source
-
     def find_template(
         self, history: FastHistory, cut: int, earlier: SeenTraits, job: ConvertJob
     ) -> FoundTemplate | None:
@@ -168,7 +164,20 @@ class BodyRest:
         if (is_text and REASONING in history.marks) or earlier.dependencies != self.dependencies:
             raise FastPathUnsupportedError
         first = earlier.extend(history, 0, cut)
+        return self._require_template(first, first.extend(history, cut, len(history.events)).find_all(), job)
+
+    def make_template(self, history: FastHistory, cut: int, source: _Source, job: ConvertJob) -> FoundTemplate | None:
+        """Return the template for a conversation that is made from this source; None if it is not needed now."""
+        first = SeenTraits(self.dependencies).extend(history, 0, cut)
         traits = first.extend(history, cut, len(history.events)).find_all()
+        if len(self._templates) >= _MAX_TEMPLATES:
+            self._templates.clear()
+        self._templates[traits] = source
+        return None if source.is_whole else self._require_template(first, traits, job)
+
+    def _require_template(
+        self, first: SeenTraits, traits: frozenset[Hashable], job: ConvertJob
+    ) -> FoundTemplate | None:
         template = self._templates.get(traits, _UNKNOWN)
         if isinstance(template, _Unknown):
             return None
@@ -210,11 +219,7 @@ def find_body_template(history: FastHistory, body: SplitBody, job: ConvertJob, c
         # The first conversion lists the deferred tools; the calls of these are part of the minimal conversation.
         if is_whole or dependencies.deferred == known.deferred:
             break
-    no_traits = SeenTraits(dependencies)
-    traits = no_traits.extend(history, 0, len(history.events)).find_all()
-    rest.add_source(traits, _Source(smaller, _copy_conversion(conversion)))
-    found = None if is_whole else rest.find_template(history, cut, no_traits, job)
-    return found or conversion
+    return rest.make_template(history, cut, _Source(smaller, _copy_conversion(conversion), is_whole), job) or conversion
 
 
 def _choose_events(history: FastHistory, dependencies: Dependencies) -> Sequence[int]:

@@ -18,6 +18,8 @@ from segue.wire.fast_path import FastPath, decode_members
 from segue.wire.registry import WIRES
 
 _untyped = msgspec.json.Decoder()
+# The number of items that are compared before all others.
+_COMPARED = 16
 
 
 class SentItems(Struct, gc=False):
@@ -78,9 +80,10 @@ def split_body(data: bytes, job: ConvertJob) -> SplitBody:
 def _split_same_api(data: bytes, items: list[Any], source: Wire, fast_path: FastPath) -> SplitBody:
     """Split a body whose items are sent unchanged, and its other fields in their order."""
     key = fast_path.conversation_key
-    encoded = encode_json(items)
     start = data.find(b'"%b":' % key.encode()) + len(key) + 3
-    if data.startswith(encoded, start):
+    # If the first items are spelled in another way, all of them are.
+    is_likely = data.startswith(encode_json(items[:_COMPARED])[:-1], start)
+    if is_likely and data.startswith(encoded := encode_json(items), start):
         # The types hold all of the items, so they need not be decoded once more.
         outline = data[:start] + b"[]" + data[start + len(encoded) :]
         reject_duplicate_key(outline, key)
