@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from itertools import product
 from typing import Any
 
+import msgspec
 import pytest
 
 import segue
 from benchmarks._transcripts import RENDERERS, Call, Turn
 from segue import fast as fast_package
 from segue._convert import build_policy
+from segue.canonical.fast_history import FastPathUnsupportedError
 from segue.canonical.json import encode_json
-from segue.fast import FastConversion, body_template, clear, convert_regular, regular
+from segue.fast import FastConversion, body_template, clear, convert_regular, large
 from segue.pipeline import Conversion, ConvertJob, convert_request
 from segue.wire.registry import WIRES
 from tests.budget import sample
@@ -310,9 +313,8 @@ def test_text_next_to_calls_needs_another_template() -> None:
 def test_growing_conversation_equals_full_pipeline(
     number: int, source: str, change: Callable[[Body], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each request has one item more. Same-API conversations are converted with types at once, all in small pieces."""
+    """Each request has one item more. Same-API conversations are converted with types at once."""
     monkeypatch.setattr(fast_package, "_MIN_LENGTH", 0)
-    monkeypatch.setattr(regular, "_PIECE_SIZE", 2)
     rows = product(TURNS.values(), WIRES, POLICIES)
     for turns, target, policy in sample(rows, 211, start=11 * number + CHANGES.index(change)):
         clear()
@@ -326,6 +328,40 @@ def test_growing_conversation_equals_full_pipeline(
             assert converted.data == expected.data
             assert converted.report.to_dict() == expected.report.to_dict()
             assert converted._sent_body().reply_key == expected._sent_body().reply_key
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+@pytest.mark.parametrize(("number", "source"), [*enumerate(RENDERERS)], ids=[*RENDERERS])
+def test_sliced_conversation_equals_full_pipeline(
+    number: int, source: str, change: Callable[[Body], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Large bodies are converted in slices, here of a few items."""
+    monkeypatch.setattr(large, "_SLICE_SIZE", 1500)
+    rows = product(TURNS.values(), WIRES, POLICIES)
+    taken = False
+    for turns, target, policy in sample(rows, 101, start=7 * number + CHANGES.index(change)):
+        clear()
+        data = spell(source, turns, change, 12)
+        job = ConvertJob(target=WIRES[target], source=WIRES[source], policy=build_policy(**policy))
+        with suppress(FastPathUnsupportedError, segue.SegueError, msgspec.MsgspecError):
+            fast = large.convert_large(data, job)
+            assert (fast.data, fast.report.to_dict()) == _outcome(convert_request(json.loads(data), job))
+            taken = True
+    assert taken or change in (double_results, add_cache_markers), "only some wires accept these"
+
+
+def test_large_body_is_converted_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(large, "MIN_SIZE", 1000)
+    monkeypatch.setattr(large, "_SLICE_SIZE", 2000)
+    clear()
+    slices: list[object] = []
+    real = large._decode
+    monkeypatch.setattr(large, "_decode", lambda *args, **given: slices.append(args) or real(*args, **given))
+    data = spell("anthropic", TURNS["several turns"], change_nothing, 30)
+    fast = convert_regular(data, job := ConvertJob(target=WIRES["openai-chat"], source=WIRES["anthropic"]))
+    assert isinstance(fast, FastConversion)
+    assert len(slices) > 10
+    assert (fast.data, fast.report.to_dict()) == _outcome(convert_request(json.loads(data), job))
 
 
 def test_minimal_conversation_keeps_the_reply_before_several_user_messages() -> None:

@@ -13,10 +13,11 @@ of its kind is converted by the full pipeline, because most bodies are followed 
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from threading import Event
 from typing import Any
 
-from segue.fast import regular
+from segue.fast import large, regular
 from segue.fast.body_template import clear_templates
 from segue.fast.conversation import RememberedConversation
 from segue.fast.memory import UNSUPPORTED, ConversationMemory, FirstBody
@@ -92,6 +93,9 @@ def convert_regular(data: bytes, job: ConvertJob, *, remembered: bool = False) -
     """Return the converted body if its history is regular; a `Conversion` where a template was made from all of it."""
     if not _is_supported(job):
         return None
+    if len(data) > large.MIN_SIZE:
+        with suppress(*UNSUPPORTED):
+            return large.convert_large(data, job)
     try:
         converted = regular.convert_regular(data, job)
     except UNSUPPORTED:

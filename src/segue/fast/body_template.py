@@ -137,8 +137,10 @@ class FoundTemplate(Struct, frozen=True):
 
     template: BodyTemplate
     rest: BodyRest
-    traits: SeenTraits
+    first: SeenTraits
     """The traits of the events before the cut."""
+    traits: frozenset[Hashable]
+    """All traits of the conversation."""
 
 
 class BodyRest:
@@ -185,7 +187,7 @@ class BodyRest:
             template = self._templates[traits] = _build_template(template, job)
         if template is None:
             raise FastPathUnsupportedError
-        return FoundTemplate(template, self, first)
+        return FoundTemplate(template, self, first, traits)
 
 
 @lru_cache(maxsize=_CACHE_SIZE)

@@ -27,8 +27,6 @@ from segue.rendered_prefix import append_chunk
 from segue.sent_body import EDGE_ITEMS, SentBody, join_edges
 from segue.wire.base import Wire
 
-# The number of events that are encoded at once.
-_PIECE_SIZE = 1024
 # The size of a template in memory, as a multiple of the rest of the body, and that of the ids of a call.
 _REST_FACTOR = 10
 _CALL_SIZE = 600
@@ -66,6 +64,11 @@ class _Entries(Struct, frozen=True):
         *chunks, last = map(bytes, self.chunks)
         return replace(self, chunks=append_chunk((*chunks,), last))
 
+    def shrink(self) -> _Entries:
+        """Return the entries without the unused memory at the end of the last chunk."""
+        *chunks, last = self.chunks
+        return replace(self, chunks=(*chunks, bytes(last)))
+
     def encode_body(self, template: BodyTemplate) -> bytes:
         """Encode the whole body."""
         fragments: list[bytes | memoryview] = [template.before, b"["]
@@ -82,7 +85,7 @@ class _Entries(Struct, frozen=True):
         return sum(map(len, self.chunks))
 
 
-class _Settled(Struct, frozen=True):
+class SettledEvents(Struct, frozen=True):
     """Settled events: their traits, the progress after them, and their entries in the target body."""
 
     source: Wire
@@ -93,60 +96,47 @@ class _Settled(Struct, frozen=True):
     entries: _Entries
     progress: Progress = Progress()
 
-    def join_chunks(self) -> _Settled:
-        """Return the same events, with their entries in few chunks."""
-        return replace(self, entries=self.entries.join_chunks())
-
     @property
     def size(self) -> int:
         """The approximate number of bytes in memory."""
         return self.entries.size + _REST_FACTOR * self.rest.size + _CALL_SIZE * len(self.progress.ids)
 
-    def convert(
-        self, data: bytes, history: FastHistory, sent: SentItems | None, cut: int, found: FoundTemplate
-    ) -> tuple[FastConversion, _Settled]:
-        """Convert a body with more events after these. Return also the settled events up to the cut.
+    def extend(
+        self, history: FastHistory, sent: SentItems | None, cut: int, template: BodyTemplate
+    ) -> tuple[SettledEvents, SettledEvents]:
+        """Return these events with more: those of a history up to the cut, and all of them.
 
-        It leaves the history empty.
+        The traits stay as they are. It leaves the history empty.
         """
-        template = found.template
         template.project(history, self.source, self.progress)
         progress = self.progress.extend(history, 0, cut)
-        all_calls = progress.extend(history, cut, len(history.events))
-        report = template.build_report(all_calls)
+        all_progress = progress.extend(history, cut, len(history.events))
         if sent is None:
-            settled, entries = self._render(history, cut, template)
+            first, last = history.divide([cut, len(history.events)])
+            entries = self.entries.add(template.render(first)) if cut else self.entries
+            all_entries = entries.add(template.render(last))
         else:
-            first, last = sent.split(history.starts[cut] if cut else 0)
-            settled = self.entries.add(first.items, first.data)
-            entries = settled.add(last.items, last.data)
-        columns = CallColumns(self.source.provider, all_calls.ids, all_calls.raw_ids, all_calls.names)
-        calls = CallHistory(lambda: self.source.parse_request(parse_json_object(data)[0]).messages, columns)
-        sent_body = SentBody(template.fields, calls, entries.edges)
-        longer = _Settled(self.source, self.rest, found.traits, self.system, settled, progress)
-        return FastConversion(self.source, entries.encode_body(template), report, sent_body), longer
+            before, after = sent.split(history.starts[cut] if cut else 0)
+            entries = self.entries.add(before.items, before.data)
+            all_entries = entries.add(after.items, after.data)
+        return replace(self, progress=progress, entries=entries), replace(
+            self, progress=all_progress, entries=all_entries
+        )
 
-    def _render(self, history: FastHistory, cut: int, template: BodyTemplate) -> tuple[_Entries, _Entries]:
-        """Return the entries up to the cut, and all of them."""
-        stops = [cut, len(history.events)] if cut else [len(history.events)]
-        first = stops[0]
-        while first > _PIECE_SIZE and (first := history.find_cut(first - _PIECE_SIZE)):
-            stops.insert(0, first)
-        settled = entries = self.entries
-        # Each piece is released when it is encoded.
-        pieces = history.divide(stops)
-        while pieces:
-            entries = entries.add(template.render(pieces.pop(0)))
-            if cut and len(pieces) == 1:
-                settled = entries
-        return settled, entries
+    def convert(self, data: bytes, template: BodyTemplate) -> FastConversion:
+        """Return the converted body, if these are all events."""
+        progress, source = self.progress, self.source
+        columns = CallColumns(source.provider, progress.ids, progress.raw_ids, progress.names)
+        calls = CallHistory(lambda: source.parse_request(parse_json_object(data)[0]).messages, columns)
+        sent_body = SentBody(template.fields, calls, self.entries.edges)
+        return FastConversion(source, self.entries.encode_body(template), template.build_report(progress), sent_body)
 
 
 class RegularConversation:
     """The settled events of a conversation, which the conversion of a longer body continues from. It never changes."""
 
     def __init__(
-        self, settled: _Settled, data: bytes, item_count: int, job: ConvertJob, frame: BodyFrame | None = None
+        self, settled: SettledEvents, data: bytes, item_count: int, job: ConvertJob, frame: BodyFrame | None = None
     ) -> None:
         """`item_count` is the number of settled items of the body. The frame around the others may be given."""
         self._settled = settled
@@ -196,8 +186,12 @@ class RegularConversation:
         if found is None or found.template.system != settled.system:
             raise FastPathUnsupportedError
         head = frame.move_head(data, join_items(given, history.starts[cut])) if cut else frame
-        conversion, longer = settled.convert(data, history, sent, cut, found)
-        return conversion, RegularConversation(longer.join_chunks(), head.head, 0, job, head) if cut else self
+        longer, whole = settled.extend(history, sent, cut, found.template)
+        conversion = whole.convert(data, found.template)
+        if not cut:
+            return conversion, self
+        longer = replace(longer, traits=found.first, entries=longer.entries.join_chunks())
+        return conversion, RegularConversation(longer, head.head, 0, job, head)
 
 
 def convert_regular(data: bytes, job: ConvertJob) -> tuple[FastConversion, RegularConversation | None] | Conversion:
@@ -212,15 +206,17 @@ def convert_regular(data: bytes, job: ConvertJob) -> tuple[FastConversion, Regul
     found = find_body_template(history, body, job, cut)
     if isinstance(found, Conversion):
         return found
-    source, sent = body.source, body.sent
-    # Otherwise it holds all texts while they are encoded.
-    del body
+    item_count = history.starts[cut]
+    settled, whole = start_events(body.source, found).extend(history, body.sent, cut, found.template)
+    conversation = RegularConversation(replace(settled, traits=found.first), data, item_count, job) if cut else None
+    return whole.convert(data, found.template), conversation
+
+
+def start_events(source: Wire, found: FoundTemplate) -> SettledEvents:
+    """Return the state before the first event: no entries but the system text."""
     template = found.template
     entries = _Entries().add(template.system_items)
-    settled = _Settled(source, found.rest, SeenTraits(found.rest.dependencies), template.system, entries)
-    item_count = history.starts[cut]
-    conversion, longer = settled.convert(data, history, sent, cut, found)
-    return conversion, RegularConversation(longer, data, item_count, job) if cut else None
+    return SettledEvents(source, found.rest, SeenTraits(found.rest.dependencies), template.system, entries)
 
 
 def _choose_cut(history: FastHistory) -> int:

@@ -63,7 +63,7 @@ class SplitBody(Struct, gc=False):
 
 def split_body(data: bytes, job: ConvertJob) -> SplitBody:
     members = decode_members(data) if job.source is None else None
-    source = job.source_wire(job.source or _guess_source(members or {}))
+    source = find_source(members or {}, job)
     fast_path = require_fast_path(source)
     key = fast_path.conversation_key
     if members is None:
@@ -74,7 +74,7 @@ def split_body(data: bytes, job: ConvertJob) -> SplitBody:
     if source is job.target:
         return _split_same_api(data, items, source, fast_path)
     reject_duplicate_key(data, key)
-    return SplitBody(source, fast_path, items, _check_rest({key: Raw(), **rest}))
+    return SplitBody(source, fast_path, items, split_rest({key: Raw(), **rest}, key))
 
 
 def _split_same_api(data: bytes, items: list[Any], source: Wire, fast_path: FastPath) -> SplitBody:
@@ -90,16 +90,20 @@ def _split_same_api(data: bytes, items: list[Any], source: Wire, fast_path: Fast
         members = decode_members(outline)
         if bytes(members.get(key, b"")) == b"[]":
             _require_valid(items, fast_path)
-            return SplitBody(source, fast_path, items, _check_rest({**members, key: Raw()}), SentItems(items, encoded))
+            return SplitBody(source, fast_path, items, split_rest(members, key), SentItems(items, encoded))
     reject_duplicate_key(data, key)
+    _require_valid(items, fast_path)
     members = decode_members(data)
-    sent = find_sent_items(items, members.get(key, Raw()), fast_path)
-    return SplitBody(source, fast_path, items, _check_rest({**members, key: Raw()}), sent)
+    return SplitBody(source, fast_path, items, split_rest(members, key), _decode_sent(members.get(key, Raw())))
 
 
-def find_sent_items(items: list[Any], given: Raw | bytes, fast_path: FastPath) -> SentItems:
+def find_sent_items(items: list[Any], given: bytes, fast_path: FastPath) -> SentItems:
     """Return the items of a same-API body, given as a JSON list, as they are sent."""
     _require_valid(items, fast_path)
+    return SentItems(items, given) if encode_json(items) == given else _decode_sent(given)
+
+
+def _decode_sent(given: Raw | bytes) -> SentItems:
     untyped = _untyped.decode(given)
     return SentItems(untyped, encode_json(untyped))
 
@@ -110,8 +114,14 @@ def _require_valid(items: list[Any], fast_path: FastPath) -> None:
         raise FastPathUnsupportedError
 
 
-def _check_rest(members: dict[str, Raw]) -> dict[str, bytes]:
-    return {key: _check_depth(bytes(raw)) for key, raw in members.items()}
+def split_rest(members: dict[str, Raw], key: str) -> dict[str, bytes]:
+    """Return the members of a body with an empty conversation, of this key."""
+    return {name: b"" if name == key else _check_depth(bytes(raw)) for name, raw in members.items()}
+
+
+def find_source(members: dict[str, Raw], job: ConvertJob) -> Wire:
+    """Return the wire that the body is parsed with."""
+    return job.source_wire(job.source or _guess_source(members))
 
 
 def require_fast_path(wire: Wire) -> FastPath:

@@ -45,6 +45,8 @@ class FastPath(Struct, frozen=True, dict=True):
     parse: Callable[[list[Any]], FastHistory]
     render: Callable[[FastHistory, Sequence[FastEvent], FastRenderOptions], list[Any]]
     """Renders items from the history, the events to render, and the render options."""
+    is_reply: Callable[[Any], bool]
+    """Whether an item is a reply, or part of one."""
     dropped_keys: frozenset[str] = frozenset()
     """Keys whose value differs between requests, and that no other API has: cross-API they only cause a finding."""
     can_pass_through: Callable[[list[Any]], bool] = _always_true

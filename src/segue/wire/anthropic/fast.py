@@ -231,4 +231,5 @@ ANTHROPIC_FAST_PATH = FastPath(
     body_keys=(BODY_KEYS | _COMMON_KEYS) - {"messages"},
     parse=_parse,
     render=_render,
+    is_reply=lambda item: isinstance(item, _Assistant),
 )

@@ -220,5 +220,10 @@ def _render_result(content: Content) -> list[_ResultContent]:
 
 
 BEDROCK_FAST_PATH = FastPath(
-    conversation_key="messages", items_type=list[_Message], body_keys=_BODY_KEYS, parse=_parse, render=_render
+    conversation_key="messages",
+    items_type=list[_Message],
+    body_keys=_BODY_KEYS,
+    parse=_parse,
+    render=_render,
+    is_reply=lambda item: item.role == "assistant",
 )

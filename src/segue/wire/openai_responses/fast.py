@@ -111,6 +111,10 @@ def _parse(items: list[_Item]) -> FastHistory:
     return history
 
 
+def _is_reply(item: _Item) -> bool:
+    return item.role == "assistant" or item.type in ("function_call", "reasoning")
+
+
 def _message_texts(item: _Item, kind: type[_Part]) -> Content:
     """Return the texts of a message; parts of any other type are left to the full pipeline."""
     content = item.content
@@ -275,6 +279,7 @@ def responses_fast_path(dialect: ResponsesDialect) -> FastPath:
         dropped_keys=_VOLATILE_KEYS,
         parse=_parse,
         render=partial(_render, assistant_type=_Message if dialect.repair_item is None else _TypedMessage),
+        is_reply=_is_reply,
         can_pass_through=partial(_can_pass_through, dialect=dialect),
         supports_request=_supports_request,
     )
