@@ -63,6 +63,12 @@ class ExtendedBody(Struct, frozen=True):
     names: NameMap
     prefix: RenderedPrefix
 
+    def replace_field(self, conversation_key: str, key: str, value: object) -> ExtendedBody:
+        """Return the body with another value of a key that stands after the conversation."""
+        rest = {**self.rest, key: value}
+        after = encode_json({name: rest[name] for name in [*rest][[*rest].index(conversation_key) + 1 :]})
+        return msgspec.structs.replace(self, rest=rest, fragments=[*self.fragments[:-1], b"]," + after[1:]])
+
 
 class _Window(Struct, frozen=True):
     """Rendered messages: their entries in the body, and the encoded rest of the body before and after them."""

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import segue
 from segue import fast
+from segue.canonical.json import encode_json
 from segue.errors import SegueError
 from segue.fast import memory as memory_module
 from segue.fast.conversation import RememberedConversation
@@ -204,6 +205,28 @@ def test_moved_cache_markers(target: str) -> None:
     compare_turns(16, marked=False)
     compare_turns(17)
     compare_turns(18, marked=False)
+
+
+@pytest.mark.parametrize("target", ["openai-responses", "azure-foundry", "anthropic"])
+@pytest.mark.parametrize("item_id", ["fc_{}", "fc_hist_{}"])
+@pytest.mark.parametrize("min_length", [0, 1000])
+def test_changed_metadata(target: str, item_id: str, min_length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients send other metadata with each request, which same-API is sent on. Ids of segue are not."""
+    monkeypatch.setattr(fast, "_MIN_LENGTH", min_length)
+    items: Items = [{"role": "user", "content": "go"}]
+    continued: list[bool] = []
+    for number in range(10):
+        ids = {"id": item_id.format("0" * 40 + str(number)), "call_id": f"call_{number}"}
+        items += [
+            {"type": "function_call", **ids, "name": "f", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": ids["call_id"], "output": "found"},
+        ]
+        metadata = {"turn": number, "path": "a/é" * number}
+        tools = [{"type": "function", "name": "f", "parameters": {"type": "object", "properties": {}}}]
+        body = {"model": "gpt-5.1", "input": items, "tools": tools, "store": False}
+        body |= {"client_metadata": metadata, "stream": True}
+        continued.append(compare(encode_json(body), target=target, source="openai-responses"))
+    assert all(continued[4:])
 
 
 def test_forks_of_a_conversation_are_continued() -> None:

@@ -41,17 +41,20 @@ _MAX_TOOLS = 64
 _MAX_EXTRA_EVENTS = 16
 # How many templates one rest of a body may have.
 _MAX_TEMPLATES = 16
-# The beginning of a JSON object with members.
-_NON_EMPTY = b'{"'
 _list_decoder = msgspec.json.Decoder(list[Raw])
 
 
 class BodyTemplate(Struct, frozen=True):
-    """The target body without its conversation: the JSON before and after it, and the system text that begins it."""
+    """The target body without its conversation: the JSON before and after it, and the system text that begins it.
+
+    If `variable` is set, the value of this key stands between `after` and `end`.
+    """
 
     fast_path: FastPath
     before: bytes
     after: bytes
+    end: bytes
+    variable: str | None
     system_items: list[Raw]
     options: FastRenderOptions
     ids: IdMap
@@ -82,6 +85,14 @@ class BodyTemplate(Struct, frozen=True):
     def render(self, history: FastHistory) -> list[Any]:
         """Return the target's items. It modifies the history, so call it once."""
         return self.fast_path.render(history, render_events(history, self.options), self.options)
+
+    def encode_variable(self, given: bytes) -> bytes:
+        """Return the value of the variable key as it is sent, if it is."""
+        return b"" if self.variable is None else encode_json(parse_json(given)[0])
+
+    def build_fields(self, variable: bytes) -> BodyFields:
+        """Return the fields of a body with this value of the variable key."""
+        return self.fields if self.variable is None else self.fields.replace(self.variable, Raw(variable))
 
     def build_report(self, progress: Progress) -> Report:
         """Return the report of a conversation with all these events."""
@@ -235,19 +246,17 @@ def _choose_events(history: FastHistory, dependencies: Dependencies) -> Sequence
 def _lookup_rest(history: FastHistory, body: SplitBody, job: ConvertJob) -> BodyRest:
     unknown = Dependencies(same_api=body.sent is not None, is_detected=job.source is None)
     head = encode_json(body.items[: history.system_count]) if history.system_count else b""
-    size = sum(map(len, body.rest.values())) + len(head)
+    rest = body.rest.copy()
+    if body.variable is not None:
+        # It is not part of the template, but it must be valid.
+        if parse_json(rest[body.variable])[1]:
+            raise FastPathUnsupportedError
+        rest[body.variable] = b"{"
+    size = sum(map(len, rest.values())) + len(head)
     if size > _MAX_CACHED_SIZE:
         return BodyRest(unknown, size)
-    dropped_keys = body.fast_path.dropped_keys if body.sent is None else frozenset[str]()
     wires = _IdentityKey(body.source), _IdentityKey(job.target)
-    values = list(body.rest.values())
-    for index, (key, value) in enumerate(body.rest.items()):
-        if key in dropped_keys and value.startswith(_NON_EMPTY):
-            # It is not part of the template, but it must be valid.
-            if parse_json(value)[1]:
-                raise FastPathUnsupportedError
-            values[index] = _NON_EMPTY
-    return _find_rest(unknown, size, *wires, job.model, job.tool_format, job.policy, head, *body.rest, *values)
+    return _find_rest(unknown, size, *wires, job.model, job.tool_format, job.policy, head, *rest, *rest.values())
 
 
 class _IdentityKey:
@@ -278,12 +287,17 @@ def _build_template(source: _Source, job: ConvertJob) -> BodyTemplate | None:
     # Copies, so that the template does not hold the whole body.
     rendered = {name: value.copy() for name, value in decode_members(converted.data).items()}
     expected = _list_decoder.decode(rendered[fast_path.conversation_key])
-    before, after = _encode_around(rendered, fast_path.conversation_key)
+    variable = body.variable if body.sent is not None and body.variable in rendered else None
+    if variable is not None and bytes(rendered[variable]) != encode_json(parse_json(body.rest[variable])[0]):
+        return None
+    before, after, end = _encode_around(rendered, fast_path.conversation_key, variable)
     fields = {key: value for key, value in rendered.items() if key != fast_path.conversation_key}
     template = BodyTemplate(
         fast_path,
         before,
         after,
+        end,
+        variable,
         [],
         FastRenderOptions(
             converted.constraints,
@@ -313,11 +327,20 @@ def _build_template(source: _Source, job: ConvertJob) -> BodyTemplate | None:
     return replace(template, system_items=[item.copy() for item in expected[:head]])
 
 
-def _encode_around(body: dict[str, Raw], key: str) -> tuple[bytes, bytes]:
-    """Encode a body before and after the value of a key."""
-    members = [encode_json(name) + b":" + (b"" if name == key else bytes(value)) for name, value in body.items()]
-    index = [*body].index(key) + 1
-    return b"{" + b",".join(members[:index]), b",".join([b"", *members[index:]]) + b"}"
+def _encode_around(body: dict[str, Raw], key: str, variable: str | None) -> tuple[bytes, bytes, bytes]:
+    """Encode a body before the value of a key, between it and that of the later `variable` key, and after that."""
+    parts: list[list[bytes]] = [[]]
+    separator = b"{"
+    for name, value in body.items():
+        parts[-1] += separator, encode_json(name), b":"
+        separator = b","
+        if name in (key, variable):
+            parts.append([])
+        else:
+            parts[-1].append(bytes(value))
+    parts[-1].append(b"}")
+    before, after, end = map(b"".join, [*parts, []][:3])
+    return before, after, end
 
 
 def parse_history(body: SplitBody) -> FastHistory:

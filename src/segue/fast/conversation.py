@@ -174,6 +174,9 @@ class RememberedConversation(Struct, frozen=True):
         features = self.features | find_item_features(newest.items)
         if features != self.features and not self._is_source(features):
             return None
+        if self.frame.variable and self._is_same_api:
+            value = parse_json_object(self.frame.find_variable(data))[0]
+            extended = extended.replace_field(self.prefix.conversation_key, self.frame.variable, value)
         fields = self._find_sent_fields(extended)
         conversation = msgspec.structs.replace(
             self,
@@ -272,6 +275,12 @@ def start_conversation(
     target = RenderTarget(job.target, conversion.transcript.model, None, job.tool_format, job.policy, None)
     if request.native is None or not target.can_extend(request):
         return None
+    if frame.variable and source.name == job.target.name:
+        keys = [*rendered.body]
+        if frame.variable not in keys or keys.index(frame.variable) < keys.index(job.target.conversation_key):
+            return None
+        if rendered.body[frame.variable] != request.native.fragment[frame.variable]:
+            return None
     items: Sequence[Any] = request.native.fragment[source.conversation_key]
     request = _drop_items(request, source)
     declared = msgspec.structs.replace(

@@ -10,12 +10,9 @@ from msgspec import Raw, Struct
 
 from segue.canonical.json import MAX_DEPTH, estimate_depth, parse_json
 from segue.errors import InputError
-from segue.pipeline import ConvertJob
 from segue.wire.base import Wire
 from segue.wire.fast_path import decode_members
 
-# Transport fields that clients change with each request. They have no effect on the result if they are dropped.
-_VARIABLE_FIELDS = frozenset({"client_metadata"})
 _SPACE = b" \t\r\n"
 _MARK_SIZE = 64
 _items_decoder = msgspec.json.Decoder(list[Raw])
@@ -40,7 +37,8 @@ class BodyFrame(Struct, frozen=True):
     """All bytes of a body but some items at the end of its conversation.
 
     `head` ends where an item ends, or where the first one begins. `tail` begins with the bracket that closes the
-    conversation. If `end` is set, an object that may have any other content stands between `tail` and `end`.
+    conversation. If `end` is set, an object that may have any other content stands between `tail` and `end`: the value
+    of the key `variable`.
 
     A body with the same head and tail differs in these items alone, if the bytes in between are a list of JSON values:
     then neither a string nor a list is open where the tail begins.
@@ -49,6 +47,12 @@ class BodyFrame(Struct, frozen=True):
     head: bytes
     tail: bytes
     end: bytes = b""
+    variable: str = ""
+
+    def find_variable(self, data: bytes) -> bytes:
+        """Return the value of the variable key in a body with this frame."""
+        stop = len(data) - len(self.end)
+        return data[data.rindex(self.tail, len(self.head), stop) + len(self.tail) : stop]
 
     def find_items(self, data: bytes) -> bytes | None:
         """Return the bytes of the other items of a body, as a JSON list; None if the body has another frame."""
@@ -77,9 +81,9 @@ class BodyFrame(Struct, frozen=True):
         return msgspec.structs.replace(self, head=data[: start + len(items) - 2])
 
 
-def find_frame(data: bytes, source: Wire, job: ConvertJob) -> tuple[BodyFrame, bytes] | None:
+def find_frame(data: bytes, source: Wire) -> tuple[BodyFrame, bytes] | None:
     """Return the frame of a body around all its items, and the items."""
-    variable = _VARIABLE_FIELDS - source.body_keys if source.name != job.target.name else frozenset[str]()
+    variable = source.fast_path.variable_keys if source.fast_path is not None else ()
     return frame_body(data, source.conversation_key, variable)
 
 
@@ -108,7 +112,7 @@ def frame_body(data: bytes, key: str, variable: Container[str]) -> tuple[BodyFra
     items = data[first - 1 : close + 1]
     for name, (start, stop) in spans.items():
         if name in variable and start > close and _is_object(data[start:stop]):
-            return BodyFrame(data[:first], data[close:start], data[stop:]), items
+            return BodyFrame(data[:first], data[close:start], data[stop:], name), items
     return BodyFrame(data[:first], data[close:]), items
 
 

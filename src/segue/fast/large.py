@@ -48,6 +48,7 @@ def convert_large(data: bytes, job: ConvertJob) -> FastConversion:
         found = find_body_template(history, body, job, 0)
     if isinstance(found, Conversion):
         raise FastPathUnsupportedError
+    variable = body.rest.get(body.variable or "", b"")
     del body, ends, history
     events = start_events(source, found)
     for typed, sent in _decode_slices(items, fast_path, same_api=same_api):
@@ -58,7 +59,7 @@ def convert_large(data: bytes, job: ConvertJob) -> FastConversion:
         events = replace(events, traits=traits, entries=events.entries.shrink())
     if events.traits.find_all() != found.traits:
         raise FastPathUnsupportedError
-    return events.convert(data, found.template)
+    return events.convert(data, found.template, variable)
 
 
 def _decode_slices(

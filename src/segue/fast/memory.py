@@ -60,7 +60,7 @@ class FirstBody:
 
     @cached_property
     def _framed(self) -> tuple[BodyFrame, bytes] | None:
-        return find_frame(self.data, self._conversion.source, self._job)
+        return find_frame(self.data, self._conversion.source)
 
 
 _Entry = FirstBody | RegularConversation | RememberedConversation

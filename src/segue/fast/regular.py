@@ -69,12 +69,12 @@ class _Entries(Struct, frozen=True):
         *chunks, last = self.chunks
         return replace(self, chunks=(*chunks, bytes(last)))
 
-    def encode_body(self, template: BodyTemplate) -> bytes:
-        """Encode the whole body."""
+    def encode_body(self, template: BodyTemplate, variable: bytes) -> bytes:
+        """Encode the whole body, with the value of the variable key."""
         fragments: list[bytes | memoryview] = [template.before, b"["]
         for number, chunk in enumerate(self.chunks):
             fragments += (b",", chunk) if number else (chunk,)
-        return b"".join([*fragments, b"]", template.after])
+        return b"".join([*fragments, b"]", template.after, variable, template.end])
 
     @property
     def edges(self) -> bytes:
@@ -123,13 +123,15 @@ class SettledEvents(Struct, frozen=True):
             self, progress=all_progress, entries=all_entries
         )
 
-    def convert(self, data: bytes, template: BodyTemplate) -> FastConversion:
-        """Return the converted body, if these are all events."""
+    def convert(self, data: bytes, template: BodyTemplate, variable: bytes) -> FastConversion:
+        """Return the converted body, if these are all events. `variable` is the value of the variable key, as given."""
         progress, source = self.progress, self.source
         columns = CallColumns(source.provider, progress.ids, progress.raw_ids, progress.names)
         calls = CallHistory(lambda: source.parse_request(parse_json_object(data)[0]).messages, columns)
-        sent_body = SentBody(template.fields, calls, self.entries.edges)
-        return FastConversion(source, self.entries.encode_body(template), template.build_report(progress), sent_body)
+        variable = template.encode_variable(variable)
+        sent_body = SentBody(template.build_fields(variable), calls, self.entries.edges)
+        encoded = self.entries.encode_body(template, variable)
+        return FastConversion(source, encoded, template.build_report(progress), sent_body)
 
 
 class RegularConversation:
@@ -150,7 +152,7 @@ class RegularConversation:
     @cached_property
     def frame(self) -> BodyFrame | None:
         """The frame of bodies with the settled items."""
-        framed = find_frame(self._data, self._settled.source, self._job)
+        framed = find_frame(self._data, self._settled.source)
         if framed is None:
             return None
         frame, items = framed
@@ -187,7 +189,7 @@ class RegularConversation:
             raise FastPathUnsupportedError
         head = frame.move_head(data, join_items(given, history.starts[cut])) if cut else frame
         longer, whole = settled.extend(history, sent, cut, found.template)
-        conversion = whole.convert(data, found.template)
+        conversion = whole.convert(data, found.template, frame.find_variable(data) if frame.variable else b"")
         if not cut:
             return conversion, self
         longer = replace(longer, traits=found.first, entries=longer.entries.join_chunks())
@@ -209,7 +211,7 @@ def convert_regular(data: bytes, job: ConvertJob) -> tuple[FastConversion, Regul
     item_count = history.starts[cut]
     settled, whole = start_events(body.source, found).extend(history, body.sent, cut, found.template)
     conversation = RegularConversation(replace(settled, traits=found.first), data, item_count, job) if cut else None
-    return whole.convert(data, found.template), conversation
+    return whole.convert(data, found.template, body.rest.get(body.variable or "", b"")), conversation
 
 
 def start_events(source: Wire, found: FoundTemplate) -> SettledEvents:

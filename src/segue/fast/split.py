@@ -18,6 +18,8 @@ from segue.wire.fast_path import FastPath, decode_members
 from segue.wire.registry import WIRES
 
 _untyped = msgspec.json.Decoder()
+# The beginning of a JSON object with members.
+_NON_EMPTY = b'{"'
 # The number of items that are compared before all others.
 _COMPARED = 16
 
@@ -45,6 +47,14 @@ class SplitBody(Struct, gc=False):
     items: list[Any]
     rest: dict[str, bytes]
     sent: SentItems | None = None
+
+    @property
+    def variable(self) -> str | None:
+        """The key after the conversation whose value clients change with each request."""
+        keys = [*self.rest]
+        later = keys[keys.index(self.fast_path.conversation_key) + 1 :]
+        found = (key for key in later if key in self.fast_path.variable_keys)
+        return next((key for key in found if self.rest[key].startswith(_NON_EMPTY)), None)
 
     def with_items(self, indexes: Iterable[int]) -> SplitBody:
         """Return the body with only these of its items."""

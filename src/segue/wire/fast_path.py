@@ -47,8 +47,9 @@ class FastPath(Struct, frozen=True, dict=True):
     """Renders items from the history, the events to render, and the render options."""
     is_reply: Callable[[Any], bool]
     """Whether an item is a reply, or part of one."""
-    dropped_keys: frozenset[str] = frozenset()
-    """Keys whose value differs between requests, and that no other API has: cross-API they only cause a finding."""
+    variable_keys: frozenset[str] = frozenset()
+    """Keys of objects that clients change with each request. Same-API they are sent as they are, and no other API has
+    them: cross-API they only cause a finding."""
     can_pass_through: Callable[[list[Any]], bool] = _always_true
     """A check of all items before they are sent same-API unchanged, for values that the item types do not validate."""
     supports_request: Callable[[Request], bool] = _always_true

@@ -46,7 +46,7 @@ _COMMON_KEYS = frozenset(
     }
     | {"service_tier", "store", "stream_options", "text", "top_logprobs", "truncation"}
 )
-_VOLATILE_KEYS = frozenset({"client_metadata"})
+_VARIABLE_KEYS = frozenset({"client_metadata"})
 _SYSTEM_ROLES = ("system", "developer")
 _EmptyList: TypeAlias = Annotated[list[Any], Meta(max_length=0)] | None
 
@@ -275,8 +275,8 @@ def responses_fast_path(dialect: ResponsesDialect) -> FastPath:
     return FastPath(
         conversation_key="input",
         items_type=list[_Item],
-        body_keys=frozenset(key for key in BODY_KEYS | _COMMON_KEYS | _VOLATILE_KEYS if "." not in key) - {"input"},
-        dropped_keys=_VOLATILE_KEYS,
+        body_keys=frozenset(key for key in BODY_KEYS | _COMMON_KEYS | _VARIABLE_KEYS if "." not in key) - {"input"},
+        variable_keys=_VARIABLE_KEYS,
         parse=_parse,
         render=partial(_render, assistant_type=_Message if dialect.repair_item is None else _TypedMessage),
         is_reply=_is_reply,
