@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -444,7 +443,7 @@ def test_memory_is_bounded() -> None:
     for number in range(8):
         for length in (8, 9, 10):
             data = encode([user(f"go {number}"), *turns(0, length)])
-            if memory.convert(data, job, FirstBody | RememberedConversation, sys.maxsize) is None:
+            if memory.convert(data, job, FirstBody | RememberedConversation) is None:
                 memory.add(data, convert_request(json.loads(data), job), job)
             assert len(memory) <= 3
             assert memory.size <= 100_000

@@ -12,7 +12,6 @@ of its kind is converted by the full pipeline, because most bodies are followed 
 
 from __future__ import annotations
 
-import sys
 from contextlib import suppress
 from threading import Event
 from typing import Any
@@ -65,13 +64,13 @@ def _convert_continued(data: bytes, job: ConvertJob) -> FastConversion | None:
     continued = conversations.convert_regular(data, job) if job.fetch is None else None
     if continued is not None:
         return continued
-    if job.source is not None and job.source_wire(job.source) is job.target:
-        # Each new shape of an item needs a template of its own, and those of a short conversation are all new.
-        return _convert_window(data, job, FirstBody | RememberedConversation, _MIN_LENGTH)
-    return _convert_window(data, job, RememberedConversation)
+    # Same-API, each new shape of an item needs a template of its own, and those of a short conversation are all new.
+    same_api = job.source is not None and job.source_wire(job.source) is job.target
+    kinds = FirstBody | RememberedConversation if same_api else RememberedConversation
+    return _convert_window(data, job, kinds, _MIN_LENGTH)
 
 
-def _convert_window(data: bytes, job: ConvertJob, kinds: Any, max_length: int = sys.maxsize) -> FastConversion | None:
+def _convert_window(data: bytes, job: ConvertJob, kinds: Any, max_length: int | None = None) -> FastConversion | None:
     """Return the converted body if it continues a conversation that is not regular, or not long enough."""
     if job.fetch is not None:
         return None

@@ -100,6 +100,8 @@ class RememberedConversation(Struct, frozen=True):
 
     Its only effect is the finding that it is dropped, so there must be one in the later content.
     """
+    is_irregular: bool = False
+    """Whether the fast path did not accept the last body."""
     call_count: int = 0
     calls: CallColumns | None = None
     """The number of settled calls, and their columns; None if a column does not hold all of a call."""

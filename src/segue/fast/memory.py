@@ -111,11 +111,16 @@ class ConversationMemory:
         return None
 
     def convert(
-        self, data: bytes, job: ConvertJob, kinds: type[FirstBody | RememberedConversation], max_length: int
+        self,
+        data: bytes,
+        job: ConvertJob,
+        kinds: type[FirstBody | RememberedConversation],
+        max_length: int | None = None,
     ) -> ContinuedBody | None:
-        """Convert a body that continues a conversation of these kinds with no more items; None for any other.
+        """Convert a body that continues a conversation of these kinds; None for any other.
 
-        None also if the whole body must be converted: then the conversation is dropped.
+        None also if the whole body must be converted: then the conversation is dropped. With `max_length`, a longer one
+        is continued only if that was necessary before: the fast path did not accept it.
         """
         if len(data) > MAX_BODY_SIZE:
             return None
@@ -123,7 +128,9 @@ class ConversationMemory:
             if isinstance(entry, RegularConversation) or not isinstance(entry, kinds):
                 continue
             conversation = entry.conversation if isinstance(entry, FirstBody) else entry
-            if conversation is None or conversation.length > max_length:
+            if conversation is None:
+                continue
+            if max_length is not None and conversation.length > max_length and not conversation.is_irregular:
                 continue
             items = conversation.frame.find_items(data)
             if items is None:
@@ -133,9 +140,12 @@ class ConversationMemory:
                 # Another conversation with the same rest.
                 continue
             continued = conversation.extend(data, new) if new is not None else conversation.replace_newest(data, items)
-            self._replace(key, continued.conversation if continued is not None else None)
-            if continued is not None:
-                return continued
+            if continued is None:
+                self._replace(key, None)
+                continue
+            is_irregular = conversation.is_irregular or max_length is None
+            self._replace(key, msgspec.structs.replace(continued.conversation, is_irregular=is_irregular))
+            return continued
         return None
 
     def is_first(self, data: bytes, job: ConvertJob) -> bool:
