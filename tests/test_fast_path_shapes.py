@@ -163,6 +163,16 @@ def add_system_text(body: Body) -> None:
         items.insert(at, {"role": "developer" if "input" in body else "system", "content": "Be brief."})
 
 
+def add_system_part(body: Body) -> None:
+    """Add system text in a list of one part, with a reply after it."""
+    items = conversation_of(body)
+    if "input" in body or items[0].get("role") == "system":
+        role, kind = ("developer", "input_text") if "input" in body else ("system", "text")
+        added = {"role": role, "content": [{"type": kind, "text": "Be brief."}]}
+        at = next((n for n in range(2, len(items)) if items[n].get("role") == "assistant"), len(items))
+        items.insert(at, added)
+
+
 def add_empty_fields(body: Body) -> None:
     for item in find_objects(conversation_of(body)):
         if item.get("type") == "reasoning":
@@ -217,6 +227,7 @@ CHANGES: tuple[Callable[[Body], None], ...] = (
     add_user_text_to_results,
     add_cache_markers,
     add_system_text,
+    add_system_part,
     add_empty_fields,
     unsign_reasoning,
     defer_tools,
