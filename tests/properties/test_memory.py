@@ -17,6 +17,7 @@ from segue import fast
 from segue.canonical.json import encode_json
 from segue.errors import SegueError
 from segue.fast import memory as memory_module
+from segue.fast import regular
 from segue.fast.conversation import RememberedConversation
 from segue.fast.memory import ConversationMemory, FirstBody
 from segue.pipeline import ConvertJob, convert_request
@@ -448,6 +449,26 @@ def test_memory_is_bounded() -> None:
             assert len(memory) <= 3
             assert memory.size <= 100_000
     assert len(memory)
+    memory.clear()
+    assert (len(memory), memory.size) == (0, 0)
+
+
+def test_memory_of_regular_conversations_is_bounded() -> None:
+    memory = ConversationMemory(max_count=3, max_size=100_000)
+    job = ConvertJob(target=WIRES["anthropic"], source=WIRES["openai-chat"])
+    continued = 0
+    for number in range(8):
+        for length in (30, 31, 32):
+            data = encode([user(f"go {number}"), *turns(0, length)])
+            if memory.convert_regular(data, job) is not None:
+                continued += 1
+                continue
+            converted = regular.convert_regular(data, job)
+            if isinstance(converted, tuple) and converted[1] is not None:
+                memory.add_regular(data, converted[1], job)
+            assert len(memory) <= 3
+            assert memory.size <= 100_000
+    assert continued > 8
     memory.clear()
     assert (len(memory), memory.size) == (0, 0)
 
