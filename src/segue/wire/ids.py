@@ -7,7 +7,7 @@ canonical id, and if that is taken too, one with an increasing salt. Earlier ids
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from hashlib import sha256
 from typing import Protocol
@@ -212,8 +212,11 @@ class IdMap:
                 return projected
         raise ProjectionError(f"no {self._scheme.name} id could be made for {call.id}")
 
-    def assign_fast(self, history: FastHistory, provider: str) -> list[str]:
-        """Return the ids of a fast-path conversation. Its raw ids are all different: either all are kept or none."""
+    def assign_fast(self, history: FastHistory, provider: str, earlier: Sequence[str] = ()) -> list[str]:
+        """Return the ids of a fast-path conversation. Its raw ids are all different: either all are kept or none.
+
+        `earlier` are the ids of all calls before.
+        """
         if self._policy == "native" or (self._policy == "auto" and provider == self._provider):
             raw_ids = [raw_id for raw_id in history.raw_ids if raw_id is not None]
             if raw_ids:
@@ -223,9 +226,9 @@ class IdMap:
         if (prefix := self._scheme.prefix) is not None:
             return [prefix + call_id[len(_CANONICAL_PREFIX) :] for call_id in history.ids]
         make = self._scheme.make
-        calls = enumerate(zip(history.ids, history.sent_names, strict=True))
+        calls = enumerate(zip(history.ids, history.sent_names, strict=True), len(earlier))
         ids = [make(_BareCall(call_id), name, ordinal, 0) for ordinal, (call_id, name) in calls]
-        if len(set(ids)) < len(ids):
+        if len({*earlier, *ids}) < len(earlier) + len(ids):
             raise FastPathUnsupportedError
         return ids
 
