@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from itertools import chain
 from typing import Any, Literal, TypeVar, cast
 
@@ -56,11 +57,18 @@ class StoredConversation:
     """A `Conversation` in a store: each change is written before it takes effect. A context manager that calls `close`.
 
     `owner` identifies this writer in the `LeaseError`s of other writers; by default it is a new name for this process.
-    `ttl` is the duration of the lease in seconds.
+    `ttl` is the duration of the lease in seconds. The events of a new fork are read on first use: they are those of a
+    conversation that was read before.
     """
 
     def __init__(
-        self, store: ConversationStore, conversation: str, *, owner: str | None = None, ttl: float = _LEASE_SECONDS
+        self,
+        store: ConversationStore,
+        conversation: str,
+        *,
+        owner: str | None = None,
+        ttl: float = _LEASE_SECONDS,
+        is_new_fork: bool = False,
     ) -> None:
         self.id = conversation
         self._store = store
@@ -70,7 +78,8 @@ class StoredConversation:
         self._stale = False
         self._last_target: tuple[str, str | None] = "", None
         self._has_unsent_render = False
-        self._state = self._replay()
+        if not is_new_fork:
+            _ = self._state
 
     @classmethod
     def create(
@@ -115,6 +124,10 @@ class StoredConversation:
             raise
 
     # ---------------------------------------------------------------------------------------------------------- reading
+
+    @cached_property
+    def _state(self) -> ReplayState:
+        return self._replay()
 
     @property
     def state(self) -> ReplayState:
@@ -310,7 +323,7 @@ class StoredConversation:
             seq = replayed.turn_ends[turn]
             added = self._late_events(seq)
         fork_id = self._store.fork(self.id, seq, added)
-        return self._open_new(self._store, fork_id, owner=new_owner(), ttl=self._ttl)
+        return StoredConversation(self._store, fork_id, ttl=self._ttl, is_new_fork=True)
 
     def _late_events(self, seq: int) -> list[Event]:
         """Return events for a fork at `seq`: later undos and results that belong to its turns."""
