@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import msgspec
 
 _Emit = Callable[[str], object]
-ParseText: TypeAlias = Callable[[bytes], str | None]
+FindText: TypeAlias = Callable[[bytes], bytes | None]
 
 _decode = msgspec.json.Decoder().decode
-_decode_text = msgspec.json.Decoder(str).decode
+decode_text = msgspec.json.Decoder(str).decode
 _decode_texts = msgspec.json.Decoder(list[str]).decode
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _PROBE = "\u00b6probe"
@@ -34,7 +34,31 @@ _VARIABLE_FIELDS = re.compile(
     rb'"(?:sequence_number|[a-zA-Z]+TokenCount)":\s*(?P<number>%b)|"(?:obfuscation|p)":\s*(?P<padding>%b)'
     % (_PATTERNS["number"], _PATTERNS["padding"])
 )
-_DECODE_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError)
+DECODE_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError)
+
+
+class TextFinder(NamedTuple):
+    """Finds the text in bytes that match a template, still encoded as a JSON string.
+
+    `find_text` returns None for other bytes. It is None where the text simply stands between `head` and `tail`.
+    """
+
+    find_text: FindText | None
+    head: bytes = b""
+    tail: bytes = b""
+
+    def find(self, data: bytes) -> bytes | None:
+        if self.find_text is not None:
+            return self.find_text(data)
+        encoded = data[len(self.head) : len(data) - len(self.tail)]
+        return encoded if self.head + encoded + self.tail == data else None
+
+    def find_decoded(self, data: bytes) -> str | None:
+        encoded = self.find(data)
+        try:
+            return decode_text(encoded) if encoded is not None else None
+        except DECODE_ERRORS:
+            return None
 
 
 class DeltaTemplate:
@@ -45,7 +69,7 @@ class DeltaTemplate:
     """
 
     __slots__ = (
-        *("_suffix", "_head", "_lead_length", "_prefix", "_line", "_lines", "_parse_event", "_parse_payload"),
+        *("_suffix", "_head", "_lead_length", "_prefix", "_line", "_lines", "_find_in_event", "_payload_finder"),
         *("_separator", "_start", "_stop", "_tail", "emit", "is_variable", "last_payload", "name"),
     )
 
@@ -62,8 +86,8 @@ class DeltaTemplate:
         self._line = self._lines - len(_END)
         self._start, self._stop = len(self._prefix.rpartition(b"\n")[2]), -len(tail) or None
         self.is_variable = _VARIABLE_FIELDS.search(head) is not None or _VARIABLE_FIELDS.search(tail) is not None
-        self._parse_payload = self.build_parser(b"", b"")
-        self._parse_event = self.build_parser(lead, _END)
+        self._payload_finder = self.build_finder(b"", b"")
+        self._find_in_event = self.build_finder(lead, _END).find
         self.last_payload = b""
 
     @classmethod
@@ -75,23 +99,23 @@ class DeltaTemplate:
             return None
         head, tail = payload[: match.start()], payload[match.end() :]
         try:
-            if _decode_text(match[0]) != text:
+            if decode_text(match[0]) != text:
                 return None
             value, probe = _decode(payload), _decode(head + b'"%b"' % _PROBE.encode() + tail)
-        except _DECODE_ERRORS:
+        except DECODE_ERRORS:
             return None
         if probe == value or _replace_text(probe, key, _PROBE, text) != value:
             return None
         return cls(name, head, tail, emit)
 
-    def build_parser(self, lead: bytes, end: bytes) -> ParseText:
-        """Return a function that returns the text of a payload between these bytes; None if they do not match."""
+    def build_finder(self, lead: bytes, end: bytes) -> TextFinder:
+        """Return the finder of the text of a payload between these bytes."""
         head, tail = lead + self._head, self._tail + end
-        return _variable_parser(head, tail) if self.is_variable else _exact_parser(head, tail)
+        return TextFinder(_variable_finder(head, tail)) if self.is_variable else TextFinder(None, head, tail)
 
     def consume_payload(self, payload: bytes) -> bool:
         """Emit the text of one payload and return True, or return False if the payload does not match."""
-        text = self._parse_payload(payload)
+        text = self._payload_finder.find_decoded(payload)
         if text is None:
             return False
         self.last_payload = payload
@@ -103,28 +127,20 @@ class DeltaTemplate:
         if self.is_variable or stream.find(_END) == stream.rfind(_END):
             return self._consume_events(stream)
         encoded, rest = self._split_exact(stream)
-        if not encoded:
+        text = _join_texts(encoded)
+        if text is None:
             return stream
-        try:
-            texts = _decode_texts(b"[%b]" % b",".join(encoded))
-        except _DECODE_ERRORS:
-            return stream
-        if len(texts) != len(encoded):
-            return stream
-        self.emit("".join(texts))
+        self.emit(text)
         return rest
 
     def _consume_events(self, stream: bytes) -> bytes:
         *events, rest = stream.split(_END)
-        texts: list[str] = []
-        for event in events:
-            text = self._parse_event(event + _END)
-            if text is None:
-                return stream
-            texts.append(text)
-        if events:
-            self.last_payload = events[-1][self._lead_length :]
-            self.emit("".join(texts))
+        encoded = [found for event in events if (found := self._find_in_event(event + _END)) is not None]
+        text = _join_texts(encoded) if len(encoded) == len(events) else None
+        if text is None:
+            return stream
+        self.last_payload = events[-1][self._lead_length :]
+        self.emit(text)
         return rest
 
     def _split_exact(self, stream: bytes) -> tuple[list[bytes], bytes]:
@@ -138,23 +154,17 @@ class DeltaTemplate:
         return encoded, stream[len(events) :]
 
 
-def _exact_parser(head: bytes, tail: bytes) -> ParseText:
-    head, tail = head + b'"', b'"' + tail
-    start, stop = len(head) - 1, 1 - len(tail)
-
-    def parse_text(data: bytes) -> str | None:
-        if data.startswith(head) and data.endswith(tail):
-            try:
-                return _decode_text(data[start:stop])
-            except _DECODE_ERRORS:
-                return None
+def _join_texts(encoded: list[bytes]) -> str | None:
+    """Decode and join texts; None if there are none, or if one is not a JSON string."""
+    try:
+        texts = _decode_texts(b"[%b]" % b",".join(encoded))
+    except DECODE_ERRORS:
         return None
+    return "".join(texts) if encoded and len(texts) == len(encoded) else None
 
-    return parse_text
 
-
-def _variable_parser(head: bytes, tail: bytes) -> ParseText:
-    """Return a parser for data in which the variable fields of `head` and `tail` may have other values.
+def _variable_finder(head: bytes, tail: bytes) -> FindText:
+    """Return a finder for data in which the variable fields of `head` and `tail` may have other values.
 
     Its pattern has only the lengths of the fixed bytes, which are compared after the match: so the streams of one API
     share a few patterns, and none is compiled for each block.
@@ -166,16 +176,13 @@ def _variable_parser(head: bytes, tail: bytes) -> ParseText:
     match_data = re.compile(pattern, re.DOTALL).fullmatch
     group_before = len(before) + 1
 
-    def parse_text(data: bytes) -> str | None:
+    def find_text(data: bytes) -> bytes | None:
         match = match_data(data)
         if match is None or match.groups() != fixed:
             return None
-        try:
-            return _decode_text(data[match.end(group_before) : match.start(group_before + 1)])
-        except _DECODE_ERRORS:
-            return None
+        return data[match.end(group_before) : match.start(group_before + 1)]
 
-    return parse_text
+    return find_text
 
 
 def _find_values(encoded: bytes) -> list[tuple[str, int, int]]:
