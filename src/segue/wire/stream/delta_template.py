@@ -7,12 +7,14 @@ following deltas only the text is decoded. A delta that does not match the templ
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import msgspec
 
 _Emit = Callable[[str], object]
+Frame: TypeAlias = tuple[str | None, bytes]
+"""The name of an event, where the framing has names, and its payload undecoded."""
 FindText: TypeAlias = Callable[[bytes], bytes | None]
 
 _decode = msgspec.json.Decoder().decode
@@ -20,7 +22,7 @@ decode_text = msgspec.json.Decoder(str).decode
 _decode_texts = msgspec.json.Decoder(list[str]).decode
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _PROBE = "\u00b6probe"
-_END = b"\n\n"
+_END, _CRLF_END = b"\n\n", b"\r\n\r\n"
 # Values of fields that may differ between deltas, and of the text. Zero and no padding are not among them: a reader may
 # replace such a value by that of a later delta.
 _PATTERNS = {
@@ -87,7 +89,7 @@ class DeltaTemplate:
         self._start, self._stop = len(self._prefix.rpartition(b"\n")[2]), -len(tail) or None
         self.is_variable = _VARIABLE_FIELDS.search(head) is not None or _VARIABLE_FIELDS.search(tail) is not None
         self._payload_finder = self.build_finder(b"", b"")
-        self._find_in_event = self.build_finder(lead, _END).find
+        self._find_in_event = self.build_finder(lead, b"").find
         self.last_payload = b""
 
     @classmethod
@@ -113,14 +115,20 @@ class DeltaTemplate:
         head, tail = lead + self._head, self._tail + end
         return TextFinder(_variable_finder(head, tail)) if self.is_variable else TextFinder(None, head, tail)
 
-    def consume_payload(self, payload: bytes) -> bool:
-        """Emit the text of one payload and return True, or return False if the payload does not match."""
-        text = self._payload_finder.find_decoded(payload)
-        if text is None:
-            return False
-        self.last_payload = payload
-        self.emit(text)
-        return True
+    def consume_frames(self, frames: Sequence[Frame], start: int, stop: int) -> int:
+        """Emit the texts of the frames from `start` on as one, up to a frame that does not match; return its index."""
+        texts: list[str] = []
+        for position in range(start, stop):
+            name, payload = frames[position]
+            text = self._payload_finder.find_decoded(payload) if name == self.name else None
+            if text is None:
+                break
+            texts.append(text)
+        if texts:
+            start += len(texts)
+            self.last_payload = frames[start - 1][1]
+            self.emit("".join(texts))
+        return start
 
     def consume_stream(self, stream: bytes) -> bytes:
         """Emit the texts of the events in a stream, if all of them match, and return the remaining bytes."""
@@ -134,8 +142,9 @@ class DeltaTemplate:
         return rest
 
     def _consume_events(self, stream: bytes) -> bytes:
-        *events, rest = stream.split(_END)
-        encoded = [found for event in events if (found := self._find_in_event(event + _END)) is not None]
+        # Some services end lines with CR and LF.
+        *events, rest = stream.split(_CRLF_END if _CRLF_END in stream else _END)
+        encoded = [found for event in events if (found := self._find_in_event(event)) is not None]
         text = _join_texts(encoded) if len(encoded) == len(events) else None
         if text is None:
             return stream

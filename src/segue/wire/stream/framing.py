@@ -11,13 +11,10 @@ import re
 import struct
 import zlib
 from collections.abc import Callable
-from typing import Protocol, TypeAlias, cast
+from typing import Protocol, cast
 
 from segue.errors import RemoteProtocolError
-from segue.wire.stream.delta_template import DeltaTemplate, TextFinder
-
-Frame: TypeAlias = tuple[str | None, bytes]
-"""The name of an event, where the framing has names, and its payload undecoded."""
+from segue.wire.stream.delta_template import DeltaTemplate, Frame, TextFinder
 
 _BOM = b"\xef\xbb\xbf"
 _HTTP_PREFIX = b"HTTP/"

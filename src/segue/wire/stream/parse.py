@@ -83,19 +83,24 @@ class StreamParser:
         if reader.limit_error is not None:
             self._frames = FrameDecoder()
             return
-        if reader.delta_template is not None and (partial := self._frames.take_partial()) is not None:
-            data = reader.delta_template.consume_stream(partial + data)
+        earlier_template = reader.delta_template
+        if earlier_template is not None and (partial := self._frames.take_partial()) is not None:
+            data = earlier_template.consume_stream(partial + data)
             if not data:
                 return
-        for name, payload in self._frames.feed(data):
-            if reader.limit_error is not None:
-                return
+        frames = self._frames.feed(data)
+        position = 0
+        while position < len(frames) and reader.limit_error is None:
             template = reader.delta_template
-            if template is None:
-                self._parse_payload(name, payload)
-            elif name != template.name or not template.consume_payload(payload):
+            if template is not None:
+                # Deltas of a block that began before this read are passed on as one.
+                stop = len(frames) if template is earlier_template else position + 1
+                start, position = position, template.consume_frames(frames, position, stop)
+                if position > start:
+                    continue
                 reader.template_misses += 1
-                self._parse_payload(name, payload)
+            self._parse_payload(*frames[position])
+            position += 1
 
     def open_run(self, read: bytes, delta: Delta, delta_format: DeltaFormat) -> DeltaRun | None:
         """Return a run that begins after this read, if the read had this delta and nothing else; else None."""
