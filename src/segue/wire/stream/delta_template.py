@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import cached_property
+from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import msgspec
@@ -28,7 +30,7 @@ _END, _CRLF_END = b"\n\n", b"\r\n\r\n"
 _PATTERNS = {
     "number": rb"[1-9]\d{0,15}+(?!\d)",
     "padding": rb'"[ !#-\[\]-~]++"',
-    "text": rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"',
+    "text": rb'("[^"\\]*+(?:\\.[^"\\]*+)*+")',
     "": b"",
 }
 # Those fields: sequence numbers, padding, and token counts (the last one is used).
@@ -70,11 +72,6 @@ class DeltaTemplate:
     matched, if payloads differ in more than their text.
     """
 
-    __slots__ = (
-        *("_suffix", "_head", "_lead_length", "_prefix", "_line", "_lines", "_find_in_event", "_payload_finder"),
-        *("_separator", "_start", "_stop", "_tail", "emit", "is_variable", "last_payload", "name"),
-    )
-
     def __init__(self, name: str | None, head: bytes, tail: bytes, emit: _Emit) -> None:
         lead = b"data: " if name is None else b"event: %b\ndata: " % name.encode()
         self.name = name
@@ -83,13 +80,11 @@ class DeltaTemplate:
         self._prefix = lead + head
         self._suffix = tail + _END
         self._separator = self._suffix + self._prefix
-        self._lead_length = len(lead)
+        self._lead = lead
         self._lines = self._prefix.count(b"\n") + len(_END)
         self._line = self._lines - len(_END)
         self._start, self._stop = len(self._prefix.rpartition(b"\n")[2]), -len(tail) or None
         self.is_variable = _VARIABLE_FIELDS.search(head) is not None or _VARIABLE_FIELDS.search(tail) is not None
-        self._payload_finder = self.build_finder(b"", b"")
-        self._find_in_event = self.build_finder(lead, b"").find
         self.last_payload = b""
 
     @classmethod
@@ -109,6 +104,14 @@ class DeltaTemplate:
         if probe == value or _replace_text(probe, key, _PROBE, text) != value:
             return None
         return cls(name, head, tail, emit)
+
+    @cached_property
+    def _payload_finder(self) -> TextFinder:
+        return self.build_finder(b"", b"")
+
+    @cached_property
+    def _event_finder(self) -> TextFinder:
+        return self.build_finder(self._lead, b"")
 
     def build_finder(self, lead: bytes, end: bytes) -> TextFinder:
         """Return the finder of the text of a payload between these bytes."""
@@ -144,11 +147,12 @@ class DeltaTemplate:
     def _consume_events(self, stream: bytes) -> bytes:
         # Some services end lines with CR and LF.
         *events, rest = stream.split(_CRLF_END if _CRLF_END in stream else _END)
-        encoded = [found for event in events if (found := self._find_in_event(event)) is not None]
+        find_text = self._event_finder.find
+        encoded = [found for event in events if (found := find_text(event)) is not None]
         text = _join_texts(encoded) if len(encoded) == len(events) else None
         if text is None:
             return stream
-        self.last_payload = events[-1][self._lead_length :]
+        self.last_payload = events[-1][len(self._lead) :]
         self.emit(text)
         return rest
 
@@ -183,13 +187,13 @@ def _variable_finder(head: bytes, tail: bytes) -> FindText:
     kinds = [*(kind for kind, _, _ in before), "text", *(kind for kind, _, _ in after), ""]
     pattern = b"".join(b"(.{%d})%b" % (len(part), _PATTERNS[kind]) for part, kind in zip(fixed, kinds, strict=True))
     match_data = re.compile(pattern, re.DOTALL).fullmatch
-    group_before = len(before) + 1
+    # The group of the text, and those of the fixed bytes.
+    group = len(before) + 2
+    get_fixed = itemgetter(*range(1, group), *range(group + 1, len(fixed) + 2))
 
     def find_text(data: bytes) -> bytes | None:
         match = match_data(data)
-        if match is None or match.groups() != fixed:
-            return None
-        return data[match.end(group_before) : match.start(group_before + 1)]
+        return match[group] if match is not None and get_fixed(match) == fixed else None
 
     return find_text
 
