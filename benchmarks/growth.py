@@ -47,12 +47,10 @@ class Target(NamedTuple):
 
 
 TARGETS = (
-    *map(Target, ("openai-chat", "openai-responses", "anthropic", "gemini", "bedrock", "kimi", "mistral")),
+    *map(Target, ("openai-chat", "openai-responses", "anthropic", "gemini")),
     Target("anthropic", BOUND_MODEL),
-    Target("openai-chat", declares_tools=False),
     Target("anthropic", declares_tools=False),
     Target("openai-chat", tool_format="hermes"),
-    Target("openai-chat", tool_format="llama"),
 )
 RESULT = "a line of a tool result\n" * 40
 

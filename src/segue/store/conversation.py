@@ -57,20 +57,18 @@ class StoredConversation:
     """A `Conversation` in a store: each change is written before it takes effect. A context manager that calls `close`.
 
     `owner` identifies this writer in the `LeaseError`s of other writers; by default it is a new name for this process.
-    `ttl` is the duration of the lease in seconds. The events of a new fork are read on first use: they are those of a
-    conversation that was read before.
+    `ttl` is the duration of the lease in seconds.
     """
 
     def __init__(
-        self,
-        store: ConversationStore,
-        conversation: str,
-        *,
-        owner: str | None = None,
-        ttl: float = _LEASE_SECONDS,
-        is_new_fork: bool = False,
+        self, store: ConversationStore, conversation: str, *, owner: str | None = None, ttl: float = _LEASE_SECONDS
     ) -> None:
         self.id = conversation
+        self._set_up(store, owner, ttl)
+        _ = self._state
+
+    def _set_up(self, store: ConversationStore, owner: str | None, ttl: float) -> None:
+        """Set all attributes but the id and the state, which is read on first use."""
         self._store = store
         self._owner = owner or new_owner()
         self._ttl = ttl
@@ -78,8 +76,6 @@ class StoredConversation:
         self._stale = False
         self._last_target: tuple[str, str | None] = "", None
         self._has_unsent_render = False
-        if not is_new_fork:
-            _ = self._state
 
     @classmethod
     def create(
@@ -323,7 +319,11 @@ class StoredConversation:
             seq = replayed.turn_ends[turn]
             added = self._late_events(seq)
         fork_id = self._store.fork(self.id, seq, added)
-        return StoredConversation(self._store, fork_id, ttl=self._ttl, is_new_fork=True)
+        # Its events are not read yet: they are those of this conversation.
+        fork = StoredConversation.__new__(StoredConversation)
+        fork.id = fork_id
+        fork._set_up(self._store, None, self._ttl)
+        return fork
 
     def _late_events(self, seq: int) -> list[Event]:
         """Return events for a fork at `seq`: later undos and results that belong to its turns."""
