@@ -72,27 +72,44 @@ def has_own_calls(blocks: Iterable[Block]) -> bool:
 class _Turn:
     """The calls of one message, with queues of open calls so that the next one is found in constant time.
 
-    `reply` numbers the replies: messages of the model without any other in between have the same number. Queues are
-    built on first use: for most results there is exactly one call with their id.
+    `reply` numbers the replies: messages of the model without any other in between have the same number. Indexes and
+    queues are built on first use: a result of a stored history has the id of its call, and for most other results there
+    is exactly one call with their id.
     """
 
-    __slots__ = ("_queues", "key", "open_count", "reply", "slots", "slots_by_key", "tool_names")
+    __slots__ = ("_index", "_queues", "_tool_names", "key", "open_count", "reply", "slots")
 
     def __init__(self, key: str, reply: int = -1) -> None:
         self.key = key
         self.reply = reply
         self.slots: list[_Slot] = []
-        self.tool_names: set[str] = set()
         self.open_count = 0
-        self.slots_by_key: defaultdict[_PairKey, list[_Slot]] = defaultdict(list)
-        self._queues: dict[tuple[object, ...], deque[_Slot]] = {}
+        self._tool_names: set[str] | None = None
+        self._index: defaultdict[_PairKey, list[_Slot]] | None = None
+        self._queues: dict[tuple[object, ...], deque[_Slot]] | None = None
+
+    @property
+    def tool_names(self) -> set[str]:
+        if self._tool_names is None:
+            self._tool_names = {slot.call.name for slot in self.slots}
+        return self._tool_names
+
+    @property
+    def slots_by_key(self) -> defaultdict[_PairKey, list[_Slot]]:
+        if self._index is None:
+            self._index = defaultdict(list)
+            for slot in self.slots:
+                self._index[_pair_key(slot.call)].append(slot)
+        return self._index
 
     def add_slot(self, slot: _Slot, key: _PairKey) -> None:
         self.slots.append(slot)
-        self.tool_names.add(slot.call.name)
         self.open_count += 1
-        self.slots_by_key[key].append(slot)
-        if self._queues:
+        if self._tool_names is not None:
+            self._tool_names.add(slot.call.name)
+        if self._index is not None:
+            self._index[key].append(slot)
+        if self._queues is not None:
             raw_id, hosted = key
             for queue in (key, (hosted, raw_id is None, None), (hosted, raw_id is None, slot.call.name)):
                 if queue in self._queues:
@@ -115,6 +132,8 @@ class _Turn:
         return self._next_in_queue((hosted, without_id, tool), filter(fits, self.slots))
 
     def _next_in_queue(self, queue: tuple[object, ...], members: Iterable[_Slot]) -> _Slot | None:
+        if self._queues is None:
+            self._queues = {}
         slots = self._queues.get(queue)
         if slots is None:
             slots = self._queues[queue] = deque(members)
