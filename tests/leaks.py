@@ -2,10 +2,10 @@
 
 Each test process has a working folder and a folder for temporary files of its own. After each test both must be empty,
 no file may lie beside its `tmp_path`, and no child process may be alive. If more files, pipes or sockets are open than
-before, or a process was started, garbage is collected: an unclosed one fails this test and not a later one. Leftovers are removed, except in the checkout, and the
-teardown of the test fails. The checkout is shared by the workers of xdist, so its top folder is compared after each
-test only without them. The whole tree is compared at the end of the run, which then fails and names the tests that ran
-when the file was created.
+before, or a process was started, garbage is collected: an unclosed one fails this test and not a later one. Leftovers
+are removed, except in the checkout, and the teardown of the test fails. The checkout is shared by the workers of xdist,
+so its top folder is compared after each test only without them. The whole tree is compared at the end of the run, which
+then fails and names the tests that ran when the file was created.
 """
 
 from __future__ import annotations

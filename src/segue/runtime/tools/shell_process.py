@@ -151,9 +151,13 @@ class _Pipe:
         reading, writing = os.pipe()
         stream = asyncio.StreamReader(limit=_CHUNK)
         loop = asyncio.get_running_loop()
-        transport, _ = await loop.connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(stream), os.fdopen(reading, "rb")
-        )
+        try:
+            transport, _ = await loop.connect_read_pipe(
+                lambda: asyncio.StreamReaderProtocol(stream), os.fdopen(reading, "rb")
+            )
+        except BaseException:
+            os.close(writing)
+            raise
         return cls(stream, transport, writing)
 
     def close_writing(self) -> None:
