@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import gc
+import io
 import json
+import tempfile
 import tracemalloc
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
@@ -210,6 +213,26 @@ def test_a_store_error_while_reading_is_not_a_write_error(store_cli: StoreCli, m
     ended = store_cli("export", id, "--format", "json", "--out", str(store_cli.folder / "out"))
     assert (ended.code, ended.err) == (75, "segue: the connection broke\n")
     assert not (store_cli.folder / "out").exists()
+
+
+@pytest.mark.parametrize("is_in_pieces", [False, True])
+@pytest.mark.parametrize("command", [("export", "--format", "anthropic"), ("diag",)])
+def test_a_full_temporary_folder_is_one_line(
+    store_cli: StoreCli, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], *, is_in_pieces: bool
+) -> None:
+    class FullFile(io.BytesIO):
+        def write(self, data: object) -> int:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    with store_cli.store() as store:
+        store.create(id="long", events=exchanges(400))
+    if is_in_pieces:
+        render_in_pieces(monkeypatch)
+    monkeypatch.setattr(tempfile, "SpooledTemporaryFile", lambda size: FullFile())
+    name, *options = command
+    ended = store_cli(name, "long", *options)
+    message = f"segue: can't write a temporary file in {tempfile.gettempdir()}: No space left on device\n"
+    assert (ended.code, ended.out, ended.err) == (1, "", message)
 
 
 @pytest.mark.parametrize("api", WIRES)
