@@ -123,6 +123,18 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         super()._run_once()  # pyright: ignore[reportAttributeAccessIssue]
 
 
+class ShiftedTimeLoop(asyncio.SelectorEventLoop):
+    """An event loop with real time that can be advanced by hand: a timeout ends when a test has reached its state."""
+
+    shift = 0.0
+
+    def time(self) -> float:
+        return super().time() + self.shift
+
+    def advance(self, seconds: float) -> None:
+        self.shift += seconds
+
+
 def run(work: Awaitable[Any], *, real: bool = False) -> Any:
     """Runs a coroutine on a loop without waiting, or on a `real` one where threads are at work."""
     with asyncio.Runner(loop_factory=None if real else VirtualTimeLoop) as runner:

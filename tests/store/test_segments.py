@@ -129,7 +129,7 @@ EVENTS: st.SearchStrategy[list[Event]] = st.lists(
 
 
 @given(events=EVENTS)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_any_order_of_events(store: SqliteStore, events: list[Event]) -> None:
     id = save_events(store, events)
     try:
