@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from _measure import format_table, time_once, write_page
 
@@ -26,9 +26,31 @@ TOOLS = [
 ]
 BOUND_MODEL = "claude-fable-5-1"
 """A model whose reasoning is bound to everything before it (ANT-28)."""
-TARGETS: tuple[tuple[str, str | None], ...] = (
-    *((api, None) for api in ("openai-chat", "openai-responses", "anthropic", "gemini", "kimi", "mistral")),
-    ("anthropic", BOUND_MODEL),
+
+
+class Target(NamedTuple):
+    """What a conversation is rendered for. With `model`, the replies are those of that model."""
+
+    api: Any
+    model: str | None = None
+    declares_tools: bool = True
+    tool_format: Any = "auto"
+
+    @property
+    def name(self) -> str:
+        more = "bound reasoning" if self.model else "" if self.declares_tools else "no declared tools"
+        more = more or (f"calls as {self.tool_format} text" if self.tool_format != "auto" else "")
+        return f"{self.api}, {more}" if more else self.api
+
+    def render(self, chat: segue.Conversation) -> segue.Rendered:
+        return chat.render(self.api, self.model, tool_format=self.tool_format)
+
+
+TARGETS = (
+    *map(Target, ("openai-chat", "openai-responses", "anthropic", "gemini")),
+    Target("anthropic", BOUND_MODEL),
+    Target("anthropic", declares_tools=False),
+    Target("openai-chat", tool_format="hermes"),
 )
 RESULT = "a line of a tool result\n" * 40
 
@@ -40,12 +62,13 @@ class Session(NamedTuple):
     add_turn: Callable[[], None]
 
 
-def start_session(messages: int, target: str, model: str | None) -> Session:
-    """Return a conversation of this length. With `model`, the replies are those of that model at the target."""
-    chat = segue.Conversation(system="Be brief.", tools=TOOLS)
+def start_session(messages: int, target: Target) -> Session:
+    """Return a conversation of this length."""
+    chat = segue.Conversation(system="Be brief.", tools=TOOLS if target.declares_tools else ())
     chat.add_user("begin")
     number = 0
-    provider = "openai" if model is None else target
+    model = target.model
+    provider = "openai" if model is None else target.api
     signature = None if model is None else "c2lnbmVk"
 
     def add_turn() -> None:
@@ -63,34 +86,39 @@ def start_session(messages: int, target: str, model: str | None) -> Session:
             chat.add_user("And then?")
 
     if model is not None:
-        chat.render(target, model)
+        target.render(chat)
     while len(chat.messages) < messages:
         add_turn()
         if model is not None:
-            chat.render(target, model)
+            target.render(chat)
     return Session(chat, add_turn)
 
 
-def measure(target: str, model: str | None, lengths: tuple[int, ...], rounds: int) -> list[str]:
+def measure(target: Target, lengths: tuple[int, ...], rounds: int) -> list[str]:
     """Return the milliseconds of a turn at each length and of a full render at the longest, and the ratios."""
-    sessions = {length: start_session(length, target, model) for length in lengths}
+    sessions = {length: start_session(length, target) for length in lengths}
     least = dict.fromkeys(lengths, float("inf"))
     for chat, _ in sessions.values():
-        chat.render(target, model)
+        target.render(chat)
     for _ in range(rounds):
         for length, (chat, add_turn) in sessions.items():
 
             def take_turn(chat: segue.Conversation = chat, add_turn: Callable[[], None] = add_turn) -> None:
                 add_turn()
-                assert len(chat.render(target, model).fragments) > 2
+                assert len(target.render(chat).fragments) > 2
 
             least[length] = min(least[length], time_once(take_turn))
     short, long = lengths[0], lengths[-1]
     fresh = segue.Conversation.load(sessions[long].chat.dump())
-    whole = time_once(lambda: fresh.render(target, model).data)
+    whole = time_once(lambda: target.render(fresh).data)
     cells = [f"{least[length] * 1e3:.2f}" for length in lengths]
-    name = target if model is None else f"{target}, bound reasoning"
-    return [name, *cells, f"{whole * 1e3:.0f}", f"{least[long] / least[short]:.2f}", f"{whole / least[long]:.0f}"]
+    return [
+        target.name,
+        *cells,
+        f"{whole * 1e3:.0f}",
+        f"{least[long] / least[short]:.2f}",
+        f"{whole / least[long]:.0f}",
+    ]
 
 
 def main() -> None:
@@ -99,7 +127,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="write the table into docs/speed.md")
     options = parser.parse_args()
     lengths = (100, 1000) if options.quick else (100, 1000, 10_000)
-    rows = [measure(target, model, lengths, 5 if options.quick else 15) for target, model in TARGETS]
+    rows = [measure(target, lengths, 5 if options.quick else 15) for target in TARGETS]
     head = [
         "target",
         *(f"a turn at {length:,} (ms)" for length in lengths),

@@ -91,9 +91,10 @@ def measure_turns(rounds: int, folder: Path) -> dict[str, float]:
 
 
 class Stored(NamedTuple):
-    """The CPU seconds of a stored conversation: its creation, opening it, rendering it, and the floor."""
+    """The CPU seconds of a stored conversation: its creation, forking, opening and rendering it, and the floor."""
 
     create: float
+    fork: float
     open: float
     render: float
     floor: float
@@ -103,12 +104,13 @@ class Stored(NamedTuple):
         chat = Conversation.from_body(data, source=cast("Api", api))
         conversations: list[StoredConversation] = []
         create = time_once(lambda: conversations.append(StoredConversation.create(store, chat)))
+        fork = time_once(conversations[0].fork)
         name = conversations.pop().id
         opened = time_once(lambda: conversations.append(StoredConversation(store, name)))
         # The first request goes to another API than the messages came from.
         target = "openai-chat" if api == "anthropic" else "anthropic"
         render = time_once(lambda: conversations[0].render(target).data)
-        return cls(create, opened, render, time_once(floor(data)))
+        return cls(create, fork, opened, render, time_once(floor(data)))
 
 
 def measure_stored(messages: int, rounds: int, folder: Path) -> dict[str, Stored]:
@@ -139,12 +141,13 @@ def stored_table(messages: int, rounds: int, folder: Path) -> str:
         [
             api,
             f"{stored.create * 1e6 / messages:.0f} µs a message",
+            f"{stored.fork * 1e3:.1f} ms",
             *(f"{seconds * 1e3:.0f} ms" for seconds in (stored.open, stored.render, stored.open + stored.render)),
             f"{(stored.open + stored.render) / stored.floor:.1f}",
         ]
         for api, stored in measure_stored(messages, rounds, folder).items()
     ]
-    return format_table(["source", "create", "open", "render", "open and render", "× the floor"], rows)
+    return format_table(["source", "create", "fork", "open", "render", "open and render", "× the floor"], rows)
 
 
 def main() -> None:

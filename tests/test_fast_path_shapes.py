@@ -8,18 +8,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from itertools import product
 from typing import Any
 
+import msgspec
 import pytest
 
+import segue
 from benchmarks._transcripts import RENDERERS, Call, Turn
+from segue import fast as fast_package
 from segue._convert import build_policy
+from segue.canonical.fast_history import FastPathUnsupportedError
 from segue.canonical.json import encode_json
-from segue.fast import FastConversion, body_template, clear, convert_regular
+from segue.fast import FastConversion, body_template, clear, convert_regular, large
 from segue.pipeline import Conversion, ConvertJob, convert_request
 from segue.wire.registry import WIRES
 from tests.budget import sample
+from tests.properties.checks import models
 
 Body = dict[str, Any]
 POLICIES: tuple[dict[str, str], ...] = (
@@ -157,6 +163,16 @@ def add_system_text(body: Body) -> None:
         items.insert(at, {"role": "developer" if "input" in body else "system", "content": "Be brief."})
 
 
+def add_system_part(body: Body) -> None:
+    """Add system text in a list of one part, with a reply after it."""
+    items = conversation_of(body)
+    if "input" in body or items[0].get("role") == "system":
+        role, kind = ("developer", "input_text") if "input" in body else ("system", "text")
+        added = {"role": role, "content": [{"type": kind, "text": "Be brief."}]}
+        at = next((n for n in range(2, len(items)) if items[n].get("role") == "assistant"), len(items))
+        items.insert(at, added)
+
+
 def add_empty_fields(body: Body) -> None:
     for item in find_objects(conversation_of(body)):
         if item.get("type") == "reasoning":
@@ -211,6 +227,7 @@ CHANGES: tuple[Callable[[Body], None], ...] = (
     add_user_text_to_results,
     add_cache_markers,
     add_system_text,
+    add_system_part,
     add_empty_fields,
     unsign_reasoning,
     defer_tools,
@@ -281,12 +298,81 @@ def test_template_serves_other_conversations(number: int, source: str) -> None:
     clear()
     for position, target in enumerate(sample(WIRES, 2, start=number)):
         policy = build_policy(**POLICIES[(number + position) % len(POLICIES)])
-        job = ConvertJob(target=WIRES[target], source=WIRES[source], policy=policy)
+        model = models(target)[(number + position) % len(models(target))]
+        job = ConvertJob(target=WIRES[target], source=WIRES[source], model=model, policy=policy)
         for turns, copies in product(TURNS.values(), (1, 3)):
             data = spell(source, turns, change_nothing, copies)
             fast = convert_regular(data, job)
             if isinstance(fast, FastConversion):
                 assert (fast.data, fast.report.to_dict()) == _outcome(convert_request(json.loads(data), job))
+
+
+def test_text_next_to_calls_needs_another_template() -> None:
+    """Some models get it as a message of its own, with a finding on each call."""
+    job = ConvertJob(target=WIRES["mistral"], source=WIRES["openai-responses"], model="open-mixtral-8x22b")
+    clear()
+    for turns in ([USER, calls(1), USER], [USER, calls(1, text="I look."), USER]):
+        data = spell("openai-responses", turns, change_nothing, 3)
+        for _ in range(2):
+            fast = convert_regular(data, job)
+            if isinstance(fast, FastConversion):
+                assert (fast.data, fast.report.to_dict()) == _outcome(convert_request(json.loads(data), job))
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+@pytest.mark.parametrize(("number", "source"), [*enumerate(RENDERERS)], ids=[*RENDERERS])
+def test_growing_conversation_equals_full_pipeline(
+    number: int, source: str, change: Callable[[Body], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each request has one item more. Same-API conversations are converted with types at once."""
+    monkeypatch.setattr(fast_package, "_MIN_LENGTH", 0)
+    rows = product(TURNS.values(), WIRES, POLICIES)
+    for turns, target, policy in sample(rows, 211, start=11 * number + CHANGES.index(change)):
+        clear()
+        body = json.loads(spell(source, turns, change, 3))
+        items = conversation_of(body)
+        for length in range(1, len(items) + 1):
+            data = encode_json({**body, WIRES[source].conversation_key: items[:length]})
+            job = {"source": source, "target": target, **policy}
+            converted = segue.convert(data, **job)
+            expected = segue.convert(json.loads(data), **job)
+            assert converted.data == expected.data
+            assert converted.report.to_dict() == expected.report.to_dict()
+            assert converted._sent_body().reply_key == expected._sent_body().reply_key
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+@pytest.mark.parametrize(("number", "source"), [*enumerate(RENDERERS)], ids=[*RENDERERS])
+def test_sliced_conversation_equals_full_pipeline(
+    number: int, source: str, change: Callable[[Body], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Large bodies are converted in slices, here of a few items."""
+    monkeypatch.setattr(large, "_SLICE_SIZE", 1500)
+    rows = product(TURNS.values(), WIRES, POLICIES)
+    taken = False
+    for turns, target, policy in sample(rows, 101, start=7 * number + CHANGES.index(change)):
+        clear()
+        data = spell(source, turns, change, 12)
+        job = ConvertJob(target=WIRES[target], source=WIRES[source], policy=build_policy(**policy))
+        with suppress(FastPathUnsupportedError, segue.SegueError, msgspec.MsgspecError):
+            fast = large.convert_large(data, job)
+            assert (fast.data, fast.report.to_dict()) == _outcome(convert_request(json.loads(data), job))
+            taken = True
+    assert taken or change in (double_results, add_cache_markers), "only some wires accept these"
+
+
+def test_large_body_is_converted_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(large, "MIN_SIZE", 1000)
+    monkeypatch.setattr(large, "_SLICE_SIZE", 2000)
+    clear()
+    slices: list[object] = []
+    real = large._decode
+    monkeypatch.setattr(large, "_decode", lambda *args, **given: slices.append(args) or real(*args, **given))
+    data = spell("anthropic", TURNS["several turns"], change_nothing, 30)
+    fast = convert_regular(data, job := ConvertJob(target=WIRES["openai-chat"], source=WIRES["anthropic"]))
+    assert isinstance(fast, FastConversion)
+    assert len(slices) > 10
+    assert (fast.data, fast.report.to_dict()) == _outcome(convert_request(json.loads(data), job))
 
 
 def test_minimal_conversation_keeps_the_reply_before_several_user_messages() -> None:

@@ -26,7 +26,7 @@ def conversions(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Conversion]]:
         made.append(pipeline.convert_request(*args, **options))
         return made[-1]
 
-    for module in ("segue._convert", "segue.fast.body_template", "segue.fast.memory"):
+    for module in ("segue._convert", "segue.fast.body_template"):
         monkeypatch.setattr(f"{module}.convert_request", convert_request)
     fast.clear()
     yield made

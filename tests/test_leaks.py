@@ -24,13 +24,15 @@ LEAKS = {
     "in_the_checkout": '(Path(__file__).parent / "b").write_text("")',
     "in_the_temporary_folder": "tempfile.mkdtemp()",
     "beside_the_tests_own_folder": '(tmp_path.parent / "other").mkdir()',
-    "a_process": 'subprocess.Popen(["sleep", "3600"])',
+    "a_process": 'HELD.append(subprocess.Popen(["sleep", "3600"]))',
     "an_open_file": "cycle = [open(__file__)]; cycle.append(cycle)",
     "an_old_open_file": "cycle = [open(__file__)]; cycle.append(cycle); gc.collect()",
-    "a_process_of_a_thread": 'run_in_thread(lambda: subprocess.Popen(["sleep", "3600"]))',
+    "an_event_loop": "cycle = [asyncio.new_event_loop()]; cycle.append(cycle)",
+    "a_process_that_ended": 'cycle = [subprocess.Popen(["true"])]; cycle.append(cycle)',
+    "a_process_of_a_thread": 'run_in_thread(lambda: HELD.append(subprocess.Popen(["sleep", "3600"])))',
 }
 HEAD = """
-import gc, subprocess, tempfile, threading
+import asyncio, gc, subprocess, tempfile, threading
 from pathlib import Path
 
 HELD = [open(__file__) for _ in range(3)]
@@ -72,7 +74,7 @@ def run_pytest(tmp_path: Path):
 
     def run(text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         (checkout / "conftest.py").write_text(CONFTEST)
-        (checkout / "pytest.ini").write_text("[pytest]\nfilterwarnings = error:unclosed file:ResourceWarning\n")
+        (checkout / "pytest.ini").write_text("[pytest]\nfilterwarnings = error::ResourceWarning\n")
         (checkout / "test_theirs.py").write_text(text)
         (checkout / "below").mkdir()
         command = [sys.executable, "-B", "-m", "pytest", "-v", "-p", "xdist", "-p", "no:cacheprovider", *arguments]

@@ -215,12 +215,12 @@ def convert_job(body: Body, job: ConvertJob) -> ConvertedExchange:
             tool_format=job.tool_format,
             data=fast.data,
         )
-    surrogates = 0
+    is_remembered = False
     if conversion is None:
         value, surrogates = parse_json_object(body)
         conversion = convert_request(value, job, replaced_surrogates=surrogates)
         reject_duplicate_key(body, conversion.source.conversation_key)
-    is_remembered = encoded is not None and not surrogates and remember(encoded, conversion, job)
+        is_remembered = encoded is not None and not surrogates and remember(encoded, conversion, job)
     rendered = conversion.rendered
     return ConvertedExchange(
         conversion.source,

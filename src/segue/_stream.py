@@ -54,7 +54,7 @@ from segue.wire.stream.events import (
     arguments_text,
 )
 from segue.wire.stream.parse import DEFAULT_TURN_KEY, StreamParser
-from segue.wire.stream.render import RenderText
+from segue.wire.stream.render import DeltaFormat
 from segue.wire.text.extractor import TextExtractor, choose_extractor, extract_from_reply
 from segue.wire.tool_formats import find_tool_format
 
@@ -162,10 +162,10 @@ class ReplyStream:
         self._renderer = source.stream_renderer(context, sent.model, sent.request)
         self._last_delta: Delta | None = None
         """The last event, if it was alone in a read and is a delta."""
-        self._render_text: RenderText | None = None
+        self._format: DeltaFormat | None = None
         """Renders more deltas of the same block, each alone in a read."""
         self._run: DeltaRun | None = None
-        """Parses those deltas; only with `_render_text`."""
+        """Converts those deltas."""
 
     def feed(self, data: object) -> bytes:
         """Convert the next bytes of the target's stream to bytes for the caller; after `close`, return no bytes.
@@ -176,11 +176,9 @@ class ReplyStream:
             if not isinstance(data, bytearray):
                 raise InputError(f"bytes were expected, not {type(data).__name__}", path="data")
             data = bytes(data)
-        if self._run is not None and self._render_text is not None:
-            text = self._run.parse(data)
-            if text is not None:
-                return self._render_text(text)
-            self._close_run()
+        if self._run is not None and (converted := self._run.convert(data)) is not None:
+            return converted
+        self._close_run()
         return b"" if self._closed else self._feed(data)
 
     def _feed(self, data: bytes) -> bytes:
@@ -189,8 +187,8 @@ class ReplyStream:
         rendered = self._render_events(parser.events())
         if parser.limit_error is not None:
             return rendered + self.close()
-        if self._render_text is not None and self._last_delta is not None:
-            self._run = parser.open_run(data, self._last_delta)
+        if self._format is not None and self._last_delta is not None:
+            self._run = parser.open_run(data, self._last_delta, self._format)
         return rendered
 
     def _close_run(self) -> None:
@@ -236,18 +234,18 @@ class ReplyStream:
     def _render_events(self, events: list[Event]) -> bytes:
         delta = events[0] if len(events) == 1 and self._extractor is None else None
         if not isinstance(delta, _DELTAS) or (type(delta) is TextDelta and delta.extras is not None):
-            self._last_delta = self._render_text = None
+            self._last_delta = self._format = None
             return self._render_each(events)
         last = self._last_delta
         if last is None or last.index != delta.index or type(last) is not type(delta):
-            self._last_delta, self._render_text = delta, None
+            self._last_delta, self._format = delta, None
             return self._render_each(events)
         self._last_delta = delta
-        if self._render_text is not None:
-            return self._render_text(delta.text)
+        if self._format is not None:
+            return self._format.render(delta.text)
         if self._mapper.can_pass_through(delta):
             rendered = self._render_each(events)
-            self._render_text = self._renderer.open_run(delta)
+            self._format = self._renderer.open_run(delta)
             return rendered
         return self._render_each(events)
 

@@ -261,12 +261,14 @@ def render_for(
     sent = transcript.contents
     for call in sent.calls:
         if call.kind != "hosted":
-            report.emitted_calls.append((call.id, ids.render(call.id)))
-            _report_duplicate_key(call, wire, report)
-            _report_new_id(call, ids, wire, policy, report)
+            sent_id = ids.render(call.id)
+            report.emitted_calls.append((call.id, sent_id))
+            if call.extra:
+                _report_duplicate_key(call, wire, report)
+            _report_new_id(call, sent_id, ids, wire, policy, report)
     for response in sent.results:
-        if response.call_id in ids and not response.hosted:
-            report.emitted_results.append((response.call_id, ids.render(response.call_id)))
+        if not response.hosted and (sent_id := ids.find(response.call_id)) is not None:
+            report.emitted_results.append((response.call_id, sent_id))
     report.stage = (Step.MIXED,)
     if transcript.is_same_api:
         _report_mixed(reported, contents, report)
@@ -347,12 +349,12 @@ def _report_duplicate_key(call: ToolCall, wire: Wire, report: Report) -> None:
         report.add("argument", why, call_id=call.id, subject=call.name)
 
 
-def _report_new_id(call: ToolCall, ids: IdMap, wire: Wire, policy: Policy, report: Report) -> None:
+def _report_new_id(call: ToolCall, sent: str, ids: IdMap, wire: Wire, policy: Policy, report: Report) -> None:
     """Report a same-API id that is missing or could not be kept, and one that several calls share, also cross-API."""
-    raw_id, sent = call.origin.raw_id, ids.render(call.id)
+    raw_id = call.origin.raw_id
     same_form = call.native is not None and call.native.api == wire.name
     same_api = policy.ids == "auto" and same_form and call.origin.provider == wire.provider
-    if not sent:
+    if not sent or not (same_api or ids.is_repeated(call.id)):
         return
     if raw_id is None:
         if same_api and call.origin.identity == "synthetic" and sent != call.origin.item_id:

@@ -63,6 +63,12 @@ class ExtendedBody(Struct, frozen=True):
     names: NameMap
     prefix: RenderedPrefix
 
+    def replace_field(self, conversation_key: str, key: str, value: object) -> ExtendedBody:
+        """Return the body with another value of a key that stands after the conversation."""
+        rest = {**self.rest, key: value}
+        after = encode_json({name: rest[name] for name in [*rest][[*rest].index(conversation_key) + 1 :]})
+        return msgspec.structs.replace(self, rest=rest, fragments=[*self.fragments[:-1], b"]," + after[1:]])
+
 
 class _Window(Struct, frozen=True):
     """Rendered messages: their entries in the body, and the encoded rest of the body before and after them."""
@@ -311,7 +317,7 @@ class RenderedPrefix(Struct, frozen=True):
             leading=leading,
             anchor=anchor,
             anchored=msgspec.structs.replace(anchored, before=last.before, after=last.after, state=state),
-            chunks=_append_chunk(self.chunks, b",".join(new.entries)) if new.entries else self.chunks,
+            chunks=append_chunk(self.chunks, b",".join(new.entries)) if new.entries else self.chunks,
             entry_count=self.entry_count + len(new.entries),
             first_entries=(*self.first_entries, *new.entries)[:EDGE_ITEMS],
             last_entries=(*self.last_entries, *new.entries)[-EDGE_ITEMS:],
@@ -378,7 +384,7 @@ class RenderedPrefix(Struct, frozen=True):
         return True
 
 
-def _append_chunk(chunks: tuple[bytes, ...], new: bytes) -> tuple[bytes, ...]:
+def append_chunk(chunks: tuple[bytes, ...], new: bytes) -> tuple[bytes, ...]:
     """Append encoded entries. Chunks are joined as they grow, so that there are always few."""
     while chunks and len(chunks[-1]) <= 2 * len(new):
         new = b",".join((chunks[-1], new))

@@ -36,6 +36,10 @@ class BodyFields:
         self.names = names
         self._fields = fields
 
+    def replace(self, key: str, value: object) -> BodyFields:
+        """Return the fields with another value of a key."""
+        return BodyFields(self.request, self.names, {**self._fields, key: value})
+
     @cached_property
     def model(self) -> str | None:
         """The model that the body names."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import gc
+import io
 import json
+import tempfile
 import tracemalloc
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
@@ -26,7 +29,7 @@ from segue.errors import StoreError
 from segue.render_pieces import Piece, render_pieces
 from segue.store.base import ConversationStore
 from segue.store.body import render_body
-from segue.store.events import CallCompleted, Event, MessageAdded, SettingsChanged, Switched
+from segue.store.events import CallCompleted, Event, MessageAdded, Rewound, SettingsChanged, Switched
 from segue.store.export import dump_events
 from segue.store.replay import replay_events
 from segue.store.segments import read_segments
@@ -54,13 +57,27 @@ def exchanges(count: int) -> Iterable[Event]:
     yield Switched("anthropic", "claude-sonnet-4-5")
 
 
+def rewound_exchanges(count: int) -> Iterable[Event]:
+    """The same messages, with a rewind after every hundredth event."""
+    turn: str | None = None
+    for number, event in enumerate(exchanges(count), 1):
+        yield event
+        if isinstance(event, MessageAdded) and event.message.turn_key:
+            turn = event.message.turn_key
+        if number % 100 == 0 and turn is not None:
+            yield MessageAdded(Message("human", (Text("dropped"),)))
+            yield MessageAdded(Message("ai", (Text("dropped"),), turn_key=f"dropped-{number}"))
+            yield Rewound(turn)
+
+
 @pytest.fixture(scope="module")
 def stores(tmp_path_factory: pytest.TempPathFactory) -> Generator[dict[int, SqliteStore]]:
-    """A store for each size, with one conversation `long`."""
+    """A store for each size, with the conversations `long` and `rewound`."""
     folder = tmp_path_factory.mktemp("streaming")
     opened = {size: SqliteStore(folder / f"{size}.db") for size in SIZES}
     for size, store in opened.items():
         store.create(id="long", events=exchanges(size))
+        store.create(id="rewound", events=rewound_exchanges(size))
     yield opened
     for store in opened.values():
         store.close()
@@ -86,11 +103,11 @@ def decoded_rows(monkeypatch: pytest.MonkeyPatch) -> Generator[list[int]]:
         yield counts
 
 
-def body_chunks(store: SqliteStore) -> Iterator[bytes]:
+def body_chunks(store: SqliteStore, conversation: str) -> Iterator[bytes]:
     def collect(_: Piece) -> None:
         gc.collect()
 
-    with render_body(read_segments(store, "long"), "openai-chat", None, on_piece=collect) as body:
+    with render_body(read_segments(store, conversation), "openai-chat", None, on_piece=collect) as body:
         assert body.is_in_pieces
         yield from body.chunks()
 
@@ -98,8 +115,10 @@ def body_chunks(store: SqliteStore) -> Iterator[bytes]:
 READERS: dict[str, Callable[[SqliteStore], Iterable[object]]] = {
     "json": lambda store: dump_events(store.get("long"), store.events("long")),
     "pages": lambda store: read_segments(store, "long").segments(),
-    "body": body_chunks,
+    "body": lambda store: body_chunks(store, "long"),
     "diag": lambda store: [diagnose(store, "long", None, None, None)],
+    "body after rewinds": lambda store: body_chunks(store, "rewound"),
+    "diag after rewinds": lambda store: [diagnose(store, "rewound", None, None, None)],
 }
 
 
@@ -212,27 +231,49 @@ def test_a_store_error_while_reading_is_not_a_write_error(store_cli: StoreCli, m
     assert not (store_cli.folder / "out").exists()
 
 
+@pytest.mark.parametrize("is_in_pieces", [False, True])
+@pytest.mark.parametrize("command", [("export", "--format", "anthropic"), ("diag",)])
+def test_a_full_temporary_folder_is_one_line(
+    store_cli: StoreCli, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], *, is_in_pieces: bool
+) -> None:
+    class FullFile(io.BytesIO):
+        def write(self, data: object) -> int:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    with store_cli.store() as store:
+        store.create(id="long", events=exchanges(400))
+    if is_in_pieces:
+        render_in_pieces(monkeypatch)
+    monkeypatch.setattr(tempfile, "SpooledTemporaryFile", lambda size: FullFile())
+    name, *options = command
+    ended = store_cli(name, "long", *options)
+    message = f"segue: can't write a temporary file in {tempfile.gettempdir()}: No space left on device\n"
+    assert (ended.code, ended.out, ended.err) == (1, "", message)
+
+
+@pytest.mark.parametrize("conversation", ["long", "rewound"])
 @pytest.mark.parametrize("api", WIRES)
 def test_body_in_pieces_is_the_rendered_body(
-    stores: dict[int, SqliteStore], monkeypatch: pytest.MonkeyPatch, api: str
+    stores: dict[int, SqliteStore], monkeypatch: pytest.MonkeyPatch, api: str, conversation: str
 ) -> None:
     render_in_pieces(monkeypatch)
     store = stores[SIZES[0]]
     pieces: list[Piece] = []
-    read = read_segments(store, "long")
-    expected = replay_events(store.events("long")).chat.render(api)
+    read = read_segments(store, conversation)
+    expected = replay_events(store.events(conversation)).chat.render(api)
     with render_body(read, api, None, on_piece=pieces.append) as body:
         assert body.data == expected.data
     assert len(pieces) > 4
     assert body.report.emitted_results == expected.report.emitted_results
 
 
+@pytest.mark.parametrize("conversation", ["long", "rewound"])
 @pytest.mark.parametrize("api", WIRES)
 def test_diagnosis_in_pieces_is_that_of_the_whole(
-    stores: dict[int, SqliteStore], monkeypatch: pytest.MonkeyPatch, api: str
+    stores: dict[int, SqliteStore], monkeypatch: pytest.MonkeyPatch, api: str, conversation: str
 ) -> None:
     def fields() -> dict[str, Any]:
-        found = diagnose(stores[SIZES[0]], "long", None, api, None).to_dict()
+        found = diagnose(stores[SIZES[0]], conversation, None, api, None).to_dict()
         return {**found, "findings": sorted(found["findings"], key=repr)}
 
     expected = fields()

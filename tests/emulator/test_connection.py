@@ -25,8 +25,11 @@ CHUNKED = START + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n" % len(BODY) + BODY
 
 @pytest.fixture(scope="module")
 def emulator():
-    with segue.emulator.start("openai-chat") as running:
-        yield running
+    with pytest.MonkeyPatch.context() as patch:
+        # A refused client can still send for so long, also on a machine that stands still for some seconds.
+        patch.setattr(connection, "LINGER_SECONDS", 100.0)
+        with segue.emulator.start("openai-chat") as running:
+            yield running
 
 
 def connect(emulator):

@@ -21,7 +21,7 @@ from segue._stream import render_reply_body
 from segue.canonical.blocks import Origin, Text, ToolCall
 from segue.canonical.request import Reply, Usage
 from segue.errors import SegueError
-from segue.fast import body_template
+from segue.fast import body_template, large
 from segue.wire.detect_body import detect_source
 from segue.wire.registry import WIRES
 from tests.budget import examples
@@ -236,7 +236,9 @@ def thresholds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
     if request.param == "low":
         monkeypatch.setattr(rendered_prefix, "_STEP", 2)
         monkeypatch.setattr(body_template, "_MAX_EXTRA_EVENTS", 1)
-        monkeypatch.setattr(fast, "_MIN_CALLS", 2)
+        monkeypatch.setattr(fast, "_MIN_LENGTH", 2)
+        monkeypatch.setattr(large, "MIN_SIZE", 3000)
+        monkeypatch.setattr(large, "_SLICE_SIZE", 400)
     fast.clear()
     yield
     fast.clear()

@@ -31,6 +31,7 @@ from segue.store.sqlite import SqliteStore
 from tests.runtime.scheduler_fakes import (
     EventRecorder,
     FakeToolbox,
+    VirtualTimeLoop,
     add_calls,
     check_renders,
     make_scheduler,
@@ -40,6 +41,7 @@ from tests.runtime.scheduler_fakes import (
 )
 
 HOUR = 3_600_000_000
+TIMEOUT = 60.0
 NAMES = ("first", "second", "third", "fourth", "fifth")
 
 
@@ -80,6 +82,8 @@ class BatchProcess:
         self.folder = folder
         self.crash_point = CrashPoint(at)
         self.over = {name: threading.Event() for name in NAMES}
+        # Its time stands still until a tool advances it: no tool is timed out before it runs.
+        self.loop = VirtualTimeLoop(by_itself=False)
 
     def count_runs(self, name: str, work: Callable[[Context], Any]) -> Callable[..., Any]:
         """A blocking tool that records its run, does its work and sets its event."""
@@ -115,6 +119,7 @@ class BatchProcess:
             return make_tool(name, self.count_runs(name, work), blocking=True, **more)
 
         def stubborn(context: Context) -> str:
+            self.loop.call_soon_threadsafe(self.loop.advance, TIMEOUT)
             assert context.cancelled.wait(100)
             return "late"
 
@@ -123,11 +128,10 @@ class BatchProcess:
             raise ToolError("told to stop")
 
         third: Any = {"backwards": self.after("fourth", {"n": 3}), "stubborn": stubborn, "cancelled": waits}[scene]
-        timeout = {"timeout": 0.02} if scene == "stubborn" else {}
         return [
             build_tool("first", self.after("second", "one")),
             build_tool("second", self.after("third", ValueError("two")), writes=["same.txt"]),
-            build_tool("third", third, **timeout),
+            build_tool("third", third, timeout=TIMEOUT),
             build_tool("fourth", lambda context: "four"),
             # Waits for the second, which writes the same.
             build_tool("fifth", lambda context: "five", writes=["same.txt"]),
@@ -149,14 +153,14 @@ class BatchProcess:
             runs = Scheduler(kept, FakeToolbox(self.folder, *self.tools(scene)), emit=emit, limits=Limits(parallel=8))
             batch = asyncio.create_task(runs.run_batch(calls))
             if scene == "cancelled":
-                while not self.over["fourth"].is_set():
-                    await asyncio.sleep(0.001)
+                assert await asyncio.to_thread(self.over["fourth"].wait, 100)
                 runs.cancel()
             ended = await batch
             assert len(ended) == len(NAMES)
             await runs.close()
 
-        asyncio.run(main())
+        with asyncio.Runner(loop_factory=lambda: self.loop) as runner:
+            runner.run(main())
 
 
 def is_completed(folder: Path, scene: str, at: int) -> bool:

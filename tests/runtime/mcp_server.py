@@ -57,8 +57,8 @@ def dies() -> str:
 @server.tool()
 async def hangs(mark: str, ctx: Context) -> str:
     """Waits for ever, and says on disk when it is told to stop."""
-    await ctx.report_progress(1, 2, "begun")
     try:
+        await ctx.report_progress(1, 2, "begun")
         await anyio.sleep(3600)
     except anyio.get_cancelled_exc_class():
         with Path(mark).open("w") as file:

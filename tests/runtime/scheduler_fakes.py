@@ -114,10 +114,25 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return self.now
 
+    def advance(self, seconds: float) -> None:
+        self.now += seconds
+
     def _run_once(self) -> None:
         if self.by_itself and not self._ready and self._scheduled:  # pyright: ignore[reportAttributeAccessIssue]
             self.now = max(self.now, self._scheduled[0]._when)  # pyright: ignore[reportAttributeAccessIssue]
         super()._run_once()  # pyright: ignore[reportAttributeAccessIssue]
+
+
+class ShiftedTimeLoop(asyncio.SelectorEventLoop):
+    """An event loop with real time that can be advanced by hand: a timeout ends when a test has reached its state."""
+
+    shift = 0.0
+
+    def time(self) -> float:
+        return super().time() + self.shift
+
+    def advance(self, seconds: float) -> None:
+        self.shift += seconds
 
 
 def run(work: Awaitable[Any], *, real: bool = False) -> Any:

@@ -17,6 +17,7 @@ from segue.runtime.mcp import McpServers, parse_servers
 from segue.runtime.permissions import Permissions
 from segue.runtime.tool_types import Context, ToolError
 from segue.runtime.toolbox import Toolbox
+from tests.runtime.scheduler_fakes import ShiftedTimeLoop
 
 SCRIPT = Path(__file__).with_name("mcp_server.py")
 PLAIN_SCRIPT = Path(__file__).with_name("mcp_plain_server.py")
@@ -104,12 +105,17 @@ def test_a_cancelled_call_is_cancelled_at_the_server(way, tmp_path):
 
 def test_hanging_server_is_abandoned(tmp_path):
     async def play():
-        async with running(tmp_path, {"trial": stdio(timeout=0.3)}) as servers:
-            with pytest.raises(ToolError, match=r"did not answer within 0\.3 seconds"):
-                await tool(servers, "hangs").run({"mark": str(tmp_path / "mark")}, Context(tmp_path))
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, ShiftedTimeLoop)
+        # The server has begun: its time is up.
+        here = Context(tmp_path, progress=lambda text: loop.advance(1000))
+        async with running(tmp_path, {"trial": stdio(timeout=1000)}) as servers:
+            with pytest.raises(ToolError, match="did not answer within 1000 seconds"):
+                await tool(servers, "hangs").run({"mark": str(tmp_path / "mark")}, here)
             await wait_until((tmp_path / "mark").exists)
 
-    asyncio.run(play())
+    with asyncio.Runner(loop_factory=ShiftedTimeLoop) as runner:
+        runner.run(play())
 
 
 def test_a_server_that_dies_is_started_again_with_the_next_call(tmp_path):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+import tracemalloc
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
 from pathlib import Path
@@ -126,6 +128,8 @@ def parse_events(data: bytes) -> list[httpx2.ServerSentEvent]:
 LINES = [
     "data: {}",
     "data:x",
+    "data",
+    "unknown: x",
     'data: {"id": 1, "result": null}',
     "event: message",
     "id: 5",
@@ -141,7 +145,7 @@ LINES = [
     st.lists(st.integers(0, 200), max_size=6),
 )
 def test_events_are_the_same_in_any_chunks(lines: list[tuple[str, str]], cuts: list[int]) -> None:
-    """The SDK's own parser is the oracle. Only the response that it would refuse differs."""
+    """The SDK's own parser is the oracle. Only line ends in data and the response that it would refuse differ."""
     data = "".join(line + end for line, end in [*lines, ("", "\n"), ("", "\n")]).encode()
     bounds = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
     reader = mcp_http._EventReader()
@@ -152,9 +156,43 @@ def test_events_are_the_same_in_any_chunks(lines: list[tuple[str, str]], cuts: l
     for event, original in zip(read, expected, strict=True):
         assert (event.event, event.id, event.retry) == (original.event, original.id, original.retry)
         if "segue/text" not in event.data:
-            assert event.data == original.data
+            assert event.data.split() == original.data.split()
         else:
             assert json.loads(event.data)["result"]["segue/text"] in original.data
+
+
+@pytest.mark.parametrize(
+    "lines", [b"a\n", b"data:a\n", b"id:\r", b"\ndata:", b":\n"], ids=["unknown", "data", "ids", "events", "comments"]
+)
+def test_an_event_of_many_lines_is_read_in_compact_memory(lines: bytes) -> None:
+    chunk = lines * (10_000 // len(lines))
+    reader = mcp_http._EventReader()
+    tracemalloc.start()
+    try:
+        size = sum(len(reader.read(chunk)) for _ in range(50)) + len(reader.read(b"\n\n"))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (size < 600_000, peak < 2_500_000) == (True, True), (size, peak)
+
+
+@pytest.mark.parametrize("reader", [mcp_http._BodyReader, mcp_http._EventReader])
+def test_short_chunks_are_kept_in_compact_memory(reader: Callable[[], mcp_http._BodyReader]) -> None:
+    reading = reader()
+    tracemalloc.start()
+    try:
+        for _ in range(100_000):
+            reading.read(bytes(bytearray(b"ab")))
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_data_in_several_lines_is_one_message() -> None:
+    reader = mcp_http._EventReader()
+    event = reader.read(b'id: 7\ndata: {"id": 1,\ndata: "result":\n: comment\ndata:  null}\n\n')
+    [parsed] = parse_events(event)
+    assert (parsed.id, list(json.loads(parsed.data)["result"])) == ("7", ["segue/text"])
 
 
 def test_comments_without_events_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -467,6 +467,24 @@ def test_an_answer_after_the_end_starts_nothing(tmp_path: Path) -> None:
     assert log == []
 
 
+def test_a_tool_that_is_cancelled_before_its_first_step_unlocks_its_files(tmp_path: Path) -> None:
+    conversation_log, log = InMemoryLog(), Log()
+
+    def emit(event: Any) -> None:
+        if isinstance(event, CallStarted) and event.id == calls[0].id:
+            asyncio.get_running_loop().call_soon(runs.cancel)
+
+    async def main() -> None:
+        assert [one.outcome for one in await runs.run_batch(calls)] == ["cancelled"]
+        assert log == []
+        [after] = await runs.run_batch(add_calls(conversation_log, *works(("after", 1))))
+        assert (after.outcome, after.text) == ("complete", "after did it")
+
+    calls = add_calls(conversation_log, *works(("before", 1)))
+    runs = Scheduler(conversation_log, FakeToolbox(tmp_path, make_tool("work", log.work, writes=["a.txt"])), emit=emit)
+    run(main())
+
+
 # ----------------------------------------------------------------------------------------------------------- time-outs
 
 

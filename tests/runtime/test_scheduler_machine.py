@@ -321,7 +321,7 @@ class Agent(RuleBasedStateMachine):
 
     @rule(seconds=st.sampled_from([0.2, 5, 15, 25, 45]))
     def time_passes(self, seconds: float) -> None:
-        self.loop.now += seconds
+        self.loop.advance(seconds)
         self.settle()
 
     @rule()

@@ -168,6 +168,27 @@ def test_sigterm_to_the_supervisor_ends_the_command(tmp_path):
     assert text_of(result) == "[ended by SIGKILL]"
 
 
+@pytest.mark.parametrize("steps", range(1, 12))
+def test_cancelling_a_start_leaves_no_open_file(steps, tmp_path):
+    async def cancel_after_steps() -> None:
+        running: Any = shell().run({"command": "true"}, Context(tmp_path))
+        task = asyncio.ensure_future(running)
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait({task})
+
+    before = len([*Path("/proc/self/fd").iterdir()])
+    asyncio.run(cancel_after_steps())
+    assert len([*Path("/proc/self/fd").iterdir()]) <= before
+
+
+def test_signals_leave_the_exit_code_to_the_event_loop(monkeypatch, tmp_path):
+    """`Popen.poll` reaps a supervisor that has just ended: its exit code is then unknown to the event loop."""
+    monkeypatch.setattr(subprocess.Popen, "poll", lambda process: pytest.fail("the exit code was taken"))
+    assert text_of(run(shell(), tmp_path, command="echo done")) == "done"
+
+
 def test_result_names_the_loss_of_the_supervisor(tmp_path):
     command = f"{ESCAPES['orphan']}\nuntil [ -s orphan.pid ]; do sleep 0.01; done; kill -9 $PPID; sleep 3600"
     result = run(shell(), tmp_path, command=command)

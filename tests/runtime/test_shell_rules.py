@@ -399,6 +399,9 @@ git *                       | git clone https://a/b .vim
 git *                       | git worktree add .github/workflows
 gcc *                       | gcc -Wl,-o,x y.c
 gcc *                       | gcc -Wl,--as-needed,-o,x y.c
+gcc-13 *                    | gcc-13 -Wl,-o,x y.c
+arm-none-eabi-gcc-13 *      | arm-none-eabi-gcc-13 -Wl,-o,x y.c
+x86_64-linux-gnu-g++ *      | x86_64-linux-gnu-g++ -Wl,-o,x y.cc
 gcc *                       | gcc -Wl,@x y.c
 gcc *                       | gcc -Wl,-Map=x y.c
 clang *                     | clang -Wp,-MD,x y.c
@@ -410,6 +413,7 @@ gcc *                       | gcc -fdump-tree-all y.c
 java *                      | java -javaagent:x.jar A
 java *                      | java -XX:OnOutOfMemoryError=x A
 pip *                       | pip download -d /tmp x
+pip *                       | pip download --des=/tmp x
 pip *                       | pip wheel -w /tmp x
 pip *                       | pip install -e git+https://a/b
 pip *                       | pip install -e /tmp/x
@@ -440,6 +444,7 @@ sed *                       | sed 's/[/a/;s/]/b/w x' y
 sed *                       | sed '$!N;e ls' y
 awk *                       | awk '$3 > 5 {print > "x"}' y
 awk *                       | awk '{print "}" > "x"}' y
+awk *                       | awk '{print ($1 > 5) > "x"}' y
 awk *                       | awk '/"/ {print > "x"}' y
 awk *                       | awk '$1 > 2 {print "a" | "sh"}' y
 awk *                       | awk '{ if (x) /"/; print > "f"; # " }' y
@@ -631,6 +636,7 @@ sed *                       | sed '1i # title' x
 sed *                       | sed '1!G;h;$!d' x
 awk *                       | awk '$3 > 5 {print}' x
 awk *                       | awk '$3>5' x
+awk *                       | awk '{ print ($1 > 5 ? "a" : "b") }' x
 awk *                       | awk '/foo/ && $3 > 5 { print $1 "|" $2 }' x
 awk *                       | awk '{ a[$1] += $2/10 } END { for (k in a) if (a[k] > 3) print k }' x
 awk *                       | awk 'length > 80 { print FILENAME ":" FNR }' ./x ../y /etc/z

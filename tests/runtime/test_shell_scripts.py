@@ -66,6 +66,7 @@ $1 ~ /x[|]y/ { print "a" }
 length > 80 { print FILENAME ":" FNR }
 { printf "%s|%s\n", $1, $2 } # a > b
 { print ">" }
+{ print ($1 > 5 ? "a" : "b"), f(($2 > 3)) }
 """
 RISKY_AWK = r"""
 {print > "x"}
@@ -83,6 +84,9 @@ BEGIN { printf("a") > "x" }
 BEGIN { system("ls") }
 @load "x"
 { print $1 > $2 }
+{ print ($1 > 5) > "x" }
+{ print ")" ($1) > "x" }
+{ print (1 > 2); print > "x" }
 { if (x) /"/; print > "f" }
 """
 

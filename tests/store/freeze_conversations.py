@@ -28,7 +28,7 @@ from tests.store.freeze import FROZEN, clock
 from tests.store.reply_bodies import MODELS, reply_body
 
 FROZEN_CONVERSATIONS = FROZEN / "talks"
-VERSION = 6
+VERSION = 7
 """Counted up when events are written in another way."""
 TOOLS = [{"name": name, "description": name, "input_schema": {"type": "object"}} for name in ("look", "run")]
 PICTURE = Media("image", "image/png", data="iVBORw0KGgo=")
@@ -54,7 +54,8 @@ def imported(wire: str) -> segue.Conversation:
     chat.add_user([Text("see"), PICTURE])
     reply = chat.add_reply(reply_body(wire, thought="so", text="I look.", calls=[("look", "call_1"), ("run", "b")]))
     for call in reply.calls:
-        chat.add_result(call, f"{call.name} did it")
+        # Long enough to be stored once, although its fragment repeats it.
+        chat.add_result(call, f"{call.name} did it, and this is what it found: " + "a line\n" * 9)
     chat.add_user("and?")
     more = {"previous_response_id": "resp_0"} if wire == "openai-responses" else {}
     body = {**chat.render(wire, MODELS[wire]).body, **more}

@@ -53,6 +53,15 @@ def admin(server: str, sql: str) -> None:
         connection.execute(sql)  # pyright: ignore[reportCallIssue]
 
 
+def wait_for_end(server: str, pid: int) -> None:
+    """Wait until the server has ended this connection."""
+    deadline = time.monotonic() + 60
+    with psycopg.connect(server, autocommit=True) as connection:
+        while connection.execute("SELECT 1 FROM pg_stat_activity WHERE pid = %s", (pid,)).fetchone():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+
 def cut(server: str, database: str) -> None:
     name = conninfo_to_dict(database)["dbname"]
     admin(server, f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'")
@@ -76,6 +85,27 @@ def test_a_connection_that_breaks_in_the_middle_is_worth_retrying(store, server,
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(store, "_now", cut_off)
         with pytest.raises(StoreError) as caught:
+            store.append(conversation, 0, [user_event("x")])
+    assert (caught.value.cause, caught.value.retryable) == ("lost", True)
+    assert store.get(conversation).seq == 0
+    assert store.append(conversation, 0, [user_event("x")]) == 1
+
+
+def test_a_transaction_that_stood_still_is_worth_retrying(store, server) -> None:
+    """As that of a process that was suspended in the middle of a write."""
+    conversation = store.create()
+    now = store._now
+
+    def stand_still(session) -> int:
+        [(pid,)] = session.run(
+            "SELECT pg_backend_pid() FROM set_config('idle_in_transaction_session_timeout', '1', false)"
+        )
+        wait_for_end(server, pid)
+        return now(session)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "_now", stand_still)
+        with pytest.raises(StoreError, match="the server ended the transaction") as caught:
             store.append(conversation, 0, [user_event("x")])
     assert (caught.value.cause, caught.value.retryable) == ("lost", True)
     assert store.get(conversation).seq == 0

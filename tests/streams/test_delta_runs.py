@@ -19,6 +19,7 @@ from segue.wire.registry import WIRES
 from segue.wire.stream.delta_run import DeltaRun
 from segue.wire.stream.events import Delta, Event, InputDelta, TextDelta, ThinkingDelta
 from segue.wire.stream.framing import encode_sse
+from segue.wire.stream.render import DeltaFormat
 from tests.budget import examples, sample_pairs
 from tests.streams.odd_streams import APIS, build_reads
 from tests.streams.test_api_pairs import request_body
@@ -123,8 +124,8 @@ def test_stream_with_a_number_in_each_event_opens_few_runs() -> None:
     opened: list[DeltaRun | None] = []
     open_run = stream._parser.open_run
 
-    def count_run(read: bytes, delta: Delta) -> DeltaRun | None:
-        opened.append(open_run(read, delta))
+    def count_run(read: bytes, delta: Delta, delta_format: DeltaFormat) -> DeltaRun | None:
+        opened.append(open_run(read, delta, delta_format))
         return opened[-1]
 
     stream._parser.open_run = count_run
@@ -142,7 +143,7 @@ LIMITS = st.sampled_from([DEFAULT_LIMITS] * 4 + [ReplyLimits(bytes=4_000), Reply
 
 def open_general_stream(stream: ReplyStream, *, templates: bool) -> ReplyStream:
     """A stream without runs; without templates each payload is decoded in full."""
-    stream._parser.open_run = lambda read, delta: None
+    stream._parser.open_run = lambda read, delta, delta_format: None
     stream._renderer.open_run = lambda delta: None
     if not templates:
         stream._parser._reader.set_delta_template = lambda key, text, emit: None

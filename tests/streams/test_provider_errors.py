@@ -12,7 +12,7 @@ from segue.canonical.blocks import Text
 from segue.canonical.request import Reply, Usage
 from segue.errors import RemoteProtocolError
 from segue.wire.registry import WIRES
-from segue.wire.stream.framing import aws_message_encoder
+from segue.wire.stream.framing import AwsMessageEncoder
 from tests.streams.parsing import sse
 from tests.streams.rendering import stream_reply
 from tests.streams.test_failed_replies import RETRIED, last_frame, open_stream, read_error
@@ -40,7 +40,7 @@ OVERLOAD_PAIRS = [
 def encode_error(server: str, error: dict[str, Any]) -> bytes:
     if server != "bedrock":
         return sse(error)
-    encode = aws_message_encoder(
+    encode = AwsMessageEncoder(
         exception_type="serviceUnavailableException", content_type="application/json", message_type="exception"
     )
     return encode(json.dumps(error).encode())

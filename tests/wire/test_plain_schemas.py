@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 import segue.wire.schema as schemas
 from segue.canonical.json import encode_json
-from segue.render.report import Report
+from segue.render.report import Finding, Report
 from segue.wire.schema.changes import SchemaChanges
 from segue.wire.schema.plain import render_plain
-from segue.wire.schema.root import render_root
+from segue.wire.schema.root import render_document, render_nearly_plain
 from segue.wire.schema.rules import GEMINI, OPENAI, ROWS, SchemaRules
 from tests.budget import examples
 from tests.wire.schemas import KEYS, documents
@@ -85,6 +85,12 @@ def parameters(draw: st.DrawFn) -> dict[str, Any]:
     return {key: root[key] for key in kept}
 
 
+def find_findings(changes: SchemaChanges) -> list[Finding]:
+    report = Report()
+    changes.report(report, subject="", kind="tools")
+    return report.findings
+
+
 def assert_full_renderer_agrees(schema: dict[str, Any], row: SchemaRules) -> bool:
     """Return whether the schema is plain."""
     before = encode_json(schema)
@@ -93,11 +99,25 @@ def assert_full_renderer_agrees(schema: dict[str, Any], row: SchemaRules) -> boo
     if plain is None:
         return False
     changes = SchemaChanges()
-    full = render_root(schema, row, changes, wrap=True)
+    full = render_document(schema, row, changes, wrap=True)
     assert encode_json(plain) == encode_json(full)
-    report = Report()
-    changes.report(report, subject="", kind="tools")
-    assert report.findings == []
+    assert find_findings(changes) == []
+    return True
+
+
+def assert_nearly_plain_schema_equals_that_of_the_full_renderer(schema: dict[str, Any], row: SchemaRules) -> bool:
+    """Return whether the schema is nearly plain."""
+    before = encode_json(schema)
+    changes, full_changes = SchemaChanges(), SchemaChanges()
+    nearly_plain = render_nearly_plain(schema, row, changes)
+    assert encode_json(schema) == before
+    if nearly_plain is None:
+        assert find_findings(changes) == []
+        return False
+    full = render_document(schema, row, full_changes, wrap=True)
+    assert encode_json(nearly_plain) == encode_json(full)
+    assert find_findings(changes) == find_findings(full_changes)
+    assert changes.widened == full_changes.widened
     return True
 
 
@@ -106,6 +126,7 @@ def assert_full_renderer_agrees(schema: dict[str, Any], row: SchemaRules) -> boo
 @given(schema=parameters() | documents())
 def test_plain_schema_equals_that_of_the_full_renderer(row: SchemaRules, schema: dict[str, Any]) -> None:
     assert_full_renderer_agrees(schema, row)
+    assert_nearly_plain_schema_equals_that_of_the_full_renderer(schema, row)
 
 
 ORDINARY: dict[str, Any] = {
@@ -125,6 +146,30 @@ ORDINARY: dict[str, Any] = {
 def test_ordinary_schema_is_plain_except_in_strict_subsets_and_openapi(row: SchemaRules) -> None:
     assert assert_full_renderer_agrees(ORDINARY, row) is not (row.strict or row.openapi)
     assert assert_full_renderer_agrees({"$schema": "x", **ORDINARY}, row) is not (row.strict or row.openapi)
+
+
+ODD_LEAVES: dict[str, Any] = {
+    "limit": {"type": "integer", "exclusiveMinimum": 0, "default": "x"},
+    "any": {"description": "Any value."},
+    "both": {"type": ["string", "null"], "minLength": 1, "pattern": "(?=a)"},
+    "object": {"type": "object", "encrypted": True},
+    "name": {"type": "string", "maxLength": 5, "minLength": 9, "default": None},
+    "format": {"type": "string", "format": "date", "enum": [1, "a"]},
+}
+
+
+SUBSETS = [row for row in ROWS if row.keywords and not row.strict and not row.openapi]
+
+
+@pytest.mark.parametrize("row", SUBSETS, ids=lambda row: row.name)
+def test_odd_nodes_of_a_plain_schema_equal_those_of_the_full_renderer(row: SchemaRules) -> None:
+    inner = {"type": "array", "items": {"type": "object", "properties": ODD_LEAVES}}
+    schema: dict[str, Any] = {**ORDINARY, "properties": {**ORDINARY["properties"], **ODD_LEAVES, "inner": inner}}
+    assert assert_nearly_plain_schema_equals_that_of_the_full_renderer(schema, row)
+    # References, and nodes with others in them, need the full renderer.
+    for odd in ({"$ref": "#"}, {"anyOf": [{"type": "string"}]}, {"type": "object", "required": ["a"]}):
+        schema["properties"]["odd"] = odd
+        assert not assert_nearly_plain_schema_equals_that_of_the_full_renderer(schema, row)
 
 
 def test_unchanged_schema_is_the_same_object() -> None:

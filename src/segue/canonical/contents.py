@@ -44,13 +44,22 @@ class Contents(Struct, frozen=True, gc=False):
 
 def summarize(messages: Sequence[Message]) -> Contents:
     """Return the contents of these messages."""
-    blocks = tuple([block for message in messages for block in message.blocks])
+    blocks: list[Block] = []
     calls: list[ToolCall] = []
     results: list[ToolResponse] = []
     parts: list[Block] = []
-    has_hosted = has_failures = has_omitted = False
+    texts: list[str] = []
+    speakers: set[Speaker] = set()
+    has_names = has_hosted = has_failures = has_omitted = has_blanks = False
+    for message in messages:
+        speakers.add(message.speaker)
+        has_names = has_names or bool(message.name)
+        has_blanks = has_blanks or not message.blocks
+        blocks += message.blocks
     for block in blocks:
-        if isinstance(block, ToolCall):
+        if isinstance(block, Text):
+            texts.append(block.text)
+        elif isinstance(block, ToolCall):
             calls.append(block)
             has_hosted = has_hosted or block.kind == "hosted"
             has_omitted = has_omitted or block.broken
@@ -61,20 +70,18 @@ def summarize(messages: Sequence[Message]) -> Contents:
             has_failures = has_failures or block.error or block.outcome is not None
         elif isinstance(block, Opaque):
             has_omitted = has_omitted or block.omit_reason is not None
-    texts = [block.text for block in (*blocks, *parts) if isinstance(block, Text)]
-    names = {message.name for message in messages}
-    has_empty_message = () in [message.blocks for message in messages]
+    texts += [part.text for part in parts if isinstance(part, Text)]
     return Contents(
-        blocks=blocks,
+        blocks=tuple(blocks),
         calls=tuple(calls),
         results=tuple(results),
         parts=tuple(parts),
-        speakers=frozenset([message.speaker for message in messages]),
+        speakers=frozenset(speakers),
         block_types=frozenset(map(type, blocks)),
         part_types=frozenset(map(type, parts)),
-        has_names=any(names),
+        has_names=has_names,
         has_hosted=has_hosted,
         has_failures=has_failures,
         has_omitted=has_omitted,
-        has_blanks=has_empty_message or "" in texts or any(map(str.isspace, texts)),
+        has_blanks=has_blanks or "" in texts or any(map(str.isspace, texts)),
     )

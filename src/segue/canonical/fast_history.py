@@ -9,14 +9,22 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import msgspec
 from msgspec import Struct, UnsetType
 
 from segue.canonical.envelope import is_envelope
-from segue.canonical.ids import NO_IDS, encode_reply_calls, format_turn_key, has_canonical, hash_tool_ids, short_hashes
+from segue.canonical.ids import (
+    NO_IDS,
+    encode_reply_calls,
+    format_turn_key,
+    has_canonical,
+    hash_tool_ids,
+    short_hashes,
+)
 from segue.canonical.json import MAX_DEPTH, estimate_depth, find_duplicate_key, has_key_count
 
 _INVALID_IDS = frozenset({None, *NO_IDS})
@@ -33,6 +41,7 @@ DUPLICATE = "a second, equal result"
 STRUCTURED = "a result that is a JSON value"
 SYSTEM = "system text between messages"
 REASONING = "reasoning"
+CACHED = "a cache marker"
 
 
 class FastPathUnsupportedError(Exception):
@@ -76,8 +85,9 @@ class FastHistory(Struct, gc=False):
     The first `system_count` items of the body are system text. `marks` has the first event with each property that a
     finding may depend on, such as reasoning. `error_results` are the indexes of results that are errors,
     `result_order` those of all results in the order of the body, if it is not the order of the calls, and `duplicates`
-    those of calls with a second, equal result. `ids` (canonical), `sent_ids` and `sent_names` (projected) are filled in
-    by later steps.
+    those of calls with a second, equal result. `item_ids` are the ids of items, which must be unique in a body, each
+    with the index of the item. `ids` (canonical), `turn_keys` (of turns whose calls have no ids), `sent_ids` and
+    `sent_names` (projected) are filled in by later steps.
     """
 
     events: list[FastEvent] = []
@@ -91,7 +101,9 @@ class FastHistory(Struct, gc=False):
     duplicates: list[int] = []
     marks: dict[Hashable, int] = {}
     system_count: int = 0
+    item_ids: dict[str, int] = {}
     ids: list[str] = []
+    turn_keys: list[str] = []
     sent_ids: list[str] = []
     sent_names: list[str] = []
 
@@ -105,6 +117,55 @@ class FastHistory(Struct, gc=False):
     def mark_last(self, mark: Hashable) -> None:
         """Record a property of the last event."""
         self.marks.setdefault(mark, len(self.events) - 1)
+
+    def find_cut(self, stop: int) -> int:
+        """Return the last cut before `stop`, 0 if there is none.
+
+        A cut is the index of a reply that is rendered apart from the events before it: none of them is merged with it,
+        because the last one is no reply, or one with results.
+        """
+        events = self.events
+        for index in range(stop - 1, 0, -1):
+            before = events[index - 1]
+            if isinstance(events[index], FastTurn) and (not isinstance(before, FastTurn) or before.start < before.stop):
+                return index
+        return 0
+
+    def find_calls(self, start: int, stop: int) -> tuple[int, int]:
+        """Return the start and the stop of the calls of the events from `start` to `stop`."""
+        events = self.events
+        turns = (event for event in events[stop:] if isinstance(event, FastTurn))
+        last_call = next((turn.start for turn in turns), len(self.names))
+        turns = (event for event in events[start:stop] if isinstance(event, FastTurn))
+        return next((turn.start for turn in turns), last_call), last_call
+
+    def divide(self, cuts: Sequence[int]) -> list[FastHistory]:
+        """Return the events up to each cut, to be rendered apart. Each part has columns of its own.
+
+        It leaves this history empty, so call it after all other steps.
+        """
+        parts = [self._take(start, stop) for start, stop in zip([0, *cuts], cuts, strict=False)]
+        for column in (self.events, self.arguments, self.results):
+            column.clear()
+        return parts
+
+    def _take(self, start: int, stop: int) -> FastHistory:
+        events = self.events[start:stop]
+        first_call, last_call = self.find_calls(start, stop)
+        for event in events:
+            if isinstance(event, FastTurn):
+                event.start -= first_call
+                event.stop -= first_call
+        start, stop = first_call, last_call
+        return FastHistory(
+            events=events,
+            arguments=self.arguments[start:stop],
+            results=self.results[start:stop],
+            error_results=[call - start for call in self.error_results if start <= call < stop],
+            marks=self.marks,
+            sent_ids=self.sent_ids[start:stop],
+            sent_names=self.sent_names[start:stop],
+        )
 
 
 def require_text(content: Content) -> Content:
@@ -195,8 +256,17 @@ def parse_argument_texts(texts: Sequence[str]) -> list[dict[str, Any]]:
     return arguments
 
 
-def assign_ids(history: FastHistory, provider: str) -> None:
-    """Assign the canonical ids that pairing would assign: every raw id is unique, or no call has one."""
+def assign_ids(
+    history: FastHistory,
+    provider: str,
+    earlier_ids: Sequence[str | None] = (),
+    earlier_replies: Mapping[str, int] = MappingProxyType({}),
+) -> None:
+    """Assign the canonical ids that pairing would assign: every raw id is unique, or no call has one.
+
+    `earlier_ids` are the raw ids of all calls before those of the history. `earlier_replies` has the number of equal
+    replies before it, if calls have no ids.
+    """
     raw_ids, names, arguments = history.raw_ids, history.names, history.arguments
     unique_ids = set(raw_ids)
     has_ids = unique_ids != {None}
@@ -204,13 +274,19 @@ def assign_ids(history: FastHistory, provider: str) -> None:
         len(unique_ids) < len(raw_ids) or not unique_ids.isdisjoint(_INVALID_IDS) or has_canonical(raw_ids)
     ):
         raise FastPathUnsupportedError
+    if raw_ids and earlier_ids and not _follows(unique_ids, earlier_ids):
+        raise FastPathUnsupportedError
     turns = [event for event in history.events if type(event) is FastTurn and event.start < event.stop]
     calls = list(zip(raw_ids, names, arguments, strict=True))
     replies = [encode_reply_calls(calls[turn.start : turn.stop]) for turn in turns]
     if any(len(reply) > MAX_DEPTH and estimate_depth(reply) > MAX_DEPTH // 2 for reply in replies):
         raise FastPathUnsupportedError
     hashes = short_hashes(replies, 16)
-    keys = [format_turn_key(key, 0) for key in hashes] if has_ids else _count_turn_keys(hashes)
+    if has_ids:
+        keys = [format_turn_key(key, 0) for key in hashes]
+    else:
+        keys = _count_turn_keys(hashes, earlier_replies)
+        history.turn_keys = keys
     counts = [turn.stop - turn.start for turn in turns]
     history.ids = hash_tool_ids(
         provider,
@@ -221,9 +297,14 @@ def assign_ids(history: FastHistory, provider: str) -> None:
     )
 
 
-def _count_turn_keys(replies: list[str]) -> list[str]:
+def _follows(raw_ids: set[str | None], earlier: Sequence[str | None]) -> bool:
+    """Return whether calls with these raw ids may follow earlier ones: all are different, or none of both has one."""
+    return None in earlier if None in raw_ids else None not in earlier and raw_ids.isdisjoint(earlier)
+
+
+def _count_turn_keys(replies: list[str], earlier: Mapping[str, int]) -> list[str]:
     """Return turn keys with the occurrence counted: replies whose calls have no ids may be equal."""
-    seen: Counter[str] = Counter()
+    seen = Counter({reply: earlier[reply] for reply in replies if reply in earlier})
     keys: list[str] = []
     for reply in replies:
         keys.append(format_turn_key(reply, seen[reply]))

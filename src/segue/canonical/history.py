@@ -52,7 +52,7 @@ class Interaction(msgspec.Struct, gc=False):
     def record(self, response: ToolResponse) -> bool:
         """Record a result; return whether it is rendered from now on."""
         current = self.completion
-        if any(_is_repeat(response, known) for known in (current, self.original)):
+        if _is_repeat(response, current) or _is_repeat(response, self.original):
             return False
         if state_of(response) == "pending":
             self.evidence.append(response)
@@ -417,20 +417,25 @@ def _validate_message(message: Message) -> Message:
     """Return the message with plain JSON arguments; raise for cycles and values that are not JSON."""
     if message.speaker not in ("system", "human", "ai", "tool"):
         raise InputError(f"unknown speaker {message.speaker!r}", path="speaker")
-    if ToolCall not in map(type, message.blocks):
+    # Arguments of a call with a fragment were parsed from JSON.
+    calls = {
+        index: block
+        for index, block in enumerate(message.blocks)
+        if isinstance(block, ToolCall) and block.native is None
+    }
+    if not calls:
         return message
-    blocks = tuple(_validate_block(block, f"blocks[{i}]") for i, block in enumerate(message.blocks))
-    same = all(a is b for a, b in zip(blocks, message.blocks, strict=True))
-    return message if same else msgspec.structs.replace(message, blocks=blocks)
+    blocks = list(message.blocks)
+    for index, call in calls.items():
+        blocks[index] = _validate_arguments(call, index)
+    return msgspec.structs.replace(message, blocks=tuple(blocks))
 
 
-def _validate_block(block: Block, path: str) -> Block:
-    if not isinstance(block, ToolCall) or block.native is not None:
-        return block
+def _validate_arguments(call: ToolCall, index: int) -> ToolCall:
     try:
-        return msgspec.structs.replace(block, arguments=to_plain_json(block.arguments))
+        return msgspec.structs.replace(call, arguments=to_plain_json(call.arguments))
     except InputError as error:
-        raise error.with_prefix(f"{path}.arguments") from None
+        raise error.with_prefix(f"blocks[{index}].arguments") from None
 
 
 def _only_results(message: Message, calls: Container[str]) -> Message | None:

@@ -24,7 +24,7 @@ _URL_SAFE = bytes.maketrans(b"+/", b"-_")
 def short_hash(text: str | bytes, length: int = 24) -> str:
     """Return the first `length` characters of base64url(sha256(text)); 40 at most."""
     data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
-    return b2a_base64(sha256(data).digest()[:30], newline=False)[:length].translate(_URL_SAFE).decode()
+    return b2a_base64(sha256(data).digest()[:30], newline=False)[:length].translate(_URL_SAFE).decode("ascii")
 
 
 def short_hashes(texts: Sequence[bytes], length: int) -> list[str]:

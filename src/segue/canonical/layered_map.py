@@ -6,6 +6,8 @@ layer is merged into the one below it once it is half as large, so a map of n en
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Generic, TypeVar
 
 K = TypeVar("K")
@@ -15,30 +17,31 @@ V = TypeVar("V")
 class LayeredMap(Generic[K, V]):
     """A map without deletion. Forking a map that is not written to any more is safe in several threads."""
 
-    __slots__ = ("_state",)
+    __slots__ = ("_state", "get")
+
+    get: Callable[[K], V | None]
+    """Returns the value of a key; None if there is none."""
 
     def __init__(self) -> None:
         # The layers, the newest first, and the entries of this map alone: replaced at once, as other threads may read.
-        self._state: tuple[tuple[dict[K, V], ...], dict[K, V]] = (), {}
+        self._state: tuple[tuple[dict[K, V], ...], dict[K, V]] = (), (new := {})
+        self.get = new.get
 
     def fork(self) -> LayeredMap[K, V]:
         """Return a map with the same entries. Writing to one of the two does not change the other."""
         layers, new = self._state
         if new:
             layers = _push_layer(layers, new)
-            self._state = layers, {}
+            self._set_layers(layers)
         forked: LayeredMap[K, V] = LayeredMap()
-        forked._state = layers, {}
+        if layers:
+            forked._set_layers(layers)
         return forked
 
-    def get(self, key: K) -> V | None:
-        layers, new = self._state
-        if key in new:
-            return new[key]
-        for layer in layers:
-            if key in layer:
-                return layer[key]
-        return None
+    def _set_layers(self, layers: tuple[dict[K, V], ...]) -> None:
+        new: dict[K, V] = {}
+        self._state = layers, new
+        self.get = partial(_get_value, layers, new)
 
     def __contains__(self, key: object) -> bool:
         layers, new = self._state
@@ -51,6 +54,15 @@ class LayeredMap(Generic[K, V]):
         """Return the number of entries; one that was replaced in a fork may count twice."""
         layers, new = self._state
         return len(new) + sum(map(len, layers))
+
+
+def _get_value(layers: tuple[dict[K, V], ...], new: dict[K, V], key: K) -> V | None:
+    if key in new:
+        return new[key]
+    for layer in layers:
+        if key in layer:
+            return layer[key]
+    return None
 
 
 def _push_layer(layers: tuple[dict[K, V], ...], new: dict[K, V]) -> tuple[dict[K, V], ...]:

@@ -29,7 +29,7 @@ from itertools import takewhile
 from operator import is_
 from typing import TypeAlias
 
-import msgspec
+from msgspec.structs import replace
 
 from segue.canonical.blocks import Block, Message, Text, ToolCall, ToolResponse, calls_of, responses_of
 from segue.canonical.ids import format_turn_key, hash_reply, hash_tool_id, is_canonical, split_turn_key
@@ -72,27 +72,44 @@ def has_own_calls(blocks: Iterable[Block]) -> bool:
 class _Turn:
     """The calls of one message, with queues of open calls so that the next one is found in constant time.
 
-    `reply` numbers the replies: messages of the model without any other in between have the same number. Queues are
-    built on first use: for most results there is exactly one call with their id.
+    `reply` numbers the replies: messages of the model without any other in between have the same number. Indexes and
+    queues are built on first use: a result of a stored history has the id of its call, and for most other results there
+    is exactly one call with their id.
     """
 
-    __slots__ = ("_queues", "key", "open_count", "reply", "slots", "slots_by_key", "tool_names")
+    __slots__ = ("_index", "_queues", "_tool_names", "key", "open_count", "reply", "slots")
 
     def __init__(self, key: str, reply: int = -1) -> None:
         self.key = key
         self.reply = reply
         self.slots: list[_Slot] = []
-        self.tool_names: set[str] = set()
         self.open_count = 0
-        self.slots_by_key: defaultdict[_PairKey, list[_Slot]] = defaultdict(list)
-        self._queues: dict[tuple[object, ...], deque[_Slot]] = {}
+        self._tool_names: set[str] | None = None
+        self._index: defaultdict[_PairKey, list[_Slot]] | None = None
+        self._queues: dict[tuple[object, ...], deque[_Slot]] | None = None
+
+    @property
+    def tool_names(self) -> set[str]:
+        if self._tool_names is None:
+            self._tool_names = {slot.call.name for slot in self.slots}
+        return self._tool_names
+
+    @property
+    def slots_by_key(self) -> defaultdict[_PairKey, list[_Slot]]:
+        if self._index is None:
+            self._index = defaultdict(list)
+            for slot in self.slots:
+                self._index[_pair_key(slot.call)].append(slot)
+        return self._index
 
     def add_slot(self, slot: _Slot, key: _PairKey) -> None:
         self.slots.append(slot)
-        self.tool_names.add(slot.call.name)
         self.open_count += 1
-        self.slots_by_key[key].append(slot)
-        if self._queues:
+        if self._tool_names is not None:
+            self._tool_names.add(slot.call.name)
+        if self._index is not None:
+            self._index[key].append(slot)
+        if self._queues is not None:
             raw_id, hosted = key
             for queue in (key, (hosted, raw_id is None, None), (hosted, raw_id is None, slot.call.name)):
                 if queue in self._queues:
@@ -115,6 +132,8 @@ class _Turn:
         return self._next_in_queue((hosted, without_id, tool), filter(fits, self.slots))
 
     def _next_in_queue(self, queue: tuple[object, ...], members: Iterable[_Slot]) -> _Slot | None:
+        if self._queues is None:
+            self._queues = {}
         slots = self._queues.get(queue)
         if slots is None:
             slots = self._queues[queue] = deque(members)
@@ -190,7 +209,7 @@ class Pairer:
         # A stored message has its ids already.
         if turn_key == message.turn_key and all(map(is_, blocks, message.blocks)):
             return message
-        return msgspec.structs.replace(message, blocks=tuple(blocks), turn_key=turn_key)
+        return replace(message, blocks=tuple(blocks), turn_key=turn_key)
 
     def forget_turns(self, calls: Container[str]) -> None:
         """Exclude the turns of these calls from pairing. Their canonical ids stay in use."""
@@ -241,7 +260,7 @@ class Pairer:
                 salt += 1
                 call_id = hash_tool_id(call.origin.provider, raw_id, call.name, f"{turn.key}+{salt}", index)
         self._ids.add(call_id)
-        call = call if call.id == call_id else msgspec.structs.replace(call, id=call_id)
+        call = call if call.id == call_id else replace(call, id=call_id)
         if call.origin.is_approval:
             return call
         slot = self._slots[call_id] = _Slot(call, turn)
@@ -319,7 +338,7 @@ class Pairer:
         if slot is None or self._remaining_results[_pair_key(slot.call)] > 0:
             return self._pair_result(response)
         paired, key = self._assign_result(slot, response)
-        return msgspec.structs.replace(paired, name=slot.call.name), key
+        return replace(paired, name=slot.call.name), key
 
     def _find_by_content(self, response: ToolResponse, turns: Iterable[_Turn]) -> _Slot | None:
         """Return a call of a closed turn whose result has the same content: this one is its duplicate."""
@@ -341,7 +360,7 @@ class Pairer:
             slot.turn.open_count -= 1
         name, call_id = response.name or slot.call.name, slot.call.id
         if response.name != name or response.call_id != call_id:
-            response = msgspec.structs.replace(response, call_id=call_id, name=name)
+            response = replace(response, call_id=call_id, name=name)
         return response, slot.turn.key
 
     def _make_orphan(self, response: ToolResponse) -> ToolResponse:
@@ -357,7 +376,7 @@ class Pairer:
             call_id = origin.raw_id or ""
         call_id = call_id or hash_tool_id(origin.provider, origin.raw_id, response.name, "orphan", index)
         self._orphan_ids.add(call_id)
-        return msgspec.structs.replace(response, call_id=call_id)
+        return replace(response, call_id=call_id)
 
     def pair_early_results(self, message: Message) -> Message:
         """Pair results that precede their call: with that call if it is open, else as duplicates or orphans."""
@@ -372,7 +391,7 @@ class Pairer:
                 block, result_turn_key = self._pair_early_result(block)
                 turn_key = turn_key or result_turn_key
             blocks.append(block)
-        return msgspec.structs.replace(message, blocks=tuple(blocks), turn_key=turn_key)
+        return replace(message, blocks=tuple(blocks), turn_key=turn_key)
 
     def _pair_early_result(self, response: ToolResponse) -> tuple[ToolResponse, str | None]:
         if self._unanswered is None:
@@ -426,7 +445,7 @@ def _pair_regular(messages: Sequence[Message]) -> tuple[Message, ...] | None:
             paired.append(message)
             continue
         turn_key = message.turn_key
-        new_calls = calls_of(message)
+        new_calls = [block for block in message.blocks if type(block) is ToolCall]
         if new_calls:
             if turn_key is not None or not all(map(_has_new_id, new_calls)):
                 return None
@@ -434,29 +453,34 @@ def _pair_regular(messages: Sequence[Message]) -> tuple[Message, ...] | None:
         blocks: list[Block] = []
         index = 0
         for block in message.blocks:
-            if isinstance(block, ToolCall) and turn_key is not None:
+            if type(block) is ToolCall and turn_key is not None:
                 raw_id = block.origin.raw_id
                 if raw_id in calls:
                     return None
                 call_id = hash_tool_id(block.origin.provider, raw_id, block.name, turn_key, index)
-                block = msgspec.structs.replace(block, id=call_id)
+                block = replace(block, id=call_id)
                 calls[raw_id] = block, turn_key
                 index += 1
-            elif isinstance(block, ToolResponse):
+            elif type(block) is ToolResponse:
                 call, call_turn_key = calls.get(block.origin.raw_id, _NO_CALL)
                 if call is None or block.call_id or block.hosted != (call.kind == "hosted"):
                     return None
-                block = msgspec.structs.replace(block, call_id=call.id, name=block.name or call.name)
+                block = replace(block, call_id=call.id, name=block.name or call.name)
                 turn_key = turn_key or call_turn_key
             blocks.append(block)
-        paired.append(msgspec.structs.replace(message, blocks=tuple(blocks), turn_key=turn_key))
+        paired.append(replace(message, blocks=tuple(blocks), turn_key=turn_key))
     return tuple(paired)
 
 
 def _has_new_id(call: ToolCall) -> bool:
     """Return whether the call has a raw id, and gets its canonical id from that."""
-    raw_id = call.origin.raw_id
-    return raw_id is not None and not call.id and not call.origin.is_approval and not is_canonical(raw_id)
+    origin = call.origin
+    return (
+        origin.raw_id is not None
+        and not call.id
+        and not (origin.family is not None and origin.is_approval)
+        and not is_canonical(origin.raw_id)
+    )
 
 
 class TurnCounts:
@@ -505,13 +529,13 @@ class TurnCounts:
 def _replace_ids(message: Message, call_ids: Mapping[str, str], turn_keys: Mapping[str | None, str]) -> Message:
     def replace_id(block: Block) -> Block:
         if isinstance(block, ToolCall):
-            return msgspec.structs.replace(block, id=call_ids.get(block.id, block.id))
+            return replace(block, id=call_ids.get(block.id, block.id))
         if isinstance(block, ToolResponse):
-            return msgspec.structs.replace(block, call_id=call_ids.get(block.call_id, block.call_id))
+            return replace(block, call_id=call_ids.get(block.call_id, block.call_id))
         return block
 
     turn_key = turn_keys.get(message.turn_key, message.turn_key)
-    return msgspec.structs.replace(message, blocks=tuple(map(replace_id, message.blocks)), turn_key=turn_key)
+    return replace(message, blocks=tuple(map(replace_id, message.blocks)), turn_key=turn_key)
 
 
 def _can_have_result(call: ToolCall) -> bool:
@@ -531,4 +555,4 @@ def has_same_content(one: ToolResponse, other: ToolResponse) -> bool:
 
 
 def _comparable_block(block: Block) -> object:
-    return block.text if isinstance(block, Text) else msgspec.structs.replace(block, native=None)
+    return block.text if isinstance(block, Text) else replace(block, native=None)

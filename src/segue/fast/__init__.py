@@ -5,49 +5,34 @@ each trait that the rest or a finding can depend on. Its result is a *body templ
 conversation and for others with the same rest. The items of the whole conversation are then parsed and rendered with
 types. Any other body is converted by the full pipeline; the tests compare both on every shape that is accepted.
 
-A conversation that was converted is remembered (`segue.fast.memory`): of a body that continues it, only the new items
-are converted. The first body of its kind is converted by the full pipeline, because what follows is its continuation
-more often than another conversation with the same rest.
+Conversations are remembered (`segue.fast.memory`): of a body that continues one, only the newest items are converted,
+with types if it is regular (`segue.fast.regular`), otherwise by the passes (`segue.fast.conversation`). The first body
+of its kind is converted by the full pipeline, because most bodies are followed by their own continuation or by none.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from threading import Event
+from typing import Any
 
-import msgspec
-from msgspec import Struct
-
-from segue.canonical.call_history import CallColumns, CallHistory
-from segue.canonical.fast_history import FastPathUnsupportedError
-from segue.canonical.json import encode_json, parse_json_object
-from segue.errors import SegueError
-from segue.fast.body_template import clear_templates, find_body_template, parse_history
-from segue.fast.memory import ConversationMemory
-from segue.fast.split import split_body
+from segue.fast import large, regular
+from segue.fast.body_template import clear_templates
+from segue.fast.conversation import RememberedConversation
+from segue.fast.memory import UNSUPPORTED, ConversationMemory, FirstBody
+from segue.fast.regular import FastConversion
 from segue.pipeline import Conversion, ConvertJob
-from segue.render.report import Report
-from segue.sent_body import SentBody, encode_edges
-from segue.wire.base import Wire
 from segue.wire.names import clear_projected_names
 from segue.wire.schema import clear_rendered_schemas
 from segue.wire.text.names import TEXT_FORMAT_NAMES
 
-
-class FastConversion(Struct, frozen=True):
-    """A body converted by the fast path."""
-
-    source: Wire
-    data: bytes
-    report: Report
-    sent_body: SentBody
-
+__all__ = ["FastConversion", "clear", "conversations", "convert_fast", "convert_regular", "enable", "remember"]
 
 conversations = ConversationMemory()
 """The conversations that `convert_fast` remembers."""
 _switched_off = Event()
-_UNSUPPORTED = (FastPathUnsupportedError, SegueError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-# A regular conversation is remembered if it has so many calls: the fast path converts shorter ones in less time.
-_MIN_CALLS = 16
+# A same-API conversation with fewer messages is continued by the passes.
+_MIN_LENGTH = 48
 
 
 def enable(enabled: bool) -> None:
@@ -65,27 +50,36 @@ def convert_fast(data: bytes, job: ConvertJob) -> FastConversion | Conversion | 
     """
     if _switched_off.is_set():
         return None
-    continued = convert_continued(data, job)
+    continued = _convert_continued(data, job)
     if continued is not None:
         return continued
     if conversations.is_first(data, job):
         return None
-    converted = convert_regular(data, job)
-    if isinstance(converted, FastConversion) and len(converted.report.seen) >= _MIN_CALLS and job.fetch is None:
-        conversations.add_fast(data, converted.source, job)
-    return converted
+    converted = convert_regular(data, job, remembered=job.fetch is None)
+    return _convert_window(data, job, FirstBody | RememberedConversation) if converted is None else converted
 
 
-def convert_continued(data: bytes, job: ConvertJob) -> FastConversion | Conversion | None:
+def _convert_continued(data: bytes, job: ConvertJob) -> FastConversion | None:
     """Return the converted body if it continues a remembered conversation."""
+    continued = conversations.convert_regular(data, job) if job.fetch is None else None
+    if continued is not None:
+        return continued
+    # Same-API, each new shape of an item needs a template of its own, and those of a short conversation are all new.
+    same_api = job.source is not None and job.source_wire(job.source) is job.target
+    kinds = FirstBody | RememberedConversation if same_api else RememberedConversation
+    return _convert_window(data, job, kinds, _MIN_LENGTH)
+
+
+def _convert_window(data: bytes, job: ConvertJob, kinds: Any, max_length: int | None = None) -> FastConversion | None:
+    """Return the converted body if it continues a conversation that is not regular, or not long enough."""
     if job.fetch is not None:
         return None
     try:
-        continued = conversations.convert(data, job)
-    except _UNSUPPORTED:
+        continued = conversations.convert(data, job, kinds, max_length)
+    except UNSUPPORTED:
         return None
-    if continued is None or isinstance(continued, Conversion):
-        return continued
+    if continued is None:
+        return None
     return FastConversion(continued.source, continued.data, continued.report, continued.sent_body)
 
 
@@ -94,14 +88,23 @@ def remember(data: bytes, conversion: Conversion, job: ConvertJob) -> bool:
     return job.fetch is None and not _switched_off.is_set() and conversations.add(data, conversion, job)
 
 
-def convert_regular(data: bytes, job: ConvertJob) -> FastConversion | Conversion | None:
+def convert_regular(data: bytes, job: ConvertJob, *, remembered: bool = False) -> FastConversion | Conversion | None:
     """Return the converted body if its history is regular; a `Conversion` where a template was made from all of it."""
     if not _is_supported(job):
         return None
+    if len(data) > large.MIN_SIZE:
+        with suppress(*UNSUPPORTED):
+            return large.convert_large(data, job)
     try:
-        return _convert(data, job)
-    except _UNSUPPORTED:
+        converted = regular.convert_regular(data, job)
+    except UNSUPPORTED:
         return None
+    if isinstance(converted, Conversion):
+        return converted
+    conversion, conversation = converted
+    if remembered and conversation is not None:
+        conversations.add_regular(data, conversation, job)
+    return conversion
 
 
 def _is_supported(job: ConvertJob) -> bool:
@@ -114,21 +117,3 @@ def clear() -> None:
     clear_projected_names()
     clear_rendered_schemas()
     clear_templates()
-
-
-def _convert(data: bytes, job: ConvertJob) -> FastConversion | Conversion:
-    body = split_body(data, job)
-    history = parse_history(body)
-    template = find_body_template(history, body, job)
-    if isinstance(template, Conversion):
-        return template
-    source = body.source
-    calls = CallHistory(
-        lambda: source.parse_request(parse_json_object(data)[0]).messages,
-        CallColumns(source.provider, history.ids, history.raw_ids, history.names),
-    )
-    items, report = template.render(history, body)
-    # Before the body is encoded: a large item is encoded here too, and released.
-    sent_body = SentBody(template.fields, calls, encode_edges(items))
-    rendered = encode_json({**template.body, template.fast_path.conversation_key: items})
-    return FastConversion(source, rendered, report, sent_body)

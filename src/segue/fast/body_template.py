@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
@@ -17,9 +17,10 @@ from msgspec.structs import replace
 from segue.canonical.fast_history import REASONING, FastHistory, FastPathUnsupportedError, assign_ids
 from segue.canonical.json import encode_json, parse_json
 from segue.canonical.request import Request
-from segue.fast.report import Calls, ReportTemplate, build_report, copy_calls, make_report_template
+from segue.fast.progress import Progress
+from segue.fast.report import Calls, ConversationReport, ReportTemplate, copy_calls, make_report_template
 from segue.fast.split import SplitBody, require_fast_path
-from segue.fast.traits import Dependencies, choose_events, find_dependencies, find_items, locate_traits
+from segue.fast.traits import Dependencies, SeenTraits, choose_events, find_dependencies, find_items
 from segue.pipeline import Conversion, ConvertJob, convert_request
 from segue.render.constraints import Constraints
 from segue.render.fast_passes import FastRenderOptions, render_events
@@ -40,17 +41,20 @@ _MAX_TOOLS = 64
 _MAX_EXTRA_EVENTS = 16
 # How many templates one rest of a body may have.
 _MAX_TEMPLATES = 16
-_UNKNOWN = object()
-# The beginning of a JSON object with members.
-_NON_EMPTY = b'{"'
 _list_decoder = msgspec.json.Decoder(list[Raw])
 
 
 class BodyTemplate(Struct, frozen=True):
-    """The target body without its conversation; `system_items` is system text before it in the same list."""
+    """The target body without its conversation: the JSON before and after it, and the system text that begins it.
+
+    If `variable` is set, the value of this key stands between `after` and `end`.
+    """
 
     fast_path: FastPath
-    body: dict[str, Any]
+    before: bytes
+    after: bytes
+    end: bytes
+    variable: str | None
     system_items: list[Raw]
     options: FastRenderOptions
     ids: IdMap
@@ -58,30 +62,41 @@ class BodyTemplate(Struct, frozen=True):
     declared: frozenset[str]
     report: ReportTemplate
 
-    def render(self, history: FastHistory, body: SplitBody) -> tuple[list[Any], Report]:
-        """Return the target's items and the report of a conversation. It modifies the history, so call it once."""
-        self._project(history, body)
-        # Before `render_events`, which merges neighbours.
-        report = build_report(history, self.report, self.options)
-        if body.original_items is not None:
-            return [*self.system_items, *body.original_items], report
-        events = render_events(history, self.options)
-        return [*self.system_items, *self.fast_path.render(history, events, self.options)], report
-
-    def _project(self, history: FastHistory, body: SplitBody) -> None:
-        """Fill in the names and ids that the target gets."""
-        names, same_api = self.fields.names, body.original_items is not None
+    def project(self, history: FastHistory, source: Wire, earlier: Progress) -> None:
+        """Fill in the names and ids that the target gets, for a history that follows earlier events."""
+        names, same_api = self.fields.names, self.options.keeps_order
         sent_names = {name: names.render(name) for name in set(history.names)}
         for name, sent in sent_names.items():
             if names.parameters.has_changed(name) or (sent != name and (same_api or name not in self.declared)):
                 raise FastPathUnsupportedError
-        if len(self.declared) > _MAX_TOOLS and len(sent_names) > 1:
+        if len(self.declared) > _MAX_TOOLS and len(sent_names.keys() | earlier.names) > 1:
             raise FastPathUnsupportedError
         history.sent_names = [sent_names[name] for name in history.names]
-        history.sent_ids = self.ids.copy_empty().assign_fast(history, body.source.provider)
+        history.sent_ids = self.ids.assign_fast(history, source.provider, earlier.sent_ids)
         # Same-API items must keep their ids.
         if same_api and None not in history.raw_ids and history.sent_ids != history.raw_ids:
             raise FastPathUnsupportedError
+
+    @property
+    def system(self) -> bytes:
+        """The JSON of the system text."""
+        return encode_json(self.system_items)
+
+    def render(self, history: FastHistory) -> list[Any]:
+        """Return the target's items. It modifies the history, so call it once."""
+        return self.fast_path.render(history, render_events(history, self.options), self.options)
+
+    def encode_variable(self, given: bytes) -> bytes:
+        """Return the value of the variable key as it is sent, if it is."""
+        return b"" if self.variable is None else encode_json(parse_json(given)[0])
+
+    def build_fields(self, variable: bytes) -> BodyFields:
+        """Return the fields of a body with this value of the variable key."""
+        return self.fields if self.variable is None else self.fields.replace(self.variable, Raw(variable))
+
+    def build_report(self, progress: Progress) -> Report:
+        """Return the report of a conversation with all these events."""
+        return ConversationReport(progress, self.report, keeps_order=self.options.keeps_order)
 
 
 class _ConvertedBody(Struct, frozen=True):
@@ -117,22 +132,78 @@ class _Source(Struct, frozen=True):
 
     body: SplitBody
     converted: _ConvertedBody
+    is_whole: bool
+    """Whether it is the whole conversation, not only the minimal one."""
 
 
-class _Rest:
+class _Unknown(Struct, frozen=True):
+    """The place of a template that was not made yet."""
+
+
+_UNKNOWN = _Unknown()
+
+
+class FoundTemplate(Struct, frozen=True):
+    """The template of a conversation, and its rest, which has those of others."""
+
+    template: BodyTemplate
+    rest: BodyRest
+    first: SeenTraits
+    """The traits of the events before the cut."""
+    traits: frozenset[Hashable]
+    """All traits of the conversation."""
+
+
+class BodyRest:
     """The templates of one rest of a body by the traits of the conversation; None if the full pipeline is needed."""
 
-    __slots__ = ("dependencies", "is_known", "templates")
+    __slots__ = ("_templates", "dependencies", "is_known", "size")
 
-    def __init__(self, dependencies: Dependencies) -> None:
+    def __init__(self, dependencies: Dependencies, size: int) -> None:
         self.dependencies = dependencies
         self.is_known = False
-        self.templates: dict[frozenset[Hashable], BodyTemplate | _Source | None] = {}
+        self.size = size
+        self._templates: dict[frozenset[Hashable], BodyTemplate | _Source | None] = {}
+
+    def find_template(
+        self, history: FastHistory, cut: int, earlier: SeenTraits, job: ConvertJob
+    ) -> FoundTemplate | None:
+        """Return the template for a conversation with a history after earlier events; None if there is none yet.
+
+        Raises an error if the full pipeline is needed.
+        """
+        # Whether reasoning is rendered as text depends on each block.
+        is_text = job.policy.reasoning == "text" and not self.dependencies.same_api
+        if (is_text and REASONING in history.marks) or earlier.dependencies != self.dependencies:
+            raise FastPathUnsupportedError
+        first = earlier.extend(history, 0, cut)
+        return self._require_template(first, first.extend(history, cut, len(history.events)).find_all(), job)
+
+    def make_template(self, history: FastHistory, cut: int, source: _Source, job: ConvertJob) -> FoundTemplate | None:
+        """Return the template for a conversation that is made from this source; None if it is not needed now."""
+        first = SeenTraits(self.dependencies).extend(history, 0, cut)
+        traits = first.extend(history, cut, len(history.events)).find_all()
+        if len(self._templates) >= _MAX_TEMPLATES:
+            self._templates.clear()
+        self._templates[traits] = source
+        return None if source.is_whole else self._require_template(first, traits, job)
+
+    def _require_template(
+        self, first: SeenTraits, traits: frozenset[Hashable], job: ConvertJob
+    ) -> FoundTemplate | None:
+        template = self._templates.get(traits, _UNKNOWN)
+        if isinstance(template, _Unknown):
+            return None
+        if isinstance(template, _Source):
+            template = self._templates[traits] = _build_template(template, job)
+        if template is None:
+            raise FastPathUnsupportedError
+        return FoundTemplate(template, self, first, traits)
 
 
 @lru_cache(maxsize=_CACHE_SIZE)
-def _find_rest(dependencies: Dependencies, *_key: object) -> _Rest:
-    return _Rest(dependencies)
+def _find_rest(dependencies: Dependencies, size: int, *_key: object) -> BodyRest:
+    return BodyRest(dependencies, size)
 
 
 def clear_templates() -> None:
@@ -140,17 +211,16 @@ def clear_templates() -> None:
     _find_rest.cache_clear()
 
 
-def find_body_template(history: FastHistory, body: SplitBody, job: ConvertJob) -> BodyTemplate | Conversion:
-    """Return the template for a conversation, or the finished conversion if it is its own minimal conversation."""
-    # Whether reasoning is rendered as text depends on each block.
-    if job.policy.reasoning == "text" and REASONING in history.marks and body.original_items is None:
-        raise FastPathUnsupportedError
+def find_body_template(history: FastHistory, body: SplitBody, job: ConvertJob, cut: int) -> FoundTemplate | Conversion:
+    """Return the template for a conversation, or the finished conversion if it is its own minimal conversation.
+
+    The events are divided at the `cut`.
+    """
     rest = _lookup_rest(history, body, job)
     if rest.is_known:
-        traits = frozenset(locate_traits(history, rest.dependencies))
-        template = rest.templates.get(traits, _UNKNOWN)
-        if template is not _UNKNOWN:
-            return _require_template(rest, traits, cast("BodyTemplate | _Source | None", template), job)
+        found = rest.find_template(history, cut, SeenTraits(rest.dependencies), job)
+        if found is not None:
+            return found
     while True:
         known = rest.dependencies
         indexes = _choose_events(history, known)
@@ -162,46 +232,31 @@ def find_body_template(history: FastHistory, body: SplitBody, job: ConvertJob) -
         # The first conversion lists the deferred tools; the calls of these are part of the minimal conversation.
         if is_whole or dependencies.deferred == known.deferred:
             break
-    traits = frozenset(locate_traits(history, dependencies))
-    if len(rest.templates) >= _MAX_TEMPLATES:
-        rest.templates.clear()
-    rest.templates[traits] = source = _Source(smaller, _copy_conversion(conversion))
-    if is_whole:
-        return conversion
-    return _require_template(rest, traits, source, job)
+    return rest.make_template(history, cut, _Source(smaller, _copy_conversion(conversion), is_whole), job) or conversion
 
 
 def _choose_events(history: FastHistory, dependencies: Dependencies) -> Sequence[int]:
     """Return the events to convert: those of the minimal conversation, or all if they are not many more."""
-    chosen = choose_events(history, locate_traits(history, dependencies), dependencies)
-    return chosen if len(history.events) > len(chosen) + _MAX_EXTRA_EVENTS else range(len(history.events))
+    count = len(history.events)
+    traits = SeenTraits(dependencies).extend(history, 0, count).locate_all()
+    chosen = choose_events(history, traits, dependencies)
+    return chosen if count > len(chosen) + _MAX_EXTRA_EVENTS else range(count)
 
 
-def _require_template(
-    rest: _Rest, traits: frozenset[Hashable], template: BodyTemplate | _Source | None, job: ConvertJob
-) -> BodyTemplate:
-    if isinstance(template, _Source):
-        template = rest.templates[traits] = _build_template(template, job)
-    if template is None:
-        raise FastPathUnsupportedError
-    return template
-
-
-def _lookup_rest(history: FastHistory, body: SplitBody, job: ConvertJob) -> _Rest:
-    unknown = Dependencies(same_api=body.original_items is not None, is_detected=job.source is None)
+def _lookup_rest(history: FastHistory, body: SplitBody, job: ConvertJob) -> BodyRest:
+    unknown = Dependencies(same_api=body.sent is not None, is_detected=job.source is None)
     head = encode_json(body.items[: history.system_count]) if history.system_count else b""
-    if sum(map(len, body.rest.values())) + len(head) > _MAX_CACHED_SIZE:
-        return _Rest(unknown)
-    dropped_keys = body.fast_path.dropped_keys if body.original_items is None else frozenset[str]()
+    rest = body.rest.copy()
+    if body.variable is not None:
+        # It is not part of the template, but it must be valid.
+        if parse_json(rest[body.variable])[1]:
+            raise FastPathUnsupportedError
+        rest[body.variable] = b"{"
+    size = sum(map(len, rest.values())) + len(head)
+    if size > _MAX_CACHED_SIZE:
+        return BodyRest(unknown, size)
     wires = _IdentityKey(body.source), _IdentityKey(job.target)
-    values = list(body.rest.values())
-    for index, (key, value) in enumerate(body.rest.items()):
-        if key in dropped_keys and value.startswith(_NON_EMPTY):
-            # It is not part of the template, but it must be valid.
-            if parse_json(value)[1]:
-                raise FastPathUnsupportedError
-            values[index] = _NON_EMPTY
-    return _find_rest(unknown, *wires, job.model, job.tool_format, job.policy, head, *body.rest, *values)
+    return _find_rest(unknown, size, *wires, job.model, job.tool_format, job.policy, head, *rest, *rest.values())
 
 
 class _IdentityKey:
@@ -232,32 +287,60 @@ def _build_template(source: _Source, job: ConvertJob) -> BodyTemplate | None:
     # Copies, so that the template does not hold the whole body.
     rendered = {name: value.copy() for name, value in decode_members(converted.data).items()}
     expected = _list_decoder.decode(rendered[fast_path.conversation_key])
+    variable = body.variable if body.sent is not None and body.variable in rendered else None
+    if variable is not None and bytes(rendered[variable]) != encode_json(parse_json(body.rest[variable])[0]):
+        return None
+    before, after, end = _encode_around(rendered, fast_path.conversation_key, variable)
     fields = {key: value for key, value in rendered.items() if key != fast_path.conversation_key}
     template = BodyTemplate(
         fast_path,
-        rendered | {fast_path.conversation_key: Raw()},
+        before,
+        after,
+        end,
+        variable,
         [],
         FastRenderOptions(
             converted.constraints,
             converted.report.id_scheme,
             insert_placeholders=any(finding.message == PLACEHOLDER_INSERTED for finding in converted.report.findings),
-            keeps_order=body.original_items is not None,
+            keeps_order=body.sent is not None,
         ),
-        converted.ids,
+        converted.ids.copy_empty(),
         BodyFields(converted.request, converted.names, fields),
         frozenset(tool.name for tool in converted.request.tools),
         converted.report,
     )
     try:
-        items, report = template.render(parse_history(body), body)
+        history = parse_history(body)
+        template.project(history, body.source, Progress())
+        report = template.build_report(Progress().extend(history, 0, len(history.events)))
+        items = template.render(history) if body.sent is None else body.sent.items
+        # The findings are derived here, so that none of a later conversation can be unsupported.
+        has_same_report = report.findings == converted.report.findings and copy_calls(report) == converted.calls
     except FastPathUnsupportedError:
         return None
     head = len(expected) - len(items)
     if head < 0 or encode_json(items) != encode_json(expected[head:]) or not all(map(_is_system, expected[:head])):
         return None
-    if report.findings != converted.report.findings or copy_calls(report) != converted.calls:
+    if not has_same_report:
         return None
     return replace(template, system_items=[item.copy() for item in expected[:head]])
+
+
+def _encode_around(body: dict[str, Raw], key: str, variable: str | None) -> tuple[bytes, bytes, bytes]:
+    """Encode a body before the value of a key, between it and that of the later `variable` key, and after that."""
+    parts: list[list[bytes]] = [[]]
+    separator = b"{"
+    for name, value in body.items():
+        parts[-1] += separator, encode_json(name), b":"
+        separator = b","
+        if name in (key, variable):
+            parts.append([])
+        else:
+            parts[-1].append(bytes(value))
+    parts[-1].append(b"}")
+    before, after, end = map(b"".join, [*parts, []][:3])
+    return before, after, end
 
 
 def parse_history(body: SplitBody) -> FastHistory:

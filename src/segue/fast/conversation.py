@@ -27,7 +27,7 @@ from segue.canonical.json import parse_json_object
 from segue.canonical.layered_map import LayeredMap
 from segue.canonical.pairing import TurnCounts
 from segue.canonical.request import Request
-from segue.fast.frame import BodyFrame, Mark, cut_items, frame_body, join_items, mark_before, parse_items, split_items
+from segue.fast.frame import BodyFrame, Mark, cut_items, join_items, mark_before, parse_items, split_items
 from segue.fast.markers import has_markers, move_markers
 from segue.pipeline import Conversion, ConvertJob
 from segue.render.report import Report
@@ -40,8 +40,6 @@ from segue.wire.names import split_name
 
 # Fields that parsing an item may depend on.
 _ITEM_FIELDS = ("model", "store")
-# Transport fields that clients change with each request. They have no effect on the result if they are dropped.
-_VARIABLE_FIELDS = frozenset({"client_metadata"})
 # The size of a conversation in memory, as a multiple of its bytes.
 _SIZE_FACTOR = 10
 # The size of the ids of a call in memory.
@@ -102,6 +100,8 @@ class RememberedConversation(Struct, frozen=True):
 
     Its only effect is the finding that it is dropped, so there must be one in the later content.
     """
+    is_irregular: bool = False
+    """Whether the fast path did not accept the last body."""
     call_count: int = 0
     calls: CallColumns | None = None
     """The number of settled calls, and their columns; None if a column does not hold all of a call."""
@@ -112,6 +112,11 @@ class RememberedConversation(Struct, frozen=True):
     @property
     def mark(self) -> Mark:
         return mark_before(self.frame.head, len(self.frame.head))
+
+    @property
+    def length(self) -> int:
+        """The number of messages in the last body."""
+        return self.prefix.length + len(self.newest.messages)
 
     @property
     def size(self) -> int:
@@ -171,6 +176,9 @@ class RememberedConversation(Struct, frozen=True):
         features = self.features | find_item_features(newest.items)
         if features != self.features and not self._is_source(features):
             return None
+        if self.frame.variable and self._is_same_api:
+            value = parse_json_object(self.frame.find_variable(data))[0]
+            extended = extended.replace_field(self.prefix.conversation_key, self.frame.variable, value)
         fields = self._find_sent_fields(extended)
         conversation = msgspec.structs.replace(
             self,
@@ -269,6 +277,12 @@ def start_conversation(
     target = RenderTarget(job.target, conversion.transcript.model, None, job.tool_format, job.policy, None)
     if request.native is None or not target.can_extend(request):
         return None
+    if frame.variable and source.name == job.target.name:
+        keys = [*rendered.body]
+        if frame.variable not in keys or keys.index(frame.variable) < keys.index(job.target.conversation_key):
+            return None
+        if rendered.body[frame.variable] != request.native.fragment[frame.variable]:
+            return None
     items: Sequence[Any] = request.native.fragment[source.conversation_key]
     request = _drop_items(request, source)
     declared = msgspec.structs.replace(
@@ -312,12 +326,6 @@ def _find_contested_ids(messages: Sequence[Message]) -> set[str]:
             else:
                 open_calls[raw_id] -= 1
     return contested.union(+open_calls)
-
-
-def find_frame(data: bytes, source: Wire, job: ConvertJob) -> tuple[BodyFrame, bytes] | None:
-    """Return the frame of a body around all its items, and the items."""
-    variable = _VARIABLE_FIELDS - source.body_keys if source.name != job.target.name else frozenset[str]()
-    return frame_body(data, source.conversation_key, variable)
 
 
 def _parse_fields(source: Wire, request: Request, items: Sequence[Any]) -> Request:

@@ -10,6 +10,7 @@ from msgspec import Raw, Struct
 
 from segue.canonical.json import MAX_DEPTH, estimate_depth, parse_json
 from segue.errors import InputError
+from segue.wire.base import Wire
 from segue.wire.fast_path import decode_members
 
 _SPACE = b" \t\r\n"
@@ -36,7 +37,8 @@ class BodyFrame(Struct, frozen=True):
     """All bytes of a body but some items at the end of its conversation.
 
     `head` ends where an item ends, or where the first one begins. `tail` begins with the bracket that closes the
-    conversation. If `end` is set, an object that may have any other content stands between `tail` and `end`.
+    conversation. If `end` is set, an object that may have any other content stands between `tail` and `end`: the value
+    of the key `variable`.
 
     A body with the same head and tail differs in these items alone, if the bytes in between are a list of JSON values:
     then neither a string nor a list is open where the tail begins.
@@ -45,6 +47,12 @@ class BodyFrame(Struct, frozen=True):
     head: bytes
     tail: bytes
     end: bytes = b""
+    variable: str = ""
+
+    def find_variable(self, data: bytes) -> bytes:
+        """Return the value of the variable key in a body with this frame."""
+        stop = len(data) - len(self.end)
+        return data[data.rindex(self.tail, len(self.head), stop) + len(self.tail) : stop]
 
     def find_items(self, data: bytes) -> bytes | None:
         """Return the bytes of the other items of a body, as a JSON list; None if the body has another frame."""
@@ -73,6 +81,12 @@ class BodyFrame(Struct, frozen=True):
         return msgspec.structs.replace(self, head=data[: start + len(items) - 2])
 
 
+def find_frame(data: bytes, source: Wire) -> tuple[BodyFrame, bytes] | None:
+    """Return the frame of a body around all its items, and the items."""
+    variable = source.fast_path.variable_keys if source.fast_path is not None else ()
+    return frame_body(data, source.conversation_key, variable)
+
+
 def frame_body(data: bytes, key: str, variable: Container[str]) -> tuple[BodyFrame, bytes] | None:
     """Return the frame of a body without items, and its items. Values of `variable` keys after them may differ.
 
@@ -98,7 +112,7 @@ def frame_body(data: bytes, key: str, variable: Container[str]) -> tuple[BodyFra
     items = data[first - 1 : close + 1]
     for name, (start, stop) in spans.items():
         if name in variable and start > close and _is_object(data[start:stop]):
-            return BodyFrame(data[:first], data[close:start], data[stop:]), items
+            return BodyFrame(data[:first], data[close:start], data[stop:], name), items
     return BodyFrame(data[:first], data[close:]), items
 
 
@@ -108,11 +122,13 @@ def split_items(items: bytes) -> list[bytes]:
 
 
 def join_items(items: bytes, count: int) -> bytes:
-    """Return the JSON list of the first `count` items of a list; a negative count is one from the end."""
-    position = 1
-    for item in split_items(items)[:count]:
-        position = items.index(item, position) + len(item)
-    return items[:position] + b"]"
+    """Return the JSON list of the first `count` items of a list, which has more."""
+    stop = len(items) - 1
+    for item in reversed(split_items(items)[count:]):
+        stop = items.rindex(item, 0, stop)
+    # Before the next item there is a comma, with or without space around it.
+    first = items[:stop].rstrip(_SPACE)[:-1].rstrip(_SPACE) if count else b"["
+    return first + b"]"
 
 
 def cut_items(items: bytes, first: bytes) -> bytes | None:

@@ -8,11 +8,15 @@ from threading import Lock
 
 import msgspec
 
-from segue.canonical.json import parse_json_object, reject_duplicate_key
-from segue.fast.conversation import ContinuedBody, RememberedConversation, find_frame, start_conversation
-from segue.fast.frame import BodyFrame, Mark, join_items, mark_before
-from segue.pipeline import Conversion, ConvertJob, convert_request
-from segue.wire.base import Wire
+from segue.canonical.fast_history import FastPathUnsupportedError
+from segue.errors import SegueError
+from segue.fast.conversation import ContinuedBody, RememberedConversation, start_conversation
+from segue.fast.frame import BodyFrame, Mark, find_frame, mark_before
+from segue.fast.regular import FastConversion, RegularConversation
+from segue.pipeline import Conversion, ConvertJob
+
+UNSUPPORTED = (FastPathUnsupportedError, SegueError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""The errors of a body that needs the full pipeline."""
 
 _MAX_COUNT = 256
 _MAX_SIZE = 64 * 2**20
@@ -22,8 +26,6 @@ MAX_BODY_SIZE = 4 * 2**20
 _START_SIZE = 64
 # A cache marker in the last item, which clients move, is among so many bytes at its end.
 _MARKER_SIZE = 96
-# Clients may change so many items at the end of a long conversation.
-_CHANGING_ITEMS = 4
 # The size of a converted body in memory, as a multiple of its bytes.
 _SIZE_FACTOR = 10
 
@@ -58,37 +60,10 @@ class FirstBody:
 
     @cached_property
     def _framed(self) -> tuple[BodyFrame, bytes] | None:
-        return find_frame(self.data, self._conversion.source, self._job)
+        return find_frame(self.data, self._conversion.source)
 
 
-class FastBody:
-    """A body that the fast path converted. If another one continues it, the full pipeline converts that one."""
-
-    def __init__(self, data: bytes, source: Wire, job: ConvertJob) -> None:
-        self.size = 2 * len(data)
-        self.data = data
-        self._source = source
-        self._job = job
-
-    @cached_property
-    def mark(self) -> Mark:
-        return mark_before(self.data, _START_SIZE if self._frame is None else len(self._frame.head))
-
-    def is_continued_by(self, data: bytes) -> bool:
-        """Return whether a longer body has the same items, but for the last ones."""
-        is_longer = len(data) > len(self.data)
-        return is_longer and self._frame is not None and self._frame.find_items(data) is not None
-
-    @cached_property
-    def _frame(self) -> BodyFrame | None:
-        framed = find_frame(self.data, self._source, self._job)
-        if framed is None:
-            return None
-        frame, items = framed
-        return frame.move_head(self.data, join_items(items, -_CHANGING_ITEMS))
-
-
-_Entry = FirstBody | FastBody | RememberedConversation
+_Entry = FirstBody | RegularConversation | RememberedConversation
 
 
 class ConversationMemory:
@@ -119,39 +94,59 @@ class ConversationMemory:
             self._starts.clear()
             self._size = 0
 
-    def convert(self, data: bytes, job: ConvertJob) -> ContinuedBody | Conversion | None:
-        """Convert a body that continues a remembered conversation; None for any other.
+    def convert_regular(self, data: bytes, job: ConvertJob) -> FastConversion | None:
+        """Convert a body that continues a regular conversation; None for any other."""
+        if len(data) > MAX_BODY_SIZE:
+            return None
+        for key, entry in self._find_entries(data, job):
+            if isinstance(entry, RegularConversation):
+                try:
+                    continued = entry.convert(data)
+                except UNSUPPORTED:
+                    continue
+                if continued is not None:
+                    conversion, conversation = continued
+                    self._replace(key, conversation)
+                    return conversion
+        return None
 
-        Where the whole body must be converted, the result is that of the full pipeline.
+    def convert(
+        self,
+        data: bytes,
+        job: ConvertJob,
+        kinds: type[FirstBody | RememberedConversation],
+        max_length: int | None = None,
+    ) -> ContinuedBody | None:
+        """Convert a body that continues a conversation of these kinds; None for any other.
+
+        None also if the whole body must be converted: then the conversation is dropped. With `max_length`, a longer one
+        is continued only if that was necessary before: the fast path did not accept it.
         """
         if len(data) > MAX_BODY_SIZE:
             return None
-        is_continued = False
         for key, entry in self._find_entries(data, job):
-            continued = None
-            if isinstance(entry, FastBody):
-                if not entry.is_continued_by(data):
-                    continue
-            else:
-                conversation = entry.conversation if isinstance(entry, FirstBody) else entry
-                items = conversation.frame.find_items(data) if conversation is not None else None
-                if conversation is None or items is None:
-                    continue
-                new = conversation.find_new_items(items)
-                if new is None and not conversation.prefix.length:
-                    # Another conversation with the same rest.
-                    continue
-                continued = (
-                    conversation.extend(data, new) if new is not None else conversation.replace_newest(data, items)
-                )
-            if continued is None and not isinstance(entry, FastBody) and len(data) > _MAX_FIRST_SIZE:
-                # The fast path may convert it with less work than the full pipeline.
-                return None
-            self._replace(key, continued.conversation if continued is not None else None)
-            if continued is not None:
-                return continued
-            is_continued = True
-        return _convert_whole(data, job) if is_continued else None
+            if isinstance(entry, RegularConversation) or not isinstance(entry, kinds):
+                continue
+            conversation = entry.conversation if isinstance(entry, FirstBody) else entry
+            if conversation is None:
+                continue
+            if max_length is not None and conversation.length > max_length and not conversation.is_irregular:
+                continue
+            items = conversation.frame.find_items(data)
+            if items is None:
+                continue
+            new = conversation.find_new_items(items)
+            if new is None and not conversation.prefix.length:
+                # Another conversation with the same rest.
+                continue
+            continued = conversation.extend(data, new) if new is not None else conversation.replace_newest(data, items)
+            if continued is None:
+                self._replace(key, None)
+                continue
+            is_irregular = conversation.is_irregular or max_length is None
+            self._replace(key, msgspec.structs.replace(continued.conversation, is_irregular=is_irregular))
+            return continued
+        return None
 
     def is_first(self, data: bytes, job: ConvertJob) -> bool:
         """Return whether no body with the same beginning was converted before; the next one is not the first."""
@@ -164,11 +159,13 @@ class ConversationMemory:
                 self._starts.popitem(last=False)
         return is_new and len(data) <= _MAX_FIRST_SIZE
 
-    def add_fast(self, data: bytes, source: Wire, job: ConvertJob) -> None:
-        """Remember a body that the fast path converted, unless its conversation is remembered."""
-        entries = [entry for _, entry in self._find_entries(data, job)]
-        if self._is_new(data, job) and all(isinstance(entry, FastBody) for entry in entries):
-            self._add(_job_key(job), FastBody(data, source, job), mark_before(data, _START_SIZE))
+    def add_regular(self, data: bytes, conversation: RegularConversation, job: ConvertJob) -> None:
+        """Remember a regular conversation, unless the body continues one that is remembered."""
+        if len(data) > MAX_BODY_SIZE:
+            return
+        entries = self._find_entries(data, job)
+        if not any(isinstance(entry, RegularConversation) and entry.begins(data) for _, entry in entries):
+            self._add(_job_key(job), conversation, mark_before(data, _START_SIZE))
 
     def add(self, data: bytes, conversion: Conversion, job: ConvertJob) -> bool:
         """Remember the conversation of a body that was converted whole. Return whether its rendered body is kept."""
@@ -182,7 +179,7 @@ class ConversationMemory:
         if len(data) > MAX_BODY_SIZE:
             return False
         entries = self._find_entries(data, job)
-        return not any(isinstance(entry, FirstBody | FastBody) and entry.data == data for _, entry in entries)
+        return not any(isinstance(entry, FirstBody) and entry.data == data for _, entry in entries)
 
     def _find_entries(self, data: bytes, job: ConvertJob) -> list[tuple[_Key, _Entry]]:
         """Return the entries of earlier bodies that this one may continue, the newest first."""
@@ -199,7 +196,7 @@ class ConversationMemory:
             if isinstance(entry, RememberedConversation) or self._has_mark(key, entry, data)
         ]
 
-    def _has_mark(self, key: _Key, entry: FirstBody | FastBody, data: bytes) -> bool:
+    def _has_mark(self, key: _Key, entry: FirstBody | RegularConversation, data: bytes) -> bool:
         """Return whether a body has the mark of an entry. From now on the entry is found by it."""
         mark = entry.mark
         with self._lock:
@@ -217,7 +214,7 @@ class ConversationMemory:
             while len(self._entries) > self._max_count or self._size > self._max_size:
                 self._drop(next(iter(self._entries)))
 
-    def _replace(self, key: _Key, entry: RememberedConversation | None) -> None:
+    def _replace(self, key: _Key, entry: RegularConversation | RememberedConversation | None) -> None:
         """Replace an entry by a new one, which is the last to be dropped; without a new one, drop it."""
         with self._lock:
             if key in self._entries:
@@ -231,15 +228,6 @@ class ConversationMemory:
         del marks[key]
         if not marks:
             del self._marks_by_job[key[0]]
-
-
-def _convert_whole(data: bytes, job: ConvertJob) -> Conversion | None:
-    value, surrogates = parse_json_object(data)
-    if surrogates:
-        return None
-    conversion = convert_request(value, job)
-    reject_duplicate_key(data, conversion.source.conversation_key)
-    return conversion
 
 
 def _job_key(job: ConvertJob) -> _JobKey:

@@ -1,16 +1,16 @@
-"""Builds the report of a whole conversation from the report of its minimal conversation."""
+"""The report of a conversation from that of its minimal conversation, which has the same kinds of findings."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 from msgspec import Struct
 
-from segue.canonical.blocks import join_texts
-from segue.canonical.fast_history import Content, FastHistory, FastPathUnsupportedError, FastTurn
-from segue.render.fast_passes import FastRenderOptions, turns_needing_reasoning
+from segue.canonical.fast_history import FastPathUnsupportedError
+from segue.fast.progress import Progress
+from segue.render.chained_report import ID_LISTS
 from segue.render.reasoning_options import PLACEHOLDER_INSERTED
 from segue.render.report import Finding, Report
 
@@ -41,41 +41,49 @@ def copy_calls(report: Report) -> Calls:
     return [*report.seen], [*report.emitted_calls], [*report.emitted_results]
 
 
-def build_report(history: FastHistory, template: ReportTemplate, options: FastRenderOptions) -> Report:
-    """Return the report that the full pipeline would have made."""
-    report = Report(
-        target=template.target,
-        id_scheme=template.id_scheme,
-        tool_format=template.tool_format,
-        model=template.model,
-    )
-    report.seen = history.ids.copy()
-    report.emitted_calls = list(zip(history.ids, history.sent_ids, strict=True))
-    report.emitted_results = report.emitted_calls.copy()
-    if options.keeps_order and history.result_order is not None:
-        report.emitted_results = [report.emitted_calls[index] for index in history.result_order]
-    report.extend([found for finding in template.findings for found in _derive_findings(finding, history, options)])
-    return report
+class ConversationReport(Report):
+    """The report that the full pipeline would have made on a conversation, built on first access.
+
+    `keeps_order`: results are sent in the order of the body.
+    """
+
+    def __init__(self, progress: Progress, template: ReportTemplate, *, keeps_order: bool) -> None:
+        self.target, self.id_scheme, self.model = template.target, template.id_scheme, template.model
+        self.tool_format = template.tool_format
+        self.stage = ()
+        self._findings = None
+        self._progress = progress
+        self._template = template
+        self._keeps_order = keeps_order
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in (*ID_LISTS, "_places", "_stages"):
+            raise AttributeError(name)
+        progress = self._progress
+        if name == "seen":
+            self.seen = progress.ids.copy()
+        elif name == "emitted_calls":
+            self.emitted_calls = list(zip(progress.ids, progress.sent_ids, strict=True))
+        elif name == "emitted_results":
+            calls = list(zip(progress.ids, progress.sent_ids, strict=True))
+            order = progress.result_order if self._keeps_order else None
+            self.emitted_results = calls if order is None else [calls[index] for index in order]
+        else:
+            self._places, self._stages = {}, {}
+            self.extend([found for item in self._template.findings for found in _derive_findings(item, progress)])
+        return self.__dict__[name]
 
 
-def _derive_findings(finding: Finding, history: FastHistory, options: FastRenderOptions) -> Iterator[Finding]:
-    """Yield the findings of this history in place of one of the minimal conversation."""
+def _derive_findings(finding: Finding, progress: Progress) -> Iterator[Finding]:
+    """Yield the findings of this conversation in place of one of the minimal conversation."""
     if finding.message == PLACEHOLDER_INSERTED:
-        turns = turns_needing_reasoning(history, options.constraints)
-        calls = tuple([history.ids[turn.start] for turn in turns if turn.start < turn.stop])
-        yield msgspec.structs.replace(finding, call_ids=calls)
+        yield msgspec.structs.replace(finding, call_ids=tuple(progress.turn_ids))
     elif finding.kind == "reordered":
-        turns = [event for event in history.events if isinstance(event, FastTurn) and event.is_reordered]
-        yield msgspec.structs.replace(finding, call_ids=tuple([history.ids[turn.start] for turn in turns]))
+        yield msgspec.structs.replace(finding, call_ids=tuple(progress.reordered_ids))
     elif finding.kind == "dedupe":
-        for index in history.duplicates:
-            subject = _join_content(history.results[index]).strip()
-            yield msgspec.structs.replace(finding, subject=subject, call_ids=(history.ids[index],))
+        for subject, call_id in progress.duplicates:
+            yield msgspec.structs.replace(finding, subject=subject, call_ids=(call_id,))
     elif finding.call_ids or finding.kind in _UNSUPPORTED_KINDS:
         raise FastPathUnsupportedError
     else:
         yield finding
-
-
-def _join_content(content: Content) -> str:
-    return join_texts([content] if isinstance(content, str) else content)

@@ -119,16 +119,22 @@ def _is_native_without_id(draft: Draft, block: ToolCall | ToolResponse) -> bool:
 
 def client_calls(draft: Draft, message: Message) -> list[ToolCall]:
     """Return the calls of a message that the client has to answer."""
-    return [block for block in message.blocks if isinstance(block, ToolCall) and draft.is_client_call(block)]
+    unpaired = draft.unpaired_ids
+    return [
+        block
+        for block in message.blocks
+        if type(block) is ToolCall and block.kind != "hosted" and block.id not in unpaired
+    ]
 
 
 def client_responses(draft: Draft) -> list[ToolResponse]:
     """Return all results that the client sends."""
+    unpaired = draft.unpaired_ids
     return [
         block
         for message in draft.messages
         for block in message.blocks
-        if isinstance(block, ToolResponse) and draft.is_client_result(block)
+        if type(block) is ToolResponse and not block.hosted and block.call_id not in unpaired
     ]
 
 

@@ -67,9 +67,9 @@ def _system_to_user(event: FastEvent) -> FastEvent:
     """Return system text as a user message; any other event unchanged."""
     if not isinstance(event, FastSystemMessage):
         return event
-    if isinstance(event.content, str):
-        return FastUserMessage(TEXTS.system.format(content=event.content))
-    return FastUserMessage([TEXTS.system.format(content=text) for text in event.content])
+    texts = [TEXTS.system.format(content=text) for text in _as_list(event.content)]
+    # The new message is sent as a string where the target accepts one.
+    return FastUserMessage(texts[0] if len(texts) == 1 else texts)
 
 
 def _split_turn(event: FastEvent) -> list[FastEvent]:

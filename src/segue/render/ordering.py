@@ -107,12 +107,16 @@ def _is_ordered(draft: Draft, answered: Collection[str]) -> bool:
     waiting: list[str] = []
     for message in draft.messages:
         if message.speaker == "tool" and waiting:
-            result_ids = [block.call_id for block in message.blocks if isinstance(block, ToolResponse)]
-            heads = message.blocks[: len(result_ids)]
-            if result_ids != waiting[: len(result_ids)] or not all(isinstance(block, ToolResponse) for block in heads):
+            result_ids = [block.call_id for block in message.blocks if type(block) is ToolResponse]
+            count = len(result_ids)
+            if result_ids != waiting[:count]:
                 return False
-            del waiting[: len(result_ids)]
-            if waiting and len(result_ids) < len(message.blocks):
+            if count < len(message.blocks) and not all(
+                isinstance(block, ToolResponse) for block in message.blocks[:count]
+            ):
+                return False
+            del waiting[:count]
+            if waiting and count < len(message.blocks):
                 return False
         elif waiting or message.speaker == "tool":
             return False

@@ -232,7 +232,8 @@ def render(
         earlier=earlier,
     )
     contents = summarize(request.messages) if contents is None else contents
-    draft = msgspec.structs.replace(draft, unpaired_ids=find_unpaired_ids(draft))
+    if unpaired_ids := find_unpaired_ids(draft):
+        draft = msgspec.structs.replace(draft, unpaired_ids=unpaired_ids)
     report.seen.extend([call.id for call in contents.calls])
     draft = _run_passes(draft, contents)
     if draft.messages is not request.messages:
@@ -265,5 +266,8 @@ def _run_passes(draft: Draft, contents: Contents) -> Draft:
         before, draft = draft, step(draft)
         if draft is not before:
             added = TRAITS_ADDED.get(step)
-            traits = find_traits(draft, summarize(draft.messages)) if added is None else traits | added
+            if added is None:
+                traits = find_traits(draft, summarize(draft.messages))
+            else:
+                traits |= added
     return draft

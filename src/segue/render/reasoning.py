@@ -36,12 +36,15 @@ def filter_reasoning(draft: Draft) -> Draft:
         kept_ids = {id(block) for block in _find_keepable(draft, message)}
         blocks: list[Block] = []
         for block in message.blocks:
-            blocks += [block] if id(block) in kept_ids else replace_reasoning(draft, block, _drop_reason(draft, block))
+            if isinstance(block, Thinking) and id(block) not in kept_ids:
+                blocks += replace_reasoning(draft, block, _drop_reason(draft, block))
+            else:
+                blocks.append(block)
         return message if are_identical(blocks, message.blocks) else message.with_blocks(tuple(blocks))
 
     if draft.constraints.reasoning_precedes_item:
         return draft.with_messages(_filter_leading(draft, filter_message))
-    return draft.with_messages(filter_message(message) for message in draft.messages)
+    return draft.with_messages([filter_message(message) for message in draft.messages])
 
 
 def _filter_leading(draft: Draft, filter_message: Callable[[Message], Message]) -> Iterator[Message]:
@@ -129,10 +132,10 @@ def _is_sealed(block: Thinking) -> bool:
     return is_envelope(block.signature) or is_envelope(block.encrypted)
 
 
-def _drop_reason(draft: Draft, block: Block) -> str:
-    if isinstance(block, Thinking) and _is_sealed(block):
+def _drop_reason(draft: Draft, block: Thinking) -> str:
+    if _is_sealed(block):
         return _ENVELOPE
-    if not isinstance(block, Thinking) or block.origin.provider != draft.constraints.provider:
+    if block.origin.provider != draft.constraints.provider:
         return _NOT_ACCEPTED
     if _has_invalid_signature(draft, block):
         return _INVALID_SIGNATURE

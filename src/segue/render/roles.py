@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import filterfalse, takewhile
 
 import msgspec
@@ -64,7 +65,7 @@ def group_results(draft: Draft) -> Draft:
         draft = draft.with_messages(_move_calls_last(draft, message) for message in draft.messages)
     match draft.constraints.result_grouping:
         case "each":
-            draft = draft.with_messages(part for message in draft.messages for part in _split_results(message))
+            draft = draft.with_messages([part for message in draft.messages for part in _split_results(message)])
             return draft.with_messages(_split_calls(draft)) if draft.constraints.one_call_per_message else draft
         case "joint":
             runs = group_runs(draft.messages, lambda last, message: _can_join_results(draft, last, message))
@@ -90,9 +91,9 @@ def _join_messages(run: list[Message]) -> Message:
     return Message(speaker, blocks, turn_key=run[0].turn_key)
 
 
-def _split_results(message: Message) -> list[Message]:
+def _split_results(message: Message) -> Sequence[Message]:
     if message.speaker != "tool" or (len(message.blocks) == 1 and isinstance(message.blocks[0], ToolResponse)):
-        return [message]
+        return (message,)
     parts = [message.with_blocks((block,)) for block in message.blocks if isinstance(block, ToolResponse)]
     others = tuple(block for block in message.blocks if not isinstance(block, ToolResponse))
     return [*parts, message.with_blocks(others, speaker="human")] if others else parts
@@ -350,8 +351,10 @@ def _ensure_user_message(draft: Draft) -> Draft:
 
 def _clear_inner_prefills(draft: Draft) -> Draft:
     """Clear the prefill flag on all messages but the last (MIS-14)."""
+    if draft.constraints.ending != "marked":
+        return draft
     marked = [message.prefill and draft.is_native(message) for message in draft.messages]
-    if draft.constraints.ending != "marked" or not any(marked[:-1]):
+    if not any(marked[:-1]):
         return draft
     draft.report.add("adjusted", "prefill flag dropped: only the last message may be a prefill", level="note")
     *before, last = draft.messages
@@ -361,7 +364,9 @@ def _clear_inner_prefills(draft: Draft) -> Draft:
 
 def _report_dropped_prefills(draft: Draft) -> None:
     """Report dropped prefill flags; the last one may have been reported with the message added at the end."""
-    dropped_count = sum(_is_cross_api_prefill(draft, message) for message in draft.request.messages)
+    dropped_count = [
+        _is_cross_api_prefill(draft, message) for message in draft.request.messages if message.prefill
+    ].count(True)
     if dropped_count and any(finding.message == _PREFILL_NOT_CONTINUED for finding in draft.report.findings):
         dropped_count -= 1
     if dropped_count:

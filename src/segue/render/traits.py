@@ -7,7 +7,6 @@ for its target. Traits are computed once, and again after a pass that changed th
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
 from typing import Literal, TypeAlias
 
 from segue.canonical.blocks import (
@@ -54,12 +53,19 @@ SPEAKERS: tuple[Speaker, ...] = ("system", "human", "ai", "tool")
 
 def find_traits(draft: Draft, contents: Contents) -> set[Trait]:
     """Return the traits of a draft; `contents` are those of its messages."""
-    messages = draft.messages
-    speakers: list[Speaker] = [message.speaker for message in messages]
-    traits: set[Trait] = {name for name, occurs in _named_traits(draft, contents) if occurs}
-    traits.update(speakers, contents.block_types, contents.part_types, pairwise(speakers))
-    traits.update({(message.speaker, min(len(message.blocks), SEVERAL_BLOCKS)) for message in messages})
-    traits.update({(message.speaker, type(block)) for message in messages for block in message.blocks})
+    traits: set[Trait] = {*contents.speakers, *contents.block_types, *contents.part_types}
+    last: Speaker | None = None
+    for message in draft.messages:
+        speaker, blocks = message.speaker, message.blocks
+        if last is not None:
+            traits.add((last, speaker))
+        last = speaker
+        traits.add((speaker, SEVERAL_BLOCKS if len(blocks) > 1 else len(blocks)))
+        for block in blocks:
+            traits.add((speaker, type(block)))
+    for name, occurs in _named_traits(draft, contents):
+        if occurs:
+            traits.add(name)
     if contents.calls or contents.results:
         traits.update(_find_pairing_traits(contents))
     return traits
@@ -94,24 +100,31 @@ def _has_only_reasoning(draft: Draft, contents: Contents) -> bool:
 
 
 def _has_bare_end(messages: Sequence[Message]) -> bool:
-    first = next((message.speaker for message in messages if message.speaker != "system"), None)
-    return first != "human" or not messages[-1].blocks or messages[-1].speaker not in ("human", "tool")
+    for message in messages:
+        if message.speaker != "system":
+            is_user = message.speaker == "human"
+            return not is_user or not messages[-1].blocks or messages[-1].speaker not in ("human", "tool")
+    return True
 
 
 def _find_pairing_traits(contents: Contents) -> list[NamedTrait]:
-    called = {call.id for call in contents.calls}
-    answered = {result.call_id for result in contents.results}
     traits: list[NamedTrait] = []
-    if {call.origin.parent for call in contents.calls} - {None}:
+    called: set[str] = set()
+    answered: set[str] = set()
+    is_nested = may_be_pending = False
+    for call in contents.calls:
+        called.add(call.id)
+        is_nested = is_nested or call.origin.parent is not None
+    for result in contents.results:
+        answered.add(result.call_id)
+        is_pending = result.is_complete is False or (result.content is None and not result.is_complete)
+        may_be_pending = may_be_pending or is_pending
+    if is_nested:
         traits.append("nested call")
     if not called <= answered:
         traits.append("unanswered call")
     if not answered <= called:
         traits.append("orphan")
-    may_be_pending = [
-        result.is_complete is False or (result.content is None and not result.is_complete)
-        for result in contents.results
-    ]
-    if len(answered) < len(contents.results) or True in may_be_pending:
+    if len(answered) < len(contents.results) or may_be_pending:
         traits.append("contested result")
     return traits

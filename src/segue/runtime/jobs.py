@@ -49,6 +49,7 @@ class Execution:
             self._work = POOL.start(f"tool {tool.name}", partial(variables.run, self._in_thread), self._on_thread_end)
         else:
             self.task = self._loop.create_task(self._in_loop(), context=variables)
+            self.task.add_done_callback(self._on_task_done, context=self._outer_context)
 
     def cancel(self) -> None:
         """Signal the tool to stop, without waiting; a tool in a thread may ignore it."""
@@ -81,6 +82,11 @@ class Execution:
         except BaseException as raised:  # noqa: BLE001 - also SystemExit
             error = raised
         self._outer_context.run(self._on_end, value, error)
+
+    def _on_task_done(self, task: asyncio.Task[None]) -> None:
+        # A task that is cancelled before its first step runs none of `_in_loop`.
+        if task.cancelled():
+            self._on_end(None, asyncio.CancelledError())
 
 
 async def _await(value: Awaitable[Any]) -> Any:

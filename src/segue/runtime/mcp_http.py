@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
 
 _MAX_BYTES = DEFAULT_LIMITS.bytes
-_LINE = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+_COMMENTS = re.compile(rb"(?:(?::[^\n]*+)?+\n)*+")
+_DATA_LINES = re.compile(rb"(?:\ndata:[^\n]*+)++")
 
 
 def connect_http(url: str, client: httpx2.AsyncClient) -> AbstractAsyncContextManager[TransportStreams]:
@@ -53,62 +54,77 @@ class _BodyReader:
     """Reads the body of a response, which is one message."""
 
     def __init__(self) -> None:
-        self._parts: list[bytes] = []
-        self._size = 0
+        self._body = bytearray()
 
     def read(self, chunk: bytes) -> bytes:
         """Return the bytes that are complete; `ValueError` above the limit."""
-        self._size += len(chunk)
-        if self._size > _MAX_BYTES:
+        self._body += chunk
+        if len(self._body) > _MAX_BYTES:
             raise ValueError(f"the response is larger than {_MAX_BYTES:,} bytes")
-        self._parts.append(chunk)
         return b""
 
     def finish(self) -> bytes:
-        return make_readable(b"".join(self._parts))
+        return make_readable(bytes(self._body))
 
 
 class _EventReader:
     """Reads the events of a stream, which end with an empty line each. Each may be a message."""
 
     def __init__(self) -> None:
-        self._lines: list[bytes] = []
-        self._parts: list[bytes] = []
-        self._size = 0
+        # A buffer and not a list of lines, each of which would take the memory of an object.
+        self._buffer = bytearray()
         self._is_after_return = False
 
     def read(self, chunk: bytes) -> bytes:
         """Return the events that are complete, without comments; `ValueError` for one above the limit."""
-        events: list[bytes] = []
-        rest = chunk[1:] if self._is_after_return and chunk.startswith(b"\n") else chunk
+        data = chunk.removeprefix(b"\n") if self._is_after_return else chunk
         if chunk:
-            self._is_after_return = rest.endswith(b"\r")
-        for part in _LINE.findall(rest):
-            self._size += len(part)
-            if self._size > _MAX_BYTES:
-                raise ValueError(f"the event is larger than {_MAX_BYTES:,} bytes")
-            self._parts.append(part)
-            if part.endswith((b"\r", b"\n")):
-                events.append(self._end_line())
-        return b"".join(events)
-
-    def _end_line(self) -> bytes:
-        line = b"".join(self._parts)
-        self._parts = []
-        if line.startswith(b":"):
-            self._size -= len(line)
-            return b""
-        self._lines.append(line.rstrip(b"\r\n") + b"\n")
-        return self.finish() if self._lines[-1] == b"\n" else b""
+            self._is_after_return = chunk.endswith(b"\r")
+        data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        buffer = self._buffer
+        is_complete = b"\n\n" in data or (data.startswith(b"\n") and buffer.endswith(b"\n"))
+        buffer += data
+        events: list[bytes] = []
+        if is_complete:
+            end = buffer.rfind(b"\n\n")
+            events = bytes(buffer[:end]).split(b"\n\n")
+            del buffer[: end + 2]
+        if buffer.startswith((b":", b"\n")) and b"\n" in data:
+            _drop_comments(buffer)
+        if max(map(len, (buffer, *events))) > _MAX_BYTES:
+            raise ValueError(f"the event is larger than {_MAX_BYTES:,} bytes")
+        return b"".join(map(_make_event_readable, events))
 
     def finish(self) -> bytes:
-        """Return the lines of an event, with a message that the SDK can read."""
-        lines, self._lines, self._parts, self._size = [*self._lines, *self._parts], [], [], 0
-        data = [at for at, line in enumerate(lines) if line.startswith(b"data:")]
-        if len(data) == 1:
-            message = lines[data[0]].removeprefix(b"data:").removeprefix(b" ").removesuffix(b"\n")
-            lines[data[0]] = b"data: %s\n" % make_readable(message)
-        return b"".join(lines)
+        """Discard an event without an end."""
+        return b""
+
+
+def _drop_comments(buffer: bytearray) -> None:
+    """Drop the comments and empty lines before an event."""
+    if (comments := _COMMENTS.match(buffer)) is not None:
+        end = comments.end()
+        # A buffer can't be resized while a match refers to it.
+        del comments
+        del buffer[:end]
+
+
+def _make_event_readable(event: bytes) -> bytes:
+    """Return the event with its data in one line, as a message that the SDK can read."""
+    lines = b"\n%s\n" % event
+    fields = [_find_last_line(lines, name) for name in (b"event", b"id", b"retry")]
+    message = bytearray()
+    for run in _DATA_LINES.finditer(lines):
+        # In JSON, line ends are blanks.
+        message += run[0].replace(b"\ndata:", b"\n").replace(b"\n", b" ")
+    if message or b"\ndata\n" in lines:
+        fields.append(b"data: %s\n" % make_readable(bytes(message).strip()))
+    return b"".join((*fields, b"\n"))
+
+
+def _find_last_line(lines: bytes, name: bytes) -> bytes:
+    start = lines.rfind(b"\n%s:" % name) + 1
+    return lines[start : lines.index(b"\n", start) + 1] if start else b""
 
 
 class _MessageStream(httpx2.AsyncByteStream):

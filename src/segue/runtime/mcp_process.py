@@ -36,12 +36,12 @@ _Outgoing = MemoryObjectReceiveStream[SessionMessage]
 
 
 class LineSplitter:
-    """Splits chunks of bytes into lines. No line is copied more than once."""
+    """Splits chunks of bytes into lines, in linear time."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._parts: list[bytes] = []
-        self._size = 0
+        # A buffer and not a list of chunks, each of which would take the memory of an object.
+        self._line = bytearray()
 
     def split(self, chunk: bytes) -> list[bytes]:
         """Return the lines that are complete with this chunk; `ValueError` for a line above the limit."""
@@ -49,16 +49,15 @@ class LineSplitter:
         *ends, rest = chunk.split(b"\n")
         for end in ends:
             self._add(end)
-            lines.append(b"".join(self._parts))
-            self._parts, self._size = [], 0
+            lines.append(bytes(self._line))
+            self._line.clear()
         self._add(rest)
         return lines
 
     def _add(self, part: bytes) -> None:
-        self._size += len(part)
-        if self._size > self._limit:
+        if len(self._line) + len(part) > self._limit:
             raise ValueError(f"the message is larger than {self._limit:,} bytes")
-        self._parts.append(part)
+        self._line += part
 
 
 @asynccontextmanager

@@ -6,13 +6,15 @@ is rendered whole; so is a short one.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from tempfile import SpooledTemporaryFile
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self, cast
 
 from segue._literals import Api
 from segue.canonical.json import parse_json_object
+from segue.errors import StoreError
 from segue.pipeline import report_conflicting_results, report_dropped_model
 from segue.render.chained_report import ChainedReport
 from segue.render.report import Report
@@ -34,14 +36,22 @@ class StoredBody:
         self.report = Report()
         self.is_in_pieces = is_in_pieces
         self.size = 0
-        self._file = SpooledTemporaryFile(_MAX_IN_MEMORY)  # noqa: SIM115  # closed by `__exit__`
+        self._file = tempfile.SpooledTemporaryFile(_MAX_IN_MEMORY)  # noqa: SIM115  # closed by `__exit__`
         self._lengths: list[int] = []
 
     def write(self, chunks: Iterable[bytes]) -> None:
-        for chunk in chunks:
-            self._file.write(chunk)
-            self._lengths.append(len(chunk))
-            self.size += len(chunk)
+        """Append chunks; `StoreError` if the temporary file can't be written, which is then closed."""
+        try:
+            for chunk in chunks:
+                self._file.write(chunk)
+                self._lengths.append(len(chunk))
+                self.size += len(chunk)
+            self._file.flush()
+        except OSError as error:
+            self.close()
+            folder = f" in {tempfile.tempdir}" if tempfile.tempdir else ""
+            reason = error.strerror or str(error)
+            raise StoreError(f"can't write a temporary file{folder}: {reason}", cause="full") from None
 
     def chunks(self) -> Iterator[bytes]:
         """Yield the body in the chunks that were written; none ends within a character."""
@@ -57,13 +67,18 @@ class StoredBody:
         """Return the whole body as a dict."""
         return parse_json_object(self.data)[0]
 
+    def close(self) -> None:
+        # Closing writes what is buffered.
+        with suppress(OSError):
+            self._file.close()
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._file.close()
+        self.close()
 
 
 def render_body(
@@ -122,7 +137,7 @@ def _render_pieces(
                 on_piece(piece)
         body.write([end])
     except BaseException:
-        body.__exit__(None, None, None)
+        body.close()
         raise
     body.report = ChainedReport(reports)
     return body

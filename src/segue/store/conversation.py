@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from itertools import chain
 from typing import Any, Literal, TypeVar, cast
 
@@ -63,6 +64,11 @@ class StoredConversation:
         self, store: ConversationStore, conversation: str, *, owner: str | None = None, ttl: float = _LEASE_SECONDS
     ) -> None:
         self.id = conversation
+        self._set_up(store, owner, ttl)
+        _ = self._state
+
+    def _set_up(self, store: ConversationStore, owner: str | None, ttl: float) -> None:
+        """Set all attributes but the id and the state, which is read on first use."""
         self._store = store
         self._owner = owner or new_owner()
         self._ttl = ttl
@@ -70,7 +76,6 @@ class StoredConversation:
         self._stale = False
         self._last_target: tuple[str, str | None] = "", None
         self._has_unsent_render = False
-        self._state = self._replay()
 
     @classmethod
     def create(
@@ -115,6 +120,10 @@ class StoredConversation:
             raise
 
     # ---------------------------------------------------------------------------------------------------------- reading
+
+    @cached_property
+    def _state(self) -> ReplayState:
+        return self._replay()
 
     @property
     def state(self) -> ReplayState:
@@ -310,7 +319,11 @@ class StoredConversation:
             seq = replayed.turn_ends[turn]
             added = self._late_events(seq)
         fork_id = self._store.fork(self.id, seq, added)
-        return self._open_new(self._store, fork_id, owner=new_owner(), ttl=self._ttl)
+        # Its events are not read yet: they are those of this conversation.
+        fork = StoredConversation.__new__(StoredConversation)
+        fork.id = fork_id
+        fork._set_up(self._store, None, self._ttl)
+        return fork
 
     def _late_events(self, seq: int) -> list[Event]:
         """Return events for a fork at `seq`: later undos and results that belong to its turns."""

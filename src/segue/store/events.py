@@ -23,6 +23,8 @@ from segue.canonical.request import Options, Reply, Request, Tool, Usage
 from segue.canonical.type_warmup import warm_type
 from segue.errors import InputError
 from segue.store.redaction import redact_event
+from segue.store.repeats import Repeats, remove_repeats, restore_repeats
+from segue.wire.registry import WIRES
 
 _decoder = msgspec.json.Decoder()
 
@@ -45,14 +47,14 @@ class SettingsChanged(Struct, frozen=True, gc=False, forbid_unknown_fields=True,
 
     @classmethod
     def from_request(cls, request: Request) -> SettingsChanged:
-        """Return the event for all of the request except its messages."""
+        """Return the event for all of the request except its messages, which are not in its fragment either."""
         return cls(
             request.system,
             request.tools,
             request.options,
             request.model,
             request.continues,
-            request.native,
+            _without_messages(request.native),
             request.extra,
         )
 
@@ -62,6 +64,14 @@ class SettingsChanged(Struct, frozen=True, gc=False, forbid_unknown_fields=True,
         return Request(
             (), self.system, self.tools, self.options, self.model, self.continues, self.native, self.beside or None
         )
+
+
+def _without_messages(native: Native | None) -> Native | None:
+    """Return the fragment of a body with an empty list of messages: each message has a fragment of its own."""
+    wire = WIRES.get(native.api) if native is not None else None
+    if native is None or wire is None or not isinstance(native.fragment.get(wire.conversation_key), list):
+        return native
+    return msgspec.structs.replace(native, fragment={**native.fragment, wire.conversation_key: []})
 
 
 class MessageAdded(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag="said"):
@@ -315,12 +325,33 @@ _EVENT_TYPES: dict[str, type[Struct]] = {
 }
 
 
+class _StoredMessage(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
+    """An event with a message as it is stored: without what the message repeats."""
+
+    message: Message
+    usage: Usage | None = None
+    model: str | None = None
+    repeats: Repeats | None = None
+
+
+class _StoredAdded(_StoredMessage, frozen=True, gc=False, forbid_unknown_fields=True, tag="said"): ...
+
+
+class _StoredCompleted(_StoredMessage, frozen=True, gc=False, forbid_unknown_fields=True, tag="completed"): ...
+
+
+class _StoredResult(_StoredMessage, frozen=True, gc=False, forbid_unknown_fields=True, tag="known"): ...
+
+
+class _StoredCancelled(_StoredMessage, frozen=True, gc=False, forbid_unknown_fields=True, tag="cancelled"): ...
+
+
 _UsualEvent: TypeAlias = (
-    MessageAdded
-    | CallCompleted
-    | ResultRecorded
+    _StoredAdded
+    | _StoredCompleted
+    | _StoredResult
+    | _StoredCancelled
     | ResultPublished
-    | CallCancelled
     | Sent
     | CompressionUndone
     | Rewound
@@ -340,10 +371,17 @@ def event_kind(event: Event) -> str:
     return event.kind if isinstance(event, UnknownEvent) else str(event.__struct_config__.tag)
 
 
-def dump_event(event: Event) -> bytes:
-    """Encode the event as JSON, without API keys and other credentials."""
+def dump_event(event: Event, *, with_repeats: bool = True) -> bytes:
+    """Encode the event as JSON, without API keys and other credentials.
+
+    Without repeats, what the fragments of its message repeat is encoded once.
+    """
     kind = event_kind(event)
     fields = event.fields if isinstance(event, UnknownEvent) else redact_event(kind, encode_value(event))
+    if not with_repeats and isinstance(event, MessageAdded | CallCompleted | ResultRecorded | CallCancelled):
+        message, repeats = remove_repeats(fields["message"])
+        if repeats is not None:
+            fields = {**fields, "message": message, "repeats": repeats}
     try:
         return encode_json({**fields, "type": kind})
     except (UnicodeEncodeError, TypeError, ValueError, OverflowError, RecursionError) as error:
@@ -361,9 +399,23 @@ def _decode_at_once(data: bytes | str) -> Event | None:
     if '"extra"' in data if isinstance(data, str) else b'"extra"' in data:
         return None
     try:
-        return _usual_decoder().decode(data)
+        event = _usual_decoder().decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
+    if not isinstance(event, _StoredMessage):
+        return event
+    if event.repeats is not None:
+        try:
+            restore_repeats(event.message, event.repeats)
+        except InputError:
+            return None
+    if isinstance(event, _StoredAdded):
+        return MessageAdded(event.message, event.usage, event.model)
+    has_reply_fields = event.usage is not None or event.model is not None
+    return None if has_reply_fields else _RESULT_EVENTS[type(event)](event.message)
+
+
+_RESULT_EVENTS = {_StoredCompleted: CallCompleted, _StoredResult: ResultRecorded, _StoredCancelled: CallCancelled}
 
 
 @cache
@@ -384,9 +436,13 @@ def decode_by_field(data: bytes | str) -> Event:
     if kind not in _EVENT_TYPES:
         return UnknownEvent(kind, fields)
     struct = _EVENT_TYPES[kind]
+    stored_repeats = fields.pop("repeats", None) if "message" in struct.__struct_fields__ else None
     values = {name: fields.pop(name) for name in struct.__struct_fields__ if name != "extra" and name in fields}
     try:
-        return cast("Event", struct(**_decode_fields(struct, kind, values), extra=fields or None))
+        decoded = _decode_fields(struct, kind, values)
+        if stored_repeats is not None:
+            restore_repeats(decoded["message"], msgspec.convert(stored_repeats, warm_type(Repeats)))
+        return cast("Event", struct(**decoded, extra=fields or None))
     except (TypeError, ValueError) as error:
         raise InputError(f"not a stored event of the kind {kind!r}: {error}") from None
 

@@ -111,6 +111,8 @@ MIGRATIONS: list[Migration] = [
             "CREATE INDEX conversations_origin ON @conversations (origin)",
         ),
     ),
+    # The tables are the same, but an earlier version would read such messages without the repeated texts.
+    Migration("events store texts once that their message repeats", sqlite=(), postgres=()),
 ]
 
 

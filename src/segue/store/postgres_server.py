@@ -36,6 +36,8 @@ _CAUSES: tuple[tuple[str, StoreErrorCause, bool, str], ...] = (
     ("55P03", "locked", True, "locked by another process"),
     ("57014", "locked", True, "the server cancelled the statement: timeout"),
     ("40", "locked", True, "another process wrote at the same time"),
+    ("25P03", "lost", True, "the server ended the transaction: no statement for too long"),
+    ("25P04", "lost", True, "the server ended the transaction: it took too long"),
     ("25006", "readonly", False, "the server is read-only"),
     ("42501", "refused", False, "permission denied"),
     ("28", "refused", False, "authentication failed"),

@@ -49,7 +49,7 @@ def sanitize_text(text: str) -> str:
 
 
 def prepare_event(event: Event) -> PreparedEvent:
-    data = dump_event(event)
+    data = dump_event(event, with_repeats=False)
     parts = [" ".join(part) for part in index_parts(searchable_text(event))]
     return PreparedEvent(event, sanitize_text(event_kind(event)), data.decode(), parts)
 

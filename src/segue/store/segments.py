@@ -1,14 +1,18 @@
 """The messages of a stored conversation in segments, so that a long conversation is never in memory at once.
 
 A segment is a part of the history that later events do not change: it ends before a user message, or between results
-and a reply, where no call is pending. Invariant: the segments, joined, are the messages of the replayed conversation. A
-conversation in which an event changes an earlier segment (a rewind, a compression, a late result) is one segment.
+and a reply, where no call is pending. Between a turn and the rewind to it no segment ends. Invariant: the segments,
+joined, are the messages of the replayed conversation. A conversation in which another event changes an earlier segment
+(a compression, a late result) is one segment.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from operator import itemgetter
 
 from msgspec import Struct, field
 
@@ -45,6 +49,8 @@ class HistoryFacts(Struct):
     """One origin for each provider and model, the newest last."""
     is_unchanged: bool = True
     """Whether the messages of the history are those of the events: no result was repeated, no call got another id."""
+    rewinds: list[tuple[int, int]] = []
+    """The event numbers of rewinds and of the turns that they return to, joined where they overlap, in order."""
 
     def add(self, history: History) -> None:
         self.messages += len(history)
@@ -73,12 +79,18 @@ class SegmentedConversation(Struct, frozen=True):
             yield self.state.chat.messages
             return
         records = self.store.events(self.id, until=self.state.seq)
-        replay = _read_unchanged if self.facts.is_unchanged else _replay
-        yield from (messages for messages, _ in replay(records, ReplayState(Conversation())))
+        state = ReplayState(Conversation())
+        is_unchanged, rewinds = self.facts.is_unchanged, self.facts.rewinds
+        replayed = _read_unchanged(records, state) if is_unchanged else _replay(records, state, rewinds)
+        yield from (messages for messages, _ in replayed)
 
 
 class _RefersBackError(Exception):
     """An event changes messages of an earlier segment, or may do so."""
+
+
+class _RewindError(Exception):
+    """The events before a rewind are not known yet."""
 
 
 def read_segments(
@@ -95,21 +107,62 @@ def read_segments(
     are read; if an event refers to an earlier segment, they are read again.
     """
     if store.get(conversation).messages >= min_messages:
-        state, facts = ReplayState(Conversation()), HistoryFacts()
         try:
-            for messages, written in _replay(observe(store.events(conversation, until=until)), state, set()):
-                facts.add(state.chat.state.history)
-                facts.is_unchanged = facts.is_unchanged and messages == tuple(written)
-            return SegmentedConversation(state, facts, store, conversation)
+            return _read_facts(store, conversation, until, observe, [])
+        except _RewindError:
+            rewinds = _find_rewinds(store.events(conversation, until=until))
         except _RefersBackError:
-            pass
+            rewinds = []
+        if rewinds:
+            with suppress(_RefersBackError):
+                return _read_facts(store, conversation, until, observe, rewinds)
     state, facts = replay_events(observe(store.events(conversation, until=until))), HistoryFacts()
     facts.add(state.chat.state.history)
     return SegmentedConversation(state, facts, store, conversation, is_whole=True)
 
 
+def _read_facts(
+    store: ConversationStore, conversation: str, until: int | None, observe: _Observe, rewinds: list[tuple[int, int]]
+) -> SegmentedConversation:
+    state, facts = ReplayState(Conversation()), HistoryFacts(is_unchanged=not rewinds, rewinds=rewinds)
+    for messages, written in _replay(observe(store.events(conversation, until=until)), state, rewinds, set()):
+        facts.add(state.chat.state.history)
+        facts.is_unchanged = facts.is_unchanged and messages == tuple(written)
+    return SegmentedConversation(state, facts, store, conversation)
+
+
+def _find_rewinds(records: Iterator[StoredEvent]) -> list[tuple[int, int]]:
+    """Return the ranges of `HistoryFacts.rewinds`; none if a rewind returns to an unknown turn."""
+    starts: dict[str, int] = {}
+    found: list[tuple[int, int]] = []
+    for record in records:
+        match record.event:
+            case MessageAdded(message) | CallCompleted(message) | CallCancelled(message) | ResultRecorded(message):
+                if message.turn_key is not None:
+                    starts.setdefault(message.turn_key, record.seq)
+            case Rewound(turn):
+                if turn not in starts:
+                    return []
+                start = starts[turn]
+                while found and found[-1][1] >= start:
+                    start = min(start, found.pop()[0])
+                found.append((start, record.seq))
+            case _:
+                pass
+    return found
+
+
+def _is_rewound(seq: int, rewinds: Sequence[tuple[int, int]]) -> bool:
+    """Return whether the event is after a turn's first one, up to the rewind to that turn."""
+    at = bisect_left(rewinds, seq, key=itemgetter(1))
+    return at < len(rewinds) and rewinds[at][0] < seq
+
+
 def _replay(
-    records: Iterator[StoredEvent], state: ReplayState, call_ids: set[int] | None = None
+    records: Iterator[StoredEvent],
+    state: ReplayState,
+    rewinds: Sequence[tuple[int, int]],
+    call_ids: set[int] | None = None,
 ) -> Iterator[tuple[Sequence[Message], Sequence[Message]]]:
     """Replay the events and yield each segment when it ends, and the messages of its events.
 
@@ -118,13 +171,22 @@ def _replay(
     written: list[Message] = []
     for record in records:
         event = record.event
-        if len(written) >= _MIN_LENGTH and _starts_segment(event, state, written) and not state.chat.pending:
+        if (
+            len(written) >= _MIN_LENGTH
+            and _starts_segment(event, state, written)
+            and not state.chat.pending
+            and not _is_rewound(record.seq, rewinds)
+        ):
             yield state.chat.messages, written
             state.chat.state.history, state.turn_ends, written = History(), {}, []
         if call_ids is not None:
             _raise_if_refers_back(event, state, call_ids)
+            if isinstance(event, Rewound) and not rewinds:
+                raise _RewindError
         apply_event(record, state)
         written += _written_messages(event, state)
+        if isinstance(event, Rewound):
+            written = list(state.chat.messages)
         state.track_event(event)
     yield state.chat.messages, written
 
@@ -185,7 +247,7 @@ def _raise_if_refers_back(event: Event, state: ReplayState, call_ids: set[int]) 
             call_ids |= new_ids
         case Restored() if not event.ledger and not event.pins:
             return
-        case CompressionApplied() | Rewound() | Restored():
+        case CompressionApplied() | Restored():
             raise _RefersBackError
         case _:
             return

@@ -108,7 +108,7 @@ def find_contradicting_api(body: Mapping[str, Any], api: str, item_features: Ite
         return min(certain - {expected}, default=None)
     if wire.conversation_key != "messages":
         certain = certain | features.items
-    elif expected not in features.items | features.likely and isinstance(body.get("messages"), list):
+    elif expected not in features.likely and expected not in features.items and isinstance(body.get("messages"), list):
         certain = certain | (features.items & features.likely)
     if expected == "bedrock":
         # Its tools are in `toolConfig`.
@@ -145,40 +145,47 @@ class _Features:
     has `messages`. `likely`: keys of the body, and texts without a type.
     """
 
-    __slots__ = ("certain", "items", "likely")
+    __slots__ = ("_body", "_item_apis", "certain", "likely")
 
     def __init__(self, body: Mapping[str, Any], item_features: ItemFeatures = frozenset()) -> None:
         self.certain = set[str]() if _BEDROCK_KEYS.isdisjoint(body) else {"bedrock"}
-        self.items = _apis_of_tools(body)
+        self._body = body
+        self._item_apis: set[str] = set()
         self.likely = set[str]() if _CHAT_KEYS.isdisjoint(body) else {"openai-chat"}
+        kinds: set[str] = set()
         for message in objects_in(body.get("messages")):
             role = message.get("role")
             if role == "developer":
                 self.certain.add("openai-chat")
             if role in ("tool", "function") or message.get("tool_calls"):
-                self.items.add("openai-chat")
+                self._item_apis.add("openai-chat")
             for part in objects_in(message.get("content")):
-                self._add_part(part)
-        named = {"certain": self.certain, "items": self.items, "likely": self.likely}
-        for kind, api in item_features - {_FOUNDRY_ITEMS}:
-            named[kind].add(api)
+                kind = part.get("type")
+                if type(kind) is str:
+                    kinds.add(kind)
+                elif "type" not in part:
+                    self._add_untyped_part(part)
+        self.certain.update([_PART_APIS[kind] for kind in kinds & _PART_APIS.keys()])
+        if not kinds.isdisjoint(_ANTHROPIC_ITEMS):
+            self._item_apis.add("anthropic")
+        if item_features:
+            named = {"certain": self.certain, "items": self._item_apis, "likely": self.likely}
+            for kind, api in item_features - {_FOUNDRY_ITEMS}:
+                named[kind].add(api)
         if "bedrock" not in self.likely and not _ANTHROPIC_KEYS.isdisjoint(body):
             self.likely.add("anthropic")
 
-    def _add_part(self, part: Mapping[str, Any]) -> None:
-        kind = part.get("type")
-        if isinstance(kind, str):
-            if kind in _PART_APIS:
-                self.certain.add(_PART_APIS[kind])
-            elif kind in _ANTHROPIC_ITEMS:
-                self.items.add("anthropic")
-        elif "type" not in part:
-            if not _BEDROCK_BLOCKS.isdisjoint(part):
-                self.certain.add("bedrock")
-            if not _BEDROCK_ITEMS.isdisjoint(part):
-                self.items.add("bedrock")
-            if list(part) == ["text"]:
-                self.likely.add("bedrock")
+    @property
+    def items(self) -> set[str]:
+        return self._item_apis | _apis_of_tools(self._body)
+
+    def _add_untyped_part(self, part: Mapping[str, Any]) -> None:
+        if not _BEDROCK_BLOCKS.isdisjoint(part):
+            self.certain.add("bedrock")
+        if not _BEDROCK_ITEMS.isdisjoint(part):
+            self._item_apis.add("bedrock")
+        if list(part) == ["text"]:
+            self.likely.add("bedrock")
 
 
 def _apis_of_tools(body: Mapping[str, Any]) -> set[str]:

@@ -26,26 +26,35 @@ def report_dropped(
     """Report fields that only the source API has, once for each key: they are dropped."""
     native = request.native
     if native is not None and native.api != target.name and native.api in WIRES:
-        source = WIRES[native.api]
-        rendered_options = (request.options.vendor_options or {}) if target.vendor_options else ()
-        known_keys = (
-            source.body_keys
-            | reported
-            | {key for option, key in source.vendor_options.items() if option in rendered_options}
-        )
-        disabled = {key for key in source.meaningful_when_false - known_keys if native.fragment.get(key) is False}
-        for key in sorted({*_find_unknown(native.fragment, known_keys), *disabled}):
+        for key in sorted(_find_dropped_body_keys(native.fragment, WIRES[native.api], request, target, reported)):
             why = f"`{key}` dropped: not supported by {target.name}"
             report.add("dropped", why, path=key, subject=key, fault="projection", level=field_level(key))
     report.stage = (Step.MESSAGE_NAMES,)
     if contents.has_names and not target.message_names:
         for name in dict.fromkeys(message.name for message in request.messages if message.name):
             report.add("dropped", "message name dropped: the API has no field for it", subject=name)
-    texts = [block for block in (*request.system, *contents.blocks, *contents.parts) if isinstance(block, Text)]
     report.stage = (Step.SPECIAL_TEXTS,)
-    if any(_special_kind(text, target) for text in texts):
-        _report_special_texts((*request.system, *contents.blocks), target, report)
+    for block in (*request.system, *contents.blocks, *contents.parts):
+        if type(block) is Text and (block.native is not None or block.refusal) and _special_kind(block, target):
+            _report_special_texts((*request.system, *contents.blocks), target, report)
+            break
     report_dropped_fields(request, contents, target, report)
+
+
+def _find_dropped_body_keys(
+    body: Mapping[str, Any], source: Wire, request: Request, target: Wire, reported: frozenset[str]
+) -> set[str]:
+    """Return the keys of a body without a canonical field, but for those that were reported before."""
+    if source.body_keys.issuperset(body):
+        return set()
+    rendered_options = (request.options.vendor_options or {}) if target.vendor_options else ()
+    known_keys = (
+        source.body_keys
+        | reported
+        | {key for option, key in source.vendor_options.items() if option in rendered_options}
+    )
+    disabled = {key for key in source.meaningful_when_false - known_keys if body.get(key) is False}
+    return {*_find_unknown(body, known_keys), *disabled}
 
 
 def _report_special_texts(blocks: Iterable[Block], target: Wire, report: Report) -> None:
@@ -76,21 +85,37 @@ def report_dropped_fields(request: Request, contents: Contents, target: Wire, re
     dropped: set[tuple[str, str]] = set()
     for item in (*request.system, *request.messages, *contents.blocks):
         native = item.native
-        if native is None or native.api == target.name or native.api not in WIRES:
+        if native is None or native.api == target.name:
             continue
-        known_keys = WIRES[native.api].item_keys
-        has_parts = isinstance(item, Text) and "content" in native.fragment
+        known_keys = _item_keys(native.api)
+        if known_keys is None:
+            continue
+        has_parts = type(item) is Text and "content" in native.fragment
         if (known_keys.issuperset(native.fragment) and not has_parts) or _is_reported_elsewhere(item):
             continue
         place = "messages" if isinstance(item, Message) else "content"
         if isinstance(item, Text):
-            # The text of a document begins with its context.
-            known_keys |= {"context"}
-        dropped.update((key, place) for fragment in _fragments(item) for key in _find_unknown(fragment, known_keys))
+            known_keys = _text_keys(native.api) or known_keys
+        for fragment in _fragments(item):
+            dropped.update([(key, place) for key in _find_unknown(fragment, known_keys)])
     if contents.has_type(Media) and not target.vendor_options:
         dropped.update((key, "content") for media in _find_foreign_media(contents, target) for key in media.extra or ())
-    _report_keys(dropped, target, report)
+    if dropped:
+        _report_keys(dropped, target, report)
     report_dropped_tool_fields(request.tools, target, report)
+
+
+@lru_cache(maxsize=32)
+def _item_keys(api: str) -> frozenset[str] | None:
+    """Return the keys of items that have a canonical field; None if this is not an API."""
+    return WIRES[api].item_keys if api in WIRES else None
+
+
+@lru_cache(maxsize=32)
+def _text_keys(api: str) -> frozenset[str] | None:
+    """Return the keys of texts that have a canonical field: the text of a document begins with its context."""
+    known_keys = _item_keys(api)
+    return None if known_keys is None else known_keys | {"context"}
 
 
 def report_dropped_tool_fields(tools: Iterable[Tool], target: Wire, report: Report) -> None:
@@ -100,11 +125,18 @@ def report_dropped_tool_fields(tools: Iterable[Tool], target: Wire, report: Repo
         native = tool.native
         if native is None or native.api == target.name or tool.kind == "hosted":
             continue
-        known_keys = MCP_KEYS if native.api == MCP else WIRES[native.api].tool_keys if native.api in WIRES else None
+        known_keys = _tool_keys(native.api)
         if known_keys is not None and not known_keys.issuperset(native.fragment):
-            unknown = _find_unknown(native.fragment, known_keys.union(tool.extra or ()))
-            dropped.update((key, "tools") for key in unknown)
-    _report_keys(dropped, target, report)
+            known_keys = known_keys.union(tool.extra) if tool.extra else known_keys
+            dropped.update([(key, "tools") for key in _find_unknown(native.fragment, known_keys)])
+    if dropped:
+        _report_keys(dropped, target, report)
+
+
+@lru_cache(maxsize=32)
+def _tool_keys(api: str) -> frozenset[str] | None:
+    """Return the keys of declarations that have a canonical field; None if this is not an API."""
+    return MCP_KEYS if api == MCP else WIRES[api].tool_keys if api in WIRES else None
 
 
 def _report_keys(dropped: Iterable[tuple[str, str]], target: Wire, report: Report) -> None:
@@ -135,20 +167,19 @@ def _fragments(item: Message | Block) -> Iterator[Mapping[str, Any]]:
         yield from (part for part in cast("list[Any]", parts) if isinstance(part, dict))
 
 
-def _find_unknown(fragment: Mapping[str, Any], known: frozenset[str]) -> Iterable[str]:
+def _find_unknown(fragment: Mapping[str, Any], known: frozenset[str]) -> list[str]:
     """Return unknown keys with a non-empty value. A known key may be a path: `text.format` is one key of `text`."""
-    return () if known.issuperset(fragment) else _unknown_keys(fragment, known)
-
-
-def _unknown_keys(fragment: Mapping[str, Any], known: frozenset[str]) -> Iterator[str]:
-    for key, value in fragment.items():
-        if key in known or (value in _EMPTY_VALUES and not (value == {} and key in _MEANINGFUL_EMPTY)):
+    unknown: list[str] = []
+    for key in fragment.keys() - known:
+        value = fragment[key]
+        if value in _EMPTY_VALUES and not (value == {} and key in _MEANINGFUL_EMPTY):
             continue
-        inner = _inner_keys(known, key)
-        if inner and isinstance(value, dict):
-            yield from (f"{key}.{name}" for name in _unknown_keys(cast("dict[str, Any]", value), inner))
+        inner = _inner_keys(known, key) if isinstance(value, dict) else None
+        if inner:
+            unknown += [f"{key}.{name}" for name in _find_unknown(cast("dict[str, Any]", value), inner)]
         else:
-            yield key
+            unknown.append(key)
+    return unknown
 
 
 @lru_cache(maxsize=256)

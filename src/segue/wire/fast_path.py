@@ -45,8 +45,11 @@ class FastPath(Struct, frozen=True, dict=True):
     parse: Callable[[list[Any]], FastHistory]
     render: Callable[[FastHistory, Sequence[FastEvent], FastRenderOptions], list[Any]]
     """Renders items from the history, the events to render, and the render options."""
-    dropped_keys: frozenset[str] = frozenset()
-    """Keys whose value differs between requests, and that no other API has: cross-API they only cause a finding."""
+    is_reply: Callable[[Any], bool]
+    """Whether an item is a reply, or part of one."""
+    variable_keys: frozenset[str] = frozenset()
+    """Keys of objects that clients change with each request. Same-API they are sent as they are, and no other API has
+    them: cross-API they only cause a finding."""
     can_pass_through: Callable[[list[Any]], bool] = _always_true
     """A check of all items before they are sent same-API unchanged, for values that the item types do not validate."""
     supports_request: Callable[[Request], bool] = _always_true
@@ -65,8 +68,8 @@ class FastPath(Struct, frozen=True, dict=True):
         rest = {name: value for name in self.body_keys if (value := getattr(body, name)) is not _ABSENT}
         return getattr(body, self.conversation_key), rest
 
-    def decode_items(self, items: Raw) -> list[Any]:
-        """Return the typed items of a body that has been split already."""
+    def decode_items(self, items: Raw | bytes) -> list[Any]:
+        """Return the typed items of a JSON list."""
         return self._items_decoder.decode(items)
 
     @cached_property

@@ -7,7 +7,7 @@ canonical id, and if that is taken too, one with an increasing salt. Earlier ids
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from hashlib import sha256
 from typing import Protocol
@@ -158,21 +158,19 @@ class IdMap:
         ordinal, self._ordinal = self._ordinal, self._ordinal + 1
         projected = self._raw_id(call, tool_name) or self._make_id(call, tool_name, ordinal)
         self._projected[call.id] = projected
-        if _is_conflated(call) and call.kind == "hosted":
+        origin = call.origin
+        if origin.identity == "conflated" and call.kind == "hosted":
             # A hosted item has no separate result that refers to it, so its id does not count as taken.
             return projected
         self._taken[projected] = True
-        self._record_raw_id(call)
+        if origin.raw_id is not None:
+            key = origin.provider, origin.raw_id
+            if self._raw_ids.get(key):
+                self._repeated[call.id] = True
+            self._raw_ids[key] = True
         if self._scheme.indexed:
             self._indexes[_index_of(projected)] = True
         return projected
-
-    def _record_raw_id(self, call: ToolCall) -> None:
-        if call.origin.raw_id is not None:
-            key = call.origin.provider, call.origin.raw_id
-            if key in self._raw_ids:
-                self._repeated[call.id] = True
-            self._raw_ids[key] = True
 
     def _raw_id(self, call: ToolCall, tool_name: str) -> str | None:
         """Return the raw id where policy, target and uniqueness allow it."""
@@ -189,7 +187,7 @@ class IdMap:
             return None
         if self._allow_duplicates and same_provider:
             return raw_id
-        return None if raw_id in self._taken else raw_id
+        return None if self._taken.get(raw_id) else raw_id
 
     def _accepts(self, raw_id: str, tool_name: str) -> bool:
         """Return whether the target accepts this raw id for a tool of this name."""
@@ -205,14 +203,20 @@ class IdMap:
             # Ordinals only grow, and every index between this ordinal and the one found is taken.
             self._first_free = index + 1
             return self._scheme.make(call, tool_name, index, 0)
-        for salt in range(len(self._taken) + 1):
+        projected = self._scheme.make(call, tool_name, ordinal, 0)
+        if not self._taken.get(projected):
+            return projected
+        for salt in range(1, len(self._taken) + 1):
             projected = self._scheme.make(call, tool_name, ordinal, salt)
             if projected not in self._taken:
                 return projected
         raise ProjectionError(f"no {self._scheme.name} id could be made for {call.id}")
 
-    def assign_fast(self, history: FastHistory, provider: str) -> list[str]:
-        """Return the ids of a fast-path conversation. Its raw ids are all different: either all are kept or none."""
+    def assign_fast(self, history: FastHistory, provider: str, earlier: Sequence[str] = ()) -> list[str]:
+        """Return the ids of a fast-path conversation. Its raw ids are all different: either all are kept or none.
+
+        `earlier` are the ids of all calls before.
+        """
         if self._policy == "native" or (self._policy == "auto" and provider == self._provider):
             raw_ids = [raw_id for raw_id in history.raw_ids if raw_id is not None]
             if raw_ids:
@@ -222,9 +226,9 @@ class IdMap:
         if (prefix := self._scheme.prefix) is not None:
             return [prefix + call_id[len(_CANONICAL_PREFIX) :] for call_id in history.ids]
         make = self._scheme.make
-        calls = enumerate(zip(history.ids, history.sent_names, strict=True))
+        calls = enumerate(zip(history.ids, history.sent_names, strict=True), len(earlier))
         ids = [make(_BareCall(call_id), name, ordinal, 0) for ordinal, (call_id, name) in calls]
-        if len(set(ids)) < len(ids):
+        if len({*earlier, *ids}) < len(earlier) + len(ids):
             raise FastPathUnsupportedError
         return ids
 
@@ -252,9 +256,13 @@ class IdMap:
             raise ProjectionError(f"{call_id} is not a call of this transcript")
         return projected
 
+    def find(self, call_id: str) -> str | None:
+        """Return the projected id of a call; None if it is not assigned."""
+        return self._projected.get(call_id)
+
     def is_repeated(self, call_id: str) -> bool:
         """Return whether an earlier call has the same raw id."""
-        return call_id in self._repeated
+        return bool(self._repeated.get(call_id))
 
     def __contains__(self, call_id: str) -> bool:
         return call_id in self._projected

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 from segue.errors import InputError
 
 JsonObject: TypeAlias = dict[str, Any]
+JsonValue: TypeAlias = JsonObject | list[Any] | str | float | None
 
 
 def json_type_name(value: object) -> str:
@@ -27,15 +28,17 @@ def json_type_name(value: object) -> str:
             return "an object"
 
 
-def require_object(value: object, path: str = "") -> JsonObject:
-    if isinstance(value, dict):
-        return cast("JsonObject", value)
+def require_object(value: Any, path: str = "") -> JsonObject:
+    json: JsonValue = value
+    if isinstance(json, dict):
+        return json
     raise InputError(f"an object was expected, not {json_type_name(value)}", path=path)
 
 
-def require_list(value: object, path: str = "") -> list[Any]:
-    if isinstance(value, list):
-        return cast("list[Any]", value)
+def require_list(value: Any, path: str = "") -> list[Any]:
+    json: JsonValue = value
+    if isinstance(json, list):
+        return json
     raise InputError(f"a list was expected, not {json_type_name(value)}", path=path)
 
 
@@ -85,10 +88,11 @@ def optional_strings(value: object, path: str) -> tuple[str, ...] | None:
     return tuple(items)
 
 
-def optional_schema(value: object, path: str) -> JsonObject | None:
+def optional_schema(value: Any, path: str) -> JsonObject | None:
     """Return a schema. APIs accept no other schema than an object, also not true and false."""
-    if value is None or isinstance(value, dict):
-        return cast("JsonObject | None", value)
+    json: JsonValue = value
+    if json is None or isinstance(json, dict):
+        return json
     raise InputError(f"a schema was expected, not {json_type_name(value)}", path=path)
 
 
@@ -105,14 +109,15 @@ def require_string(value: object, path: str) -> str:
 # The values of replies and of unmodelled fields: a value of another type counts as absent.
 
 
-def object_or_none(value: object) -> JsonObject | None:
-    return cast("JsonObject", value) if isinstance(value, dict) else None
+def object_or_none(value: Any) -> JsonObject | None:
+    json: JsonValue = value
+    return json if isinstance(json, dict) else None
 
 
-def objects_in(value: object) -> list[JsonObject]:
+def objects_in(value: Any) -> list[JsonObject]:
     """Return the objects of a list, without its other items; none for any other value."""
-    items = cast("list[object]", value) if isinstance(value, list) else []
-    return [cast("JsonObject", item) for item in items if isinstance(item, dict)]
+    json: JsonValue = value
+    return [item for item in json if type(item) is dict] if isinstance(json, list) else []
 
 
 def string_or_none(value: object) -> str | None:

@@ -135,7 +135,7 @@ def _find_reasoning_api(item: Mapping[str, Any]) -> str | None:
 
 def has_results(blocks: Iterable[Block]) -> bool:
     """Return whether the content of a user's message has results, which makes it a tool message."""
-    return any(isinstance(block, ToolResponse) and not block.hosted for block in blocks)
+    return any(type(block) is ToolResponse and not block.hosted for block in blocks)
 
 
 def _enclose_item(item: JsonObject, api: str) -> tuple[JsonObject, str]:
@@ -252,16 +252,17 @@ def find_tool_api(entry: Mapping[str, Any]) -> str | None:
         for key, kind, api in _TOOL_KEYS:
             if entry.get(key) is not None and isinstance(entry[key], kind):
                 return api
-    named, kind = isinstance(entry.get("name"), str), entry.get("type")
-    if named and entry.get("inputSchema") is not None:
+    if not isinstance(entry.get("name"), str):
+        return None
+    kind, schema = entry.get("type"), object_or_none(entry.get("parameters"))
+    if entry.get("inputSchema") is not None:
         return MCP
-    schema = object_or_none(entry.get("parameters"))
-    if named and schema is not None and kind is None:
+    if schema is not None and kind is None:
         return GEMINI if schema.get("type") == "OBJECT" else CHAT
-    if named and schema is not None and kind == "function":
+    if schema is not None and kind == "function":
         return RESPONSES
     # Tool types defined by Anthropic end with a date: `bash_20250124`.
-    return ANTHROPIC if named and isinstance(kind, str) and kind[-8:].isdigit() else None
+    return ANTHROPIC if isinstance(kind, str) and kind[-8:].isdigit() else None
 
 
 def parse_tool(entry: JsonObject, host_api: str, *accepted: str) -> tuple[Tool, ...] | None:

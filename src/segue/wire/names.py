@@ -7,7 +7,7 @@ projection of a name never depends on the other names.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
@@ -53,15 +53,21 @@ class NameRule(Struct, frozen=True):
             only_names=only_names,
         )
 
-    def find_invalid(self, names: Iterable[str]) -> list[str]:
+    def find_invalid(self, names: Sequence[str]) -> list[str]:
         """Return the names that the target does not accept as they are."""
-        if self.only_names is not None or self.separator:
-            return [name for name in names if self.project(name) != name]
-        accepts = self._valid_pattern.fullmatch
-        return [name for name in names if not accepts(name)]
+        is_valid = self.match_valid
+        if all(map(is_valid, names)):
+            return []
+        return [name for name in names if not is_valid(name) and self.project(name) != name]
 
     @property
-    def _valid_pattern(self) -> re.Pattern[str]:
+    def match_valid(self) -> Callable[[str], object]:
+        """A function that matches names of one part that stay as they are."""
+        first = self.first_allowed or self.allowed
+        return _compile_valid_name(first, self.allowed, self.limit, self.separator).fullmatch
+
+    @property
+    def _valid_part(self) -> re.Pattern[str]:
         return _compile_valid_name(self.first_allowed or self.allowed, self.allowed, self.limit)
 
     def project(self, name: str) -> str:
@@ -73,7 +79,7 @@ class NameRule(Struct, frozen=True):
         return self._project_part(name)
 
     def _project_part(self, name: str) -> str:
-        if self._valid_pattern.fullmatch(name):
+        if self._valid_part.fullmatch(name):
             return name
         readable = re.sub(rf"[^{self.allowed}]", "_", name)
         if self.first_allowed and readable and not re.match(f"[{self.first_allowed}]", readable):
@@ -84,13 +90,14 @@ class NameRule(Struct, frozen=True):
 
 
 @cache
-def _compile_valid_name(first: str, allowed: str, limit: int) -> re.Pattern[str]:
-    return re.compile(rf"(?=[{first}])[{allowed}]{{1,{limit}}}")
+def _compile_valid_name(first: str, allowed: str, limit: int, separator: str = "") -> re.Pattern[str]:
+    no_separator = rf"(?!.*{re.escape(separator)})" if separator else ""
+    return re.compile(rf"{no_separator}(?=[{first}])[{allowed}]{{1,{limit}}}", re.DOTALL)
 
 
 @lru_cache(maxsize=4096)
 def _project_name(rule: NameRule, name: str) -> str:
-    """Project a name; cached, since a conversation declares the same tools at every turn."""
+    """Project a name that is not valid; cached, since a conversation declares the same tools at every turn."""
     return rule.project(name)
 
 
@@ -183,6 +190,7 @@ class NameMap:
 
     def __init__(self, rule: NameRule, names: Iterable[str] = ()) -> None:
         self._rule = rule
+        self._match_valid = rule.match_valid
         self._projected: dict[str, str] = {}
         self._originals: dict[str, str] = {}
         self.parameters = ParameterNames()
@@ -193,7 +201,7 @@ class NameMap:
         """Return the projected name; raise `ProjectionError` if two names would get the same projection."""
         projected = self._projected.get(name)
         if projected is None:
-            projected = _project_name(self._rule, name)
+            projected = name if self._match_valid(name) else _project_name(self._rule, name)
             if self._originals.setdefault(projected, name) != name:
                 other = self._originals[projected]
                 raise ProjectionError(f"the tool names {name!r} and {other!r} both become {projected!r}")

@@ -70,9 +70,11 @@ def drop_blank_stops(options: Options, report: Report) -> list[str]:
 
 def drop_options(options: Options, report: Report, reason: str, *names: str) -> Options:
     """Return the options without these names; report each that was set, with the reason."""
-    present = present_options(options, *names)
+    present = present_options(options, *names) if names else ()
+    if not present:
+        return options
     report_dropped(report, reason, *(_REPORT_NAMES.get(name, name) for name in present))
-    return msgspec.structs.replace(options, **dict.fromkeys(present)) if present else options
+    return msgspec.structs.replace(options, **dict.fromkeys(present))
 
 
 def present_options(options: Options, *names: str) -> list[str]:

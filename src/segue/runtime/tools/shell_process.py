@@ -116,8 +116,10 @@ class ShellProcess:
         return Remainder(tuple(self._left), self._has_unknown)
 
     def _signal_supervisor(self, number: int) -> None:
-        with suppress(ProcessLookupError):
-            self._process.send_signal(number)
+        # `Process.send_signal` reaps a process that has just ended, and its exit code is lost.
+        if self._process.returncode is None:
+            with suppress(ProcessLookupError):
+                os.kill(self._process.pid, number)
 
     async def _read_status(self) -> None:
         while line := (await self._status_pipe.stream.readline()).decode(errors="replace").rstrip("\n"):
@@ -149,9 +151,13 @@ class _Pipe:
         reading, writing = os.pipe()
         stream = asyncio.StreamReader(limit=_CHUNK)
         loop = asyncio.get_running_loop()
-        transport, _ = await loop.connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(stream), os.fdopen(reading, "rb")
-        )
+        try:
+            transport, _ = await loop.connect_read_pipe(
+                lambda: asyncio.StreamReaderProtocol(stream), os.fdopen(reading, "rb")
+            )
+        except BaseException:
+            os.close(writing)
+            raise
         return cls(stream, transport, writing)
 
     def close_writing(self) -> None:

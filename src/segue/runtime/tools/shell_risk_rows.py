@@ -12,6 +12,8 @@ from segue.runtime.tools.shell_risk_table import READERS, RISKS
 
 _DEFAULT_SHORT = frozenset("cCoO")
 _VERSION = re.compile(r"[-.\d]+$")
+# The machine that a compiler is for: `x86_64-linux-gnu-gcc`.
+_MACHINE = re.compile(r"^(?:\w+-)+(?=(?:gcc|g\+\+|cc|c\+\+|clang|clang\+\+|gfortran|cpp|ld|as)$)")
 
 
 class Row(Struct, frozen=True):
@@ -82,8 +84,9 @@ def _split_pattern(token: str) -> tuple[str, str]:
 def find_row(program: str) -> Row:
     """Return the row of a program, also for a name with a folder or version: `/usr/bin/python3.12`."""
     name = program.rpartition("/")[2]
+    bare_name = _VERSION.sub("", name)
     table = _read_table()
-    return table.get(name) or table.get(_VERSION.sub("", name)) or Row()
+    return table.get(name) or table.get(bare_name) or table.get(_MACHINE.sub("", bare_name)) or Row()
 
 
 def merge_rows(row: Row, subcommand: Row) -> Row:

@@ -178,8 +178,8 @@ npm -C -c --save? --save-dev? --save-exact? --save-optional? --save-peer? --save
 pnpm -C -c --save-dev? --save-exact? --save-optional? --save-peer? --save-prod? --dir --script-shell --node-options
   --registry config publish link
 yarn --cwd --use-yarnrc --script-shell --registry config publish link plugin set
-pip,pip3 -e=@inside? --editable=@inside? -c=@inside? -t -e -i -f -c -d -w -o -r= --wheel-dir --target --prefix --root
-  --src --log --report --index-url --extra-index-url --find-links --editable --python --config-settings
+pip,pip3 -e=@inside? --editable=@inside? -c=@inside? -t -e -i -f -c -d -w -o -r= --dest --wheel-dir --target --prefix
+  --root --src --log --report --index-url --extra-index-url --find-links --editable --python --config-settings
   --global-option --build-option --proxy --cache-dir --trusted-host config
 uv --directory --project --config-file --index-url --extra-index-url --index --target --prefix --with --python -p -f
   publish

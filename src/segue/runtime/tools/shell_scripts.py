@@ -111,13 +111,14 @@ def _is_operand(token: str) -> bool:
 
 
 def _has_redirection(tokens: list[str]) -> bool:
-    """Return whether the output of a `print` is redirected; elsewhere `>` compares."""
-    is_print = False
+    """Return whether the output of a `print` is redirected; elsewhere, and in parentheses, `>` compares."""
+    is_print, depth = False, 0
     for before, token in zip(["", *tokens], tokens, strict=False):
-        if token in ("|", ">>") or (is_print and token in (">", ">=")):
+        if token in ("|", ">>") or (is_print and depth <= 0 and token in (">", ">=")):
             return True
+        depth += (token == "(") - (token == ")")
         if token in (";", "}") or (token == "\n" and before not in _CONTINUED):
             is_print = False
         elif token in ("print", "printf"):
-            is_print = True
+            is_print, depth = True, 0
     return False

@@ -8,6 +8,7 @@ from typing import Annotated, Any, TypeAlias
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from segue.canonical.fast_history import (
+    CACHED,
     REASONING,
     Content,
     FastEvent,
@@ -106,7 +107,8 @@ def _parse_user_message(content: str | Sequence[_UserBlock], start: int, history
     if len(texts) < len(content):
         raise FastPathUnsupportedError
     history.add(FastUserMessage(require_text(texts)), start)
-    _mark_cached(content, history)
+    if any(block.cache_control for block in content):
+        history.mark_last(CACHED)
 
 
 def _parse_reply(item: _Assistant, index: int, history: FastHistory) -> None:
@@ -114,57 +116,70 @@ def _parse_reply(item: _Assistant, index: int, history: FastHistory) -> None:
     if isinstance(item.content, str):
         history.add(FastTurn(require_text(item.content), start, start), index)
         return
-    blocks = [block for block in item.content if isinstance(block, _Text | _ToolUse)]
-    calls = [block for block in blocks if isinstance(block, _ToolUse)]
-    text_blocks = blocks[: len(blocks) - len(calls)]
-    texts = [block.text for block in text_blocks if isinstance(block, _Text)]
-    if len(texts) < len(text_blocks):
-        raise FastPathUnsupportedError
-    if texts or not calls:
+    texts: list[str] = []
+    cached = reasons = False
+    for block in item.content:
+        if isinstance(block, _ToolUse):
+            history.raw_ids.append(block.id)
+            history.names.append(block.name)
+            history.arguments.append(block.input)
+        elif isinstance(block, _Text):
+            if len(history.raw_ids) > start:
+                raise FastPathUnsupportedError
+            texts.append(block.text)
+        else:
+            reasons = True
+            continue
+        cached = cached or bool(block.cache_control)
+    stop = len(history.raw_ids)
+    if texts or start == stop:
         require_text(texts)
-    history.raw_ids += [call.id for call in calls]
-    history.names += [call.name for call in calls]
-    history.arguments += [call.input for call in calls]
-    turn = FastTurn(texts or None, start, start + len(calls))
-    if len(blocks) < len(item.content):
+    turn = FastTurn(texts or None, start, stop)
+    if reasons:
         turn.variant = variant = _describe_reasoning(item.content)
         history.add(turn, index, REASONING, variant)
     else:
         history.add(turn, index)
-    _mark_cached(blocks, history)
+    if cached:
+        history.mark_last(CACHED)
 
 
 def _describe_reasoning(content: Sequence[_AssistantBlock]) -> tuple[bool, bool]:
     """Return whether any reasoning has content, and whether all of it is signed."""
-    thoughts = [block for block in content if isinstance(block, _Thinking)]
-    redacted = [block.data for block in content if isinstance(block, _Redacted)]
-    reject_envelopes(redacted)
-    reject_envelopes([block.signature for block in thoughts])
-    has_content = bool(redacted) or any(has_reasoning_content(block.thinking, block.signature) for block in thoughts)
-    return has_content, all(block.signature for block in thoughts)
+    has_content, is_signed = False, True
+    seals: list[str | None] = []
+    for block in content:
+        if isinstance(block, _Thinking):
+            has_content = has_content or has_reasoning_content(block.thinking, block.signature)
+            is_signed = is_signed and bool(block.signature)
+            seals.append(block.signature)
+        elif isinstance(block, _Redacted):
+            has_content = True
+            seals.append(block.data)
+    reject_envelopes(seals)
+    return has_content, is_signed
 
 
 def _parse_results(content: str | list[_UserBlock], history: FastHistory) -> list[_UserBlock]:
     """Parse the results at the start of a message; return the user's blocks after them."""
     if isinstance(content, str):
         raise FastPathUnsupportedError
-    results: list[_ToolResult] = []
+    ids: list[str | None] = []
+    texts: list[Content] = []
+    failed: list[bool] = []
+    cached = False
     for block in content:
         if not isinstance(block, _ToolResult):
             break
-        results.append(block)
-    texts = [
-        block.content if isinstance(block.content, str) else require_text([part.text for part in block.content])
-        for block in results
-    ]
-    add_results(history, [block.tool_use_id for block in results], texts, [bool(block.is_error) for block in results])
-    _mark_cached(results, history)
-    return content[len(results) :]
-
-
-def _mark_cached(blocks: Sequence[_UserBlock | _ToolUse], history: FastHistory) -> None:
-    if any(block.cache_control for block in blocks):
-        history.mark_last("cache_control")
+        ids.append(block.tool_use_id)
+        text = block.content
+        texts.append(text if isinstance(text, str) else require_text([part.text for part in text]))
+        failed.append(bool(block.is_error))
+        cached = cached or bool(block.cache_control)
+    add_results(history, ids, texts, failed)
+    if cached:
+        history.mark_last(CACHED)
+    return content[len(ids) :]
 
 
 # ------------------------------------------------------------------------------------------------------------- writing
@@ -216,4 +231,5 @@ ANTHROPIC_FAST_PATH = FastPath(
     body_keys=(BODY_KEYS | _COMMON_KEYS) - {"messages"},
     parse=_parse,
     render=_render,
+    is_reply=lambda item: isinstance(item, _Assistant),
 )

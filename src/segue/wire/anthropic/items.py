@@ -25,7 +25,7 @@ from segue.canonical.blocks import (
     ToolResponse,
     text_of,
 )
-from segue.canonical.ids import raw_id_or_none
+from segue.canonical.ids import NO_IDS, raw_id_or_none
 from segue.canonical.json import encode_json_text, parse_argument_text
 from segue.errors import InputError
 from segue.render.constraints import TEXTS
@@ -89,19 +89,17 @@ def _parse_block(value: object, model: str | None) -> Block:
     block = require_object(value, "")
     kind = block.get("type")
     parse = _PARSERS.get(kind) if isinstance(kind, str) else None
-    if parse is None and find_item_api(block) not in (None, API):
+    if parse is not None:
+        parsed, known = parse(block, model), _FIELDS.get(cast("str", kind))
+        if known is None or known.issuperset(block):
+            return parsed
+        return msgspec.structs.replace(parsed, native=Native(API, block, intact=False))
+    if find_item_api(block) not in (None, API):
         return parse_item(block, HOST) or Opaque(str(kind), native=Native(API, block))
-    if parse is None and (thought := parse_reasoning_item(block, HOST)) is not None:
+    if (thought := parse_reasoning_item(block, HOST)) is not None:
         return thought
     if not isinstance(kind, str) or not kind:
         raise InputError(f"a string was expected as `type`, not {json_type_name(kind)}", path="type")
-    if parse is not None:
-        parsed = parse(block, model)
-        return (
-            msgspec.structs.replace(parsed, native=Native(API, block, intact=False))
-            if _unknown_keys(block, kind)
-            else parsed
-        )
     if kind.endswith("_tool_result") and "tool_use_id" in block:
         return _parse_hosted_result(block, model)
     if kind in _NOTICES:
@@ -138,6 +136,8 @@ def _parse_redacted_thinking(block: JsonObject, model: str | None) -> Block:
 
 def _origin(block: JsonObject, key: str, model: str | None) -> Origin:
     raw_id = optional_string(block.get(key), key)
+    if raw_id is not None and raw_id not in NO_IDS and "caller" not in block:
+        return Origin(API, model, raw_id)
     valid_id = raw_id_or_none(raw_id)
     malformed = raw_id if valid_id is None and raw_id else None
     parent = raw_id_or_none((object_or_none(block.get("caller")) or {}).get("tool_id"))
@@ -177,8 +177,9 @@ def _parse_hosted_call(block: JsonObject, model: str | None) -> Block:
 
 def _parse_tool_result(block: JsonObject, model: str | None) -> Block:
     content: Any = block.get("content")
-    failed = optional_boolean(block.get("is_error"), "is_error") or False
-    intact = (content is not None or "content" not in block) and isinstance(block.get("is_error", False), bool)
+    error = block.get("is_error", False)
+    failed = optional_boolean(error, "is_error") or False
+    intact = (content is not None or "content" not in block) and isinstance(error, bool)
     if isinstance(content, str):
         blocks: tuple[Block, ...] = (Text(content),)
     elif isinstance(content, list):

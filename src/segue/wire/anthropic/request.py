@@ -37,6 +37,7 @@ BODY_KEYS = frozenset(
     | {"stop_sequences", "stream", "metadata", "output_config", "output_format"}
 )
 _MODEL_SPECIFIC = frozenset({"thinking", "temperature", "top_p", "top_k"})
+_MESSAGE_KEYS = frozenset({"role", "content"})
 _ROLES: dict[Speaker, str] = {"human": "user", "tool": "user", "ai": "assistant", "system": "system"}
 
 
@@ -51,7 +52,7 @@ def parse_request(body: Mapping[str, Any]) -> Request:
     for index, item in enumerate(require_list(body["messages"], "messages")):
         try:
             message = require_object(item)
-            if not mixed_body.add_message(messages, message, HOST):
+            if message.keys() == _MESSAGE_KEYS or not mixed_body.add_message(messages, message, HOST):
                 messages.append(_parse_message(message))
         except InputError as error:
             raise error.with_prefix(f"messages[{index}]") from None
@@ -79,15 +80,18 @@ def _parse_message(message: JsonObject) -> Message:
     speaker = _SPEAKERS.get(role)
     if speaker is None:
         raise InputError(f"unknown role {role!r}; user, assistant or system was expected", path="role")
-    message, calls = mixed_body.split_calls(message, HOST)
-    blocks = (*_parse_message_content(message.get("content"), speaker), *calls)
+    calls: tuple[Block, ...] = ()
+    if "tool_calls" in message:
+        message, calls = mixed_body.split_calls(message, HOST)
+    content = message.get("content")
+    blocks = (*_parse_message_content(content, speaker), *calls)
     if speaker == "human" and has_results(blocks):
         speaker = "tool"
     # ANT-16: null is rejected.
-    intact = "content" in message and message["content"] is not None
-    intact = intact and all(
-        block.native is None or (block.native.intact and block.native.api == API) for block in blocks
-    )
+    intact = content is not None
+    for block in blocks:
+        if block.native is not None and not (block.native.intact and block.native.api == API):
+            intact = False
     return Message(speaker, blocks, native=Native(API, message, intact))
 
 

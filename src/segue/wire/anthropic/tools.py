@@ -25,6 +25,9 @@ from segue.wire.names import CLAUDE_PARAMETERS
 from segue.wire.schema import render_tool_schema, rules
 from segue.wire.tools import render_object_schema, to_function_tool, undeclarable_message
 
+# Keys that a declaration of another API may have instead of `input_schema`.
+_OTHER_SCHEMA_KEYS = frozenset({"function", "custom"})
+_UNUSUAL_KEYS = frozenset({"type", "strict"})
 TOOL_KEYS = frozenset({"type", "name", "description", "input_schema", "strict"})
 
 
@@ -35,13 +38,20 @@ def parse_tools(value: object) -> tuple[Tool, ...]:
     for index, item in enumerate(require_list(value, "tools")):
         try:
             tool = require_object(item)
-            tools += mixed_body.parse_tool(tool, API) or [_parse_tool(tool)]
+            if type(tool.get("input_schema")) is dict and _OTHER_SCHEMA_KEYS.isdisjoint(tool):
+                tools.append(_parse_tool(tool))
+            else:
+                tools += mixed_body.parse_tool(tool, API) or [_parse_tool(tool)]
         except InputError as error:
             raise error.with_prefix(f"tools[{index}]") from None
     return tuple(tools)
 
 
 def _parse_tool(tool: JsonObject) -> Tool:
+    name, description, schema = tool.get("name"), tool.get("description"), tool.get("input_schema")
+    is_function = isinstance(name, str) and isinstance(schema, dict) and _UNUSUAL_KEYS.isdisjoint(tool)
+    if is_function and isinstance(description, str):
+        return Tool(cast("str", name), description, cast("JsonObject", schema), native=Native(API, tool))
     name, kind = optional_string(tool.get("name"), "name"), optional_string(tool.get("type"), "type")
     native = Native(API, tool)
     if kind not in (None, "custom"):

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 from msgspec import UNSET, Struct, UnsetType
 
 from segue.canonical.fast_history import (
+    CACHED,
     REASONING,
     STRUCTURED,
     Content,
@@ -24,7 +25,6 @@ from segue.canonical.fast_history import (
 from segue.canonical.json import encode_json_text
 from segue.render.fast_passes import FastRenderOptions
 from segue.render.reasoning import has_reasoning_content
-from segue.wire.bedrock.items import CACHE_POINT
 from segue.wire.fast_path import FastPath
 
 _BODY_KEYS = frozenset(
@@ -106,7 +106,7 @@ def _parse(items: list[_Message]) -> FastHistory:
             pairs = zip([None, *members], members, strict=False)
             if any(isinstance(point, _CachePoint) and isinstance(b, _CachePoint | None) for b, point in pairs):
                 raise FastPathUnsupportedError
-            history.mark_last(CACHE_POINT)
+            history.mark_last(CACHED)
     if len(history.raw_ids) > len(history.results):
         raise FastPathUnsupportedError
     return history
@@ -220,5 +220,10 @@ def _render_result(content: Content) -> list[_ResultContent]:
 
 
 BEDROCK_FAST_PATH = FastPath(
-    conversation_key="messages", items_type=list[_Message], body_keys=_BODY_KEYS, parse=_parse, render=_render
+    conversation_key="messages",
+    items_type=list[_Message],
+    body_keys=_BODY_KEYS,
+    parse=_parse,
+    render=_render,
+    is_reply=lambda item: item.role == "assistant",
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, cast
 
 from segue.canonical.blocks import Block, Text, Thinking, ToolCall
@@ -15,12 +15,12 @@ from segue.wire.bedrock.items import render_block
 from segue.wire.bedrock.reply import blocks_for_client, render_stop_reason, render_usage
 from segue.wire.json_values import JsonObject, object_or_none, string_or_none
 from segue.wire.stream.events import Finished, ReplyStart
-from segue.wire.stream.framing import aws_message_encoder
-from segue.wire.stream.render import BlockRenderer
+from segue.wire.stream.framing import AwsMessageEncoder
+from segue.wire.stream.render import BlockRenderer, DeltaFormat
 
 
-def _message_encoder(kind: str) -> Callable[[bytes], bytes]:
-    return aws_message_encoder(event_type=kind, content_type="application/json", message_type="event")
+def _message_encoder(kind: str) -> AwsMessageEncoder:
+    return AwsMessageEncoder(event_type=kind, content_type="application/json", message_type="event")
 
 
 _EVENT_TYPES = ("messageStart", "contentBlockStart", "contentBlockDelta", "contentBlockStop", "messageStop", "metadata")
@@ -71,6 +71,9 @@ class BedrockStreamRenderer(BlockRenderer):
 
     def render_delta(self, text: str) -> bytes:
         return _encode_delta(self._delta_head + encode_json(text) + self._delta_tail)
+
+    def open_deltas(self) -> DeltaFormat:
+        return DeltaFormat(_encode_delta.encode_text(self._delta_head, self._delta_tail))
 
     def _render_fields_delta(self, **fields: Any) -> bytes:
         return _event("contentBlockDelta", {"contentBlockIndex": self.block_index, "delta": fields})
@@ -152,7 +155,7 @@ class BedrockStreamRenderer(BlockRenderer):
     def render_error(self, error: ApiError) -> bytes:
         status = error.status or 424
         kind = _EXCEPTIONS.get(status, "internalServerException" if status >= 500 else "validationException")
-        encode_exception = aws_message_encoder(
+        encode_exception = AwsMessageEncoder(
             exception_type=kind, content_type="application/json", message_type="exception"
         )
         return encode_exception(encode_json({"message": error.message}))

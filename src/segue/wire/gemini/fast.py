@@ -236,5 +236,6 @@ GEMINI_FAST_PATH = FastPath(
     body_keys=frozenset(key for key in BODY_KEYS | _COMMON_KEYS if key.isidentifier()) - {"contents"},
     parse=_parse,
     render=_render,
+    is_reply=lambda item: item.role == "model",
     can_pass_through=_can_pass_through,
 )

@@ -43,7 +43,7 @@ def find_key(fields: Mapping[str, Any], name: str) -> str:
 
 def get_field(fields: Mapping[str, Any], name: str) -> Any:
     value = fields.get(name)
-    return fields.get(_snake_case(name)) if value is None else value
+    return value if value is not None else fields.get(_snake_case(name))
 
 
 def replace_fields(fields: JsonObject, **changes: Any) -> JsonObject:
@@ -76,7 +76,9 @@ def get_int(fields: Mapping[str, Any], name: str) -> int | None:
 def get_text_strict(fields: Mapping[str, Any], name: str, path: str = "") -> str | None:
     """Return the text under a key of the object at `path`, or None. Raises `InputError` for any other type."""
     value = get_field(fields, name)
-    return None if value is None else optional_string(value, join_path(path, find_key(fields, name)))
+    if value is None or isinstance(value, str):
+        return value
+    return optional_string(value, join_path(path, find_key(fields, name)))
 
 
 def get_object_strict(fields: Mapping[str, Any], name: str, path: str = "") -> tuple[JsonObject, str]:
@@ -99,5 +101,7 @@ def join_path(path: str, key: str) -> str:
 
 def as_list(value: object, path: str) -> list[Any]:
     """Return the items of a list; a single object is a list of one, null an empty list."""
+    if value is None:
+        return []
     lone = object_or_none(value)
-    return [lone] if lone is not None else [] if value is None else require_list(value, path)
+    return require_list(value, path) if lone is None else [lone]

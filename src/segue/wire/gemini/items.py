@@ -72,9 +72,9 @@ def parse_parts(parts: list[Any], model: str | None, *, from_model: bool = True)
             part_blocks = _parse_part(require_object(item), model, from_model)
         except InputError as error:
             raise error.with_prefix(f"parts[{index}]") from None
-        intact = intact and all(
-            block.native is None or (block.native.intact and block.native.api == API) for block in part_blocks
-        )
+        for block in part_blocks:
+            if block.native is not None and not (block.native.intact and block.native.api == API):
+                intact = False
         blocks += part_blocks
     return tuple(blocks), intact
 
@@ -84,6 +84,12 @@ def _parse_foreign(part: JsonObject, from_model: bool) -> Block | None:
 
 
 def _parse_part(part: JsonObject, model: str | None, from_model: bool) -> list[Block]:
+    if len(part) == 1:
+        ((key, value),) = part.items()
+        if key == "text" and isinstance(value, str) and value:
+            return [Text(value, native=Native(API, part))]
+        if key in ("functionCall", "functionResponse") and value is not None:
+            return [_PARSERS[key](part, model)]
     origin = Origin(API, model, identity="absent")
     signature = get_text_strict(part, "thoughtSignature") or None
     signature = signature if from_model else None

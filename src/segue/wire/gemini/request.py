@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import msgspec
 
-from segue.canonical.blocks import Message, Native, Speaker, Text, Thinking, ToolCall, ToolResponse
+from segue.canonical.blocks import Block, Message, Native, Speaker, Text, Thinking, ToolCall, ToolResponse
 from segue.canonical.pairing import pair
 from segue.canonical.request import Request
 from segue.errors import InputError
@@ -48,6 +48,7 @@ from segue.wire.tools import drop_undeclared_choice
 
 # GEM-07: `function` is the old role of results. The vendor's own examples also have roles in capitals.
 _SPEAKERS: dict[str, Speaker] = {"user": "human", "model": "ai", "function": "human"}
+_CONTENT_KEYS = frozenset({"role", "parts"})
 BODY_KEYS = both_cases("model", "contents", "systemInstruction", "tools") | OPTION_KEYS
 
 
@@ -62,7 +63,7 @@ def parse_request(body: Mapping[str, Any]) -> Request:
     for index, item in enumerate(as_list(body["contents"], "contents")):
         try:
             content = require_object(item)
-            if not mixed_body.add_message(contents, content, HOST):
+            if content.keys() == _CONTENT_KEYS or not mixed_body.add_message(contents, content, HOST):
                 contents.append(_parse_content(content))
         except InputError as error:
             raise error.with_prefix(f"contents[{index}]") from None
@@ -84,7 +85,9 @@ def _parse_content(content: JsonObject) -> Message:
     if speaker is None:
         shown_role = repr(role) if isinstance(role, str) else json_type_name(role)
         raise InputError(f"the role user or model was expected, not {shown_role}", path="role")
-    content, calls = mixed_body.split_calls(content, HOST)
+    calls: tuple[Block, ...] = ()
+    if "tool_calls" in content:
+        content, calls = mixed_body.split_calls(content, HOST)
     blocks, intact = parse_parts(as_list(content.get("parts"), "parts"), None, from_model=speaker == "ai")
     if speaker == "human" and has_results(blocks):
         speaker = "tool"

@@ -43,10 +43,17 @@ from segue.wire.stream.events import (
     WholeBlock,
 )
 from segue.wire.stream.framing import encode_sse
-from segue.wire.stream.render import BlockOrder, RenderText, StreamRenderer
+from segue.wire.stream.render import BlockOrder, DeltaFormat, StreamRenderer
 
 _ID_FIELDS = both_cases("responseId")
 _DELTA_HEAD = b'data: {"candidates":[{"content":{"parts":[{"text":'
+
+
+def _render_nothing(_text: str, _encoded: bytes) -> bytes:
+    return b""
+
+
+_NO_DELTAS = DeltaFormat(_render_nothing)
 
 
 class GeminiStreamRenderer(StreamRenderer):
@@ -93,13 +100,13 @@ class GeminiStreamRenderer(StreamRenderer):
             self._has_content = True
             chunks.append(b"%b%b%b" % (_DELTA_HEAD, encode_json(event.text), tail))
 
-    def open_run(self, delta: Delta) -> RenderText | None:
+    def open_run(self, delta: Delta) -> DeltaFormat | None:
         if delta.index != self._order.current:
             return None
         tail = self._open_tails.get(delta.index)
         if tail is None:
-            return lambda _text: b""
-        return None if self._pending_parts else lambda text: _DELTA_HEAD + encode_json(text) + tail
+            return _NO_DELTAS
+        return None if self._pending_parts else DeltaFormat(None, _DELTA_HEAD, tail)
 
     def _render_event(
         self, event: ReplyStart | BlockStart | BlockEnd | WholeBlock | UsageUpdate | Finished | Failed

@@ -107,6 +107,7 @@ def chat_fast_path(dialect: ChatDialect) -> FastPath:
         body_keys=(body_keys(dialect) | _COMMON_KEYS) - {"messages"},
         parse=partial(_parse, dialect=dialect),
         render=partial(_render, dialect=dialect),
+        is_reply=lambda item: isinstance(item, _Assistant),
     )
 
 

@@ -69,6 +69,7 @@ MESSAGE_KEYS = frozenset(
 )
 ERROR_KEY = "is_error"
 _STRING_KEYS = ("name", "refusal", "reasoning_content", "reasoning", "tool_call_id")
+_RARE_KEYS = frozenset({*_STRING_KEYS, "audio"} - {"tool_call_id"})
 _VALID_NAME = re.compile(r"[^\s<|\\/>]{1,64}")
 _NO_MEDIA = frozenset[str]()
 _NO_KEYS = frozenset[str]()
@@ -135,12 +136,15 @@ def parse_assistant(message: JsonObject, dialect: ChatDialect, model: str | None
 
 def _are_intact(blocks: Sequence[Block], dialect: ChatDialect) -> bool:
     """Return whether every part can be sent unchanged; calls are sent on their own, and results are no parts."""
-    others = [block for block in blocks if not isinstance(block, ToolCall)]
-    return all(
-        not isinstance(block, ToolResponse)
-        and (block.native is None or (block.native.intact and block.native.api == dialect.name))
-        for block in others
-    )
+    for block in blocks:
+        native = block.native
+        if isinstance(block, ToolResponse) or (
+            native is not None
+            and not isinstance(block, ToolCall)
+            and not (native.intact and native.api == dialect.name)
+        ):
+            return False
+    return True
 
 
 def _has_calls(blocks: Sequence[Block]) -> bool:
@@ -150,7 +154,7 @@ def _has_calls(blocks: Sequence[Block]) -> bool:
 def _are_calls_listed(message: JsonObject, blocks: Sequence[Block]) -> bool:
     """Return whether no call is in the content, where other APIs have them."""
     listed = len(message.get("tool_calls") or ()) + (message.get("function_call") is not None)
-    return sum(isinstance(block, ToolCall) for block in blocks) == listed
+    return [*map(type, blocks)].count(ToolCall) == listed
 
 
 def _is_valid_assistant(message: Mapping[str, Any], dialect: ChatDialect) -> bool:
@@ -165,8 +169,9 @@ def _is_valid_assistant(message: Mapping[str, Any], dialect: ChatDialect) -> boo
         return False
     if message.get("function_call") and not dialect.legacy_calls:
         return False
-    if any(message.get(key) and not dialect.accepts_key(key) for key in ("refusal", "audio")):
-        return False
+    for key in ("refusal", "audio"):
+        if message.get(key) and not dialect.accepts_key(key):
+            return False
     content = message.get("content")
     if isinstance(content, str) or content:
         return True
@@ -180,6 +185,8 @@ def _is_valid_assistant(message: Mapping[str, Any], dialect: ChatDialect) -> boo
 
 def _validate_fields(message: Mapping[str, Any]) -> None:
     """Raise `InputError` for a field of the wrong type; replies, which are parsed by the same code, may have those."""
+    if _RARE_KEYS.isdisjoint(message) and isinstance(message.get("tool_call_id", ""), str):
+        return
     for key in _STRING_KEYS:
         if (value := message.get(key)) is not None:
             require_string(value, key)

@@ -75,7 +75,8 @@ def parse_request(body: Mapping[str, Any], *, dialect: ChatDialect) -> Request:
     for index, item in enumerate(require_list(body["messages"], "messages")):
         try:
             message = require_object(item)
-            if not mixed_body.add_message(messages, message, host):
+            is_own = "role" in message and "parts" not in message
+            if is_own or not mixed_body.add_message(messages, message, host):
                 messages.append(parse_message(message, dialect))
         except InputError as error:
             raise error.with_prefix(f"messages[{index}]") from None
@@ -131,12 +132,16 @@ def _parse_tool(entry: JsonObject, dialect: ChatDialect) -> Tool:
 
 
 def _parse_function(entry: JsonObject, detail: JsonObject, dialect: ChatDialect, *, intact: bool = True) -> Tool:
+    native = Native(dialect.name, entry, intact)
+    name, description, schema = _tool_name(entry, detail), detail.get("description"), detail.get("parameters")
+    if isinstance(description, str) and isinstance(schema, dict) and isinstance(detail.get("strict"), bool | None):
+        return Tool(name, description, cast("JsonObject", schema), strict=detail.get("strict"), native=native)
     return Tool(
-        _tool_name(entry, detail),
-        optional_string(detail.get("description"), _detail_path(entry, detail, "description")),
-        optional_schema(detail.get("parameters"), _detail_path(entry, detail, "parameters")),
+        name,
+        optional_string(description, _detail_path(entry, detail, "description")),
+        optional_schema(schema, _detail_path(entry, detail, "parameters")),
         strict=optional_boolean(detail.get("strict"), _detail_path(entry, detail, "strict")),
-        native=Native(dialect.name, entry, intact),
+        native=native,
     )
 
 

@@ -36,7 +36,7 @@ from segue.wire.stream.events import (
     WholeBlock,
 )
 from segue.wire.stream.framing import encode_sse
-from segue.wire.stream.render import BlockOrder, RenderText, StreamRenderer, split_delta
+from segue.wire.stream.render import BlockOrder, DeltaFormat, StreamRenderer
 
 _DELTA_TAIL = b',"logprobs":null,"finish_reason":null}]}\n\n'
 
@@ -78,18 +78,20 @@ class ChatRenderer(StreamRenderer):
                 chunks += self._render_event(event)
         return b"".join(chunks)
 
-    def open_run(self, delta: Delta) -> RenderText | None:
+    def open_run(self, delta: Delta) -> DeltaFormat | None:
         index = delta.index
         if not self._dialect.streamed_calls and index != self._order.current:
             return None
         match delta:
             case TextDelta():
                 key = "refusal" if index in self._refusals else "content"
-                return split_delta(lambda text: self._render_chunk({key: text}))
+                return DeltaFormat.from_function(lambda text: self._render_chunk({key: text}))
             case ThinkingDelta():
-                return split_delta(lambda text: self._render_chunk(self._reasoning_delta(text)))
+                return DeltaFormat.from_function(lambda text: self._render_chunk(self._reasoning_delta(text)))
             case InputDelta() if index not in self._held_calls:
-                return split_delta(lambda text: self._render_chunk(self._arguments_delta(InputDelta(index, text))))
+                return DeltaFormat.from_function(
+                    lambda text: self._render_chunk(self._arguments_delta(InputDelta(index, text)))
+                )
             case _:
                 return None
 

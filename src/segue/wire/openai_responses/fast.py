@@ -46,7 +46,7 @@ _COMMON_KEYS = frozenset(
     }
     | {"service_tier", "store", "stream_options", "text", "top_logprobs", "truncation"}
 )
-_VOLATILE_KEYS = frozenset({"client_metadata"})
+_VARIABLE_KEYS = frozenset({"client_metadata"})
 _SYSTEM_ROLES = ("system", "developer")
 _EmptyList: TypeAlias = Annotated[list[Any], Meta(max_length=0)] | None
 
@@ -88,10 +88,10 @@ class _Item(Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
 
 
 def _parse(items: list[_Item]) -> FastHistory:
-    ids = [item.id for item in items if item.id is not UNSET]
-    if len(set(ids)) < len(ids):
+    ids = [(item.id, index) for index, item in enumerate(items) if item.id is not UNSET]
+    history = FastHistory(item_ids=dict(ids))
+    if len(history.item_ids) < len(ids):
         raise FastPathUnsupportedError
-    history = FastHistory()
     calls: list[_Item] = []
     outputs: list[_Item] = []
     reject_envelopes([item.encrypted_content for item in items])
@@ -109,6 +109,10 @@ def _parse(items: list[_Item]) -> FastHistory:
             index = _parse_turn(items, index, history, calls, outputs)
     _parse_columns(history, calls, outputs)
     return history
+
+
+def _is_reply(item: _Item) -> bool:
+    return item.role == "assistant" or item.type in ("function_call", "reasoning")
 
 
 def _message_texts(item: _Item, kind: type[_Part]) -> Content:
@@ -271,10 +275,11 @@ def responses_fast_path(dialect: ResponsesDialect) -> FastPath:
     return FastPath(
         conversation_key="input",
         items_type=list[_Item],
-        body_keys=frozenset(key for key in BODY_KEYS | _COMMON_KEYS | _VOLATILE_KEYS if "." not in key) - {"input"},
-        dropped_keys=_VOLATILE_KEYS,
+        body_keys=frozenset(key for key in BODY_KEYS | _COMMON_KEYS | _VARIABLE_KEYS if "." not in key) - {"input"},
+        variable_keys=_VARIABLE_KEYS,
         parse=_parse,
         render=partial(_render, assistant_type=_Message if dialect.repair_item is None else _TypedMessage),
+        is_reply=_is_reply,
         can_pass_through=partial(_can_pass_through, dialect=dialect),
         supports_request=_supports_request,
     )

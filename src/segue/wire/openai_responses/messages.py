@@ -20,6 +20,7 @@ from segue.wire.json_values import (
     JsonObject,
     json_type_name,
     object_or_none,
+    objects_in,
     optional_string,
     require_list,
     require_object,
@@ -71,6 +72,7 @@ from segue.wire.openai_responses.parts import PART_KEYS, are_intact, parse_parts
 
 _SPEAKERS: dict[str, Speaker] = {"user": "human", "assistant": "ai", "system": "system", "developer": "system"}
 ITEM_KEYS = CALL_KEYS | PART_KEYS | {"role", "content", "summary", "encrypted_content", "caller"}
+_OWN_ROLES = ("user", "assistant", "system", "developer")
 _FUNCTION_ITEMS = frozenset({*FUNCTION_TYPES, *FUNCTION_TYPES.values()})
 _Side: TypeAlias = Literal["ai", "human", "tool", "none"]
 
@@ -80,6 +82,10 @@ _Side: TypeAlias = Literal["ai", "human", "tool", "none"]
 
 def repeated_positions(items: Sequence[object]) -> frozenset[int]:
     """Return the positions of items that repeat an earlier one with the same id (OAI-RESP-13)."""
+    item_ids = [item.get("id") for item in objects_in(items)]
+    known_ids = [item_id for item_id in item_ids if isinstance(item_id, str)]
+    if len(set(known_ids)) == len(known_ids):
+        return frozenset()
     first_by_id: dict[str, JsonObject] = {}
     repeated: set[int] = set()
     for position, item in enumerate(map(object_or_none, items)):
@@ -153,7 +159,10 @@ def _parse_foreign(item: JsonObject, context: ParseContext) -> tuple[Sequence[Bl
         if find_item_api(item) in (None, host.base_api) or (block := parse_item(item, host)) is None:
             return None
         return [block], "ai" if isinstance(block, ToolCall) else "tool"
-    if item.get("role") == "assistant" and "parts" not in item:
+    role, is_own = item.get("role"), "parts" not in item
+    if is_own and "tool_calls" not in item and role in _OWN_ROLES:
+        return None
+    if role == "assistant" and is_own:
         rest, calls = split_calls(item, host)
         return ([*parse_assistant_message(rest, context), *calls], "ai") if calls else None
     message = parse_message(item, host)
@@ -274,12 +283,11 @@ class _ReplyGroup:
         self._valid_ids = True
 
     def add(self, blocks: Iterable[Block], valid_id: bool) -> None:
-        new_blocks = list(blocks)
-        self._blocks += new_blocks
-        has_unsigned_reasoning = any(
-            isinstance(block, Thinking) and not (block.signature or block.encrypted) for block in new_blocks
-        )
-        self._valid_ids = self._valid_ids and valid_id and not has_unsigned_reasoning
+        self._valid_ids = self._valid_ids and valid_id
+        for block in blocks:
+            self._blocks.append(block)
+            if isinstance(block, Thinking) and not (block.signature or block.encrypted):
+                self._valid_ids = False
 
     def has_reasoning(self, item_id: str) -> bool:
         """Return whether the reply has the reasoning item with this id."""

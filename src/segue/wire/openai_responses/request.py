@@ -62,21 +62,22 @@ def parse_request(body: Mapping[str, Any], dialect: ResponsesDialect) -> Request
     declared = [] if body.get("tools") is None else parse_tools(body["tools"], dialect)
     names = {tool.name for tool in declared}
     declared += [tool for tool in parse_item_tools(items, dialect) if tool.name not in names]
+    previous = _previous_state(body, dialect)
     # OAI-RESP-10: earlier items may have been stored.
-    stored = body.get("store") is not False or _previous_state(body, dialect) is not None
+    stored = body.get("store") is not False or previous is not None
     repeated = repeated_positions(items)
     unique_items = [item for position, item in enumerate(items) if position not in repeated] if repeated else items
     context = create_parse_context(
         objects_in(unique_items), None, dialect, names=namespaced_names_by_bare_name(declared), stored=stored
     )
-    context.continues = context.has_references or _previous_state(body, dialect) is not None
+    context.continues = context.has_references or previous is not None
     return Request(
         pair(parse_items(items, context, repeated=repeated)),
         system=_parse_instructions(body.get("instructions"), dialect),
         tools=tuple(declared),
         options=parse_options(body, dialect),
         model=model,
-        continues=_stored_state(body, items, dialect),
+        continues=previous or _find_referenced_state(items),
         native=Native(dialect.name, body),
     )
 
@@ -170,10 +171,10 @@ def _referenced_ids(items: Sequence[JsonObject]) -> list[str]:
     ]
 
 
-def _stored_state(body: Mapping[str, Any], items: Sequence[object], dialect: ResponsesDialect) -> str | None:
-    """Return the stored state that the body continues and does not contain."""
+def _find_referenced_state(items: Sequence[object]) -> str | None:
+    """Return the first stored item that the body refers to and does not contain."""
     referred = _referenced_ids(objects_in(items))
-    return _previous_state(body, dialect) or (f"the stored item {referred[0]}" if referred else None)
+    return f"the stored item {referred[0]}" if referred else None
 
 
 def _parse_instructions(value: object, dialect: ResponsesDialect) -> tuple[Text, ...]:

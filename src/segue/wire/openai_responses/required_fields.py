@@ -42,8 +42,10 @@ def is_openai_item(kind: str, _item: JsonObject) -> bool:
 
 
 def has_valid_status(kind: str, item: JsonObject) -> bool:
+    if item.get("status") is None:
+        return True
     spec = load_types(_API).get(kind, ANY).members.get("status")
-    return spec is None or item.get("status") is None or item["status"] in spec.values
+    return spec is None or item["status"] in spec.values
 
 
 def has_valid_call_id(item: JsonObject) -> bool:

@@ -48,7 +48,7 @@ from segue.wire.stream.events import (
     WholeBlock,
 )
 from segue.wire.stream.framing import encode_sse
-from segue.wire.stream.render import BlockOrder, RenderText, StreamRenderer
+from segue.wire.stream.render import BlockOrder, DeltaFormat, RenderText, StreamRenderer
 
 _ReplayEvent: TypeAlias = tuple[str, JsonObject]
 """The name of an event, and its fields apart from the item."""
@@ -101,20 +101,20 @@ class ResponsesRenderer(StreamRenderer):
                     chunks += self._begin_thinking(ordered)
         return b"".join(chunks)
 
-    def open_run(self, delta: Delta) -> RenderText | None:
+    def open_run(self, delta: Delta) -> DeltaFormat | None:
         index = delta.index
         if index != self._order.current or index not in self._writer.delta_templates:
             return None
         render_text = self._writer.delta_renderer(index)
         if not isinstance(delta, InputDelta):
-            return render_text
+            return DeltaFormat(render_text)
         append = self._inputs[index].write
 
-        def render_input(text: str) -> bytes:
+        def render_input(text: str, encoded: bytes) -> bytes:
             append(text)
-            return render_text(text)
+            return render_text(text, encoded)
 
-        return render_input
+        return DeltaFormat(render_input)
 
     def _render_event(
         self, event: ReplyStart | BlockStart | BlockEnd | WholeBlock | UsageUpdate | Finished | Failed
@@ -412,14 +412,14 @@ class _ResponseWriter:
         self.delta_templates[index] = head, suffix
 
     def delta(self, index: int, text: str, suffix: bytes | None = None) -> bytes:
-        return self.delta_renderer(index, suffix)(text)
+        return self.delta_renderer(index, suffix)(text, encode_json(text))
 
     def delta_renderer(self, index: int, suffix: bytes | None = None) -> RenderText:
         """Return a function that renders the deltas of this block."""
         head, trailing = self.delta_templates[index]
         tail = b',%b"sequence_number":' % (trailing if suffix is None else suffix)
         numbers = self._numbers
-        return lambda text: b"%b%b%b%d}\n\n" % (head, encode_json(text), tail, next(numbers))
+        return lambda _, encoded: b"%b%b%b%d}\n\n" % (head, encoded, tail, next(numbers))
 
 
 # ------------------------------------------------------------------------------------------------------- complete items

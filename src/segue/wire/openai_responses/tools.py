@@ -83,7 +83,7 @@ def namespaced_names_by_bare_name(tools: Sequence[Tool]) -> dict[str, str]:
 
 def _parse_entry(
     entry: JsonObject, namespace: str | None, extra: JsonObject | None, dialect: ResponsesDialect
-) -> Iterator[Tool]:
+) -> list[Tool]:
     kind = entry.get("type") or "function"
     if not isinstance(kind, str):
         raise InputError(f"a tool's type must be a string, not {json_type_name(kind)}", path="type")
@@ -92,20 +92,21 @@ def _parse_entry(
         entries = require_list(entry.get("tools"), "tools")
         if dialect.validate_tool is not None:
             dialect.validate_tool(entry)
+        tools: list[Tool] = []
         for index, value in enumerate(entries):
             try:
-                yield from _parse_entry(require_object(value), name, extra, dialect)
+                tools += _parse_entry(require_object(value), name, extra, dialect)
             except InputError as error:
                 raise error.with_prefix(f"tools[{index}]") from None
-    elif kind not in _KINDS:
+        return tools
+    if kind not in _KINDS:
         label = string_or_none(entry.get("server_label")) or kind
         if kind == "mcp" and label == kind:
             raise InputError("an MCP server's tools need its `server_label`", path="server_label")
         if dialect.validate_tool is not None:
             dialect.validate_tool(entry)
-        yield Tool(label, kind="hosted", native=Native(dialect.name, entry), extra=extra)
-    else:
-        yield _parse_client_tool(entry, kind, namespace, extra, dialect)
+        return [Tool(label, kind="hosted", native=Native(dialect.name, entry), extra=extra)]
+    return [_parse_client_tool(entry, kind, namespace, extra, dialect)]
 
 
 def _parse_client_tool(
@@ -118,9 +119,10 @@ def _parse_client_tool(
     prefix = "" if nested is None else f"{kind}."
     parameters = optional_schema(detail.get("parameters"), f"{prefix}parameters")
     intact = nested is None and entry.get("type") == kind and detail.get("parameters") in (None, parameters)
-    form = optional_object(detail.get("format"), f"{prefix}format") or {}
-    grammar = optional_object(form.get("grammar"), f"{prefix}format.grammar") or form
-    grammar_fields = {key: grammar[key] for key in ("syntax", "definition") if key in grammar}
+    grammar_fields: JsonObject = {}
+    if form := optional_object(detail.get("format"), f"{prefix}format"):
+        grammar = optional_object(form.get("grammar"), f"{prefix}format.grammar") or form
+        grammar_fields = {key: grammar[key] for key in ("syntax", "definition") if key in grammar}
     return Tool(
         name if namespace is None else join_name(namespace, name),
         optional_string(detail.get("description"), f"{prefix}description"),

@@ -38,6 +38,9 @@ def render_schema(
     Parameters that are not an object become its only property, `value`; so do the arguments.
     """
     schema = parameters or {}
+    plain = render_plain(schema, rules)
+    if plain is not None:
+        return plain
     rendered = _render_cached(schema, rules, as_object=True)
     return rendered.report_and_decode(schema, report, subject=subject, kind=kind)
 
@@ -120,19 +123,16 @@ def _render_cached(schema: Mapping[str, Any], rules: SchemaRules, *, as_object: 
 
 @lru_cache(maxsize=512)
 def _render_bytes(data: bytes, rules: SchemaRules, as_object: bool) -> _RenderedSchema:
-    """Render a schema; cached, since a conversation declares the same tools at every turn."""
+    """Render a schema that is not plain; cached, since a conversation declares the same tools at every turn."""
     schema = msgspec.json.decode(data)
     changes = SchemaChanges()
-    node = render_plain(schema, rules) if as_object else None
-    if node is None:
-        # Imported here, because most tools have plain schemas.
-        from segue.wire.schema.root import render_root
+    # Imported here, because most tools have plain schemas.
+    from segue.wire.schema.root import render_root
 
-        try:
-            node = render_root(schema, rules, changes, wrap=as_object)
-        except UnsupportedSchemaError as why:
-            return _RenderedSchema(None, changes, str(why))
-    rendered = encode_json(node)
+    try:
+        rendered = encode_json(render_root(schema, rules, changes, wrap=as_object))
+    except UnsupportedSchemaError as why:
+        return _RenderedSchema(None, changes, str(why))
     return _RenderedSchema(None if rendered == data else rendered, changes)
 
 

@@ -49,6 +49,16 @@ def parse_schema_document(raw: Mapping[str, Any], changes: SchemaChanges) -> Doc
     return _Parser(dict(raw), changes).parse()
 
 
+class NodeParser:
+    """Parses single nodes, which have no references."""
+
+    def __init__(self, changes: SchemaChanges) -> None:
+        self._parser = _Parser({}, changes)
+
+    def parse(self, raw: Node, path: str) -> Schema:
+        return self._parser.parse_node(raw, "", path, 0)
+
+
 class _Location(Struct, frozen=True):
     """A node of the raw document, and the base URI of its references."""
 
@@ -94,11 +104,11 @@ class _Parser:
         }
 
     def parse(self) -> Document:
-        root = self._parse_node(self._raw, self._root_base, "", 0)
+        root = self.parse_node(self._raw, self._root_base, "", 0)
         defs: dict[str, Schema] = {}
         while self._pending:
             name, location = self._pending.pop(0)
-            defs[name] = self._parse_node(location.node, location.base, f"$defs.{name}", 0)
+            defs[name] = self.parse_node(location.node, location.base, f"$defs.{name}", 0)
         return Document(root, defs, self._size)
 
     # ------------------------------------------------------------------------------------------------- references
@@ -192,7 +202,7 @@ class _Parser:
 
     # ------------------------------------------------------------------------------------------------------ nodes
 
-    def _parse_node(self, raw: Any, base: str, path: str, depth: int) -> Schema:
+    def parse_node(self, raw: Any, base: str, path: str, depth: int) -> Schema:
         self._size += 1
         if isinstance(raw, bool):
             return raw
@@ -250,7 +260,7 @@ class _Parser:
         return valid
 
     def _parse_inner(self, raw: Any, at: _KeywordContext, step: str = "") -> Schema:
-        return self._parse_node(raw, at.base, f"{at.path}{step}", at.depth + 1)
+        return self.parse_node(raw, at.base, f"{at.path}{step}", at.depth + 1)
 
     def _parse_subschemas(self, node: Node, key: str, value: Any, at: _KeywordContext) -> None:
         if key in SCHEMA_MAPS:

@@ -6,190 +6,106 @@ that of the full renderer, which handles all other schemas.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, cast
+from collections.abc import Mapping
+from functools import cache
+from typing import Annotated, Any, Literal, cast
 
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from segue.canonical.type_warmup import warm_type
 from segue.wire.schema.json_schema import Node
+from segue.wire.schema.plain_subset import NotPlainError, PlainSubset
 from segue.wire.schema.rules import SchemaRules
 
-_MAX_DEPTH = 20
-_TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array"})
-# The keywords that are plain in a subset which has them.
-_SUBSET_KEYWORDS = frozenset(
-    {"type", "enum", "properties", "required", "additionalProperties", "items", "minimum", "maximum"}
-    | {"title", "description"}
-)
-
-
-class _NotPlainError(Exception):
-    """The full renderer is needed."""
-
-
-def render_plain(schema: Mapping[str, Any], rules: SchemaRules) -> Mapping[str, Any] | None:
-    """Render the parameters of a tool: the same object if nothing changes, None if the schema is not plain."""
-    if schema.get("type") != "object" or rules.closed_objects or rules.openapi:
-        return None
-    root = schema
-    if "$schema" in root:
-        root = {key: value for key, value in root.items() if key != "$schema"}
-    if not root.keys().isdisjoint(rules.rejected_at_top) or "enum" in root or "const" in root:
-        return None
-    if "properties" not in root:
-        root = {**root, "properties": dict[str, Any]()}
-    if rules.keywords is None:
-        return root if _is_plain(root, rules, 0) else None
-    try:
-        return _render_node(root, rules, 0)
-    except _NotPlainError:
-        return None
-
-
-# ------------------------------------------------------------------------------------------- all of JSON Schema
-
-
-def _is_plain(node: object, rules: SchemaRules, depth: int) -> bool:
-    """Return whether a target that accepts nearly all of JSON Schema gets this node unchanged."""
-    if type(node) is not dict or depth > _MAX_DEPTH:
-        return False
-    for key, value in cast("Node", node).items():
-        check = _CHECKS.get(key)
-        if check is not None:
-            if not check(value):
-                return False
-        elif key == "properties":
-            if type(value) is not dict or not _are_plain(cast("Node", value).values(), rules, depth + 1):
-                return False
-        elif key in ("anyOf", "oneOf", "allOf"):
-            if not _is_nonempty_list(value) or not _are_plain(value, rules, depth + 1):
-                return False
-        elif key == "items" or (key == "additionalProperties" and type(value) is not bool):
-            if not _is_plain(value, rules, depth + 1):
-                return False
-        elif key != "additionalProperties":
-            return False
-    node = cast("Node", node)
-    return not rules.items_required or "items" in node or "array" not in (node.get("type") or ())
-
-
-def _are_plain(nodes: Iterable[object], rules: SchemaRules, depth: int) -> bool:
-    return all(_is_plain(node, rules, depth) for node in nodes)
-
-
-def _is_type(value: object) -> bool:
-    if type(value) is list:
-        types = cast("list[object]", value)
-        return bool(types) and len(set(map(str, types))) == len(types) and all(map(_is_type_name, types))
-    return _is_type_name(value)
-
-
-def _is_type_name(value: object) -> bool:
-    return type(value) is str and (value in _TYPES or value == "null")
-
-
-def _is_string(value: object) -> bool:
-    return type(value) is str
-
-
-def _is_count(value: object) -> bool:
-    return type(value) is int and value >= 0
-
-
-def _is_number(value: object) -> bool:
-    return type(value) is int or type(value) is float
-
-
-def _is_nonempty_list(value: object) -> bool:
-    return type(value) is list and bool(cast("list[object]", value))
-
-
-def _is_name_list(value: object) -> bool:
-    if type(value) is not list:
-        return False
-    names = cast("list[object]", value)
-    return all(map(_is_string, names)) and len(set(names)) == len(names)
-
-
-def _is_any(_value: object) -> bool:
-    return True
-
-
-_CHECKS: dict[str, Callable[[object], bool]] = {
-    "type": _is_type,
-    "required": _is_name_list,
-    "enum": _is_nonempty_list,
-    **dict.fromkeys(("title", "description", "format", "pattern"), _is_string),
-    **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems"), _is_count),
-    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), _is_number),
-    **dict.fromkeys(("const", "default"), _is_any),
+_MAX_CHECKED_DEPTH = 7
+_NonNullTypeName = Literal["string", "number", "integer", "boolean", "object", "array"]
+_TypeName = Literal[_NonNullTypeName, "null"]
+_KEYWORDS: dict[str, Any] = {
+    "type": _TypeName | tuple[_NonNullTypeName, Literal["null"]],
+    "required": list[str],
+    "enum": Annotated[list[Any], Meta(min_length=1)],
+    **dict.fromkeys(("title", "description", "format", "pattern"), str),
+    **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems"), Annotated[int, Meta(ge=0)]),
+    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), int | float),
+    # `encrypted` is no keyword, which the full renderer keeps. Codex sends it.
+    **dict.fromkeys(("const", "default", "encrypted"), Any),
 }
 
 
-# ------------------------------------------------------------------------------------------------------ subsets
+def render_plain(schema: Mapping[str, Any], rules: SchemaRules) -> Node | None:
+    """Render the parameters of a tool: the same object if nothing changes, None if the schema is not plain."""
+    if rules.closed_objects or rules.openapi:
+        return None
+    root = cast("Node", schema)
+    if rules.keywords is None:
+        try:
+            msgspec.convert(root, _plain_root(rules.rejected_at_top, rules.items_required))
+        except msgspec.ValidationError:
+            return None
+        return normalize_root(root)
+    if root.get("type") != "object" or not rules.rejected_at_top.isdisjoint(root):
+        return None
+    try:
+        return PlainSubset(rules).render(normalize_root(root))
+    except NotPlainError:
+        return None
 
 
-def _render_node(node: object, rules: SchemaRules, depth: int) -> Node:
-    """Return a node with its keywords in the order of the full renderer, if its target's subset has all of them."""
-    if type(node) is not dict or depth > _MAX_DEPTH:
-        raise _NotPlainError
-    parts = cast("Node", node)
-    kind = parts.get("type")
-    if type(kind) is not str or kind not in _TYPES or not parts.keys() <= (rules.keywords or set()) & _SUBSET_KEYWORDS:
-        raise _NotPlainError
-    rendered: Node = {"type": kind}
-    if kind == "object":
-        _add_object(rendered, parts, rules, depth)
-    elif kind == "array" and "items" in parts:
-        rendered["items"] = _render_node(parts["items"], rules, depth + 1)
-    elif kind == "string" and "enum" in parts:
-        rendered["enum"] = _plain_values(parts["enum"], rules)
-    elif kind in ("integer", "number"):
-        _add_bounds(rendered, parts)
-    for key in ("title", "description"):
-        if key in parts and type(parts[key]) is str:
-            rendered[key] = parts[key]
-    # What is left over is not plain, or has no effect and is reported; only an empty list is dropped without a finding.
-    if len(rendered) < len(parts) - (parts.get("required") == []):
-        raise _NotPlainError
-    if kind == "array" and rules.items_required and "items" not in rendered:
-        raise _NotPlainError
-    return rendered
+def normalize_root(root: Node) -> Node:
+    """Return the root without the name of its draft, and with properties; the same object if nothing changes."""
+    if "$schema" in root:
+        root = {key: value for key, value in root.items() if key != "$schema"}
+    return root if "properties" in root else {**root, "properties": dict[str, Any]()}
 
 
-def _add_object(rendered: Node, parts: Node, rules: SchemaRules, depth: int) -> None:
-    properties = parts.get("properties", {})
-    required = parts.get("required", [])
-    additional = parts.get("additionalProperties", False)
-    # Only the root may have no properties.
-    if type(properties) is not dict or not (properties or depth == 0) or type(additional) is not bool:
-        raise _NotPlainError
-    names = cast("Node", properties)
-    pattern = rules.property_name_pattern
-    if pattern is not None and not all(re.fullmatch(pattern, name) for name in names):
-        raise _NotPlainError
-    if not _is_name_list(required) or not names.keys() >= set(required):
-        raise _NotPlainError
-    rendered["properties"] = {name: _render_node(part, rules, depth + 1) for name, part in names.items()}
-    if required:
-        rendered["required"] = required
-    if "additionalProperties" in parts:
-        rendered["additionalProperties"] = additional
+# ------------------------------------------------------------------------------------------- all of JSON Schema
+#
+# msgspec validates a schema by converting it to a type that only plain schemas can be converted to. There is one type
+# for each level of nodes, since msgspec does not limit the depth.
 
 
-def _add_bounds(rendered: Node, parts: Node) -> None:
-    for key, value in parts.items():
-        if key in ("minimum", "maximum") and type(value) is int:
-            rendered[key] = value
-    if "minimum" in rendered and "maximum" in rendered and rendered["minimum"] > rendered["maximum"]:
-        raise _NotPlainError
+@cache
+def _plain_root(rejected: frozenset[str], items_required: bool) -> Any:
+    """Return the type of plain schemas at the root, where these keywords are rejected."""
+    # No value has this type: the innermost nodes have no further ones.
+    node: Any = UnsetType
+    for _ in range(_MAX_CHECKED_DEPTH):
+        node = _define_node(_KEYWORDS | _inner_keywords(node), items_required)
+    keywords = {**_KEYWORDS, **_inner_keywords(node), "type": Literal["object"], "$schema": Any}
+    for keyword in (*rejected, "enum", "const"):
+        keywords.pop(keyword, None)
+    return warm_type(_define_node(keywords, items_required, required="type"))
 
 
-def _plain_values(values: object, rules: SchemaRules) -> list[str]:
-    if not _is_name_list(values) or not values:
-        raise _NotPlainError
-    texts = cast("list[str]", values)
-    if "string" not in rules.enum_types or (rules.enum_limit is not None and len(texts) > rules.enum_limit):
-        raise _NotPlainError
-    if not rules.empty_enum_string and "" in texts:
-        raise _NotPlainError
-    return texts
+def _inner_keywords(node: Any) -> dict[str, Any]:
+    """Return the keywords with further nodes, which have this type."""
+    members = dict.fromkeys(("anyOf", "oneOf", "allOf"), Annotated[list[node], Meta(min_length=1)])
+    return {"properties": dict[str, node], "items": node, "additionalProperties": bool | node, **members}
+
+
+def _define_node(keywords: Mapping[str, Any], items_required: bool, *, required: str = "") -> Any:
+    names = {name: name.replace("$", "_") for name in keywords}
+    return msgspec.defstruct(
+        "PlainNode",
+        [
+            (names[name], kind) if name == required else (names[name], kind | UnsetType, UNSET)
+            for name, kind in sorted(keywords.items(), key=lambda item: item[0] != required)
+        ],
+        rename={python_name: name for name, python_name in names.items()},
+        forbid_unknown_fields=True,
+        gc=False,
+        namespace={"__post_init__": _check_items_and_names if items_required else _check_names},
+    )
+
+
+def _check_names(node: Any) -> None:
+    if node.required is not UNSET and len(set(node.required)) < len(node.required):
+        raise ValueError("a name twice")
+
+
+def _check_items_and_names(node: Any) -> None:
+    if node.items is UNSET and "array" in (node.type or ()):
+        raise ValueError("an array without items")
+    if node.required is not UNSET and len(set(node.required)) < len(node.required):
+        raise ValueError("a name twice")

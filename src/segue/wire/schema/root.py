@@ -6,17 +6,19 @@ Most tools have plain schemas, which `plain` renders; this module is imported fo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from segue.wire.schema.changes import SchemaChanges
 from segue.wire.schema.description import add_to_description, describe_keyword, describe_schema
 from segue.wire.schema.document import ROOT, Document, iter_references, rename_definition
-from segue.wire.schema.json_schema import ANNOTATIONS, COMBINATORS, Node, Schema, types_of
+from segue.wire.schema.json_schema import ANNOTATIONS, COMBINATORS, Node, Schema, is_finite, types_of
 from segue.wire.schema.lenient import render_lenient
 from segue.wire.schema.merge import Merger, merge_objects
 from segue.wire.schema.parse import parse_schema_document
+from segue.wire.schema.plain import normalize_root
+from segue.wire.schema.plain_subset import NotPlainError, PlainSubset
 from segue.wire.schema.rules import UNRESTRICTED, SchemaRules, UnsupportedSchemaError
-from segue.wire.schema.subset import render_subset
+from segue.wire.schema.subset import LeafRenderer, render_subset
 
 
 def normalize_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -26,6 +28,12 @@ def normalize_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 def render_root(schema: Mapping[str, Any], rules: SchemaRules, changes: SchemaChanges, *, wrap: bool) -> Node:
     """Render a schema for a target. With `wrap`, a schema that is not an object becomes the property of one."""
+    node = render_nearly_plain(schema, rules, changes) if wrap else None
+    return render_document(schema, rules, changes, wrap=wrap) if node is None else node
+
+
+def render_document(schema: Mapping[str, Any], rules: SchemaRules, changes: SchemaChanges, *, wrap: bool) -> Node:
+    """Render any schema for a target, as `render_root` does."""
     document = _inline_root_reference(parse_schema_document(schema, changes))
     if wrap or rules.response_must_be_object:
         document = _ensure_object_root(document, rules, changes, wrap=wrap)
@@ -34,6 +42,23 @@ def render_root(schema: Mapping[str, Any], rules: SchemaRules, changes: SchemaCh
     return (
         render_lenient(document, rules, changes) if rules.keywords is None else render_subset(document, rules, changes)
     )
+
+
+def render_nearly_plain(schema: Mapping[str, Any], rules: SchemaRules, changes: SchemaChanges) -> Node | None:
+    """Render a schema for a subset if only nodes without further ones in them are not plain; None for any other."""
+    if rules.keywords is None or rules.closed_objects or rules.openapi:
+        return None
+    if schema.get("type") != "object" or not rules.rejected_at_top.isdisjoint(schema):
+        return None
+    leaves = LeafRenderer(rules)
+    try:
+        node = PlainSubset(rules, leaves.render).render(normalize_root(cast("Node", schema)))
+    except NotPlainError:
+        return None
+    if rules.must_terminate and not is_finite(node, {}, set(), 0):
+        return None
+    leaves.add_changes(changes)
+    return node
 
 
 def _has_named_keys(root: Schema) -> bool:

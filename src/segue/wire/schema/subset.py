@@ -6,6 +6,7 @@ subset may be unable to express a schema: `UnsupportedSchemaError`.
 
 from __future__ import annotations
 
+import sys
 from typing import Any, cast
 
 from msgspec.structs import replace
@@ -13,7 +14,7 @@ from msgspec.structs import replace
 from segue.wire.schema.changes import Location, SchemaChanges
 from segue.wire.schema.containers import ARRAY_PARTS, OBJECT_PARTS, ContainerRenderer
 from segue.wire.schema.description import add_to_description, describe_keyword, describe_schema
-from segue.wire.schema.document import Document, find_recursive, format_pointer
+from segue.wire.schema.document import ROOT, Document, find_recursive, format_pointer
 from segue.wire.schema.json_schema import (
     ANNOTATIONS,
     COMBINATORS,
@@ -30,6 +31,8 @@ from segue.wire.schema.json_schema import (
 )
 from segue.wire.schema.keywords import BOUNDS, KeywordRenderer
 from segue.wire.schema.merge import Merger, enum_values
+from segue.wire.schema.parse import NodeParser
+from segue.wire.schema.plain_subset import Path
 from segue.wire.schema.rules import SchemaRules, UnsupportedSchemaError
 
 _MAX_DEPTH = 40
@@ -49,13 +52,38 @@ def render_subset(document: Document, rules: SchemaRules, changes: SchemaChanges
     raise AssertionError("the last attempt returns")
 
 
+class LeafRenderer:
+    """Renders nodes without further ones in them, whose schema is otherwise plain, by the same rules as a whole one."""
+
+    def __init__(self, rules: SchemaRules) -> None:
+        self._parse_changes = SchemaChanges()
+        self._parse = NodeParser(self._parse_changes).parse
+        self._render_changes = SchemaChanges()
+        # Nothing is inlined, so that the size does not matter.
+        document = Document({}, {}, sys.maxsize)
+        self._renderer = _Renderer(document, rules, self._render_changes, repeats=0)
+
+    def render(self, node: Node, path: Path) -> Node:
+        location = Location(trail=(ROOT,))
+        steps: list[str] = []
+        for name in path:
+            steps.append("items" if name is None else f"properties.{name}")
+            location = location.child("[]") if name is None else location.child(name, objects=1)
+        return self._renderer.render_node(self._parse(node, ".".join(steps)), location)
+
+    def add_changes(self, changes: SchemaChanges) -> None:
+        """Add the changes in the order of a whole schema, which is parsed before it is rendered."""
+        changes.extend(self._parse_changes)
+        changes.extend(self._render_changes)
+
+
 class _Renderer:
     def __init__(self, document: Document, rules: SchemaRules, changes: SchemaChanges, repeats: int) -> None:
         self._document = document
         self._rules = rules
         self._changes = changes
         self._keywords = KeywordRenderer(rules, changes)
-        self._containers = ContainerRenderer(rules, changes, self._keywords, self._render_node)
+        self._containers = ContainerRenderer(rules, changes, self._keywords, self.render_node)
         self._repeats = repeats
         self._merger = Merger(document, changes)
         self._recursive = find_recursive(document)
@@ -65,10 +93,10 @@ class _Renderer:
         self.budget = 500 + 4 * document.size
 
     def render(self) -> Node:
-        root = self._render_node(self._document.root, Location(trail=("#",)))
+        root = self.render_node(self._document.root, Location(trail=("#",)))
         defs: Node = {}
         for name in self._pending_defs:  # grows during iteration
-            defs[name] = self._render_node(self._document.find(name), Location(f"$defs.{name}", trail=(name,)))
+            defs[name] = self.render_node(self._document.find(name), Location(f"$defs.{name}", trail=(name,)))
         if self._rules.property_limit is not None and self._containers.property_count > self._rules.property_limit:
             raise UnsupportedSchemaError(f"the schema has more than {self._rules.property_limit} properties")
         if self._rules.must_terminate and "required" in root and not is_finite(root, {**defs, "#": root}, set(), 0):
@@ -79,7 +107,7 @@ class _Renderer:
 
     # -------------------------------------------------------------------------------------------------- structure
 
-    def _render_node(self, schema: Schema, location: Location) -> Node:
+    def render_node(self, schema: Schema, location: Location) -> Node:
         self.budget -= 1
         if isinstance(schema, bool):
             return self._render_any_value({}, [] if schema else ["no value fits here"])
@@ -95,14 +123,14 @@ class _Renderer:
             and len(unannotated["allOf"]) == 1
             and isinstance(unannotated["allOf"][0], dict)
         ):
-            return self._render_node({**unannotated["allOf"][0], **annotations}, location)
+            return self.render_node({**unannotated["allOf"][0], **annotations}, location)
         if unannotated.keys() in ({"anyOf"}, {"oneOf"}):
             (key,) = unannotated
             if key == "oneOf":
                 self._changes.add("`oneOf` replaced by `anyOf`", location.path)
             members = [member for member in cast("list[Schema]", unannotated[key]) if member is not False]
             return self._render_any_of(
-                [self._render_node(member, location) for member in members], annotations, location
+                [self.render_node(member, location) for member in members], annotations, location
             )
         inlined = _inlined_definitions(unannotated)
         repeated = next((name for name in inlined if location.trail.count(name) > self._repeats), None)
@@ -135,7 +163,7 @@ class _Renderer:
             return self._render_any_value(annotations, [f"{name if name != '#' else 'the whole'} again"])
         self._changes.add("references inlined", location.path, widens=False)
         location = replace(location, trail=(*location.trail, name))
-        return self._render_node(target if isinstance(target, bool) else {**target, **annotations}, location)
+        return self.render_node(target if isinstance(target, bool) else {**target, **annotations}, location)
 
     def _render_any_of(self, nodes: list[Node], annotations: Node, location: Location) -> Node:
         """Render one node for these alternatives, with the annotations of all."""

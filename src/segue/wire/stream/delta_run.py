@@ -1,45 +1,69 @@
 """A run of deltas of one block, each in a read of its own: the usual traffic of a slow model.
 
-In a run only the text of each read is decoded. The reader of the stream gets the text of all of them when the run is
-closed; what it returns and its limits are the same as without runs.
+In a run only the text of each read is decoded, and its bytes are used again where they are also those that the caller
+gets. The reader of the stream gets the text of all reads when the run is closed; what it returns and its limits are the
+same as without runs.
 """
 
 from __future__ import annotations
 
-from io import StringIO
+from collections.abc import Callable
+from typing import NamedTuple
 
-from segue.wire.stream.delta_template import DeltaTemplate, ParseText
+from segue.canonical.json import encode_json
+from segue.wire.stream.delta_template import DECODE_ERRORS, DeltaTemplate, TextFinder, decode_text
+from segue.wire.stream.render import DeltaFormat
 
 # A longer run would hold much of the reply twice.
 _MAX_SIZE = 1 << 17
 
 
-class DeltaRun:
-    """`parse_text` parses reads that match the template.
+class RunContent(NamedTuple):
+    """The number of bytes and the text of a run, and its last read."""
 
-    `limit` is the number of bytes that the run may have. `size` is the number that it has.
-    """
+    size: int
+    text: str
+    last_read: bytes
 
-    __slots__ = ("_limit", "_parse_text", "_text", "last_read", "size", "template")
 
-    def __init__(self, template: DeltaTemplate, parse_text: ParseText, limit: int) -> None:
-        self.template = template
-        self._parse_text = parse_text
-        self._limit = min(limit, _MAX_SIZE)
-        self._text = StringIO()
-        self.size = 0
-        self.last_read = b""
+class DeltaRun(NamedTuple):
+    """`convert` converts a read with one delta; it returns None if the read has anything else or exceeds the limit."""
 
-    def parse(self, read: bytes) -> str | None:
-        """Return the text of a read with one delta; None if it has anything else or is not within the limit."""
-        size = self.size + len(read)
-        text = self._parse_text(read)
-        if not text or size > self._limit:
+    template: DeltaTemplate
+    convert: Callable[[bytes], bytes | None]
+    content: Callable[[], RunContent]
+
+
+def open_run(template: DeltaTemplate, finder: TextFinder, delta_format: DeltaFormat, limit: int) -> DeltaRun:
+    """Return a run of at most `limit` bytes."""
+    # Functions with variables of their own: attributes and further calls would take as long as the rest.
+    find_text, head, tail = finder
+    render_text, new_head, new_tail = delta_format
+    start, stop = len(head), -len(tail)
+    size, limit, last_read = 0, min(limit, _MAX_SIZE), b""
+    texts: list[str] = []
+    append = texts.append
+
+    def convert(read: bytes) -> bytes | None:
+        nonlocal size, last_read
+        if find_text is None:
+            encoded = read[start:stop]
+            if head + encoded + tail != read:
+                return None
+        elif (encoded := find_text(read)) is None:
             return None
-        self.size = size
-        self.last_read = read
-        self._text.write(text)
-        return text
+        try:
+            text = decode_text(encoded)
+        except DECODE_ERRORS:
+            return None
+        length = size + len(read)
+        if not text or length > limit:
+            return None
+        size, last_read = length, read
+        append(text)
+        if len(encoded) != len(text) + 2:
+            # It has escapes or other characters than ASCII, so it may be encoded in another way than segue's.
+            encoded = encode_json(text)
+        return new_head + encoded + new_tail if render_text is None else render_text(text, encoded)
 
-    def text(self) -> str:
-        return self._text.getvalue()
+    return DeltaRun(template, convert, lambda: RunContent(size, "".join(texts), last_read))

@@ -7,26 +7,30 @@ following deltas only the text is decoded. A delta that does not match the templ
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any, TypeAlias, cast
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from operator import itemgetter
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import msgspec
 
 _Emit = Callable[[str], object]
-ParseText: TypeAlias = Callable[[bytes], str | None]
+Frame: TypeAlias = tuple[str | None, bytes]
+"""The name of an event, where the framing has names, and its payload undecoded."""
+FindText: TypeAlias = Callable[[bytes], bytes | None]
 
 _decode = msgspec.json.Decoder().decode
-_decode_text = msgspec.json.Decoder(str).decode
+decode_text = msgspec.json.Decoder(str).decode
 _decode_texts = msgspec.json.Decoder(list[str]).decode
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _PROBE = "\u00b6probe"
-_END = b"\n\n"
+_END, _CRLF_END = b"\n\n", b"\r\n\r\n"
 # Values of fields that may differ between deltas, and of the text. Zero and no padding are not among them: a reader may
 # replace such a value by that of a later delta.
 _PATTERNS = {
     "number": rb"[1-9]\d{0,15}+(?!\d)",
     "padding": rb'"[ !#-\[\]-~]++"',
-    "text": rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"',
+    "text": rb'("[^"\\]*+(?:\\.[^"\\]*+)*+")',
     "": b"",
 }
 # Those fields: sequence numbers, padding, and token counts (the last one is used).
@@ -34,7 +38,31 @@ _VARIABLE_FIELDS = re.compile(
     rb'"(?:sequence_number|[a-zA-Z]+TokenCount)":\s*(?P<number>%b)|"(?:obfuscation|p)":\s*(?P<padding>%b)'
     % (_PATTERNS["number"], _PATTERNS["padding"])
 )
-_DECODE_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError)
+DECODE_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError)
+
+
+class TextFinder(NamedTuple):
+    """Finds the text in bytes that match a template, still encoded as a JSON string.
+
+    `find_text` returns None for other bytes. It is None where the text simply stands between `head` and `tail`.
+    """
+
+    find_text: FindText | None
+    head: bytes = b""
+    tail: bytes = b""
+
+    def find(self, data: bytes) -> bytes | None:
+        if self.find_text is not None:
+            return self.find_text(data)
+        encoded = data[len(self.head) : len(data) - len(self.tail)]
+        return encoded if self.head + encoded + self.tail == data else None
+
+    def find_decoded(self, data: bytes) -> str | None:
+        encoded = self.find(data)
+        try:
+            return decode_text(encoded) if encoded is not None else None
+        except DECODE_ERRORS:
+            return None
 
 
 class DeltaTemplate:
@@ -44,11 +72,6 @@ class DeltaTemplate:
     matched, if payloads differ in more than their text.
     """
 
-    __slots__ = (
-        *("_suffix", "_head", "_lead_length", "_prefix", "_line", "_lines", "_parse_event", "_parse_payload"),
-        *("_separator", "_start", "_stop", "_tail", "emit", "is_variable", "last_payload", "name"),
-    )
-
     def __init__(self, name: str | None, head: bytes, tail: bytes, emit: _Emit) -> None:
         lead = b"data: " if name is None else b"event: %b\ndata: " % name.encode()
         self.name = name
@@ -57,13 +80,11 @@ class DeltaTemplate:
         self._prefix = lead + head
         self._suffix = tail + _END
         self._separator = self._suffix + self._prefix
-        self._lead_length = len(lead)
+        self._lead = lead
         self._lines = self._prefix.count(b"\n") + len(_END)
         self._line = self._lines - len(_END)
         self._start, self._stop = len(self._prefix.rpartition(b"\n")[2]), -len(tail) or None
         self.is_variable = _VARIABLE_FIELDS.search(head) is not None or _VARIABLE_FIELDS.search(tail) is not None
-        self._parse_payload = self.build_parser(b"", b"")
-        self._parse_event = self.build_parser(lead, _END)
         self.last_payload = b""
 
     @classmethod
@@ -75,56 +96,64 @@ class DeltaTemplate:
             return None
         head, tail = payload[: match.start()], payload[match.end() :]
         try:
-            if _decode_text(match[0]) != text:
+            if decode_text(match[0]) != text:
                 return None
             value, probe = _decode(payload), _decode(head + b'"%b"' % _PROBE.encode() + tail)
-        except _DECODE_ERRORS:
+        except DECODE_ERRORS:
             return None
         if probe == value or _replace_text(probe, key, _PROBE, text) != value:
             return None
         return cls(name, head, tail, emit)
 
-    def build_parser(self, lead: bytes, end: bytes) -> ParseText:
-        """Return a function that returns the text of a payload between these bytes; None if they do not match."""
-        head, tail = lead + self._head, self._tail + end
-        return _variable_parser(head, tail) if self.is_variable else _exact_parser(head, tail)
+    @cached_property
+    def _payload_finder(self) -> TextFinder:
+        return self.build_finder(b"", b"")
 
-    def consume_payload(self, payload: bytes) -> bool:
-        """Emit the text of one payload and return True, or return False if the payload does not match."""
-        text = self._parse_payload(payload)
-        if text is None:
-            return False
-        self.last_payload = payload
-        self.emit(text)
-        return True
+    @cached_property
+    def _event_finder(self) -> TextFinder:
+        return self.build_finder(self._lead, b"")
+
+    def build_finder(self, lead: bytes, end: bytes) -> TextFinder:
+        """Return the finder of the text of a payload between these bytes."""
+        head, tail = lead + self._head, self._tail + end
+        return TextFinder(_variable_finder(head, tail)) if self.is_variable else TextFinder(None, head, tail)
+
+    def consume_frames(self, frames: Sequence[Frame], start: int, stop: int) -> int:
+        """Emit the texts of the frames from `start` on as one, up to a frame that does not match; return its index."""
+        texts: list[str] = []
+        for position in range(start, stop):
+            name, payload = frames[position]
+            text = self._payload_finder.find_decoded(payload) if name == self.name else None
+            if text is None:
+                break
+            texts.append(text)
+        if texts:
+            start += len(texts)
+            self.last_payload = frames[start - 1][1]
+            self.emit("".join(texts))
+        return start
 
     def consume_stream(self, stream: bytes) -> bytes:
         """Emit the texts of the events in a stream, if all of them match, and return the remaining bytes."""
         if self.is_variable or stream.find(_END) == stream.rfind(_END):
             return self._consume_events(stream)
         encoded, rest = self._split_exact(stream)
-        if not encoded:
+        text = _join_texts(encoded)
+        if text is None:
             return stream
-        try:
-            texts = _decode_texts(b"[%b]" % b",".join(encoded))
-        except _DECODE_ERRORS:
-            return stream
-        if len(texts) != len(encoded):
-            return stream
-        self.emit("".join(texts))
+        self.emit(text)
         return rest
 
     def _consume_events(self, stream: bytes) -> bytes:
-        *events, rest = stream.split(_END)
-        texts: list[str] = []
-        for event in events:
-            text = self._parse_event(event + _END)
-            if text is None:
-                return stream
-            texts.append(text)
-        if events:
-            self.last_payload = events[-1][self._lead_length :]
-            self.emit("".join(texts))
+        # Some services end lines with CR and LF.
+        *events, rest = stream.split(_CRLF_END if _CRLF_END in stream else _END)
+        find_text = self._event_finder.find
+        encoded = [found for event in events if (found := find_text(event)) is not None]
+        text = _join_texts(encoded) if len(encoded) == len(events) else None
+        if text is None:
+            return stream
+        self.last_payload = events[-1][len(self._lead) :]
+        self.emit(text)
         return rest
 
     def _split_exact(self, stream: bytes) -> tuple[list[bytes], bytes]:
@@ -138,23 +167,17 @@ class DeltaTemplate:
         return encoded, stream[len(events) :]
 
 
-def _exact_parser(head: bytes, tail: bytes) -> ParseText:
-    head, tail = head + b'"', b'"' + tail
-    start, stop = len(head) - 1, 1 - len(tail)
-
-    def parse_text(data: bytes) -> str | None:
-        if data.startswith(head) and data.endswith(tail):
-            try:
-                return _decode_text(data[start:stop])
-            except _DECODE_ERRORS:
-                return None
+def _join_texts(encoded: list[bytes]) -> str | None:
+    """Decode and join texts; None if there are none, or if one is not a JSON string."""
+    try:
+        texts = _decode_texts(b"[%b]" % b",".join(encoded))
+    except DECODE_ERRORS:
         return None
+    return "".join(texts) if encoded and len(texts) == len(encoded) else None
 
-    return parse_text
 
-
-def _variable_parser(head: bytes, tail: bytes) -> ParseText:
-    """Return a parser for data in which the variable fields of `head` and `tail` may have other values.
+def _variable_finder(head: bytes, tail: bytes) -> FindText:
+    """Return a finder for data in which the variable fields of `head` and `tail` may have other values.
 
     Its pattern has only the lengths of the fixed bytes, which are compared after the match: so the streams of one API
     share a few patterns, and none is compiled for each block.
@@ -164,18 +187,15 @@ def _variable_parser(head: bytes, tail: bytes) -> ParseText:
     kinds = [*(kind for kind, _, _ in before), "text", *(kind for kind, _, _ in after), ""]
     pattern = b"".join(b"(.{%d})%b" % (len(part), _PATTERNS[kind]) for part, kind in zip(fixed, kinds, strict=True))
     match_data = re.compile(pattern, re.DOTALL).fullmatch
-    group_before = len(before) + 1
+    # The group of the text, and those of the fixed bytes.
+    group = len(before) + 2
+    get_fixed = itemgetter(*range(1, group), *range(group + 1, len(fixed) + 2))
 
-    def parse_text(data: bytes) -> str | None:
+    def find_text(data: bytes) -> bytes | None:
         match = match_data(data)
-        if match is None or match.groups() != fixed:
-            return None
-        try:
-            return _decode_text(data[match.end(group_before) : match.start(group_before + 1)])
-        except _DECODE_ERRORS:
-            return None
+        return match[group] if match is not None and get_fixed(match) == fixed else None
 
-    return parse_text
+    return find_text
 
 
 def _find_values(encoded: bytes) -> list[tuple[str, int, int]]:

@@ -11,14 +11,10 @@ import re
 import struct
 import zlib
 from collections.abc import Callable
-from functools import lru_cache
-from typing import Protocol, TypeAlias, cast
+from typing import Protocol, cast
 
 from segue.errors import RemoteProtocolError
-from segue.wire.stream.delta_template import DeltaTemplate, ParseText
-
-Frame: TypeAlias = tuple[str | None, bytes]
-"""The name of an event, where the framing has names, and its payload undecoded."""
+from segue.wire.stream.delta_template import DeltaTemplate, Frame, TextFinder
 
 _BOM = b"\xef\xbb\xbf"
 _HTTP_PREFIX = b"HTTP/"
@@ -49,9 +45,9 @@ class FrameTemplate:
         lead, _, end = read.partition(payload)
         return FrameTemplate(lead, end) if read.count(payload) == 1 and b"\n" not in payload else None
 
-    def build_parser(self, template: DeltaTemplate) -> ParseText:
-        """Return a function that returns the text of a read with one delta; None for any other read."""
-        return template.build_parser(self._lead, self._end)
+    def build_finder(self, template: DeltaTemplate) -> TextFinder:
+        """Return the finder of the text of a read with one delta."""
+        return template.build_finder(self._lead, self._end)
 
 
 class FrameDecoder:
@@ -390,21 +386,22 @@ class _AwsTemplate(FrameTemplate):
     """Messages with the same headers: length and checksums are verified for each."""
 
     def __init__(self, headers: bytes) -> None:
-        self._encode_lead = _lead_encoder(headers)
-        self._overhead = _PRELUDE.size + len(headers) + _CHECKSUM_SIZE
+        self._leads = _Leads(headers)
+        self._start = _PRELUDE.size + len(headers)
+        self._overhead = self._start + _CHECKSUM_SIZE
 
-    def build_parser(self, template: DeltaTemplate) -> ParseText:
-        parse_text = template.build_parser(b"", b"")
-        encode_lead, overhead, crc32 = self._encode_lead, self._overhead, zlib.crc32
+    def build_finder(self, template: DeltaTemplate) -> TextFinder:
+        finder = template.build_finder(b"", b"")
+        find_text = finder.find_text or finder.find
+        leads, overhead, start, crc32 = self._leads, self._overhead, self._start, zlib.crc32
 
-        def parse_message(message: bytes) -> str | None:
-            lead, checksum = encode_lead(len(message) - overhead)
-            payload = message[len(lead) : -_CHECKSUM_SIZE]
-            if not message.startswith(lead) or message[-_CHECKSUM_SIZE:] != _pack_checksum(crc32(payload, checksum)):
-                return None
-            return parse_text(payload)
+        def find_in_message(message: bytes) -> bytes | None:
+            lead, checksum = leads[len(message) - overhead]
+            payload = message[start:-_CHECKSUM_SIZE]
+            is_valid = lead + payload + _pack_checksum(crc32(payload, checksum)) == message
+            return find_text(payload) if is_valid else None
 
-        return parse_message
+        return TextFinder(find_in_message)
 
 
 class _AwsDecoder:
@@ -490,34 +487,49 @@ def _parse_headers(data: bytes) -> dict[str, str]:
     return fields
 
 
-def aws_message_encoder(**headers: str) -> Callable[[bytes], bytes]:
-    """Return an encoder for AWS event-stream messages with these headers; `event_type` becomes `:event-type`."""
-    encoded = b"".join(
-        bytes([len(name)]) + name + bytes([_STRING]) + len(value).to_bytes(2, "big") + value
-        for name, value in ((f":{key.replace('_', '-')}".encode(), text.encode()) for key, text in headers.items())
-    )
-    encode_lead = _lead_encoder(encoded)
+class AwsMessageEncoder:
+    """Encodes AWS event-stream messages with these headers; `event_type` becomes `:event-type`."""
 
-    def message(payload: bytes) -> bytes:
-        lead, checksum = encode_lead(len(payload))
+    def __init__(self, **headers: str) -> None:
+        self._headers = b"".join(
+            bytes([len(name)]) + name + bytes([_STRING]) + len(value).to_bytes(2, "big") + value
+            for name, value in ((f":{key.replace('_', '-')}".encode(), text.encode()) for key, text in headers.items())
+        )
+        self._leads = _Leads(self._headers)
+
+    def __call__(self, payload: bytes) -> bytes:
+        lead, checksum = self._leads[len(payload)]
         return lead + payload + _pack_checksum(zlib.crc32(payload, checksum))
 
-    return message
+    def encode_text(self, head: bytes, tail: bytes) -> Callable[[str, bytes], bytes]:
+        """Return a function that encodes messages with an encoded text between `head` and `tail`."""
+        leads, size, crc32, pack = _Leads(self._headers, head), len(head) + len(tail), zlib.crc32, _pack_checksum
+
+        def encode(_text: str, encoded: bytes) -> bytes:
+            lead, checksum = leads[size + len(encoded)]
+            rest = encoded + tail
+            return lead + rest + pack(crc32(rest, checksum))
+
+        return encode
 
 
-def _lead_encoder(headers: bytes) -> Callable[[int], tuple[bytes, int]]:
-    """Return a function of the size of a payload: the bytes of a message before it, and their checksum."""
+class _Leads(dict[int, tuple[bytes, int]]):
+    """By the size of a payload: the bytes of a message before it and its `head`, and their checksum."""
 
-    @lru_cache(_LEAD_CACHE_SIZE)
-    def encode_lead(size: int) -> tuple[bytes, int]:
-        total = _PRELUDE.size + len(headers) + size + _CHECKSUM_SIZE
-        lengths = struct.pack(">II", total, len(headers))
-        lead = lengths + _pack_checksum(zlib.crc32(lengths)) + headers
-        return lead, zlib.crc32(lead)
+    def __init__(self, headers: bytes, head: bytes = b"") -> None:
+        super().__init__()
+        self._headers, self._head = headers, head
 
-    return encode_lead
+    def __missing__(self, size: int) -> tuple[bytes, int]:
+        if len(self) >= _LEAD_CACHE_SIZE:
+            self.clear()
+        total = _PRELUDE.size + len(self._headers) + size + _CHECKSUM_SIZE
+        lengths = struct.pack(">II", total, len(self._headers))
+        lead = lengths + _pack_checksum(zlib.crc32(lengths)) + self._headers + self._head
+        self[size] = found = lead, zlib.crc32(lead)
+        return found
 
 
 def encode_aws_message(payload: bytes, **headers: str) -> bytes:
     """Encode one AWS event-stream message."""
-    return aws_message_encoder(**headers)(payload)
+    return AwsMessageEncoder(**headers)(payload)

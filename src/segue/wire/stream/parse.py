@@ -22,7 +22,7 @@ from segue.wire.base import ApiError
 from segue.wire.json_values import JsonObject
 from segue.wire.limits import DEFAULT_LIMITS, ReplyLimits, arguments_error, bytes_error, calls_error
 from segue.wire.replies import retryable_error
-from segue.wire.stream.delta_run import DeltaRun
+from segue.wire.stream.delta_run import DeltaRun, open_run
 from segue.wire.stream.delta_template import DeltaTemplate
 from segue.wire.stream.deltas import TextBuffer
 from segue.wire.stream.events import (
@@ -42,6 +42,7 @@ from segue.wire.stream.events import (
     reply_events,
 )
 from segue.wire.stream.framing import EXCEPTION_PREFIX, FrameDecoder
+from segue.wire.stream.render import DeltaFormat
 
 DEFAULT_TURN_KEY = "turn-0"
 """The turn key of a stream that belongs to no conversation."""
@@ -82,21 +83,26 @@ class StreamParser:
         if reader.limit_error is not None:
             self._frames = FrameDecoder()
             return
-        if reader.delta_template is not None and (partial := self._frames.take_partial()) is not None:
-            data = reader.delta_template.consume_stream(partial + data)
+        earlier_template = reader.delta_template
+        if earlier_template is not None and (partial := self._frames.take_partial()) is not None:
+            data = earlier_template.consume_stream(partial + data)
             if not data:
                 return
-        for name, payload in self._frames.feed(data):
-            if reader.limit_error is not None:
-                return
+        frames = self._frames.feed(data)
+        position = 0
+        while position < len(frames) and reader.limit_error is None:
             template = reader.delta_template
-            if template is None:
-                self._parse_payload(name, payload)
-            elif name != template.name or not template.consume_payload(payload):
+            if template is not None:
+                # Deltas of a block that began before this read are passed on as one.
+                stop = len(frames) if template is earlier_template else position + 1
+                start, position = position, template.consume_frames(frames, position, stop)
+                if position > start:
+                    continue
                 reader.template_misses += 1
-                self._parse_payload(name, payload)
+            self._parse_payload(*frames[position])
+            position += 1
 
-    def open_run(self, read: bytes, delta: Delta) -> DeltaRun | None:
+    def open_run(self, read: bytes, delta: Delta, delta_format: DeltaFormat) -> DeltaRun | None:
         """Return a run that begins after this read, if the read had this delta and nothing else; else None."""
         reader = self._reader
         template = reader.delta_template
@@ -105,25 +111,26 @@ class StreamParser:
         frame = self._frames.frame_template(read, template.name)
         if frame is None:
             return None
-        parse_text = frame.build_parser(template)
-        if parse_text(read) != delta.text:
+        finder = frame.build_finder(template)
+        if finder.find_decoded(read) != delta.text:
             return None
         limit = reader.limits.bytes - self._received
         if isinstance(delta, InputDelta):
             # A character of the arguments has at least one byte.
             limit = min(limit, reader.limits.arguments - len(reader.text_buffer(delta.index)))
-        return DeltaRun(template, parse_text, limit)
+        return open_run(template, finder, delta_format, limit)
 
     def close_run(self, run: DeltaRun) -> None:
         """Add the text of a run to its block. There are no events for it."""
-        if not run.size:
+        content = run.content()
+        if not content.size:
             self._empty_runs += 1
             return
         self._empty_runs = 0
-        self._received += run.size
+        self._received += content.size
         if run.template.is_variable:
-            ((_, run.template.last_payload),) = self._frames.feed(run.last_read)
-        run.template.emit(run.text())
+            ((_, run.template.last_payload),) = self._frames.feed(content.last_read)
+        run.template.emit(content.text)
         self._reader.events.clear()
 
     def feed_payload(self, payload: Mapping[str, Any], name: str | None = None) -> None:

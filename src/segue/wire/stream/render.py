@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from heapq import heappop, heappush
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from segue.canonical.blocks import Block, Text, Thinking, ToolCall
 from segue.canonical.json import encode_json, encode_json_text, parse_argument_text
@@ -32,16 +32,33 @@ from segue.wire.stream.events import (
 )
 from segue.wire.tools import FREE_TEXT_KEY, render_arguments_object
 
-RenderText: TypeAlias = Callable[[str], bytes]
+RenderText: TypeAlias = Callable[[str, bytes], bytes]
+"""Renders a delta with this text, given also as it is encoded in JSON."""
 _PROBE = "\u00b6probe"
 
 
-def split_delta(render: RenderText) -> RenderText:
-    """Return a faster function that renders the same, if the result for two texts differs only in the encoded text."""
-    head, probe, tail = render(_PROBE).partition(encode_json(_PROBE))
-    if not probe or head + encode_json("") + tail != render(""):
-        return render
-    return lambda text: head + encode_json(text) + tail
+class DeltaFormat(NamedTuple):
+    """The form of the deltas of one block; without `render_text`, the encoded text between `head` and `tail`."""
+
+    render_text: RenderText | None
+    head: bytes = b""
+    tail: bytes = b""
+
+    def render(self, text: str) -> bytes:
+        encoded = encode_json(text)
+        return self.head + encoded + self.tail if self.render_text is None else self.render_text(text, encoded)
+
+    @classmethod
+    def from_function(cls, render: Callable[[str], bytes]) -> DeltaFormat:
+        """Return the format of what this function renders."""
+        head, probe, tail = render(_PROBE).partition(encode_json(_PROBE))
+        if probe and head + encode_json("") + tail == render(""):
+            return cls(None, head, tail)
+
+        def render_text(text: str, _encoded: bytes) -> bytes:
+            return render(text)
+
+        return cls(render_text)
 
 
 class StreamRenderer(ABC):
@@ -57,8 +74,8 @@ class StreamRenderer(ABC):
     def render(self, events: Iterable[Event]) -> bytes:
         """Render these events; the bytes of the last one include the end of the stream."""
 
-    def open_run(self, delta: Delta) -> RenderText | None:
-        """Return a function that renders more deltas of the same block, right after `delta` was rendered.
+    def open_run(self, delta: Delta) -> DeltaFormat | None:
+        """Return the format of more deltas of the same block, right after `delta` was rendered.
 
         It is valid until another event is rendered. None if each delta must be rendered as an event.
         """
@@ -254,13 +271,17 @@ class BlockRenderer(StreamRenderer):
                 rendered.append(self._render_event(event))
         return b"".join(rendered)
 
-    def open_run(self, delta: Delta) -> RenderText | None:
+    def open_run(self, delta: Delta) -> DeltaFormat | None:
         if delta.index != self._order.current:
             return None
         is_passed_on = self._started
         if isinstance(delta, InputDelta):
             is_passed_on = self._input_writer is not None and self._input_writer.passthrough
-        return self.render_delta if is_passed_on else None
+        return self.open_deltas() if is_passed_on else None
+
+    def open_deltas(self) -> DeltaFormat:
+        """Return the format of the deltas of the open block."""
+        return DeltaFormat.from_function(self.render_delta)
 
     def _render_event(self, event: Event) -> bytes:
         match event:
