@@ -14,13 +14,16 @@ from segue.cli.streams import BadInputError
 _DAY = 86_400
 
 
-class _Keys(click.Group):
-    """Groups keys by what they are for."""
-
-
-@click.group("keys", cls=_Keys)
+@click.command("keys", cls=options.Subcommands)
+@click.version_option(package_name="segue", message="segue %(version)s")
 def command() -> None:
-    """Manage keys: those of the clients of a gateway."""
+    """Manage the keys of a gateway's clients.
+
+    \b
+      segue keys client add laptop --requests 60
+      segue keys client list
+      segue keys client revoke laptop
+    """
 
 
 @command.group("client", cls=options.Subcommands)

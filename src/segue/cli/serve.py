@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from segue.cli import options, providers, streams
-from segue.cli.emulated_providers import EmulatedProviders
+from segue.cli import options, streams
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -51,11 +50,12 @@ def command(
       ANTHROPIC_BASE_URL=http://127.0.0.1:8787 claude
     """
     from segue.cli.gateway_settings import load_client_keys, load_table
+    from segue.cli.providers import Providers
     from segue.gateway.server import GatewayServer, GatewaySettings
     from segue.store.envelope_keys import load_envelope_keys
 
     table, loaded = load_table(trusting=trusting)
-    known = providers.Providers(loaded)
+    known = Providers(loaded)
     is_emulated = emulated or (not models and not table.routes and known.first_with_key() is None)
     resolver = ModelResolver(known, emulated=is_emulated)
 
@@ -92,6 +92,8 @@ class ModelResolver:
     """Resolves model names to endpoints: those of the configuration, or emulated ones named `emulated/MODEL`."""
 
     def __init__(self, known: Providers, *, emulated: bool) -> None:
+        from segue.cli.emulated_providers import EmulatedProviders
+
         self._known = known
         self._emulators = EmulatedProviders(known) if emulated else None
 

@@ -17,7 +17,7 @@ import click
 import msgspec
 from platformdirs import user_cache_path
 
-from segue.cli import options, providers, streams
+from segue.cli import options, streams
 from segue.cli.serve import ModelResolver, load_routes
 from segue.cli.streams import BadInputError
 
@@ -100,6 +100,7 @@ class _Session:
         as_json: bool,
     ) -> int | None:
         """Return the exit code of the client; None if it was only printed."""
+        from segue.cli import providers
         from segue.gateway.server import GatewayServer, GatewaySettings
         from segue.store.envelope_keys import load_envelope_keys
 
