@@ -61,7 +61,7 @@ class Bridge:
         if surface.operation in ("retrieve", "items", "delete"):
             return StoredResponseRelay(self._setup, caller, client)
         try:
-            route = self._find_route(caller)
+            route = self._find_route(caller, client)
         except InputError as error:
             return ErrorRelay(caller.wire, caller_error(ApiError(404, str(error)), caller.wire.base_api), error)
         if route.caller is not None:
@@ -70,8 +70,8 @@ class Bridge:
             return CountRelay(self._setup, caller, route)
         return ReplyRelay(self._setup, caller, route, client)
 
-    def _find_route(self, caller: Caller) -> Route:
-        query = RouteQuery(caller.surface, caller.model, caller.headers, len(caller.body))
+    def _find_route(self, caller: Caller, client: str) -> Route:
+        query = RouteQuery(caller.surface, caller.model, caller.headers, caller.body, client)
         route = self._setup.router.find(query)
         if not route.targets:
             raise InputError(f"the route {route.name} has no targets", path="model")

@@ -19,13 +19,40 @@ CachePolicy = Literal[
 CountPolicy = Literal["estimate", "upstream"]
 
 
+# Parts of bodies that show a picture, or a request for reasoning, without parsing them.
+_PICTURE_MARKS = (
+    b'"image_url"',
+    b'"input_image"',
+    b'"type":"image"',
+    b'"type": "image"',
+    b'"inlineData"',
+    b'"image":{',
+)
+_THINKING_MARKS = (b'"thinking"', b'"reasoning_effort"', b'"reasoning":{', b'"thinkingConfig"', b'"thinking_config"')
+
+
 class RouteQuery(Struct, frozen=True):
     """A caller's request, as far as a route can depend on it. Header names are in lower case."""
 
     surface: Surface
     model: str | None
     headers: Mapping[str, str]
-    body_size: int = 0
+    body: bytes = b""
+    client: str = ""
+
+    @property
+    def body_size(self) -> int:
+        return len(self.body)
+
+    @property
+    def has_pictures(self) -> bool:
+        """Whether the body has a picture, by the types of its parts."""
+        return any(mark in self.body for mark in _PICTURE_MARKS)
+
+    @property
+    def has_thinking(self) -> bool:
+        """Whether the body requests reasoning."""
+        return any(mark in self.body for mark in _THINKING_MARKS)
 
 
 class Route(Struct, frozen=True):

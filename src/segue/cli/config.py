@@ -182,6 +182,7 @@ def restricted_settings(file: Path) -> tuple[dict[str, str], bytes]:
 def _find_restricted(settings: Settings) -> dict[str, str]:
     """Return the settings that an untrusted file may not set, each with its full value as JSON."""
     restricted: dict[str, object] = {} if settings.store is None else {"store": settings.store}
+    restricted |= {"gateway": settings.gateway} if settings.gateway else {}
     restricted |= {f"tools.{key}": rules for key in ("allow", "env") if (rules := getattr(settings.tools, key))}
     restricted |= {f"mcp.{name}": _describe_server(server) for name, server in settings.mcp.items()}
     restricted |= {
@@ -207,7 +208,7 @@ def _without_restricted(settings: Settings) -> Settings:
         name: replace(provider, **dict.fromkeys(_RESTRICTED_KEYS)) for name, provider in settings.providers.items()
     }
     tools = replace(settings.tools, allow=(), env=())
-    return replace(settings, store=None, tools=tools, mcp={}, providers=providers)
+    return replace(settings, store=None, tools=tools, mcp={}, providers=providers, gateway={})
 
 
 # ----------------------------------------------------------------------------------------------------------- merging
@@ -227,6 +228,8 @@ def _merge_settings(upper: Settings, lower: Settings) -> Settings:
         tools=_merge_tools(upper.tools, lower.tools),
         mcp={**lower.mcp, **upper.mcp},
         prices={**lower.prices, **upper.prices},
+        aliases={**lower.aliases, **upper.aliases},
+        gateway=upper.gateway or lower.gateway,
     )
 
 

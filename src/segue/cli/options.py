@@ -119,6 +119,8 @@ class Subcommands(click.Group):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Show the options of the default subcommand too."""
         first = next(iter(self.commands.values()))
+        while isinstance(first, Subcommands):
+            first = next(iter(first.commands.values()))
         rows = [row for option in first.get_params(ctx) if (row := option.get_help_record(ctx))]
         with formatter.section("Options"):
             formatter.write_dl(rows)

@@ -23,6 +23,16 @@ command = ["mcp-files", "."]
 [prices."openai/gpt-4.1"]                  # dollars per million tokens
 input = 2.0
 output = 8.0
+
+[aliases]
+sonnet = "anthropic/claude-sonnet-5"
+
+[gateway]                                  # `segue serve`; cli/gateway_settings.py has all settings
+port = 8787
+
+[[gateway.routes]]
+model = "claude-*"
+targets = ["moonshot/kimi-k2.6", "sonnet"]
 """
 
 from __future__ import annotations
@@ -176,6 +186,9 @@ class Settings(Struct, frozen=True):
     tools: ToolSettings = ToolSettings()
     mcp: Mapping[str, McpServerSettings] = {}
     prices: Mapping[str, Price] = {}
+    aliases: Mapping[str, NonEmptyText] = {}
+    gateway: Mapping[str, Any] = {}
+    """The settings of `segue serve`, validated where they are used."""
 
     @property
     def model_names(self) -> tuple[str, ...]:

@@ -1,0 +1,91 @@
+"""The `[gateway]` table of the configuration, and the client keys of `segue keys client`."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from segue.cli import config
+from segue.cli.streams import BadInputError
+from segue.gateway.clients import ClientKey
+from segue.gateway.routes import RouteSettings
+
+_LOCATION = re.compile(r" - at `\$\.?(?P<path>[^`]*)`")
+
+
+class GatewayTable(Struct, frozen=True, forbid_unknown_fields=True):
+    """The `[gateway]` table. `hosts` are names besides loopback that the gateway is reached by."""
+
+    host: str | None = None
+    port: int | None = None
+    hosts: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
+    certificate: str | None = None
+    private_key: str | None = None
+    behind_proxy: bool = False
+    timeout: float = 600.0
+    usage: str | None = None
+    memory_megabytes: int = 256
+    routes: tuple[RouteSettings, ...] = ()
+
+
+def parse_table(values: Mapping[str, Any]) -> GatewayTable:
+    """Validate the table; an error names the setting."""
+    try:
+        return msgspec.convert(dict(values), GatewayTable)
+    except msgspec.ValidationError as error:
+        text = str(error)
+        location = _LOCATION.search(text)
+        path = f"gateway.{location['path']}" if location is not None and location["path"] else "gateway"
+        message = _LOCATION.sub("", text)
+        raise BadInputError(f"{path}: {message[:1].lower()}{message[1:]}") from None
+
+
+def load_table(*, trusting: bool = False) -> tuple[GatewayTable, config.Config]:
+    """Load the configuration, and its `[gateway]` table."""
+    loaded = config.load(trusting=trusting)
+    return parse_table(loaded.settings.gateway), loaded
+
+
+# --------------------------------------------------------------------------------------------------------- client keys
+
+
+def client_key_file() -> Path:
+    return config.user_file().with_name("client-keys.json")
+
+
+def load_client_keys(file: Path | None = None) -> tuple[ClientKey, ...]:
+    """Return the client keys; none if the file does not exist."""
+    file = file or client_key_file()
+    try:
+        return tuple(msgspec.json.decode(file.read_bytes(), type=list[ClientKey]))
+    except FileNotFoundError:
+        return ()
+    except OSError as error:
+        raise BadInputError(f"can't read {file}: {error.strerror}") from None
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise BadInputError(f"{file} is damaged: {error}") from None
+
+
+def save_client_keys(keys: Sequence[ClientKey], file: Path | None = None) -> None:
+    """Write the client keys: atomically, and readable by their owner only."""
+    file = file or client_key_file()
+    temporary = file.with_name(f"{file.name}.{secrets.token_hex(8)}")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as output:
+            output.write(msgspec.json.format(msgspec.json.encode(list(keys)), indent=1) + b"\n")
+            output.flush()
+            os.fsync(output.fileno())
+        temporary.replace(file)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise BadInputError(f"can't write {file}: {error.strerror}") from None

@@ -1,0 +1,95 @@
+"""`segue keys client`: the keys of a gateway's clients."""
+
+from __future__ import annotations
+
+import secrets
+import time
+
+import click
+import msgspec
+
+from segue.cli import options, streams
+from segue.cli.streams import BadInputError
+
+_DAY = 86_400
+
+
+@click.command("keys", cls=options.Subcommands)
+@click.version_option(package_name="segue", message="segue %(version)s")
+def command() -> None:
+    """Manage the keys of a gateway's clients.
+
+    \b
+      segue keys client add laptop --requests 60
+      segue keys client list
+      segue keys client revoke laptop
+    """
+
+
+@command.group("client", cls=options.Subcommands)
+def client() -> None:
+    """Keys of the clients of a gateway, each with limits of its own. Only hashes of them are stored."""
+
+
+@options.command("list", group=client)
+def list_keys(*, as_json: bool) -> None:
+    """List the client keys and their limits."""
+    from segue.cli.gateway_settings import load_client_keys
+
+    keys = load_client_keys()
+    rows = [{name: value for name, value in msgspec.to_builtins(key).items() if name != "hash"} for key in keys]
+    if as_json:
+        streams.write(msgspec.json.encode(rows), b"\n")
+        return
+    if not rows:
+        streams.print_message("no client keys; segue keys client add NAME makes one")
+    for row in rows:
+        limits = [f"{name} {value}" for name, value in row.items() if name != "name" and value not in (None, [], ())]
+        streams.write(f"{row['name']}{': ' if limits else ''}{', '.join(limits)}\n")
+
+
+@options.command("add", group=client)
+@click.argument("name")
+@click.option("--model", "models", multiple=True, metavar="PATTERN", help="Allow only these model names (repeatable).")
+@click.option("--requests", type=click.IntRange(1), metavar="N", help="Requests a minute.")
+@click.option("--tokens", type=click.IntRange(1), metavar="N", help="Tokens a minute.")
+@click.option("--concurrent", type=click.IntRange(1), metavar="N", help="Requests at once.")
+@click.option("--days", type=click.IntRange(1), metavar="N", help="Days until the key expires.")
+def add(
+    name: str,
+    *,
+    models: tuple[str, ...],
+    requests: int | None,
+    tokens: int | None,
+    concurrent: int | None,
+    days: int | None,
+    as_json: bool,
+) -> None:
+    """Make a client key and print it once; it can't be shown again."""
+    from segue.cli.gateway_settings import load_client_keys, save_client_keys
+    from segue.gateway.clients import ClientKey, hash_key
+
+    keys = load_client_keys()
+    if any(key.name == name for key in keys):
+        raise BadInputError(f"there is a client key {name!r} already; revoke it first")
+    secret = f"segue-{secrets.token_urlsafe(32)}"
+    expires = None if days is None else time.time() + days * _DAY
+    key = ClientKey(name, hash_key(secret), models, requests, tokens, concurrent, expires)
+    save_client_keys([*keys, key])
+    streams.write(msgspec.json.encode({"name": name, "key": secret}) if as_json else secret, b"\n" if as_json else "\n")
+
+
+@options.command("revoke", group=client)
+@click.argument("name")
+def revoke(name: str, *, as_json: bool) -> None:
+    """Remove a client key. A running gateway loads it with `segue route --reload`."""
+    from segue.cli.gateway_settings import load_client_keys, save_client_keys
+
+    keys = load_client_keys()
+    if all(key.name != name for key in keys):
+        raise BadInputError(f"there is no client key {name!r}")
+    save_client_keys([key for key in keys if key.name != name])
+    if as_json:
+        streams.write(msgspec.json.encode({"revoked": name}), b"\n")
+    else:
+        streams.print_message(f"revoked {name}; segue route --reload applies it to a running gateway")

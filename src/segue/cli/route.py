@@ -1,0 +1,80 @@
+"""`segue route MODEL`: changes the model of a running gateway."""
+
+from __future__ import annotations
+
+import http.client
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import click
+import msgspec
+
+from segue.cli import options, streams
+from segue.cli.streams import BadInputError
+
+if TYPE_CHECKING:
+    from segue.gateway.run_file import RunFile
+
+_TIMEOUT = 10.0
+_HTTP_OK = 200
+
+
+@options.command("route", json_help="Print the gateway's answer as JSON.")
+@click.argument("models", nargs=-1, metavar="[MODEL…]")
+@click.option("--reload", "reloads", is_flag=True, help="Load the routes of the configuration again.")
+@click.option("--reset", is_flag=True, help="Use the gateway's own routes again.")
+@click.option("--url", metavar="URL", help="The gateway (default: the one that was started last).")
+def command(*, models: tuple[str, ...], reloads: bool, reset: bool, url: str | None, as_json: bool) -> None:
+    """Change the model of a running gateway; without MODEL, show its models.
+
+    The next request of every client goes to the first model, and to the others if it fails. Requests that are being
+    answered stay where they are.
+
+    \b
+      segue route anthropic/claude-sonnet-5
+      segue route --reset
+    """
+    if sum((bool(models), reloads, reset)) > 1:
+        raise click.UsageError("MODEL, --reload and --reset can't be combined")
+    run = _find(url)
+    if models or reset:
+        answer = _call(run, "POST", "/segue/route", {"models": models})
+    elif reloads:
+        answer = _call(run, "POST", "/segue/route", {"reload": True})
+    else:
+        answer = _call(run, "GET", "/segue/status")
+    if as_json:
+        streams.write(msgspec.json.encode(answer), b"\n")
+    else:
+        names = ", ".join(answer.get("models", ())) or "its own routes"
+        streams.write(f"{run.url}: {names}\n")
+
+
+def _find(url: str | None) -> RunFile:
+    from segue.gateway.run_file import find_running
+
+    running = find_running()
+    if url is not None:
+        running = [run for run in running if run.url == url.rstrip("/")]
+    if not running:
+        raise BadInputError("no gateway is running" if url is None else f"no gateway of yours is running on {url}")
+    return running[0]
+
+
+def _call(run: RunFile, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    parts = urlsplit(run.url)
+    connect = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+    connection = connect(parts.hostname or "", parts.port, timeout=_TIMEOUT)
+    data = b"" if body is None else msgspec.json.encode(body)
+    try:
+        connection.request(method, path, data, {"authorization": f"Bearer {run.token}"})
+        response = connection.getresponse()
+        answer: dict[str, Any] = msgspec.json.decode(response.read(), type=dict[str, Any])
+    except (OSError, http.client.HTTPException, msgspec.MsgspecError) as error:
+        raise BadInputError(f"the gateway on {run.url} does not answer: {error}") from None
+    finally:
+        connection.close()
+    if response.status != _HTTP_OK:
+        raise BadInputError(str(answer.get("error", f"the gateway answered with {response.status}")))
+    return answer

@@ -1,0 +1,152 @@
+"""`segue serve`: the gateway, which gives clients of any API any model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from segue.cli import options, streams
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from segue.bridge.providers import Endpoint
+    from segue.cli.providers import Providers
+    from segue.gateway.clients import ClientKey
+    from segue.gateway.routes import RouteSettings
+    from segue.gateway.server import GatewayRoutes, GatewayServer
+
+EMULATED = "emulated/"
+_HOST, _PORT = "127.0.0.1", 8787
+
+
+@options.command("serve", json_help="Log JSON lines, one for each request.")
+@click.option("-m", "--model", "models", multiple=True, metavar="MODEL", help="Default model (repeatable: fallbacks).")
+@click.option("--host", metavar="H", help=f"Address to listen on (default: {_HOST}).")
+@click.option("--port", type=click.IntRange(0, 65535), metavar="N", help=f"Port (default: {_PORT}).")
+@click.option("--emulated", is_flag=True, help="Serve emulated models: without key, network or cost.")
+@click.option("--usage", type=click.Path(path_type=Path), metavar="FILE", help="Append usage to a file of JSON lines.")
+@click.option("--trust", "trusting", is_flag=True, help="Trust the project's .segue.toml for this run.")
+def command(
+    *,
+    models: tuple[str, ...],
+    host: str | None,
+    port: int | None,
+    emulated: bool,
+    usage: Path | None,
+    trusting: bool,
+    as_json: bool,
+) -> None:
+    """Serve every client API on one address, with any model behind it.
+
+    Clients send their requests in the API they have: Chat Completions, Responses, Messages, Gemini or Bedrock Converse.
+    A model name is `provider/model`, an alias or a route of the configuration; other names get the default model.
+    `segue route MODEL` changes the model while it runs. Without any API key, emulated models are served.
+
+    \b
+      segue serve -m moonshot/kimi-k2.6
+      ANTHROPIC_BASE_URL=http://127.0.0.1:8787 claude
+    """
+    from segue.cli.gateway_settings import load_client_keys, load_table
+    from segue.cli.providers import Providers
+    from segue.gateway.server import GatewayServer, GatewaySettings
+    from segue.store.envelope_keys import load_envelope_keys
+
+    table, loaded = load_table(trusting=trusting)
+    known = Providers(loaded)
+    is_emulated = emulated or (not models and not table.routes and known.first_with_key() is None)
+    resolver = ModelResolver(known, emulated=is_emulated)
+
+    def load() -> GatewayRoutes:
+        current, _ = load_table(trusting=trusting)
+        return load_routes(models, resolver, routes=current.routes, clients=load_client_keys())
+
+    try:
+        server = GatewayServer(
+            GatewaySettings(
+                resolver.resolve,
+                load,
+                load_envelope_keys(),
+                host=host or table.host or _HOST,
+                port=table.port or _PORT if port is None else port,
+                hosts=table.hosts,
+                origins=table.origins,
+                certificate=Path(table.certificate) if table.certificate else None,
+                private_key=Path(table.private_key) if table.private_key else None,
+                behind_proxy=table.behind_proxy,
+                timeout=table.timeout,
+                memory=table.memory_megabytes * 2**20,
+                log_json=as_json,
+                usage_file=usage or (Path(table.usage).expanduser() if table.usage else None),
+                is_emulated=resolver.is_emulated,
+            )
+        )
+        server.run(lambda: _print_opening(server, resolver))
+    finally:
+        resolver.close()
+
+
+class ModelResolver:
+    """Resolves model names to endpoints: those of the configuration, or emulated ones named `emulated/MODEL`."""
+
+    def __init__(self, known: Providers, *, emulated: bool) -> None:
+        from segue.cli.emulated_providers import EmulatedProviders
+
+        self._known = known
+        self._emulators = EmulatedProviders(known) if emulated else None
+
+    @property
+    def aliases(self) -> Mapping[str, str]:
+        return self._known.config.settings.aliases
+
+    @property
+    def is_emulated(self) -> bool:
+        return self._emulators is not None
+
+    def resolve(self, name: str) -> Endpoint:
+        if self._emulators is None:
+            return self._known.endpoint(name)
+        import msgspec
+
+        return msgspec.structs.replace(self._emulators.endpoint(name.removeprefix(EMULATED)), provider=EMULATED[:-1])
+
+    def default_models(self) -> tuple[str, ...]:
+        """Return the models of the configuration, or that of the first provider with a key."""
+        if configured := self._known.config.settings.model_names:
+            return configured
+        first = self._known.first_with_key()
+        return (first.name,) if first is not None else ("anthropic",)
+
+    def close(self) -> None:
+        if self._emulators is not None:
+            self._emulators.close()
+
+
+def load_routes(
+    models: Sequence[str],
+    resolver: ModelResolver,
+    *,
+    routes: Sequence[RouteSettings] = (),
+    clients: Sequence[ClientKey] = (),
+) -> GatewayRoutes:
+    """Return the routes of a gateway; with `models`, all names without a provider are served by them."""
+    from segue.gateway.server import GatewayRoutes
+
+    return GatewayRoutes(
+        routes=() if models else tuple(routes),
+        default=tuple(models) or resolver.default_models(),
+        prefers_default=bool(models),
+        aliases=resolver.aliases,
+        clients=tuple(clients),
+    )
+
+
+def _print_opening(server: GatewayServer, resolver: ModelResolver) -> None:
+    models = ", ".join(server.describe()["models"])
+    streams.print_message(f"serving {models} on {server.url}; Ctrl-C stops it")
+    if resolver.is_emulated:
+        streams.print_message(
+            "no API key is set: the models are emulated, and their replies are not those of a real model"
+        )

@@ -1,0 +1,182 @@
+"""`segue with CLIENT`: a coding client on another model, behind a gateway of its own."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shlex
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+from platformdirs import user_cache_path
+
+from segue.cli import options, streams
+from segue.cli.serve import ModelResolver, load_routes
+from segue.cli.streams import BadInputError
+
+if TYPE_CHECKING:
+    from segue.gateway.client_setups import ClientSetup, Launch
+    from segue.gateway.server import GatewayRoutes, GatewayServer
+
+_PREFIX = "segue-with-"
+_OWNER = "owner"
+
+
+@options.command("with", json_help="With --print: print the variables and arguments as JSON.")
+@click.argument("client", metavar="CLIENT")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ARGS…]")
+@click.option("-m", "--model", "models", multiple=True, metavar="MODEL", help="Model (repeatable: fallbacks).")
+@click.option("--emulated", is_flag=True, help="Use emulated models: without key, network or cost.")
+@click.option("--print", "prints", is_flag=True, help="Print the variables and the command, and start nothing.")
+@click.option("--log", type=click.Path(path_type=Path), metavar="FILE", help="Append the gateway's log to a file.")
+@click.option("--trust", "trusting", is_flag=True, help="Trust the project's .segue.toml for this run.")
+def command(
+    client: str,
+    arguments: tuple[str, ...],
+    *,
+    models: tuple[str, ...],
+    emulated: bool,
+    prints: bool,
+    log: Path | None,
+    trusting: bool,
+    as_json: bool,
+) -> None:
+    """Run a coding client on another model: claude, codex, gemini, qwen, opencode or pi.
+
+    A gateway is started on loopback for this client alone, and ends with it. The client's own settings, MCP servers and
+    sessions stay as they are. `segue route MODEL` in another terminal changes the model while it runs.
+
+    \b
+      segue with claude -m moonshot/kimi-k2.6
+      segue with codex -m anthropic/claude-sonnet-5 -- exec "fix the tests"
+    """
+    from segue.gateway.client_setups import CLIENTS
+
+    setup = CLIENTS.get(client)
+    if setup is None:
+        raise click.UsageError(f"unknown client {client!r}; expected one of {', '.join(CLIENTS)}")
+    program = shutil.which(setup.program)
+    if program is None and not prints:
+        raise BadInputError(f"{setup.program} is not installed; install it with: npm install -g {setup.package}")
+    # Not in the system's temporary folder: some clients refuse settings in a folder that others can write to.
+    base = user_cache_path("segue", appauthor=False)
+    base.mkdir(parents=True, exist_ok=True, mode=0o700)
+    _remove_abandoned(base)
+    with tempfile.TemporaryDirectory(prefix=_PREFIX, dir=base) as name:
+        folder = Path(name)
+        (folder / _OWNER).write_text(str(os.getpid()))
+        (folder / "files").mkdir()
+        session = _Session(setup, program or setup.program, arguments, folder)
+        code = session.run(models, emulated=emulated, trusting=trusting, log=log, prints=prints, as_json=as_json)
+    if code is not None:
+        raise click.exceptions.Exit(code)
+
+
+class _Session:
+    """One run of a client with a gateway of its own."""
+
+    def __init__(self, setup: ClientSetup, program: str, arguments: Sequence[str], folder: Path) -> None:
+        self._setup = setup
+        self._program = program
+        self._arguments = arguments
+        self._folder = folder
+        self._key = secrets.token_urlsafe(24)
+
+    def run(
+        self,
+        models: Sequence[str],
+        *,
+        emulated: bool,
+        trusting: bool,
+        log: Path | None,
+        prints: bool,
+        as_json: bool,
+    ) -> int | None:
+        """Return the exit code of the client; None if it was only printed."""
+        from segue.cli import providers
+        from segue.gateway.server import GatewayServer, GatewaySettings
+        from segue.store.envelope_keys import load_envelope_keys
+
+        known = providers.load(trusting=trusting)
+        resolver = ModelResolver(known, emulated=emulated or (not models and known.first_with_key() is None))
+        with open(log or os.devnull, "a") as output:  # noqa: PTH123  the null device is not a path of the user
+            settings = GatewaySettings(
+                resolver.resolve,
+                lambda: self._add_client(load_routes(models or resolver.default_models(), resolver)),
+                load_envelope_keys(),
+                port=0,
+                log_output=output,
+                is_emulated=resolver.is_emulated,
+            )
+            try:
+                server = GatewayServer(settings)
+                launch = self._prepare(server)
+                if prints:
+                    self._print(launch, as_json=as_json)
+                    return None
+                streams.print_message(f"{self._setup.name} uses {server.table.list_models()[0].name}")
+                with server.running():
+                    return self._run_client(launch)
+            finally:
+                resolver.close()
+
+    def _add_client(self, routes: GatewayRoutes) -> GatewayRoutes:
+        """Return the routes with one client key: only this client can use the gateway."""
+        from segue.gateway.clients import ClientKey, hash_key
+
+        return msgspec.structs.replace(routes, clients=(ClientKey(self._setup.name, hash_key(self._key)),))
+
+    def _prepare(self, server: GatewayServer) -> Launch:
+        from segue.gateway.client_setups import SetupContext
+
+        model = server.table.list_models()[0].name
+        return self._setup.prepare(SetupContext(server.url, self._key, model, self._folder / "files", os.environ))
+
+    def _environ(self, launch: Launch) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if name not in launch.removed}
+        return {**kept, **launch.variables}
+
+    def _print(self, launch: Launch, *, as_json: bool) -> None:
+        """Print how the client is started. The key works only while a gateway runs that was started with it."""
+        line = [self._program, *launch.arguments, *self._arguments]
+        if as_json:
+            value = {"variables": dict(launch.variables), "removed": launch.removed, "command": line}
+            streams.write(msgspec.json.encode(value), b"\n")
+            return
+        for name, value in launch.variables.items():
+            streams.write(f"export {name}={shlex.quote(value)}\n")
+        for name in launch.removed:
+            streams.write(f"unset {name}\n")
+        streams.write(f"{shlex.join(line)}\n")
+
+    def _run_client(self, launch: Launch) -> int:
+        """Run the client in the foreground. It gets the terminal's signals itself; others are passed on."""
+        process = subprocess.Popen([self._program, *launch.arguments, *self._arguments], env=self._environ(launch))
+        previous = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGQUIT)}
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            previous[number] = signal.signal(number, lambda received, _frame: process.send_signal(received))
+        try:
+            code = process.wait()
+        finally:
+            for number, handler in previous.items():
+                signal.signal(number, handler)
+        return code if code >= 0 else 128 - code
+
+
+def _remove_abandoned(base: Path) -> None:
+    """Remove the temporary folders of runs that were killed."""
+    for folder in base.glob(f"{_PREFIX}*"):
+        try:
+            owner = int((folder / _OWNER).read_text())
+            os.kill(owner, 0)
+        except ProcessLookupError:
+            shutil.rmtree(folder, ignore_errors=True)
+        except (OSError, ValueError):
+            continue

@@ -1,0 +1,1 @@
+"""The gateway: every client API on one address, with any model behind it."""

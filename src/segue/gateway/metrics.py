@@ -1,0 +1,92 @@
+"""Counters of a gateway, in the text format of Prometheus."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from segue.canonical.request import Usage
+
+Labels = tuple[tuple[str, str], ...]
+_BUCKETS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
+_HELP = {
+    "segue_requests_total": ("counter", "Requests by API, route, target and status."),
+    "segue_tokens_total": ("counter", "Tokens by target and kind: input, output, cache_read, cache_write, reasoning."),
+    "segue_findings_total": ("counter", "Findings of conversions by level."),
+    "segue_fallbacks_total": ("counter", "Requests that were answered by another target than the first."),
+    "segue_requests_active": ("gauge", "Requests that are being answered."),
+    "segue_cache_hit_ratio": ("gauge", "Cached input tokens divided by all input tokens, by target."),
+    "segue_request_seconds": ("histogram", "Seconds from the request to the end of its response."),
+}
+
+
+class Metrics:
+    """All counters of a process. They belong to one event loop."""
+
+    def __init__(self) -> None:
+        self._values: defaultdict[str, defaultdict[Labels, float]] = defaultdict(lambda: defaultdict(float))
+        self._buckets = [0] * (len(_BUCKETS) + 1)
+        self._seconds = 0.0
+        self.active = 0
+
+    def count(self, name: str, amount: float = 1, **labels: str) -> None:
+        self._values[name][tuple(sorted(labels.items()))] += amount
+
+    def add_request(self, *, api: str, route: str, target: str, status: int, seconds: float) -> None:
+        self.count("segue_requests_total", api=api, route=route, target=target, status=str(status))
+        self._seconds += seconds
+        self._buckets[sum(seconds > limit for limit in _BUCKETS)] += 1
+
+    def add_usage(self, target: str, usage: Usage) -> None:
+        for kind in ("input", "output", "cache_read", "cache_write", "reasoning"):
+            self.count("segue_tokens_total", getattr(usage, kind), target=target, kind=kind)
+
+    def add_findings(self, levels: Mapping[str, int]) -> None:
+        for level, number in levels.items():
+            self.count("segue_findings_total", number, level=level)
+
+    def render(self) -> str:
+        """Return all counters as text."""
+        lines: list[str] = []
+        for name, (kind, text) in _HELP.items():
+            lines += [f"# HELP {name} {text}", f"# TYPE {name} {kind}"]
+            lines += self._render_values(name)
+        return "\n".join(lines) + "\n"
+
+    def _render_values(self, name: str) -> Sequence[str]:
+        if name == "segue_requests_active":
+            return [f"{name} {self.active}"]
+        if name == "segue_cache_hit_ratio":
+            return [
+                f"{name}{_render_labels((('target', target),))} {ratio:.4f}" for target, ratio in self._hit_ratios()
+            ]
+        if name == "segue_request_seconds":
+            return self._render_histogram(name)
+        return [f"{name}{_render_labels(labels)} {value:g}" for labels, value in sorted(self._values[name].items())]
+
+    def _hit_ratios(self) -> list[tuple[str, float]]:
+        tokens = self._values["segue_tokens_total"]
+        targets = sorted({dict(labels)["target"] for labels in tokens})
+        ratios: list[tuple[str, float]] = []
+        for target in targets:
+            read = tokens.get((("kind", "cache_read"), ("target", target)), 0)
+            total = tokens.get((("kind", "input"), ("target", target)), 0)
+            ratios.append((target, read / total if total else 0.0))
+        return ratios
+
+    def _render_histogram(self, name: str) -> list[str]:
+        lines: list[str] = []
+        total = 0
+        for limit, number in zip((*map(str, _BUCKETS), "+Inf"), self._buckets, strict=True):
+            total += number
+            lines.append(f'{name}_bucket{{le="{limit}"}} {total}')
+        return [*lines, f"{name}_sum {self._seconds:.6f}", f"{name}_count {total}"]
+
+
+def _render_labels(labels: Labels) -> str:
+    escaped = [f'{key}="{_escape(value)}"' for key, value in labels]
+    return "{" + ",".join(escaped) + "}" if escaped else ""
+
+
+def _escape(value: str) -> str:
+    return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")

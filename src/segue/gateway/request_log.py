@@ -1,0 +1,99 @@
+"""The log of a gateway: one line for each request, as text or JSON, and the usage as JSON lines."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO
+
+import msgspec
+from msgspec import Struct
+
+from segue.bridge.relay import Relay
+
+
+class RequestRecord(Struct):
+    """One request, as it is logged. Bodies and keys are not part of it."""
+
+    request_id: str
+    method: str
+    path: str
+    time: str = ""
+    client: str = ""
+    api: str = ""
+    route: str = ""
+    model: str = ""
+    target: str = ""
+    status: int = 0
+    seconds: float = 0.0
+    stream: bool = False
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    findings: dict[str, int] = {}
+    finish: str = ""
+    error: str = ""
+    traceparent: str = ""
+
+    def add_relay(self, relay: Relay) -> None:
+        """Record the outcome of an exchange."""
+        self.api = relay.wire.name
+        self.route = relay.route.name if relay.route is not None else ""
+        self.target = relay.target or ""
+        self.finish = relay.finish or ""
+        if relay.error is not None and relay.finish in (None, "error"):
+            self.error = relay.error.message
+        if relay.usage is not None:
+            usage = relay.usage
+            self.input, self.output = usage.input, usage.output
+            self.cache_read, self.cache_write = usage.cache_read, usage.cache_write
+        if relay.report is not None:
+            self.findings = dict(Counter(finding.level for finding in relay.report.findings))
+
+
+class RequestLog:
+    """Writes a line for each request to stderr, and with a `usage_file` its usage as a JSON line."""
+
+    def __init__(self, *, as_json: bool = False, usage_file: Path | None = None, output: IO[str] | None = None) -> None:
+        self._as_json = as_json
+        self._output = output
+        self._usage_file = usage_file
+
+    def write(self, record: RequestRecord) -> None:
+        record.time = datetime.now(UTC).isoformat(timespec="milliseconds")
+        line = msgspec.json.encode(record).decode() if self._as_json else _format(record)
+        output = self._output or sys.stderr
+        output.write(line + "\n")
+        output.flush()
+        if self._usage_file is not None and (record.input or record.output):
+            self._append_usage(record, self._usage_file)
+
+    def _append_usage(self, record: RequestRecord, file: Path) -> None:
+        """Append one line in one write, so that several processes can share the file."""
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            os.write(descriptor, msgspec.json.encode(record) + b"\n")
+        finally:
+            os.close(descriptor)
+
+
+def _format(record: RequestRecord) -> str:
+    parts = [record.request_id, f"{record.method} {record.path}", str(record.status), f"{record.seconds:.2f} s"]
+    if record.client:
+        parts.insert(1, record.client)
+    if record.target:
+        parts.append(record.target if not record.model else f"{record.model} → {record.target}")
+    if record.input or record.output:
+        cached = f" ({record.cache_read} cached)" if record.cache_read else ""
+        parts.append(f"{record.input} in{cached}, {record.output} out")
+    findings = [f"{number} {level}" for level, number in record.findings.items() if level != "note"]
+    if findings:
+        parts.append(", ".join(findings))
+    if record.error:
+        parts.append(record.error)
+    return "".join(char if char.isprintable() else " " for char in "; ".join(parts))

@@ -1,0 +1,176 @@
+"""Routes: which models a caller's model name stands for.
+
+A route has a pattern for names (`claude-*`), and targets: the first is preferred, the others are fallbacks, or all take
+turns. Conditions select routes by the size of the request, by pictures and by thinking. The first route that matches is
+used. A name that no route matches is that of a model itself (`provider/model`), or is served by the default targets.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Literal
+
+from msgspec import Struct
+
+from segue.bridge.listings import ModelEntry
+from segue.bridge.providers import Endpoint
+from segue.bridge.routes import CachePolicy, CountPolicy, Route, RouteQuery
+from segue.errors import InputError
+from segue.render.constraints import Policy
+
+BYTES_PER_TOKEN = 4
+_ATTEMPTS = 2
+Balance = Literal["failover", "round-robin"]
+
+
+class RouteSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """A `[[gateway.routes]]` table. `model` is a name or a pattern; conditions that are not set match any request."""
+
+    targets: tuple[str, ...]
+    model: str = "*"
+    name: str = ""
+    balance: Balance = "failover"
+    caller: str | None = None
+    min_tokens: int | None = None
+    max_tokens: int | None = None
+    pictures: bool | None = None
+    thinking: bool | None = None
+    cache: CachePolicy = "auto"
+    counts: CountPolicy = "estimate"
+    attempts: int = _ATTEMPTS
+    auth: Literal["route", "client"] = "route"
+    policy: Policy = Policy()
+
+    def matches(self, query: RouteQuery) -> bool:
+        """Return whether the route is used for a request."""
+        tokens = query.body_size // BYTES_PER_TOKEN
+        return (
+            fnmatchcase(query.model or "", self.model)
+            and (self.min_tokens is None or tokens >= self.min_tokens)
+            and (self.max_tokens is None or tokens <= self.max_tokens)
+            and (self.pictures is None or self.pictures == query.has_pictures)
+            and (self.thinking is None or self.thinking == query.has_thinking)
+        )
+
+
+class _Row:
+    """A route with its endpoints resolved, and the turn of the next request."""
+
+    def __init__(self, settings: RouteSettings, endpoints: Sequence[Endpoint], index: int) -> None:
+        self.settings = settings
+        self._endpoints = tuple(endpoints)
+        self._name = settings.name or f"{settings.model} {index}"
+        self._turn = itertools.count()
+
+    @property
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        return self._endpoints
+
+    def build(self) -> Route:
+        settings, endpoints = self.settings, self._endpoints
+        if settings.balance == "round-robin":
+            first = next(self._turn) % len(endpoints)
+            endpoints = (*endpoints[first:], *endpoints[:first])
+        return Route(
+            self._name,
+            endpoints,
+            caller=settings.caller,
+            policy=settings.policy,
+            cache=settings.cache,
+            counts=settings.counts,
+            attempts=settings.attempts,
+            pass_credentials=settings.auth == "client",
+        )
+
+
+class RouteTable:
+    """All routes of a gateway. They can be replaced while it runs; requests that have begun keep theirs.
+
+    `resolve` returns the endpoint of a model name.
+    """
+
+    def __init__(self, resolve: Callable[[str], Endpoint]) -> None:
+        self._resolve = resolve
+        self._lock = threading.Lock()
+        self._rows: tuple[_Row, ...] = ()
+        self._default: _Row | None = None
+        self._prefers_default = False
+        self._override: _Row | None = None
+        self._aliases: Mapping[str, str] = {}
+
+    def configure(
+        self,
+        routes: Sequence[RouteSettings],
+        *,
+        default: Sequence[str] = (),
+        prefers_default: bool = False,
+        aliases: Mapping[str, str] | None = None,
+    ) -> None:
+        """Replace the routes; raise `InputError` if a target can't be resolved, and keep the old ones then.
+
+        `default` are the targets of names that are unknown; with `prefers_default`, of all names without a provider.
+        """
+        aliases = aliases or {}
+        rows = tuple(self._build_row(settings, index, aliases) for index, settings in enumerate(routes))
+        default_row = self._build_row(RouteSettings(tuple(default), name="default"), 0, aliases) if default else None
+        with self._lock:
+            self._rows, self._default, self._aliases = rows, default_row, aliases
+            self._prefers_default = prefers_default
+
+    def _build_row(self, settings: RouteSettings, index: int, aliases: Mapping[str, str]) -> _Row:
+        path = f"gateway.routes[{index}].targets"
+        if not settings.targets:
+            raise InputError("at least one target is needed", path=path)
+        try:
+            endpoints = [self._resolve(aliases.get(name, name)) for name in settings.targets]
+        except InputError as error:
+            raise InputError(error.message, path=path) from None
+        return _Row(settings, endpoints, index)
+
+    def override(self, models: Sequence[str]) -> tuple[str, ...]:
+        """Serve all names with these models from now on; with none, with the routes again. Return the new targets."""
+        aliases = self._aliases
+        row = self._build_row(RouteSettings(tuple(models), name="override"), 0, aliases) if models else None
+        with self._lock:
+            self._override = row
+        return tuple(endpoint.name for endpoint in row.endpoints) if row is not None else ()
+
+    def find(self, query: RouteQuery) -> Route:
+        """Return the route of a request; raise `InputError` if there is none."""
+        with self._lock:
+            override, rows, default, aliases = self._override, self._rows, self._default, self._aliases
+        if override is not None:
+            return override.build()
+        row = next((row for row in rows if row.settings.matches(query)), None)
+        if row is not None:
+            return row.build()
+        name = aliases.get(query.model or "", query.model or "")
+        if default is not None and (not name or (self._prefers_default and "/" not in name)):
+            return default.build()
+        try:
+            return Route(name, (self._resolve(name),), attempts=_ATTEMPTS)
+        except InputError:
+            if default is None:
+                raise
+            return default.build()
+
+    def list_models(self) -> tuple[ModelEntry, ...]:
+        """Return the names that callers can use: those of routes without patterns, aliases, and the targets."""
+        with self._lock:
+            first, aliases = self._override or self._default, self._aliases
+            rows = self._rows if first is None else (first, *self._rows)
+        entries: dict[str, ModelEntry] = {}
+        for row in rows:
+            target = row.endpoints[0]
+            name = row.settings.model
+            if not set(name) & set("*?["):
+                entries.setdefault(name, ModelEntry(name, target.provider, context=target.context))
+        for alias, model in aliases.items():
+            entries.setdefault(alias, ModelEntry(alias, model.partition("/")[0]))
+        for row in rows:
+            for target in row.endpoints:
+                entries.setdefault(target.name, ModelEntry(target.name, target.provider, context=target.context))
+        return tuple(entries.values())

@@ -1,0 +1,252 @@
+"""`run_gateway`: builds the application from its settings, and serves it with uvicorn until it is stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import signal
+import socket
+import threading
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from ipaddress import ip_address
+from pathlib import Path
+from typing import IO, Any
+
+import uvicorn
+from msgspec import Struct
+
+from segue.bridge.bridge import Bridge
+from segue.bridge.entries import EntryMemory
+from segue.bridge.envelopes import EnvelopeKeys
+from segue.bridge.providers import Endpoint
+from segue.bridge.routes import Route, RouteQuery, Router
+from segue.errors import InputError
+from segue.gateway.app import Gateway
+from segue.gateway.clients import ClientGate, ClientKey
+from segue.gateway.control import Control
+from segue.gateway.guard import Guard
+from segue.gateway.metrics import Metrics
+from segue.gateway.request_log import RequestLog
+from segue.gateway.routes import RouteSettings, RouteTable
+from segue.gateway.run_file import RunFile, write_run_file
+from segue.http_client import HttpClient
+from segue.runtime.http_shell import HttpShell
+
+DEFAULT_PORT = 8787
+_DRAIN_SECONDS = 30
+_BACKLOG = 512
+
+
+class GatewayRoutes(Struct, frozen=True):
+    """The part of the settings that a reload replaces."""
+
+    routes: tuple[RouteSettings, ...] = ()
+    default: tuple[str, ...] = ()
+    prefers_default: bool = False
+    aliases: Mapping[str, str] = {}
+    clients: tuple[ClientKey, ...] = ()
+
+
+class GatewaySettings(Struct, frozen=True):
+    """All settings of a gateway.
+
+    `resolve` returns the endpoint of a model name, `load_routes` the routes of the configuration. `hosts` and `origins`
+    are those of `Guard`. `behind_proxy` states that a proxy with TLS is in front, where the address is not loopback.
+    """
+
+    resolve: Callable[[str], Endpoint]
+    load_routes: Callable[[], GatewayRoutes]
+    keys: EnvelopeKeys
+    host: str = "127.0.0.1"
+    port: int = DEFAULT_PORT
+    hosts: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
+    certificate: Path | None = None
+    private_key: Path | None = None
+    behind_proxy: bool = False
+    log_json: bool = False
+    log_output: IO[str] | None = None
+    usage_file: Path | None = None
+    timeout: float = 600.0
+    memory: int = 256 * 2**20
+    is_emulated: bool = False
+
+    def validate(self, clients: Sequence[ClientKey]) -> None:
+        """Raise `InputError` for settings that would let strangers in."""
+        if _is_loopback(self.host):
+            return
+        if self.is_emulated:
+            raise InputError("emulated models are served on loopback only", path="host")
+        if not clients:
+            raise InputError(
+                "an address other than loopback needs client keys: segue keys client add NAME", path="host"
+            )
+        if self.certificate is None and not self.behind_proxy:
+            raise InputError(
+                "an address other than loopback needs TLS: set certificate and private_key, or behind_proxy = true",
+                path="host",
+            )
+
+
+class GatewayServer:
+    """A gateway that is built and bound, but does not serve yet. `url` is its base URL."""
+
+    def __init__(self, settings: GatewaySettings) -> None:
+        self._settings = settings
+        loaded = settings.load_routes()
+        settings.validate(loaded.clients)
+        self.table = RouteTable(settings.resolve)
+        self._configure(loaded)
+        self._clients = ClientGate(loaded.clients)
+        self.socket = _bind(settings.host, settings.port)
+        host, port = self.socket.getsockname()[:2]
+        scheme = "http" if settings.certificate is None else "https"
+        self.url = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+        self.token = secrets.token_urlsafe(24)
+        self._client: HttpClient | None = None
+        self._server: uvicorn.Server | None = None
+        self._memory = EntryMemory(settings.memory)
+        self.app = self._build_app()
+
+    def _build_app(self) -> Gateway:
+        settings, metrics = self._settings, Metrics()
+        bridge = Bridge(
+            Router(self._find_route, self.table.list_models),
+            keys=settings.keys,
+            now=lambda: datetime.now(UTC),
+            random=secrets.token_bytes,
+        )
+        return Gateway(
+            bridge,
+            self._open_shell,
+            guard=Guard(hosts=settings.hosts, origins=settings.origins),
+            clients=self._clients,
+            control=Control(self.token, metrics, change=self.table.override, reload=self.reload, status=self.describe),
+            metrics=metrics,
+            log=RequestLog(as_json=settings.log_json, usage_file=settings.usage_file, output=settings.log_output),
+        )
+
+    def _find_route(self, query: RouteQuery) -> Route:
+        if not self._clients.allows(query.client, query.model):
+            raise InputError(f"the client key {query.client} does not allow the model {query.model!r}", path="model")
+        return self.table.find(query)
+
+    def _open_shell(self) -> HttpShell:
+        if self._client is None:
+            self._client = HttpClient()
+        return HttpShell(self._client, self._memory, timeout=self._settings.timeout)
+
+    async def _close_client(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+    def reload(self) -> None:
+        """Load routes and client keys again; raise `InputError` and keep the old ones if they are not valid."""
+        loaded = self._settings.load_routes()
+        self._settings.validate(loaded.clients)
+        self._configure(loaded)
+        self._clients.replace(loaded.clients)
+
+    def _configure(self, loaded: GatewayRoutes) -> None:
+        self.table.configure(
+            loaded.routes, default=loaded.default, prefers_default=loaded.prefers_default, aliases=loaded.aliases
+        )
+
+    def describe(self) -> Mapping[str, Any]:
+        """Return the state for `/readyz` and `segue route`."""
+        return {
+            "url": self.url,
+            "emulated": self._settings.is_emulated,
+            "models": [entry.name for entry in self.table.list_models()],
+        }
+
+    def run(self, on_ready: Callable[[], None] = lambda: None) -> None:
+        """Serve until SIGINT or SIGTERM, which let open requests finish. SIGHUP reloads the routes."""
+        asyncio.run(self.serve(on_ready))
+
+    @contextmanager
+    def running(self) -> Generator[None]:
+        """Serve in a thread until the end of the block."""
+        ready = threading.Event()
+        failed: list[BaseException] = []
+
+        def work() -> None:
+            try:
+                self.run(ready.set)
+            except BaseException as error:  # noqa: BLE001  raised again in the thread that waits for the start
+                failed.append(error)
+            finally:
+                ready.set()
+
+        thread = threading.Thread(target=work, name="segue gateway", daemon=True)
+        thread.start()
+        ready.wait()
+        if failed:
+            raise failed[0]
+        try:
+            yield
+        finally:
+            self.stop()
+            thread.join()
+
+    def stop(self) -> None:
+        """Stop serving; open requests are ended."""
+        if self._server is not None:
+            self._server.should_exit = self._server.force_exit = True
+
+    async def serve(self, on_ready: Callable[[], None] = lambda: None) -> None:
+        settings = self._settings
+        config = uvicorn.Config(
+            self.app,
+            ws="none",
+            lifespan="off",
+            access_log=False,
+            log_config=None,
+            server_header=False,
+            date_header=True,
+            proxy_headers=False,
+            timeout_graceful_shutdown=_DRAIN_SECONDS,
+            ssl_certfile=settings.certificate,
+            ssl_keyfile=settings.private_key,
+        )
+        server = self._server = uvicorn.Server(config)
+        loop = asyncio.get_running_loop()
+        with suppress(NotImplementedError, AttributeError, ValueError, RuntimeError):
+            loop.add_signal_handler(signal.SIGHUP, self._reload_on_signal)
+        with write_run_file(RunFile(self.url, self.token, os.getpid())):
+            on_ready()
+            try:
+                await server.serve(sockets=[self.socket])
+            finally:
+                await self._close_client()
+
+    def _reload_on_signal(self) -> None:
+        # A mistake in the file keeps the old routes; `segue route --reload` shows it.
+        with suppress(InputError):
+            self.reload()
+
+
+def _is_loopback(host: str) -> bool:
+    """Return whether an address to listen on is reached from this machine only."""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((host, port))
+        bound.listen(_BACKLOG)
+    except OSError as error:
+        bound.close()
+        raise InputError(f"can't listen on {host}:{port}: {os.strerror(error.errno or 0)}", path="port") from None
+    bound.setblocking(False)
+    return bound

@@ -1,0 +1,66 @@
+"""A gateway on loopback for tests, with emulated providers behind it."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from segue.bridge.envelopes import EnvelopeKeys
+from segue.bridge.providers import Endpoint, resolve
+from segue.emulator import Emulator, start
+from segue.gateway.clients import ClientKey
+from segue.gateway.routes import RouteSettings
+from segue.gateway.server import GatewayRoutes, GatewayServer, GatewaySettings
+from segue.wire.registry import WIRES
+
+KEYS = EnvelopeKeys(b"k" * 32)
+
+
+class Running:
+    """A running gateway. `emulators` are its providers by API; `log` has its log lines."""
+
+    def __init__(self, server: GatewayServer, emulators: Mapping[str, Emulator], log: io.StringIO) -> None:
+        self.server = server
+        self.url = server.url
+        self.token = server.token
+        self.emulators = emulators
+        self._log = log
+
+    @property
+    def log(self) -> str:
+        return self._log.getvalue()
+
+
+def model_of(api: str) -> str:
+    """Return the default model of an API, at the provider of the harness."""
+    return f"test-{api}/{WIRES[api].default_model}"
+
+
+@contextmanager
+def running_gateway(
+    scripts: Mapping[str, str],
+    *,
+    routes: Sequence[RouteSettings] = (),
+    default: Sequence[str] = (),
+    clients: Sequence[ClientKey] = (),
+    **settings: Any,
+) -> Generator[Running]:
+    """Run a gateway with an emulated provider for each API in `scripts`, named `test-API`."""
+    with ExitStack() as stack:
+        emulators = {api: stack.enter_context(start(api, script=script or None)) for api, script in scripts.items()}
+        providers = {
+            f"test-{api}": {"api": api, "base_url": emulator.base_url, "key_variable": "KEY"}
+            for api, emulator in emulators.items()
+        }
+
+        def find(name: str) -> Endpoint:
+            return resolve(name, {"KEY": "upstream-key", "AWS_REGION": "us-east-1"}, providers)
+
+        first = tuple(default) or (model_of(next(iter(scripts))),)
+        loaded = GatewayRoutes(tuple(routes), first, prefers_default=not routes, clients=tuple(clients))
+        log = io.StringIO()
+        server = GatewayServer(GatewaySettings(find, lambda: loaded, KEYS, port=0, log_output=log, **settings))
+        with server.running():
+            yield Running(server, emulators, log)
