@@ -96,8 +96,7 @@ class Attempt:
         data = self._select_stream(converted.data)
         if route.cache == "auto":
             data = place_markers(data, endpoint.api, endpoint.model)
-            provider = WIRES[endpoint.api].provider if endpoint.profile is None else endpoint.provider
-            data = place_cache_key(data, provider=provider, client=self._client, route=route.name)
+            data = place_cache_key(data, provider=endpoint.provider, client=self._client, route=route.name)
         return converted, data
 
     @property
