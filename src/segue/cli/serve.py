@@ -147,6 +147,4 @@ def _print_opening(server: GatewayServer, resolver: ModelResolver) -> None:
     models = ", ".join(server.describe()["models"])
     streams.print_message(f"serving {models} on {server.url}; Ctrl-C stops it")
     if resolver.is_emulated:
-        streams.print_message(
-            "no API key is set: the models are emulated, and their replies are not those of a real model"
-        )
+        streams.print_message("the models are emulated: their replies are not those of real models")

@@ -114,14 +114,17 @@ class RouteTable:
         `default` are the targets of names that are unknown; with `prefers_default`, of all names without a provider.
         """
         aliases = aliases or {}
-        rows = tuple(self._build_row(settings, index, aliases) for index, settings in enumerate(routes))
-        default_row = self._build_row(RouteSettings(tuple(default), name="default"), 0, aliases) if default else None
+        rows = tuple(
+            self._build_row(settings, f"gateway.routes[{index}].targets", aliases, index)
+            for index, settings in enumerate(routes)
+        )
+        settings = RouteSettings(tuple(default), name="default")
+        default_row = self._build_row(settings, "model", aliases) if default else None
         with self._lock:
             self._rows, self._default, self._aliases = rows, default_row, aliases
             self._prefers_default = prefers_default
 
-    def _build_row(self, settings: RouteSettings, index: int, aliases: Mapping[str, str]) -> _Row:
-        path = f"gateway.routes[{index}].targets"
+    def _build_row(self, settings: RouteSettings, path: str, aliases: Mapping[str, str], index: int = 0) -> _Row:
         if not settings.targets:
             raise InputError("at least one target is needed", path=path)
         try:
@@ -133,7 +136,7 @@ class RouteTable:
     def override(self, models: Sequence[str]) -> tuple[str, ...]:
         """Serve all names with these models from now on; with none, with the routes again. Return the new targets."""
         aliases = self._aliases
-        row = self._build_row(RouteSettings(tuple(models), name="override"), 0, aliases) if models else None
+        row = self._build_row(RouteSettings(tuple(models), name="override"), "model", aliases) if models else None
         with self._lock:
             self._override = row
         return tuple(endpoint.name for endpoint in row.endpoints) if row is not None else ()
