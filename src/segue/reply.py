@@ -307,7 +307,7 @@ def _apply_options(reply: Reply, sent: SentRequest, ids: IdMap) -> Reply:
     """Return the reply with the model name for the caller, and its reasoning mapped."""
     options = sent.options
     if options.model is not None:
-        reply = msgspec.structs.replace(reply, model=options.model, native=rename_model(reply.native, options.model))
+        reply = msgspec.structs.replace(reply, model=options.model, native=_rename_model(reply.native, options.model))
     if options.reasoning is None:
         return reply
     blocks: list[Block] = []
@@ -322,12 +322,17 @@ def _apply_options(reply: Reply, sent: SentRequest, ids: IdMap) -> Reply:
     return msgspec.structs.replace(reply, blocks=tuple(blocks))
 
 
-def rename_model(native: Native | None, model: str) -> Native | None:
+def _rename_model(native: Native | None, model: str) -> Native | None:
     """Return the fragment of a reply with another model name, in the fields that name it."""
-    if native is None:
-        return None
-    named = {key: model for key in _MODEL_FIELDS if key in native.fragment}
-    return msgspec.structs.replace(native, fragment={**native.fragment, **named}) if named else native
+    named = {} if native is None else find_model_fields(native.fragment, model)
+    if native is None or not named:
+        return native
+    return msgspec.structs.replace(native, fragment={**native.fragment, **named})
+
+
+def find_model_fields(fragment: Mapping[str, Any], model: str) -> dict[str, Any]:
+    """Return the fields of a reply that name its model, with this name."""
+    return {key: model for key in _MODEL_FIELDS if key in fragment}
 
 
 def _require_valid(reply: Reply, sent: SentRequest) -> None:
