@@ -250,11 +250,16 @@ def whole(api: str, reply: Reply | None = None) -> Response:
     for call in reply.calls:
         ids.assign(call, call.name)
     body = wire.render_reply(reply, RenderContext(ids, NameMap(ANY_NAME), Report()))
-    return Response([json.dumps(body).encode()])
+    return Response([_with_own_ids(json.dumps(body).encode())])
 
 
 def stream_bytes(api: str, reply: Reply | None = None) -> bytes:
-    return stream_reply(api, reply or make_reply(api), 9)
+    return _with_own_ids(stream_reply(api, reply or make_reply(api), 9))
+
+
+def _with_own_ids(data: bytes) -> bytes:
+    """Return a reply with item ids as OpenAI makes them: reasoning beside ids of segue is not sent back."""
+    return data.replace(b"rs_hist_", b"rs_").replace(b"msg_hist_", b"msg_").replace(b"fc_hist_", b"fc_")
 
 
 def streamed(api: str, reply: Reply | None = None, size: int = 0, **fields: Any) -> Response:

@@ -56,7 +56,7 @@ def target(provider: str) -> Endpoint:
 
 
 def callers() -> list[tuple[str, str | None]]:
-    return [(api, None) for api in CALLER_APIS] + [("openai-chat", dialect) for dialect in DIALECTS[1:]]
+    return [*((api, None) for api in CALLER_APIS), *(("openai-chat", dialect) for dialect in DIALECTS[1:])]
 
 
 @pytest.mark.parametrize("api", MODELS)

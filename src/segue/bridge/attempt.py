@@ -32,7 +32,7 @@ from segue.wire.base import ApiError, Wire
 from segue.wire.limits import DEFAULT_LIMITS, ReplyLimits
 from segue.wire.registry import WIRES, find_wire_or_server
 
-_HTTP_OK = 200
+_HTTP_OK, _HTTP_BAD_REQUEST = 200, 400
 _MAX_ERROR_BODY = 1 << 18
 _REASONING_ERROR = re.compile(r"thinking|reasoning|thought|signature|encrypted_content", re.IGNORECASE)
 
@@ -161,7 +161,10 @@ class Attempt:
 
     def names_reasoning(self, error: ProviderError) -> bool:
         """Return whether the provider rejected the request for its reasoning, which it can be sent without."""
-        return self.has_reasoning and error.status == 400 and _REASONING_ERROR.search(error.message) is not None
+        if not self.has_reasoning or error.status != _HTTP_BAD_REQUEST:
+            return False
+        # Model names such as kimi-k2-thinking are part of messages.
+        return _REASONING_ERROR.search(error.message.replace(self.endpoint.model, "")) is not None
 
     def read_reply(self) -> ReadReply:
         """Convert the whole reply; raise `RemoteProtocolError` if it is not valid."""
