@@ -116,6 +116,13 @@ def test_thread_is_rejected_so_that_the_sdk_sends_the_whole_history(api: str, th
     assert answer.sent == []
 
 
+def test_thread_is_rejected_if_a_target_has_another_api() -> None:
+    """The SDK sends the whole history then, and each target can answer."""
+    shell = Shell(endpoint("anthropic"), endpoint("gemini", 1))
+    answer = shell.run("/v1/messages", request_body("anthropic", thread={"type": "create"}))
+    assert answer.body["error"]["details"]["error_code"] == "thread_unsupported_request"
+
+
 def test_thread_goes_to_its_own_api() -> None:
     answer = Shell(endpoint("anthropic")).run(
         "/v1/messages", request_body("anthropic", thread={"type": "create"}), [whole("anthropic")]

@@ -124,9 +124,15 @@ class ReplyRelay(Relay):
         return self.load(list(keys), proceed)
 
     def _send_reference(self, reference: Reference) -> list[Action]:
-        """Send a reference to the targets of the caller's own API, one of which may hold what it refers to."""
-        self._targets = tuple(target for target in self._targets if target.api == self.wire.name)
-        return self._load_reasoning() if self._targets else self.respond_error(reference.error)
+        """Send a reference to the targets of the caller's own API, one of which may hold what it refers to.
+
+        An optional one is sent only if all targets have that API: the others could not take the request over.
+        """
+        own = tuple(target for target in self._targets if target.api == self.wire.name)
+        if not own or (reference.is_optional and own != self._targets):
+            return self.respond_error(reference.error)
+        self._targets = own
+        return self._load_reasoning()
 
     def _load_reasoning(self) -> list[Action]:
         """Load the entries with the reasoning of earlier replies, if there can be some."""
