@@ -62,7 +62,7 @@ from segue.wire.tool_formats import find_tool_format
 # Chunks of bytes or text, mappings, and objects of the vendors' SDKs.
 Stream = bytes | bytearray | str | Iterable[object]
 _Bytes = bytes | bytearray | str
-_OPENINGS = (ReplyStart, UsageUpdate)
+_OPENINGS = (ReplyStart, UsageUpdate, BlockStart)
 _ENDINGS = (UsageUpdate, Finished, Failed)
 _DELTAS = (TextDelta, ThinkingDelta, InputDelta)
 
@@ -149,7 +149,10 @@ class ReplyStream:
         self.report = Report(target=source.name)
         self.reply: Reply | None = None
         self.has_content = False
-        """Whether the caller's stream has more than its start: another reply can't take its place any more."""
+        """Whether the caller's stream has more than the starts of the reply and of blocks.
+
+        Before that, another reply can take its place.
+        """
         self._closed = False
         self._request_report = report
         self._sent = sent

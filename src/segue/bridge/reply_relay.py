@@ -72,6 +72,8 @@ class ReplyRelay(Relay):
         self._entries: Mapping[str, bytes] = {}
         self._held: list[bytes] = []
         self._has_head = False
+        self._has_content = False
+        """Whether the caller has content of a reply: no other target can take over then."""
         self._array: JsonArray | None = None
         self._salt = setup.random(12).hex()
         is_stored = setup.has_store and stored_responses.is_stored(caller)
@@ -251,6 +253,7 @@ class ReplyRelay(Relay):
         data, self._held = b"".join(self._held), []
         if not data:
             return []
+        self._has_content = True
         return [*self._head(), Write(self._frame(data))]
 
     def _frame(self, data: bytes) -> bytes:
@@ -287,14 +290,13 @@ class ReplyRelay(Relay):
 
         A reply that is complete by then is valid, however the connection ended.
         """
-        had_content = stream.has_content
         try:
             rendered = stream.close()
         except RemoteProtocolError as error:
             return self._end_attempt(failure or attempt.protocol_error(error))
         if stream.failure is not None:
             error = failure or attempt.stream_error(stream.failure)
-            return self._end_failed_stream(rendered, error) if had_content else self._end_attempt(error)
+            return self._end_failed_stream(rendered, error) if self._has_content else self._end_attempt(error)
         self._hold(rendered)
         response = self._capture.response if self._capture is not None else None
         return [*self._save(attempt, response), *self._write_held(), *self._end_stream(b"")]
@@ -327,7 +329,7 @@ class ReplyRelay(Relay):
         self.error = error
         attempt, route = self._attempt, self._route
         stream = attempt.stream if attempt is not None else None
-        if stream is not None and stream.has_content:
+        if stream is not None and self._has_content:
             return self._end_failed_stream(stream.fail(error.message), error)
         self._held = []
         if attempt is not None and attempt.names_reasoning(error):
