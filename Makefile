@@ -31,7 +31,7 @@ QUICK := tests/canonical tests/render tests/view tests/conformance/test_rules.py
 SOAK := tests/properties tests/store tests/runtime/test_scheduler_machine.py tests/runtime/test_cancellation.py \
   tests/conversations/test_conversations.py tests/catalog/test_unknown_payloads.py tests/streams/test_complexity.py \
   tests/streams/test_api_pairs.py tests/streams/test_failed_replies.py tests/emulator/test_vendor_switching.py \
-  tests/emulator/test_error_texts_claude_gemini.py
+  tests/emulator/test_error_texts_claude_gemini.py tests/transport
 
 # Each worker begins with one half of the tests in their order, so most files and their fixtures are set up once.
 WORKERS := -n 2 --dist worksteal

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, cast
@@ -9,7 +10,7 @@ from typing import Any, cast
 import msgspec
 
 from segue._literals import Api, ToolFormat
-from segue.canonical.blocks import Block, Text, Thinking, ToolCall
+from segue.canonical.blocks import Block, Native, Text, Thinking, ToolCall
 from segue.canonical.json import to_plain_json
 from segue.canonical.request import Reply, Usage
 from segue.errors import InputError, RemoteProtocolError
@@ -18,7 +19,7 @@ from segue.render.hosted import approvals_to_text
 from segue.render.report import Report
 from segue.reply import (
     SentRequest,
-    rename_model,
+    find_model_fields,
     render_reply,
     report_dropped,
     require_call_names,
@@ -61,7 +62,7 @@ from segue.wire.tool_formats import find_tool_format
 # Chunks of bytes or text, mappings, and objects of the vendors' SDKs.
 Stream = bytes | bytearray | str | Iterable[object]
 _Bytes = bytes | bytearray | str
-_OPENINGS = (ReplyStart, UsageUpdate)
+_OPENINGS = (ReplyStart, UsageUpdate, BlockStart)
 _ENDINGS = (UsageUpdate, Finished, Failed)
 _DELTAS = (TextDelta, ThinkingDelta, InputDelta)
 
@@ -148,7 +149,10 @@ class ReplyStream:
         self.report = Report(target=source.name)
         self.reply: Reply | None = None
         self.has_content = False
-        """Whether the caller's stream has more than its start: another reply can't take its place any more."""
+        """Whether the caller's stream has more than the starts of the reply and of blocks.
+
+        Before that, another reply can take its place.
+        """
         self._closed = False
         self._request_report = report
         self._sent = sent
@@ -224,8 +228,11 @@ class ReplyStream:
         `retry` states whether clients should send the request again. By default they should after a text, which is the
         cause of a failed transport, and not after the `RemoteProtocolError` of an invalid stream.
         """
-        self._closed = True
-        self._close_run()
+        if not self._closed:
+            self._closed = True
+            self._close_run()
+            with suppress(RemoteProtocolError):
+                self.reply = self._sent.with_model(self._parser.close())
         return self._render_failure(_to_api_error(error, retry=retry))
 
     def _render_failure(self, error: ApiError) -> bytes:
@@ -261,7 +268,7 @@ class ReplyStream:
     @property
     def failure(self) -> ApiError | None:
         """The error that the provider sent, or for which the reply is not valid; None so far."""
-        return self._mapper.failure
+        return self._mapper.failure or self._parser.error
 
     @property
     def usage(self) -> Usage | None:
@@ -280,6 +287,14 @@ def _to_api_error(error: ApiError | RemoteProtocolError | str, *, retry: bool | 
     message = error if isinstance(error, str) else error.message
     retry = isinstance(error, str) if retry is None else retry
     return retryable_error(message) if retry else permanent_error(message)
+
+
+def _view_with_model(native: Native | None, model: str) -> Native | None:
+    """Return a view of the fields of a reply with another model name. They change until the stream ends."""
+    named = {} if native is None else find_model_fields(native.fragment, model)
+    if native is None or not named:
+        return native
+    return msgspec.structs.replace(native, fragment=ChainMap(named, cast("dict[str, Any]", native.fragment)))
 
 
 class _EventMapper:
@@ -343,8 +358,8 @@ class _EventMapper:
     def _map_reply_start(self, event: ReplyStart) -> ReplyStart:
         name = self._sent.options.model
         if name is not None:
-            native = rename_model(event.native, name)
-            event = msgspec.structs.replace(event, native=native)
+            opening = None if event.opening is None else {**event.opening, **find_model_fields(event.opening, name)}
+            event = msgspec.structs.replace(event, native=_view_with_model(event.native, name), opening=opening)
         model = name or event.model or self._sent.model
         return msgspec.structs.replace(event, id=self._sent.assign_reply_id(event.id), model=model)
 

@@ -13,7 +13,7 @@ import msgspec
 from segue.canonical.blocks import Block, Message, Native, Thinking, ToolCall, ToolResponse
 from segue.canonical.call_history import CallHistory
 from segue.canonical.contents import summarize
-from segue.canonical.ids import canonical_tool_id
+from segue.canonical.ids import hash_tool_id
 from segue.canonical.json import parse_json_object
 from segue.canonical.pairing import Pairer, has_own_calls
 from segue.canonical.request import Finish, Reply, Request
@@ -166,12 +166,17 @@ class SentRequest(msgspec.Struct, frozen=True):
         return CallMapper(self.request, self.names, custom_tools=custom_tools)
 
     def salt_id(self, call: ToolCall) -> ToolCall:
-        """Return the call with an id of this exchange only, if the options have a salt."""
+        """Return the call with an id of this exchange only, if the options have a salt.
+
+        Cross-API, also an id of the caller's own vendor is not kept: a server of OpenAI's Responses API may repeat its
+        ids, and Chat callers would get them unchanged.
+        """
         salt = self.options.salt
         if not salt or call.kind == "hosted":
             return call
-        salted = canonical_tool_id(provider="segue", raw_id=call.id, tool_name=call.name, turn_key=salt, call_index=0)
-        return msgspec.structs.replace(call, id=salted)
+        # A canonical id passes `canonical_tool_id` unchanged, so it is hashed.
+        origin = msgspec.structs.replace(call.origin, raw_id=None) if self.is_cross_api else call.origin
+        return msgspec.structs.replace(call, id=hash_tool_id("segue", call.id, call.name, salt, 0), origin=origin)
 
     def with_model(self, reply: Reply) -> Reply:
         """Return the reply with the requested model if it names none: not every API repeats it."""
@@ -307,7 +312,7 @@ def _apply_options(reply: Reply, sent: SentRequest, ids: IdMap) -> Reply:
     """Return the reply with the model name for the caller, and its reasoning mapped."""
     options = sent.options
     if options.model is not None:
-        reply = msgspec.structs.replace(reply, model=options.model, native=rename_model(reply.native, options.model))
+        reply = msgspec.structs.replace(reply, model=options.model, native=_rename_model(reply.native, options.model))
     if options.reasoning is None:
         return reply
     blocks: list[Block] = []
@@ -322,12 +327,17 @@ def _apply_options(reply: Reply, sent: SentRequest, ids: IdMap) -> Reply:
     return msgspec.structs.replace(reply, blocks=tuple(blocks))
 
 
-def rename_model(native: Native | None, model: str) -> Native | None:
+def _rename_model(native: Native | None, model: str) -> Native | None:
     """Return the fragment of a reply with another model name, in the fields that name it."""
-    if native is None:
-        return None
-    named = {key: model for key in _MODEL_FIELDS if key in native.fragment}
-    return msgspec.structs.replace(native, fragment={**native.fragment, **named}) if named else native
+    named = {} if native is None else find_model_fields(native.fragment, model)
+    if native is None or not named:
+        return native
+    return msgspec.structs.replace(native, fragment={**native.fragment, **named})
+
+
+def find_model_fields(fragment: Mapping[str, Any], model: str) -> dict[str, Any]:
+    """Return the fields of a reply that name its model, with this name."""
+    return {key: model for key in _MODEL_FIELDS if key in fragment}
 
 
 def _require_valid(reply: Reply, sent: SentRequest) -> None:

@@ -32,7 +32,7 @@ from segue.wire.base import ApiError, Wire
 from segue.wire.limits import DEFAULT_LIMITS, ReplyLimits
 from segue.wire.registry import WIRES, find_wire_or_server
 
-_HTTP_OK = 200
+_HTTP_OK, _HTTP_BAD_REQUEST = 200, 400
 _MAX_ERROR_BODY = 1 << 18
 _REASONING_ERROR = re.compile(r"thinking|reasoning|thought|signature|encrypted_content", re.IGNORECASE)
 
@@ -69,7 +69,7 @@ class Attempt:
         self._limits = DEFAULT_LIMITS
         self.sealer: ReplySealer | None = None
         self.stream: ReplyStream | None = None
-        self.reply: Reply | None = None
+        self._whole_reply: Reply | None = None
         self.has_reasoning = reasoning
         self.converted, self.data = self._convert(body, restorer)
 
@@ -111,8 +111,7 @@ class Attempt:
         return _prepend_fields(data, self.target.stream_fields)
 
     def build_request(self, *, now: datetime, credentials: aws.Credentials | None) -> HttpRequest:
-        route = self._route
-        headers = self._caller.vendor_headers(WIRES[self.endpoint.api].provider, credentials=route.pass_credentials)
+        headers = self._caller.vendor_headers(WIRES[self.endpoint.api].provider)
         return reply_request(
             self.endpoint, [self.data], now=now, credentials=credentials, stream=self._caller.stream, headers=headers
         )
@@ -142,11 +141,15 @@ class Attempt:
         """Take bytes of the response, and return the bytes for the caller; whole replies are kept until the end."""
         if self.stream is not None:
             return self.stream.feed(data)
-        limit = self._limits.bytes if self._status == _HTTP_OK else _MAX_ERROR_BODY
-        if self._size <= limit:
+        if not self.is_full:
             self._chunks.append(data)
             self._size += len(data)
         return b""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether a whole response is larger than it may be: the rest is not read."""
+        return self._size > (self._limits.bytes if self._status == _HTTP_OK else _MAX_ERROR_BODY)
 
     def find_response_error(self, now: datetime) -> ProviderError | None:
         """Return the error of a complete response with an error status."""
@@ -158,20 +161,17 @@ class Attempt:
 
     def names_reasoning(self, error: ProviderError) -> bool:
         """Return whether the provider rejected the request for its reasoning, which it can be sent without."""
-        return self.has_reasoning and error.status == 400 and _REASONING_ERROR.search(error.message) is not None
+        if not self.has_reasoning or error.status != _HTTP_BAD_REQUEST:
+            return False
+        # Model names such as kimi-k2-thinking are part of messages.
+        return _REASONING_ERROR.search(error.message.replace(self.endpoint.model, "")) is not None
 
     def read_reply(self) -> ReadReply:
         """Convert the whole reply; raise `RemoteProtocolError` if it is not valid."""
         read = read_reply(self._sent_request, b"".join(self._chunks), self._limits)
-        self.reply = read.reply
+        self._whole_reply = read.reply
         self.converted.report.extend(read.report.findings)
         return read
-
-    def close_stream(self) -> bytes:
-        assert self.stream is not None
-        data = self.stream.close()
-        self.reply = self.stream.reply
-        return data
 
     def stream_error(self, error: ApiError) -> ProviderError:
         """Return the error for a failure that the provider sent within a stream."""
@@ -183,6 +183,11 @@ class Attempt:
             return provider_errors.invalid_reply_error(self.endpoint, str(error))
         api_error = ApiError(error.status or 0, error.message, kind=error.kind, code=error.code)
         return provider_errors.api_error(self.endpoint, api_error)
+
+    @property
+    def reply(self) -> Reply | None:
+        """The reply, once it has ended; that of a failed stream has the finish `error`."""
+        return self._whole_reply if self.stream is None else self.stream.reply
 
     @property
     def calls(self) -> list[tuple[ToolCall, str]]:

@@ -38,7 +38,6 @@ _VENDOR_HEADERS: Mapping[str, tuple[str, ...]] = {
     "openai": ("openai-beta",),
     "gemini": ("x-goog-api-client",),
 }
-_CREDENTIAL_HEADERS = ("authorization", "x-api-key", "x-goog-api-key", "api-key")
 
 
 class Caller(Struct, frozen=True):
@@ -60,11 +59,9 @@ class Caller(Struct, frozen=True):
         raw = self.members.get(key)
         return None if raw is None else msgspec.json.decode(raw)
 
-    def vendor_headers(self, provider: str, *, credentials: bool) -> dict[str, str]:
+    def vendor_headers(self, provider: str) -> dict[str, str]:
         """Return the headers that are passed on to this provider: none unless it is the caller's own vendor."""
-        if provider != self.wire.provider:
-            return {}
-        names = (*_VENDOR_HEADERS.get(provider, ()), *(_CREDENTIAL_HEADERS if credentials else ()))
+        names = _VENDOR_HEADERS.get(provider, ()) if provider == self.wire.provider else ()
         return {name: self.headers[name] for name in names if name in self.headers}
 
 
@@ -76,7 +73,8 @@ def parse_caller(surface: Surface, headers: Mapping[str, str], body: bytes) -> C
     model = surface.model or caller.field(caller.wire.model_key)
     if model is not None and not isinstance(model, str):
         raise InputError("expected a string", path=caller.wire.model_key)
-    return replace(caller, model=model, stream=surface.stream or caller.field("stream") is True)
+    in_body = caller.wire.stream_path is None and caller.field("stream") is True
+    return replace(caller, model=model, stream=surface.stream or in_body)
 
 
 def _decode_body(body: bytes) -> Mapping[str, Raw]:

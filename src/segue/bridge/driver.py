@@ -39,9 +39,9 @@ Command: TypeAlias = Send | Read | Authorize | Load | Save | Delete | Wait | Res
 
 
 class UpstreamError(Exception):
-    """The connection to a provider failed. `cause` is the exception of the HTTP library."""
+    """The connection to a provider failed. `cause` is the exception of the HTTP library, if it has one."""
 
-    def __init__(self, error: TransportError, cause: Exception) -> None:
+    def __init__(self, error: TransportError, cause: Exception | None = None) -> None:
         super().__init__(str(error))
         self.error = error
         self.cause = cause
@@ -64,7 +64,7 @@ def drive(relay: Relay, *, raise_failures: bool = False) -> Generator[Command, A
         except UpstreamError as failure:
             is_reading = False
             following = relay.fail(failure.error)
-            if raise_failures and relay.is_done and not has_head:
+            if raise_failures and relay.is_done and not has_head and failure.cause is not None:
                 raise failure.cause from None
             actions.extend(following)
             continue

@@ -180,9 +180,15 @@ def entry_key(keys: EnvelopeKeys, client: str, route: str, call_id: str, digest:
     """Return the key of a store entry for the reasoning before a call: an HMAC, from which no part can be recovered.
 
     `client` is the client's key or the process, `digest` that of the conversation up to the call. It is made with the
-    current key: for entries of the time before a rotation, pass `EnvelopeKeys(keys.previous)`.
+    current secret.
     """
-    return _digest_parts(keys.current, b"segue store entry", client, route, call_id, digest)
+    return entry_keys(keys, client, route, call_id, digest)[0]
+
+
+def entry_keys(keys: EnvelopeKeys, client: str, route: str, call_id: str, digest: str) -> tuple[str, ...]:
+    """Return the keys under which an entry can be found: that of `entry_key`, then that of before a rotation."""
+    secrets = (keys.current,) if keys.previous is None else (keys.current, keys.previous)
+    return tuple(_digest_parts(secret, b"segue store entry", client, route, call_id, digest) for secret in secrets)
 
 
 def _bound_digests(key: bytes, binding: Binding) -> dict[Literal["endpoint", "key"], str]:

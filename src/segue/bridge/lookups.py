@@ -8,7 +8,7 @@ from segue._convert import convert_job
 from segue.bridge import aws, provider_errors, stored_responses
 from segue.bridge.actions import Action, Authorize, Delete, ResponseHead, Send
 from segue.bridge.caller import Caller, caller_error
-from segue.bridge.envelopes import entry_key
+from segue.bridge.envelopes import entry_keys
 from segue.bridge.http_requests import count_request
 from segue.bridge.listings import (
     COUNTERS,
@@ -90,21 +90,21 @@ class StoredResponseRelay(LocalRelay):
         super().__init__(caller.wire)
         surface = caller.surface
         response_id = surface.resource or ""
-        key = response_key(setup, client, response_id)
+        keys = response_keys(setup, client, response_id)
 
         def proceed(found: Mapping[str, bytes]) -> list[Action]:
-            stored = found.get(key)
+            stored = next((found[key] for key in keys if key in found), None)
             if stored is None:
                 return self.respond_error(stored_responses.not_found(response_id))
             response = self.respond_json(stored_responses.serve(surface, stored))
-            return [Delete((key,)), *response] if surface.operation == "delete" else response
+            return [Delete(keys), *response] if surface.operation == "delete" else response
 
-        self.actions = self.load([key], proceed) if setup.has_store else proceed({})
+        self.actions = self.load(list(keys), proceed) if setup.has_store else proceed({})
 
 
-def response_key(setup: Setup, client: str, response_id: str) -> str:
-    """Return the key of the store entry of a response."""
-    return entry_key(setup.keys, client, "responses", response_id, "")
+def response_keys(setup: Setup, client: str, response_id: str) -> tuple[str, ...]:
+    """Return the keys of the store entry of a response: the first is that under which it is saved."""
+    return entry_keys(setup.keys, client, "responses", response_id, "")
 
 
 class CountRelay(Relay):

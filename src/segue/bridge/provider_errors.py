@@ -31,6 +31,7 @@ TransportErrorKind = Literal[
     "lost",  # the connection broke
     "invalid",  # the response is not valid HTTP
     "encoding",  # the response is compressed, which was not requested
+    "credentials",  # the credentials could not be fetched
 ]
 _MAX_TEXT = 300
 _REDIRECT_STATUS, _CLIENT_ERROR_STATUS, _SERVER_ERROR_STATUS = 300, 400, 500
@@ -113,6 +114,8 @@ def connection_error(endpoint: Endpoint, error: TransportError) -> ProviderError
         return _make_error(endpoint, f"{endpoint.name} timed out: {why}", "timeout")
     if error.kind in ("invalid", "encoding"):
         return invalid_reply_error(endpoint, why)
+    if error.kind == "credentials":
+        return _make_error(endpoint, f"{endpoint.name}: {why}", "key")
     message = f"{endpoint.name} can't be reached: {why}"
     if error.kind in ("tls", "proxy", "lost"):
         return _make_error(endpoint, message, "network", retryable=error.kind == "lost")

@@ -24,6 +24,8 @@ from segue.render.reasoning import has_reasoning_content
 from segue.render.report import Report
 from segue.wire.base import ReasoningPlace, Wire
 
+_MAX_INTEGER = 2**53
+
 SealBlocks = Callable[[Sequence[PlacedBlock]], str | None]
 OpenEnvelope = Callable[[str], Opened | Rejected]
 
@@ -200,13 +202,17 @@ def _identify(message: Message) -> Iterator[bytes]:
     """Yield the parts of a message that identify it, whatever messages its blocks are grouped into."""
     for block in message.blocks:
         if isinstance(block, ToolCall) and block.kind != "hosted":
-            yield encode_json([block.name, _sort_keys(block.arguments), block.arguments_text or ""])
+            yield encode_json([block.name, _normalize(block.arguments), block.arguments_text or ""])
         elif isinstance(block, Text) and message.speaker in ("human", "tool") and (text := block.text.strip()):
             yield encode_json(text)
 
 
-def _sort_keys(value: object) -> object:
+def _normalize(value: object) -> object:
+    """Return a value in the form that all clients' JSON libraries agree on: keys sorted, `1.0` as `1`."""
     if isinstance(value, Mapping):
         fields = cast("Mapping[str, object]", value)
-        return {key: _sort_keys(fields[key]) for key in sorted(fields)}
-    return [_sort_keys(item) for item in cast("Sequence[object]", value)] if isinstance(value, list | tuple) else value
+        return {key: _normalize(fields[key]) for key in sorted(fields)}
+    if isinstance(value, list | tuple):
+        return [_normalize(item) for item in cast("Sequence[object]", value)]
+    is_integer = isinstance(value, float) and value.is_integer() and abs(value) < _MAX_INTEGER
+    return int(cast("float", value)) if is_integer else value

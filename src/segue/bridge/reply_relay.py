@@ -11,17 +11,20 @@ from collections.abc import Mapping
 
 from msgspec import Raw
 
+from segue._stream import ReplyStream
 from segue.bridge import aws, provider_errors, stored_responses
 from segue.bridge.actions import Action, Authorize, Finish, Respond, ResponseHead, Save, Send, Wait, Write
 from segue.bridge.attempt import Attempt, bind_endpoint
 from segue.bridge.caller import Caller, JsonArray, caller_error, keep_alive, stream_headers
-from segue.bridge.envelopes import entry_key, open_envelope, seal
-from segue.bridge.lookups import response_key
+from segue.bridge.caller_key import use_caller_key
+from segue.bridge.envelopes import entry_keys, open_envelope, seal
+from segue.bridge.lookups import response_keys
 from segue.bridge.provider_errors import TransportError
+from segue.bridge.providers import Endpoint
 from segue.bridge.reasoning import ReasoningRestorer, ReplySealer, digest_calls, first_call_id
 from segue.bridge.relay import Relay, Setup
 from segue.bridge.routes import Route
-from segue.bridge.stored_responses import ResponseCapture
+from segue.bridge.stored_responses import Reference, ResponseCapture
 from segue.canonical.blocks import Message, ToolCall
 from segue.canonical.envelope import ENVELOPE_PREFIX
 from segue.canonical.json import encode_json, parse_json_object
@@ -60,12 +63,17 @@ class ReplyRelay(Relay):
         self._client = client
         self._body = caller.body
         self._attempt: Attempt | None = None
+        self._targets: tuple[Endpoint, ...] = route.targets
+        if route.pass_credentials:
+            self._targets = tuple(use_caller_key(target, caller) for target in route.targets)
         self._target = 0
         self._failures = 0
         self._sends_reasoning = True
         self._entries: Mapping[str, bytes] = {}
         self._held: list[bytes] = []
         self._has_head = False
+        self._has_content = False
+        """Whether the caller has content of a reply: no other target can take over then."""
         self._array: JsonArray | None = None
         self._salt = setup.random(12).hex()
         is_stored = setup.has_store and stored_responses.is_stored(caller)
@@ -102,22 +110,31 @@ class ReplyRelay(Relay):
     def _start(self) -> list[Action]:
         """Replace a reference to an earlier response by its items, where the provider does not hold them."""
         reference = stored_responses.find_reference(self._caller)
-        is_own = self._route.targets[0].api == self.wire.name
         if reference is None:
             return self._load_reasoning()
         if reference.key is None or not self._setup.has_store:
-            return self._load_reasoning() if is_own else self.respond_error(reference.error)
-        key = response_key(self._setup, self._client, reference.key)
+            return self._send_reference(reference)
+        keys = response_keys(self._setup, self._client, reference.key)
 
         def proceed(found: Mapping[str, bytes]) -> list[Action]:
-            stored = found.get(key)
-            if stored is not None:
-                self._body = stored_responses.expand(self._caller, stored)
-            elif not is_own:
-                return self.respond_error(reference.error)
+            stored = next((found[key] for key in keys if key in found), None)
+            if stored is None:
+                return self._send_reference(reference)
+            self._body = stored_responses.expand(self._caller, stored)
             return self._load_reasoning()
 
-        return self.load([key], proceed)
+        return self.load(list(keys), proceed)
+
+    def _send_reference(self, reference: Reference) -> list[Action]:
+        """Send a reference to the targets of the caller's own API, one of which may hold what it refers to.
+
+        An optional one is sent only if all targets have that API: the others could not take the request over.
+        """
+        own = tuple(target for target in self._targets if target.api == self.wire.name)
+        if not own or (reference.is_optional and own != self._targets):
+            return self.respond_error(reference.error)
+        self._targets = own
+        return self._load_reasoning()
 
     def _load_reasoning(self) -> list[Action]:
         """Load the entries with the reasoning of earlier replies, if there can be some."""
@@ -126,9 +143,10 @@ class ReplyRelay(Relay):
             return self.send()
         request = self.wire.parse_request(parse_json_object(self._body)[0])
         keys = [
-            self._entry_key(call_id, digest)
+            key
             for message, digest in zip(request.messages, digest_calls(request.messages), strict=True)
             if (call_id := first_call_id(message)) is not None
+            for key in self._entry_keys(call_id, digest)
         ]
 
         def proceed(found: Mapping[str, bytes]) -> list[Action]:
@@ -139,10 +157,13 @@ class ReplyRelay(Relay):
 
     def send(self) -> list[Action]:
         """Convert the request for the current target, and send it."""
-        endpoint = self._route.targets[self._target]
-        if endpoint.lacks_key and not self._route.pass_credentials:
+        endpoint = self._targets[self._target]
+        if endpoint.lacks_key:
             return self._end_attempt(provider_errors.missing_key_error(endpoint))
-        self._attempt = Attempt(
+        return self._send_attempt(self._open_attempt(endpoint, reasoning=self._sends_reasoning))
+
+    def _open_attempt(self, endpoint: Endpoint, *, reasoning: bool) -> Attempt:
+        return Attempt(
             self._caller,
             self._body,
             self._route,
@@ -150,13 +171,16 @@ class ReplyRelay(Relay):
             restorer=self._make_restorer(),
             salt=self._salt,
             client=self._client,
-            reasoning=self._sends_reasoning,
+            reasoning=reasoning,
         )
-        if not self._sends_reasoning:
-            self._attempt.converted.report.add(
+
+    def _send_attempt(self, attempt: Attempt) -> list[Action]:
+        self._attempt = attempt
+        if not attempt.has_reasoning:
+            attempt.converted.report.add(
                 "reasoning", "request sent again without reasoning: the provider rejected it", level="changed"
             )
-        signer = endpoint.signer
+        signer = attempt.endpoint.signer
         if signer is None or isinstance(signer, aws.Credentials):
             return self.authorize(signer)
         return [Authorize(signer)]
@@ -169,10 +193,11 @@ class ReplyRelay(Relay):
     def _make_restorer(self) -> ReasoningRestorer | None:
         if not self._route.envelopes or not (self._entries or _ENVELOPE_BYTES in self._body):
             return None
-        setup, binding = self._setup, bind_endpoint(self._route.targets[self._target])
+        setup, binding = self._setup, bind_endpoint(self._targets[self._target])
 
         def find_entry(call_id: str, digest: str) -> str | None:
-            entry = self._entries.get(self._entry_key(call_id, digest))
+            found = (self._entries[key] for key in self._entry_keys(call_id, digest) if key in self._entries)
+            entry = next(found, None)
             return None if entry is None else entry.decode()
 
         return ReasoningRestorer(
@@ -212,10 +237,11 @@ class ReplyRelay(Relay):
             return self._end_attempt(attempt.protocol_error(error))
         stream = attempt.stream
         if stream is None:
-            return []
-        if stream.failure is not None and not stream.has_content:
-            return self._end_attempt(attempt.stream_error(stream.failure))
+            return self.receive_end() if attempt.is_full else []
         self._hold(rendered)
+        if stream.failure is not None:
+            # The provider sent an error: the end of its response is not awaited.
+            return self._close_stream(attempt, stream)
         return self._write_held() if stream.has_content else []
 
     def _hold(self, rendered: bytes) -> None:
@@ -227,6 +253,7 @@ class ReplyRelay(Relay):
         data, self._held = b"".join(self._held), []
         if not data:
             return []
+        self._has_content = True
         return [*self._head(), Write(self._frame(data))]
 
     def _frame(self, data: bytes) -> bytes:
@@ -246,7 +273,7 @@ class ReplyRelay(Relay):
         error = attempt.find_response_error(self._setup.now())
         if error is not None:
             return self._end_attempt(error)
-        return self._close_whole(attempt) if attempt.stream is None else self._close_stream(attempt)
+        return self._close_whole(attempt) if attempt.stream is None else self._close_stream(attempt, attempt.stream)
 
     def _close_whole(self, attempt: Attempt) -> list[Action]:
         try:
@@ -256,16 +283,20 @@ class ReplyRelay(Relay):
         response = Raw(encode_json(read.body)) if self._capture is not None else None
         return [*self._save(attempt, response), *self.respond_json(read.body)]
 
-    def _close_stream(self, attempt: Attempt) -> list[Action]:
-        stream = attempt.stream
-        assert stream is not None
-        had_content = stream.has_content
-        rendered = attempt.close_stream()
-        if stream.failure is not None and not had_content:
-            return self._end_attempt(attempt.stream_error(stream.failure))
+    def _close_stream(
+        self, attempt: Attempt, stream: ReplyStream, failure: ProviderError | None = None
+    ) -> list[Action]:
+        """End the stream after the last bytes of the response; `failure` is that of the connection.
+
+        A reply that is complete by then is valid, however the connection ended.
+        """
+        try:
+            rendered = stream.close()
+        except RemoteProtocolError as error:
+            return self._end_attempt(failure or attempt.protocol_error(error))
         if stream.failure is not None:
-            self.error = attempt.stream_error(stream.failure)
-            return [*self._write_held(), *self._end_stream(rendered)]
+            error = failure or attempt.stream_error(stream.failure)
+            return self._end_failed_stream(rendered, error) if self._has_content else self._end_attempt(error)
         self._hold(rendered)
         response = self._capture.response if self._capture is not None else None
         return [*self._save(attempt, response), *self._write_held(), *self._end_stream(b"")]
@@ -281,9 +312,15 @@ class ReplyRelay(Relay):
         return [*writes, Finish()]
 
     def receive_failure(self, error: TransportError) -> list[Action]:
-        if self._attempt is None:
+        attempt = self._attempt
+        if attempt is None:
             return []
-        return self._end_attempt(provider_errors.connection_error(self._attempt.endpoint, error))
+        failure = provider_errors.connection_error(attempt.endpoint, error)
+        return (
+            self._end_attempt(failure)
+            if attempt.stream is None
+            else self._close_stream(attempt, attempt.stream, failure)
+        )
 
     # ----------------------------------------------------------------------------------------------------------- errors
 
@@ -292,22 +329,29 @@ class ReplyRelay(Relay):
         self.error = error
         attempt, route = self._attempt, self._route
         stream = attempt.stream if attempt is not None else None
-        if stream is not None and stream.has_content:
-            return [*self._write_held(), *self._end_stream(stream.fail(error.message))]
+        if stream is not None and self._has_content:
+            return self._end_failed_stream(stream.fail(error.message), error)
         self._held = []
         if attempt is not None and attempt.names_reasoning(error):
-            self._sends_reasoning = False
-            return self.send()
+            plain = self._open_attempt(attempt.endpoint, reasoning=False)
+            if plain.data != attempt.data:
+                self._sends_reasoning = False
+                return self._send_attempt(plain)
         self._failures += 1
         if error.retryable and self._failures < route.attempts:
             delay = min(_MAX_DELAY, _FIRST_DELAY * 2 ** (self._failures - 1))
             return [Wait(delay if error.retry_after is None else min(error.retry_after, _MAX_DELAY))]
-        if self._target + 1 < len(route.targets):
+        if self._target + 1 < len(self._targets):
             self._target, self._failures, self._sends_reasoning = self._target + 1, 0, True
             return self.send()
         status = error.status or _CAUSE_STATUSES.get(error.cause, 502)
         api_error = caller_error(ApiError(status, error.message), self.wire.base_api)
         return self.respond_error(api_error, retry_after=error.retry_after)
+
+    def _end_failed_stream(self, rendered: bytes, error: ProviderError) -> list[Action]:
+        """End a stream that has content with its rendered error."""
+        self.error = error
+        return [*self._write_held(), *self._end_stream(rendered)]
 
     def respond_error(self, error: ApiError, *, retry_after: float | None = None) -> list[Action]:
         if not self._has_head:
@@ -348,13 +392,13 @@ class ReplyRelay(Relay):
         call, given_id = sealer.calls[0]
         messages = attempt.converted.caller_messages
         digest = digest_calls([*messages, Message("ai", (call,))])[-1]
-        return {self._entry_key(given_id, digest): entry.encode()}
+        return {self._entry_keys(given_id, digest)[0]: entry.encode()}
 
     def _response_entry(self, response: Raw | None) -> dict[str, bytes]:
         if response is None:
             return {}
-        key = response_key(self._setup, self._client, stored_responses.parse_id(response))
+        key = response_keys(self._setup, self._client, stored_responses.parse_id(response))[0]
         return {key: stored_responses.encode(self._body, response)}
 
-    def _entry_key(self, call_id: str, digest: str) -> str:
-        return entry_key(self._setup.keys, self._client, self._route.name, call_id, digest)
+    def _entry_keys(self, call_id: str, digest: str) -> tuple[str, ...]:
+        return entry_keys(self._setup.keys, self._client, self._route.name, call_id, digest)

@@ -6,13 +6,16 @@ A shell has the connections, the clock and the store. There is one protocol for 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Generator, Iterable, Mapping
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 from segue.bridge import aws
 from segue.bridge.actions import Authorize, Delete, Load, Respond, ResponseHead, Save, Send, Wait, Write
 from segue.bridge.driver import Command, Read, UpstreamError, drive
 from segue.bridge.http_requests import HttpRequest
+from segue.bridge.provider_errors import TransportError
 from segue.bridge.relay import Relay
+from segue.errors import InputError
 
 
 class Upstream(Protocol):
@@ -62,6 +65,15 @@ class AsyncShell(Protocol):
     async def delete(self, keys: Iterable[str]) -> None: ...
 
 
+@contextmanager
+def _failed_credentials() -> Generator[None]:
+    """Raise credentials that can't be fetched as the failure of a connection: the next target may have some."""
+    try:
+        yield
+    except InputError as error:
+        raise UpstreamError(TransportError("credentials", str(error))) from None
+
+
 class _Executor:
     """Carries out commands one by one."""
 
@@ -78,7 +90,8 @@ class _Executor:
             case Read():
                 return self._upstream.read() if self._upstream is not None else b""
             case Authorize():
-                return command.signer.get()
+                with _failed_credentials():
+                    return command.signer.get()
             case Wait():
                 return self._shell.sleep(command.seconds)
             case Load():
@@ -112,7 +125,8 @@ class _AsyncExecutor:
             case Read():
                 return await self._upstream.read() if self._upstream is not None else b""
             case Authorize():
-                return await self._shell.authorize(command.signer)
+                with _failed_credentials():
+                    return await self._shell.authorize(command.signer)
             case Wait():
                 return await self._shell.sleep(command.seconds)
             case Load():

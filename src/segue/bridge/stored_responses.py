@@ -27,10 +27,14 @@ _THREADS_UNSUPPORTED: dict[str, Any] = {"error_code": "thread_unsupported_reques
 
 
 class Reference(Struct, frozen=True):
-    """A reference to state outside of the body. `key` is the id of a response; `error` is sent if it is not found."""
+    """A reference to state outside of the body. `key` is the id of a response; `error` is sent if it is not found.
+
+    `is_optional`: after the error, the SDK sends the request again with the whole history.
+    """
 
     key: str | None
     error: ApiError
+    is_optional: bool = False
 
 
 class StoredResponse(Struct, frozen=True):
@@ -53,7 +57,7 @@ def find_reference(caller: Caller) -> Reference | None:
             return Reference(None, ApiError(404, message, code="conversation_not_found", param="conversation"))
     if api == _MESSAGES and caller.field("thread") is not None:
         message = "thread: threads are not supported here; send the whole history in `messages`"
-        return Reference(None, ApiError(400, message, details=(_THREADS_UNSUPPORTED,)))
+        return Reference(None, ApiError(400, message, details=(_THREADS_UNSUPPORTED,)), is_optional=True)
     return None
 
 

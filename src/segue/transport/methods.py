@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
+from threading import Lock
 from typing import Any, ClassVar
 
 from segue.bridge.actions import Respond
@@ -52,6 +53,7 @@ class TransportOptions:
         )
         self._client_options = client_options or {}
         self._client: Any = None
+        self._lock = Lock()
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {', '.join(target.name for target in self._settings.targets)}>"
@@ -81,9 +83,11 @@ class SyncMethods(TransportOptions):
             client.close()
 
     def _get_client(self) -> Any:
-        if self._client is None:
-            self._client = self.library.open_client(self._client_options)
-        return self._client
+        # SDK clients are shared by threads.
+        with self._lock:
+            if self._client is None:
+                self._client = self.library.open_client(self._client_options)
+            return self._client
 
 
 class AsyncMethods(TransportOptions):

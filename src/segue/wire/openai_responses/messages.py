@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias, cast
 import msgspec
 
 from segue.canonical.blocks import Block, Message, Native, Opaque, Speaker, Text, Thinking, ToolCall, ToolResponse
+from segue.canonical.envelope import is_envelope
 from segue.canonical.ids import raw_id_or_none
 from segue.canonical.json import encode_json_text
 from segue.errors import InputError
@@ -326,6 +327,9 @@ def _mark_not_intact(block: Block) -> Block:
 def _strip_ids_and_reasoning(block: Block) -> Block:
     """Remove item id and reasoning content, which are only valid together (OAI-RESP-07, OAI-RESP-08)."""
     if isinstance(block, Thinking):
+        if is_envelope(block.encrypted):
+            # It is not the provider's: segue opens it, or drops and reports it.
+            return msgspec.structs.replace(block, signature=None)
         # An empty text is not sent, but dropping it is reported.
         return msgspec.structs.replace(block, signature=None, encrypted="" if block.encrypted else None)
     if block.native is None or (isinstance(block, ToolCall) and block.kind == "hosted"):

@@ -75,6 +75,11 @@ class StreamParser:
         """The error of a reply above its limits; None within them."""
         return self._reader.limit_error
 
+    @property
+    def error(self) -> ApiError | None:
+        """The error that ends the reply, as soon as it is received; `Failed` is emitted by `close`."""
+        return self._reader.error
+
     def feed(self, data: bytes) -> None:
         reader = self._reader
         self._received += len(data)
