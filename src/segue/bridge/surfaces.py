@@ -43,7 +43,9 @@ def _row(method: str, pattern: str, api: str, operation: Operation = "reply", *,
     return _Row(method, re.compile(rf"(?:/[^?]*)?{pattern}/?"), api, operation, stream)
 
 
-_GEMINI = r"/(?:v\d\w*/)?(?:models|tunedModels|(?:publishers/google/)?models)/(?P<model>[^/:]+)"
+# Paths of OpenAI's Assistants API end as those of other APIs do: /v1/threads/THREAD/messages.
+_ASSISTANTS = "/threads/"
+_GEMINI = r"/(?:models|tunedModels)/(?P<model>.+)"
 _ROWS = (
     _row("POST", "/messages/count_tokens", "anthropic", "count"),
     _row("POST", "/messages", "anthropic"),
@@ -56,12 +58,12 @@ _ROWS = (
     _row("POST", f"{_GEMINI}:generateContent", "gemini"),
     _row("POST", f"{_GEMINI}:streamGenerateContent", "gemini", stream=True),
     _row("POST", f"{_GEMINI}:countTokens", "gemini", "count"),
-    _row("POST", "/model/(?P<model>[^/]+)/converse", "bedrock"),
-    _row("POST", "/model/(?P<model>[^/]+)/converse-stream", "bedrock", stream=True),
-    _row("POST", "/model/(?P<model>[^/]+)/count-tokens", "bedrock", "count"),
+    _row("POST", "/model/(?P<model>.+)/converse", "bedrock"),
+    _row("POST", "/model/(?P<model>.+)/converse-stream", "bedrock", stream=True),
+    _row("POST", "/model/(?P<model>.+)/count-tokens", "bedrock", "count"),
     _row("GET", "/foundation-models", "bedrock", "models"),
     _row("GET", r"/v\d(?:alpha|beta)\d?/models", "gemini", "models"),
-    _row("GET", r"/v\d(?:alpha|beta)\d?/models/(?P<model>[^/:]+)", "gemini", "model"),
+    _row("GET", r"/v\d(?:alpha|beta)\d?/models/(?P<model>.+)", "gemini", "model"),
     _row("GET", "/models", "openai-chat", "models"),
     _row("GET", "/models/(?P<model>.+)", "openai-chat", "model"),
 )
@@ -70,6 +72,8 @@ _ROWS = (
 def find_surface(method: str, path: str, headers: Mapping[str, str]) -> Surface | None:
     """Return the surface of a request; None if segue does not translate it. `path` may have a query."""
     path, _, query = path.partition("?")
+    if _ASSISTANTS in path:
+        return None
     for row in _ROWS:
         match = row.pattern.fullmatch(path) if row.method == method.upper() else None
         if match is None:
