@@ -66,11 +66,6 @@ class Tools:
         calls = [call for calls in ROUNDS[:rounds] for call in calls]
         return [(call, (left.get(_key(*call)) or [""]).pop(0)) for call in calls]
 
-    @property
-    def count(self) -> int:
-        """The number of calls that ran."""
-        return self._count
-
 
 def _key(name: str, arguments: dict[str, str]) -> str:
     return f"{name} {json.dumps(arguments, sort_keys=True)}"
@@ -90,14 +85,12 @@ def _write_section(request: int, final_tool: str | None) -> str:
     return f"say {ANSWER}"
 
 
-def find_faults(
-    body: dict[str, Any], calls: Sequence[tuple[str, Any, str | None]], expected: Sequence[tuple[Call, str]]
-) -> list[str]:
-    """Compare the calls of a body and their results with those that ran."""
-    if len(calls) != len(expected):
-        return [f"{len(calls)} calls, expected {len(expected)}"]
+def compare_calls(found: Sequence[tuple[str, Any, str | None]], expected: Sequence[tuple[Call, str]]) -> list[str]:
+    """Compare the calls of a body and their results with those that ran; return the differences."""
+    if len(found) != len(expected):
+        return [f"{len(found)} calls, expected {len(expected)}"]
     return [
         f"{found_name} {found_arguments}: result {text!r}, expected {result!r}"
-        for (found_name, found_arguments, text), ((name, arguments), result) in zip(calls, expected, strict=True)
+        for (found_name, found_arguments, text), ((name, arguments), result) in zip(found, expected, strict=True)
         if (found_name, found_arguments) != (name, arguments) or not result or result not in (text or "")
     ]

@@ -50,15 +50,15 @@ def test_a_request_is_sent_to_the_model_that_it_names(
 ) -> None:
     with Upstreams([CLAUDE, KIMI, CLAUDE, KIMI]) as upstreams, upstreams.client(is_httpx2=True) as client:
         send(client, name)
-        counts = {model: len(emulator.requests) for model, emulator in upstreams.emulators.items()}
+        counts = {model: len(emulator.requests) for model, emulator in upstreams.running.items()}
         assert counts == {CLAUDE: 0, KIMI: 0, used: 1}
 
 
 def test_the_others_are_used_if_the_named_model_fails() -> None:
     with Upstreams([CLAUDE, KIMI, CLAUDE, KIMI]) as upstreams, upstreams.client(is_httpx2=True) as client:
-        upstreams.emulators[KIMI].stop()
+        upstreams.running[KIMI].stop()
         send_chat(client, KIMI)
-        assert len(upstreams.emulators[CLAUDE].requests) == 1
+        assert len(upstreams.running[CLAUDE].requests) == 1
 
 
 def test_a_vendor_sdk_is_recognized_by_its_host_although_the_vendor_has_another_base_url() -> None:

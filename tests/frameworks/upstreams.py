@@ -6,9 +6,10 @@ The bodies that the framework sent are kept, and every body that a provider got 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any
 
 import openai
@@ -17,7 +18,7 @@ import segue.emulator
 from segue.bridge.envelopes import EnvelopeKeys
 from segue.bridge.providers import catalogue
 from segue.emulator import Emulator, RecordedRequest
-from tests.frameworks.task import REQUESTS, Tools, find_faults, write_script
+from tests.frameworks.task import REQUESTS, Tools, compare_calls, write_script
 from tests.properties.readers import read
 
 PROVIDERS = (
@@ -39,31 +40,44 @@ _ENVELOPE_KEYS = EnvelopeKeys(current=b"a key for tests, thirty-two bytes")
 IS_HTTPX2 = int(openai.__version__.partition(".")[0]) > 2
 
 
-class Upstreams(ExitStack):
+class Emulators(ExitStack):
+    """Running emulators, by the `provider/model` that they serve."""
+
+    def __init__(self, models: Iterable[str], scripts: Mapping[str, str] = MappingProxyType({})) -> None:
+        super().__init__()
+        self.running: dict[str, Emulator] = {
+            model: self.enter_context(segue.emulator.start(_find_api(model), script=scripts.get(model)))
+            for model in models
+        }
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of a transport to these emulators."""
+        rows = {model.partition("/")[0]: emulator for model, emulator in self.running.items()}
+        return {
+            "providers": {name: {"base_url": emulator.base_url} for name, emulator in rows.items()},
+            "environ": {(*catalogue()[name].keys, *catalogue()[name].bearer)[0]: KEY for name in rows},
+            "envelope_keys": _ENVELOPE_KEYS,
+        }
+
+
+class Upstreams(Emulators):
     """Emulators for a run whose requests go to these models, in this order."""
 
     def __init__(self, models: Sequence[str], *, final_tool: str | None = None) -> None:
-        super().__init__()
         assert len(models) == REQUESTS
+        numbers = {model: [i for i, name in enumerate(models) if name == model] for model in models}
+        scripts = {model: write_script(found, final_tool=final_tool) for model, found in numbers.items()}
+        super().__init__(scripts, scripts)
         self.models = tuple(models)
         self.tools = Tools()
         self.sent: list[tuple[str, dict[str, Any]]] = []
-        """The path and the body of each request of the framework."""
-        self.emulators: dict[str, Emulator] = {}
-        for model in dict.fromkeys(models):
-            script = write_script([i for i, name in enumerate(models) if name == model], final_tool=final_tool)
-            provider = catalogue()[model.partition("/")[0]]
-            self.emulators[model] = self.enter_context(segue.emulator.start(provider.api, script=script))
-
-    @property
-    def count(self) -> int:
-        """The number of requests of the framework so far."""
-        return len(self.sent)
+        """The URL and the body of each request of the framework."""
 
     @property
     def model(self) -> str:
         """The model of the next request."""
-        return self.models[min(self.count, REQUESTS - 1)]
+        return self.models[min(len(self.sent), REQUESTS - 1)]
 
     # ---------------------------------------------------------------------------------------------------- HTTP clients
 
@@ -76,23 +90,9 @@ class Upstreams(ExitStack):
         client = _library(is_httpx2).async_client(*dict.fromkeys(self.models), **self.options)
         return self._configure(client, options)
 
-    @property
-    def options(self) -> dict[str, Any]:
-        """The options of a transport to these emulators."""
-        names = [model.partition("/")[0] for model in self.emulators]
-        rows = [catalogue()[name] for name in names]
-        return {
-            "providers": {
-                name: {"base_url": emulator.base_url}
-                for name, emulator in zip(names, self.emulators.values(), strict=True)
-            },
-            "environ": {(*row.keys, *row.bearer)[0]: KEY for row in rows},
-            "envelope_keys": _ENVELOPE_KEYS,
-        }
-
     def _configure(self, client: Any, options: dict[str, Any]) -> Any:
         def record(request: Any) -> None:
-            self.sent.append((request.url.path, json.loads(request.content)))
+            self.sent.append((str(request.url), json.loads(request.content)))
 
         async def record_async(request: Any) -> None:
             record(request)
@@ -108,7 +108,7 @@ class Upstreams(ExitStack):
         """Return the requests that a provider refused."""
         return [
             f"{model} refused request {request.number}: {request.refused or request.status}"
-            for model, emulator in self.emulators.items()
+            for model, emulator in self.running.items()
             for request in emulator.requests
             if not request.accepted
         ]
@@ -118,9 +118,10 @@ class Upstreams(ExitStack):
         faults = self.find_refused()
         if faults:
             return faults
-        left = {model: list(emulator.requests) for model, emulator in self.emulators.items()}
+        left = {model: list(emulator.requests) for model, emulator in self.running.items()}
         if sum(map(len, left.values())) != REQUESTS:
-            return [f"requests: { ({model: len(requests) for model, requests in left.items()}) }"]
+            counts = ", ".join(f"{len(requests)} to {model}" for model, requests in left.items())
+            return [f"expected {REQUESTS} requests, sent {counts}"]
         for number, model in enumerate(self.models):
             if not left[model]:
                 return [f"request {number + 1} did not reach {model}"]
@@ -133,16 +134,18 @@ class Upstreams(ExitStack):
         return faults
 
 
+def _find_api(model: str) -> str:
+    return catalogue()[model.partition("/")[0]].api
+
+
 def _library(is_httpx2: bool) -> Any:
     return import_module(f"segue.transport.{'httpx2' if is_httpx2 else 'httpx'}")
 
 
 def _check_calls(request: RecordedRequest, model: str, expected: Any) -> list[str]:
-    body = request.body or {}
-    reading = read(body, catalogue()[model.partition("/")[0]].api)
+    reading = read(request.body or {}, _find_api(model))
     calls = [(one.name, one.arguments, one.text) for one in reading.interactions]
-    faults = find_faults(body, calls, expected)
-    return [*faults, *(f"result without a call: {surplus}" for surplus in reading.surplus)]
+    return [*compare_calls(calls, expected), *(f"result without a call: {surplus}" for surplus in reading.surplus)]
 
 
 def _check_text(request: RecordedRequest, expected: Any) -> list[str]:
