@@ -8,6 +8,10 @@ PINS   := pyproject.toml constraints.txt
 BENCH  := .venv-bench
 PEERS  := litellm llm-rosetta 'pydantic-ai-slim[anthropic]' langchain-anthropic
 
+# Two environments with agent frameworks: on the newest SDKs, and on openai 2 with httpx.
+AGENTS      := .venv-frameworks
+AGENTS_ENVS := httpx2 httpx
+
 # A virtual environment holds its own path, so a moved or copied checkout needs a new one: the stamps carry a number
 # made from the path, and are found only where they were written.
 HERE   := $(shell printf '%s' '$(CURDIR)' | cksum | cut -d ' ' -f 1)
@@ -46,7 +50,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo recording test quick lint types fmt snapshots docs specs soak bench templates pins clean
+.PHONY: help setup demo recording test quick lint types fmt snapshots docs specs soak bench frameworks templates pins clean
 
 help: ## show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -103,6 +107,11 @@ soak: setup ## the properties at length: 80 times the examples, thousands of kil
 bench: $(BENCH)/ready-$(HERE) ## run each script in benchmarks/ beside its peers, in an environment of its own
 	@set -e; for script in benchmarks/[a-z]*.py; do echo "== $$script"; $(BENCH)/bin/python "$$script" $(ARGS); done
 
+frameworks: $(AGENTS_ENVS:%=$(AGENTS)-%/ready-$(HERE)) ## agents of LangChain, pydantic-ai and others on every emulated provider, in environments of their own
+	@failed=0; for env in $(AGENTS_ENVS); do \
+	  $(AGENTS)-$$env/bin/python -m tests.frameworks.run $(ARGS) || failed=1; \
+	  $(AGENTS)-$$env/bin/python -m tests.frameworks.pages || failed=1; done; exit $$failed
+
 pins: ## take the newest version of everything into constraints.txt
 	@rm -rf $(VENV)-pins && $(PYTHON) -m venv $(VENV)-pins
 	@$(VENV)-pins/bin/python -m pip --disable-pip-version-check install -qq hatchling editables -e '.[dev]'
@@ -110,7 +119,7 @@ pins: ## take the newest version of everything into constraints.txt
 	@mv constraints.new constraints.txt && rm -rf $(VENV)-pins
 
 clean: ## remove all that was made: .venv, caches, builds
-	@rm -rf $(VENV) $(VENV)-pins $(OLD) $(BENCH) dist build .cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	@rm -rf $(VENV) $(VENV)-pins $(OLD) $(BENCH) $(AGENTS_ENVS:%=$(AGENTS)-%) dist build .cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	@find src tests benchmarks docs -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(MADE):
@@ -143,4 +152,10 @@ $(BENCH)/ready-$(HERE): pyproject.toml | $(MADE)
 	@echo "installing segue and its peers into $(BENCH)"
 	@rm -rf $(BENCH) && $(PYTHON) -m venv $(BENCH)
 	@$(BENCH)/bin/python -m pip --disable-pip-version-check install -qq -e . $(PEERS)
+	@touch $@
+
+$(AGENTS)-%/ready-$(HERE): tests/frameworks/%.txt pyproject.toml | $(MADE)
+	@echo "installing segue and frameworks into $(AGENTS)-$*"
+	@rm -rf $(AGENTS)-$* && $(PYTHON) -m venv $(AGENTS)-$*
+	@$(AGENTS)-$*/bin/python -m pip --disable-pip-version-check install -qq -e . -r tests/frameworks/$*.txt
 	@touch $@

@@ -24,6 +24,7 @@ from segue.wire.openai_chat import WIRE as OPENAI_CHAT
 from tests.bodies import chat
 from tests.bodies.chat import assistant, call, result, system, user
 from tests.bodies.chat import compatible_calls as assistant_calls
+from tests.streams.rendering import stream_reply
 from tests.wire.conversion import convert_body, convert_reply, render_client_reply
 
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
@@ -699,3 +700,15 @@ def test_error_body_is_rejected_as_reply(body: dict) -> None:
 def test_body_is_detected_by_model() -> None:
     assert segue.convert(body_of(user(), assistant_calls(call(A)), result(A)), target="openai-chat").source == "mistral"
     assert segue.convert(body_of(user(), model="devstral-2512"), target="openai-chat").source == "mistral"
+
+
+def test_a_stream_has_all_calls_of_the_reply_in_one_delta():
+    """MIS-16: clients number the calls by their place in the delta."""
+    calls = [ToolCall("f", {"n": n}, f"hist_tool_{n}", origin=Origin("openai", raw_id=f"call_{n}")) for n in range(2)]
+    reply = Reply((Text("x"), *calls), "tool_calls", None, "reply", "a-model")
+    payloads = [json.loads(line[6:]) for line in stream_reply("mistral", reply, 3).splitlines() if line[6:7] == b"{"]
+    (delta,) = [found for payload in payloads if (found := payload["choices"][0]["delta"].get("tool_calls"))]
+    assert [(entry["index"], json.loads(entry["function"]["arguments"])) for entry in delta] == [
+        (0, {"n": 0}),
+        (1, {"n": 1}),
+    ]

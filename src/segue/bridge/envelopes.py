@@ -31,7 +31,7 @@ MAX_PAYLOAD_SIZE = 8 * 2**20
 MIN_KEY_SIZE = 32
 
 PlacedBlock: TypeAlias = tuple[int, Thinking]
-"""A block with its position among the blocks of its reply."""
+"""A block with its position among the calls of its reply."""
 RejectReason = Literal["forged", "expired", "provider", "endpoint", "key", "version"]
 
 _HEADER = base64.b64decode(ENVELOPE_PREFIX)

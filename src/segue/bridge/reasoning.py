@@ -4,7 +4,8 @@ A caller's API has a field for opaque data at each block of reasoning (`signatur
 or none. The reasoning of a reply is sealed into that field. It is also saved as an entry of the store under the id that
 the caller gets for the first call: for callers without such a field, and for clients that drop it.
 
-Positions are counted in the blocks of the reply that are not reasoning, so that reasoning returns to its place.
+Positions are counted in the calls of the reply, because clients add, merge and drop texts: `2n` is after call `n` and
+before the texts that follow it, `2n + 1` directly before call `n + 1`.
 """
 
 from __future__ import annotations
@@ -42,8 +43,9 @@ class ReplySealer:
         self._model = model
         self._seal = seal
         self._prefix = prefix
-        self._position = 0
+        self._calls_before = 0
         self._blocks: list[PlacedBlock] = []
+        self._unplaced: list[Thinking] = []
         self._unsealed: list[PlacedBlock] = []
         self.calls: list[tuple[ToolCall, str]] = []
         """The calls of the reply, with the ids that the caller gets."""
@@ -51,7 +53,7 @@ class ReplySealer:
     @property
     def blocks(self) -> Sequence[PlacedBlock]:
         """All reasoning of the reply so far."""
-        return self._blocks
+        return [*self._blocks, *((2 * self._calls_before, block) for block in self._unplaced)]
 
     def map_start(self, block: Thinking) -> Thinking:
         in_place = self._place in ("signature", "encrypted")
@@ -60,12 +62,11 @@ class ReplySealer:
     def map_block(self, block: Thinking) -> Thinking | None:
         if not has_reasoning_content(block.text, block.signature, block.encrypted):
             return None
-        positioned = (self._position, self._record(block))
-        self._blocks.append(positioned)
+        recorded = self._record(block)
+        self._unplaced.append(recorded)
         if self._place is None or self._place == "call":
-            self._unsealed.append(positioned)
             return Thinking(block.text, origin=block.origin) if block.text else None
-        envelope = self._seal([positioned])
+        envelope = self._seal([(2 * self._calls_before, recorded)])
         if envelope is None:
             return Thinking(block.text, origin=self._origin) if block.text else None
         if self._place == "encrypted" or not block.text:
@@ -73,8 +74,12 @@ class ReplySealer:
         return Thinking(block.text, envelope, origin=self._origin)
 
     def blocks_before(self, block: Block) -> list[Block]:
-        is_counted = not (isinstance(block, Text) and not block.text and block.native is None)
-        self._position += is_counted
+        position = 2 * self._calls_before + _is_client_call(block)
+        placed = [(position, thinking) for thinking in self._unplaced]
+        self._unplaced = []
+        self._blocks += placed
+        self._unsealed += placed
+        self._calls_before += _is_client_call(block)
         if self._place != "call" or not self._unsealed or not isinstance(block, ToolCall):
             return []
         envelope = self._seal(self._unsealed)
@@ -82,7 +87,7 @@ class ReplySealer:
         return [] if envelope is None else [Thinking(signature=envelope, origin=self._origin)]
 
     def add_call(self, call: ToolCall, given_id: str) -> None:
-        if call.kind != "hosted":
+        if _is_client_call(call):
             self.calls.append((call, given_id))
 
     def _record(self, block: Thinking) -> Thinking:
@@ -167,15 +172,28 @@ def _find_envelopes(message: Message) -> Iterator[tuple[Thinking, str]]:
                     break
 
 
+def _is_client_call(block: Block) -> bool:
+    return isinstance(block, ToolCall) and block.kind != "hosted"
+
+
 def _insert(message: Message, positioned: Sequence[PlacedBlock]) -> Message:
     """Return the message with this reasoning, at its positions, in place of all that it has."""
     rest = [block for block in message.blocks if not isinstance(block, Thinking)]
-    last_call = max((index for index, block in enumerate(rest) if isinstance(block, ToolCall)), default=len(rest))
-    blocks: list[Block] = []
-    for index in range(len(rest) + 1):
-        blocks += [block for position, block in positioned if min(position, last_call) == index]
-        blocks += rest[index : index + 1]
-    return message.with_blocks(tuple(blocks))
+    count = sum(map(_is_client_call, rest))
+    last = 2 * count - 1 if count else 1
+
+    def find_at(position: int) -> list[Thinking]:
+        return [thinking for place, thinking in positioned if min(place, last) == position]
+
+    blocks: list[Block] = [*find_at(0)]
+    calls = 0
+    for block in rest:
+        if _is_client_call(block):
+            calls += 1
+            blocks += [*find_at(2 * calls - 1), block, *find_at(2 * calls)]
+        else:
+            blocks.append(block)
+    return message.with_blocks((*blocks, *(() if count else find_at(1))))
 
 
 # -------------------------------------------------------------------------------------------------------------- digests

@@ -3,49 +3,28 @@
     client = openai.OpenAI(http_client=httpx2.Client(transport=Transport("anthropic/claude-sonnet-5")))
 
 The SDK sends its own API's requests; the transport converts each one, sends it to the provider, and converts the reply
-back. `segue.transport.httpx` has the same for httpx. The SDK brings the HTTP library.
+back. `segue.transport.httpx` has the same for httpx. The SDK brings the HTTP library: the names are loaded on first
+use, so that each of the two works without the other.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-try:
-    import httpx2
-except ImportError as error:
-    raise ImportError("segue.transport needs httpx2, which vendors' SDKs install: pip install httpx2") from error
-
-from segue.transport.library import Library
-from segue.transport.methods import AsyncChunks, AsyncMethods, SyncChunks, SyncMethods
+if TYPE_CHECKING:
+    from segue.transport.httpx2 import AsyncTransport, Transport, async_client, client
 
 __all__ = ["AsyncTransport", "Transport", "async_client", "client"]
 
 
-class _Stream(SyncChunks, httpx2.SyncByteStream): ...
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(f"{__name__}.httpx2"), name)
+    globals()[name] = value
+    return value
 
 
-class _AsyncStream(AsyncChunks, httpx2.AsyncByteStream): ...
-
-
-class Transport(SyncMethods, httpx2.BaseTransport):
-    """A transport for `httpx2.Client`."""
-
-    library = Library(httpx2)
-    stream_class = _Stream
-
-
-class AsyncTransport(AsyncMethods, httpx2.AsyncBaseTransport):
-    """A transport for `httpx2.AsyncClient`."""
-
-    library = Library(httpx2)
-    stream_class = _AsyncStream
-
-
-def client(*models: str, **options: Any) -> httpx2.Client:
-    """Return a client with a `Transport` for these models, for the `http_client` of an SDK."""
-    return httpx2.Client(transport=Transport(*models, **options), timeout=None)
-
-
-def async_client(*models: str, **options: Any) -> httpx2.AsyncClient:
-    """Return a client with an `AsyncTransport` for these models."""
-    return httpx2.AsyncClient(transport=AsyncTransport(*models, **options), timeout=None)
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

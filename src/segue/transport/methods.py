@@ -21,10 +21,11 @@ class TransportOptions:
     """The constructor of all transports.
 
     `models` are `provider/model` names, the first preferred; the others are used if those before fail before any
-    content. `providers` adds or changes providers, as the `[providers]` table of a configuration file does. API keys
-    are taken from `environ`, by default the environment of the process. `caller` is the API or dialect of the SDK where
-    the host that it sends to does not show it. With `pass_through`, requests that segue does not translate are sent to
-    the SDK's own host, unchanged. `client_options` are those of the client that sends requests to providers.
+    content. A request whose model is one of these names is sent to that model first. `providers` adds or changes
+    providers, as the `[providers]` table of a configuration file does. API keys are taken from `environ`, by default
+    the environment of the process. `caller` is the API or dialect of the SDK where the host that it sends to does not
+    show it. With `pass_through`, requests that segue does not translate are sent to the SDK's own host, unchanged.
+    `client_options` are those of the client that sends requests to providers.
     """
 
     library: ClassVar[Library]

@@ -78,7 +78,11 @@ class TransportSettings:
             caller = self._hosts.get(query.headers.get("host", ""))
         elif caller is not None and WIRES[caller].base_api != query.surface.api:
             caller = None
-        return Route("transport", self.targets, caller=caller, policy=self._policy)
+        return Route("transport", self._order_targets(query.model), caller=caller, policy=self._policy)
+
+    def _order_targets(self, model: str | None) -> tuple[Endpoint, ...]:
+        """Return the targets with the one that the request names first; other model names change nothing."""
+        return tuple(sorted(self.targets, key=lambda target: target.name != model))
 
     def _list_models(self) -> tuple[ModelEntry, ...]:
         return tuple(ModelEntry(target.name, target.provider, context=target.context) for target in self.targets)
@@ -87,7 +91,8 @@ class TransportSettings:
 def _map_hosts(providers: Config | None) -> dict[str, str]:
     """Return the Chat dialect that the clients of a host use."""
     hosts: dict[str, str] = {}
-    for provider in catalogue(providers).values():
+    # A configured base URL is that of the upstream; SDKs of the vendor still send to the vendor's own host.
+    for provider in (*catalogue().values(), *catalogue(providers).values()):
         host = urlsplit(provider.base_url).hostname
         if host and WIRES[provider.api].base_api == _CHAT and provider.profile is None:
             hosts[host] = provider.api

@@ -59,6 +59,7 @@ class ChatRenderer(StreamRenderer):
         self._call_keys: dict[int, tuple[str, str]] = {}
         self._legacy_calls: set[int] = set()
         self._held_calls: set[int] = set()
+        self._whole_calls: list[JsonObject] = []
         self._refusals: set[int] = set()
         self._needs_separator = self._has_text = False
         self._usage: Usage | None = None
@@ -114,6 +115,7 @@ class ChatRenderer(StreamRenderer):
             case UsageUpdate():
                 self._usage = event.usage
             case Finished():
+                yield from self._render_whole_calls()
                 yield from self._render_unknown_fields()
                 yield from self._render_finish(event)
             case Failed():
@@ -196,7 +198,15 @@ class ChatRenderer(StreamRenderer):
             self.report.add("dropped", f"incomplete call of {call.name} dropped: it was cut off", subject=call.name)
             return
         number = self._call_numbers[index] = len(self._call_numbers)
-        yield self._render_chunk({"tool_calls": [{"index": number, **render_call(call, self._wire_context)}]})
+        self._whole_calls.append({"index": number, **render_call(call, self._wire_context)})
+        if self._dialect.streamed_calls:
+            yield from self._render_whole_calls()
+
+    def _render_whole_calls(self) -> Iterable[bytes]:
+        # MIS-16: all calls of a reply are in one delta; clients number them by their place in it.
+        calls, self._whole_calls = self._whole_calls, []
+        if calls:
+            yield self._render_chunk({"tool_calls": calls})
 
     def _render_block(self, block: Block) -> Iterable[bytes]:
         self._needs_separator = True
