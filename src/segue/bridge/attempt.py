@@ -29,11 +29,14 @@ from segue.pipeline import ConvertJob
 from segue.render.report import Report
 from segue.reply import ReadReply, ReplyOptions, SentRequest, read_reply
 from segue.wire.base import ApiError, Wire
+from segue.wire.fast_path import decode_members
 from segue.wire.limits import DEFAULT_LIMITS, ReplyLimits
 from segue.wire.registry import WIRES, find_wire_or_server
 
 _HTTP_OK, _HTTP_BAD_REQUEST = 200, 400
 _MAX_ERROR_BODY = 1 << 18
+_RESPONSES = "openai-responses"
+_STATELESS: Mapping[str, Any] = {"store": False, "include": ["reasoning.encrypted_content"]}
 _REASONING_ERROR = re.compile(r"thinking|reasoning|thought|signature|encrypted_content", re.IGNORECASE)
 
 
@@ -93,7 +96,7 @@ class Attempt:
         converted = convert_job(body, job)
         if removed is not None:
             converted.report.add("dropped", removed, subject="system", level="note")
-        data = self._select_stream(converted.data)
+        data = self._keep_reasoning(self._select_stream(converted.data))
         if route.cache == "auto":
             data = place_markers(data, endpoint.api, endpoint.model)
             data = place_cache_key(data, provider=endpoint.provider, client=self._client, route=route.name)
@@ -109,6 +112,13 @@ class Attempt:
         if not self._caller.surface.stream or self.target.stream_path is not None:
             return data
         return _prepend_fields(data, self.target.stream_fields)
+
+    def _keep_reasoning(self, data: bytes) -> bytes:
+        """Request encrypted reasoning from OpenAI and store nothing there: the caller carries the history."""
+        if self.endpoint.api != _RESPONSES or self._caller.wire.name == _RESPONSES:
+            return data
+        fields = {key: value for key, value in _STATELESS.items() if key not in decode_members(data)}
+        return _prepend_fields(data, fields)
 
     def build_request(self, *, now: datetime, credentials: aws.Credentials | None) -> HttpRequest:
         headers = self._caller.vendor_headers(WIRES[self.endpoint.api].provider)

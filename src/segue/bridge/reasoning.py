@@ -15,15 +15,18 @@ from hashlib import sha256
 from typing import cast
 
 import msgspec
+from msgspec import Raw
 
 from segue.bridge.envelopes import Opened, PlacedBlock, Rejected
 from segue.canonical.blocks import Block, Message, Origin, Text, Thinking, ToolCall, calls_of
 from segue.canonical.envelope import is_envelope
 from segue.canonical.json import encode_json
 from segue.canonical.request import Request
+from segue.errors import InputError
 from segue.render.reasoning import has_reasoning_content
 from segue.render.report import Report
 from segue.wire.base import ReasoningPlace, Wire
+from segue.wire.fast_path import decode_members
 
 _MAX_INTEGER = 2**53
 
@@ -214,6 +217,32 @@ def digest_calls(messages: Sequence[Message]) -> list[str]:
         digests.append(at_call.hexdigest())
         running.update(b"".join(parts))
     return digests
+
+
+def digest_opening(wire: Wire, body: bytes) -> str:
+    """Return a digest of the first user message of a body, which is the same in all requests of a conversation.
+
+    Only the items up to it are parsed. Conversations that begin with the same words share it.
+    """
+    key = wire.conversation_key
+    conversation = decode_members(body).get(key)
+    items: list[object] = []
+    for raw in _decode_items(conversation):
+        item = msgspec.json.decode(raw)
+        items.append(item)
+        if isinstance(item, dict) and cast("dict[str, object]", item).get("role") == "user":
+            break
+    try:
+        messages = wire.parse_request({key: items}).messages
+    except InputError:
+        messages = ()
+    opening = next((message for message in messages if message.speaker == "human"), None)
+    return sha256(b"".join(_identify(opening)) if opening is not None else b"").hexdigest()
+
+
+def _decode_items(conversation: Raw | None) -> list[Raw]:
+    is_list = conversation is not None and bytes(conversation).startswith(b"[")
+    return msgspec.json.decode(conversation, type=list[Raw]) if is_list and conversation is not None else []
 
 
 def _identify(message: Message) -> Iterator[bytes]:

@@ -21,7 +21,7 @@ from segue.bridge.envelopes import entry_keys, open_envelope, seal
 from segue.bridge.lookups import response_keys
 from segue.bridge.provider_errors import TransportError
 from segue.bridge.providers import Endpoint
-from segue.bridge.reasoning import ReasoningRestorer, ReplySealer, digest_calls, first_call_id
+from segue.bridge.reasoning import ReasoningRestorer, ReplySealer, digest_calls, digest_opening, first_call_id
 from segue.bridge.relay import Relay, Setup
 from segue.bridge.routes import Route
 from segue.bridge.stored_responses import Reference, ResponseCapture
@@ -39,6 +39,8 @@ from segue.wire.names import ANY_NAME, NameMap
 
 _MAX_STORED_SIZE = 1 << 30
 _CAUSE_STATUSES = {"timeout": 504, "network": 502, "broken": 502, "key": 401}
+# Stands for the id of a call in the key of the entry that marks a conversation.
+_OPENING = "opening"
 _FIRST_DELAY, _MAX_DELAY = 0.5, 20.0
 _ENVELOPE_BYTES = ENVELOPE_PREFIX.encode()
 # One of these is in every body with tool calls.
@@ -141,6 +143,19 @@ class ReplyRelay(Relay):
         may_have_calls = any(key in self._body for key in _CALL_KEYS)
         if not (self._route.envelopes and self._setup.has_store and may_have_calls):
             return self.send()
+        opening_keys = self._opening_keys()
+
+        def proceed(found: Mapping[str, bytes]) -> list[Action]:
+            return self._load_entries() if found else self.send()
+
+        return self.load(list(opening_keys), proceed)
+
+    def _opening_keys(self) -> tuple[str, ...]:
+        """Return the keys of the entry that marks a conversation with stored reasoning: most have none."""
+        return self._entry_keys(_OPENING, digest_opening(self.wire, self._body))
+
+    def _load_entries(self) -> list[Action]:
+        """Load the entries of all calls of the conversation."""
         request = self.wire.parse_request(parse_json_object(self._body)[0])
         keys = [
             key
@@ -392,7 +407,7 @@ class ReplyRelay(Relay):
         call, given_id = sealer.calls[0]
         messages = attempt.converted.caller_messages
         digest = digest_calls([*messages, Message("ai", (call,))])[-1]
-        return {self._entry_keys(given_id, digest)[0]: entry.encode()}
+        return {self._entry_keys(given_id, digest)[0]: entry.encode(), self._opening_keys()[0]: b""}
 
     def _response_entry(self, response: Raw | None) -> dict[str, bytes]:
         if response is None:
