@@ -9,6 +9,7 @@ import pytest
 
 import segue
 from segue.render.report import Report
+from segue.wire.registry import WIRES
 from tests.bodies import chat
 from tests.cli.process import run
 
@@ -168,3 +169,11 @@ def test_values_of_usual_length_are_not_shortened() -> None:
     report = Report()
     report.add("dropped", message)
     assert report.findings[0].message == message
+
+
+@pytest.mark.parametrize("target", [api for api in WIRES if WIRES[api].base_api != "openai-chat"])
+def test_one_choice_is_the_default_and_no_loss(target):
+    body = {"model": "gpt-4.1", "n": 1, "messages": [{"role": "user", "content": "Hi"}]}
+    assert not [finding for finding in segue.convert(body, target=target).report.findings if finding.subject == "n"]
+    more = segue.convert({**body, "n": 2}, target=target).report.findings
+    assert [finding.level for finding in more if finding.subject == "n"] == ["lost"]

@@ -154,6 +154,8 @@ class Wire(Struct, frozen=True):
     """Options that only the provider's own APIs share, by name, with the key each has in this API."""
     meaningful_when_false: frozenset[str] = frozenset()
     """Keys of a body whose value `false` is not the default, so that dropping it must be reported."""
+    default_values: Mapping[str, Any] = {}
+    """Keys of a body without a canonical field, and the value that means the same as no value."""
     unique_call_ids: bool = False
     """Whether the provider rejects a call id that an earlier call has, so that an item depends on the ids before it."""
     profile: str | None = None

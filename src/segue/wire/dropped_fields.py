@@ -54,7 +54,8 @@ def _find_dropped_body_keys(
         | {key for option, key in source.vendor_options.items() if option in rendered_options}
     )
     disabled = {key for key in source.meaningful_when_false - known_keys if body.get(key) is False}
-    return {*_find_unknown(body, known_keys), *disabled}
+    defaults = {key for key, value in source.default_values.items() if key in body and body[key] == value}
+    return {*_find_unknown(body, known_keys | defaults), *disabled}
 
 
 def _report_special_texts(blocks: Iterable[Block], target: Wire, report: Report) -> None:

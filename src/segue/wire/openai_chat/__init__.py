@@ -91,6 +91,7 @@ def make_wire(dialect: ChatDialect) -> Wire:
         base_path=dialect.base_path,
         key_header=dialect.key_header,
         stream_fields=dialect.stream_fields,
+        default_values={"n": 1},
         tool_formats=dialect.tool_formats,
         tool_format_ids=dialect.tool_format_ids,
         body_tool=dialect.body_tool,
