@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import time
 from collections.abc import Iterator
@@ -87,8 +88,10 @@ def add(
 ) -> None:
     """Make a client key and print it once; it can't be shown again."""
     from segue.cli.gateway_settings import load_client_keys, save_client_keys
-    from segue.gateway.clients import ClientKey, hash_key
+    from segue.gateway.clients import NAME_PATTERN, ClientKey, hash_key
 
+    if re.fullmatch(NAME_PATTERN, name) is None:
+        raise BadInputError(f"{name!r} can't be the name of a client key: use letters, digits and . _ @ -")
     keys = load_client_keys()
     if any(key.name == name for key in keys):
         raise BadInputError(f"there is a client key {name!r} already; revoke it first")

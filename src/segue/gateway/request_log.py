@@ -73,11 +73,20 @@ class RequestLog:
     def write(self, record: RequestRecord) -> None:
         record.time = datetime.now(UTC).isoformat(timespec="milliseconds")
         line = msgspec.json.encode(record).decode() if self._as_json else _format(record)
+        self._write_line(line)
+        if self._usage_file is not None and record.operation == "reply":
+            self._append_usage(record, self._usage_file)
+
+    def write_message(self, text: str) -> None:
+        """Write a line that is not about a request."""
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        line = msgspec.json.encode({"time": now, "message": text}).decode() if self._as_json else _printable(text)
+        self._write_line(line)
+
+    def _write_line(self, line: str) -> None:
         output = self._output or sys.stderr
         output.write(line + "\n")
         output.flush()
-        if self._usage_file is not None and record.operation == "reply":
-            self._append_usage(record, self._usage_file)
 
     def _append_usage(self, record: RequestRecord, file: Path) -> None:
         """Append one line in one write, so that several processes can share the file."""
@@ -103,4 +112,8 @@ def _format(record: RequestRecord) -> str:
         parts.append(", ".join(findings))
     if record.error:
         parts.append(record.error)
-    return "".join(char if char.isprintable() else " " for char in "; ".join(parts))
+    return _printable("; ".join(parts))
+
+
+def _printable(text: str) -> str:
+    return "".join(char if char.isprintable() else " " for char in text)
