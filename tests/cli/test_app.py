@@ -87,6 +87,7 @@ STARTS = {
     "with": (2, "nobody", b""),
     "route": (2, "--reload anthropic", b""),
     "keys": (2, "client revoke missing", b""),
+    "usage": (0, "- --json", b"{}\n"),
     "emulate": (2, "kimi --script missing.json", b""),
     "log": (0, "--json", b""),
     "export": (0, "{id} --format anthropic", b""),

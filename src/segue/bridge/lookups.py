@@ -113,6 +113,7 @@ class CountRelay(Relay):
     def __init__(self, setup: Setup, caller: Caller, route: Route) -> None:
         super().__init__(caller.wire)
         self.route = route
+        self.model = caller.model
         self._policy = route.policy
         self._setup = setup
         self._caller = caller

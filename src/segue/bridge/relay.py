@@ -50,6 +50,8 @@ class Relay(ABC):
 
     actions: list[Action]
     route: Route | None = None
+    model: str | None = None
+    """The model name of the caller's request, where it has a route."""
 
     def __init__(self, wire: Wire) -> None:
         self.wire = wire

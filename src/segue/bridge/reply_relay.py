@@ -60,6 +60,7 @@ class ReplyRelay(Relay):
     def __init__(self, setup: Setup, caller: Caller, route: Route, client: str) -> None:
         super().__init__(caller.wire)
         self.route = self._route = route
+        self.model = caller.model
         self._setup = setup
         self._caller = caller
         self._client = client

@@ -102,7 +102,7 @@ class Agent:
             raise streams.BadInputError(streams.FOLDER_GONE)
         loaded = config.load(trusting=self._options.trusting, confirm=self._confirm_trust)
         if loaded.untrusted_file is not None and self._confirm_trust is None:
-            streams.print_message(_format_untrusted(loaded.untrusted_file))
+            streams.print_message(loaded.untrusted_file.describe_ignored())
         self.providers = Providers(loaded)
         self.route = self._build_route()
         self._client = ProviderClient()
@@ -313,7 +313,3 @@ class Agent:
             return
         compressed = self.log.compress(strategy, int(_COMPRESS_TO * smallest))
         self.session.emit(ConversationCompressed(strategy=strategy, before=compressed.before, after=compressed.tokens))
-
-
-def _format_untrusted(source: config.ConfigFile) -> str:
-    return f"{source.path} is not trusted; ignored settings: {', '.join(source.ignored)}; run segue trust to trust it"

@@ -49,6 +49,7 @@ COMMANDS: Mapping[str, str] = {
     "with": "with_",
     "route": "route",
     "keys": "keys",
+    "usage": "usage",
     "emulate": "emulate",
     "log": "log",
     "export": "export",

@@ -41,6 +41,10 @@ class ConfigFile:
     is_trusted: bool = True
     ignored: tuple[str, ...] = ()
 
+    def describe_ignored(self) -> str:
+        """Return a message with the settings that are ignored."""
+        return f"{self.path} is not trusted; ignored settings: {', '.join(self.ignored)}; run segue trust to trust it"
+
 
 @dataclass(frozen=True)
 class Config:

@@ -7,10 +7,10 @@ import re
 import secrets
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from segue.cli import config
 from segue.cli.streams import BadInputError
@@ -24,15 +24,15 @@ class GatewayTable(Struct, frozen=True, forbid_unknown_fields=True):
     """The `[gateway]` table. `hosts` are names besides loopback that the gateway is reached by."""
 
     host: str | None = None
-    port: int | None = None
+    port: Annotated[int, Meta(ge=0, le=65535)] | None = None
     hosts: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
     certificate: str | None = None
     private_key: str | None = None
     behind_proxy: bool = False
-    timeout: float = 600.0
+    timeout: Annotated[float, Meta(gt=0)] = 600.0
     usage: str | None = None
-    memory_megabytes: int = 256
+    memory_megabytes: Annotated[int, Meta(ge=1)] = 256
     routes: tuple[RouteSettings, ...] = ()
 
 
@@ -51,7 +51,11 @@ def parse_table(values: Mapping[str, Any]) -> GatewayTable:
 def load_table(*, trusting: bool = False) -> tuple[GatewayTable, config.Config]:
     """Load the configuration, and its `[gateway]` table."""
     loaded = config.load(trusting=trusting)
-    return parse_table(loaded.settings.gateway), loaded
+    try:
+        return parse_table(loaded.settings.gateway), loaded
+    except BadInputError as error:
+        file = next((source.path for source in loaded.files if source.settings.gateway), None)
+        raise BadInputError(f"{file}: {error.message}" if file else error.message) from None
 
 
 # --------------------------------------------------------------------------------------------------------- client keys
@@ -65,13 +69,16 @@ def load_client_keys(file: Path | None = None) -> tuple[ClientKey, ...]:
     """Return the client keys; none if the file does not exist."""
     file = file or client_key_file()
     try:
-        return tuple(msgspec.json.decode(file.read_bytes(), type=list[ClientKey]))
+        keys = tuple(msgspec.json.decode(file.read_bytes(), type=list[ClientKey]))
     except FileNotFoundError:
         return ()
     except OSError as error:
         raise BadInputError(f"can't read {file}: {error.strerror}") from None
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise BadInputError(f"{file} is damaged: {error}") from None
+    if len({key.name for key in keys}) < len(keys):
+        raise BadInputError(f"{file} is damaged: two keys have the same name")
+    return keys
 
 
 def save_client_keys(keys: Sequence[ClientKey], file: Path | None = None) -> None:

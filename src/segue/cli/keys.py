@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
 from segue.cli import options, streams
 from segue.cli.streams import BadInputError
+
+if TYPE_CHECKING:
+    from segue.gateway.clients import ClientKey
 
 _DAY = 86_400
 
@@ -43,9 +50,23 @@ def list_keys(*, as_json: bool) -> None:
         return
     if not rows:
         streams.print_message("no client keys; segue keys client add NAME makes one")
-    for row in rows:
-        limits = [f"{name} {value}" for name, value in row.items() if name != "name" and value not in (None, [], ())]
-        streams.write(f"{row['name']}{': ' if limits else ''}{', '.join(limits)}\n")
+    for key in keys:
+        limits = ", ".join(_describe_limits(key))
+        streams.write(f"{key.name}: {limits}\n" if limits else f"{key.name}\n")
+
+
+def _describe_limits(key: ClientKey) -> Iterator[str]:
+    if key.requests_per_minute is not None:
+        yield f"{key.requests_per_minute} requests a minute"
+    if key.tokens_per_minute is not None:
+        yield f"{key.tokens_per_minute} tokens a minute"
+    if key.concurrent is not None:
+        yield f"{key.concurrent} at once"
+    if key.expires is not None:
+        word = "expired" if key.expires <= time.time() else "expires"
+        yield f"{word} {datetime.fromtimestamp(key.expires, UTC):%Y-%m-%d %H:%M} UTC"
+    if key.models:
+        yield f"models {' '.join(key.models)}"
 
 
 @options.command("add", group=client)
@@ -67,8 +88,10 @@ def add(
 ) -> None:
     """Make a client key and print it once; it can't be shown again."""
     from segue.cli.gateway_settings import load_client_keys, save_client_keys
-    from segue.gateway.clients import ClientKey, hash_key
+    from segue.gateway.clients import NAME_PATTERN, ClientKey, hash_key
 
+    if re.fullmatch(NAME_PATTERN, name) is None:
+        raise BadInputError(f"{name!r} can't be the name of a client key: use letters, digits and . _ @ -")
     keys = load_client_keys()
     if any(key.name == name for key in keys):
         raise BadInputError(f"there is a client key {name!r} already; revoke it first")

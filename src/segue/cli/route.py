@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import ssl
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -63,12 +64,12 @@ def _find(url: str | None) -> RunFile:
 
 
 def _call(run: RunFile, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    parts = urlsplit(run.url)
-    connect = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-    connection = connect(parts.hostname or "", parts.port, timeout=_TIMEOUT)
+    connection = _connect(run)
     data = b"" if body is None else msgspec.json.encode(body)
+    # The address may be one that is not among the hosts of the gateway.
+    headers = {"host": "localhost", "authorization": f"Bearer {run.token}"}
     try:
-        connection.request(method, path, data, {"authorization": f"Bearer {run.token}"})
+        connection.request(method, path, data, headers)
         response = connection.getresponse()
         answer: dict[str, Any] = msgspec.json.decode(response.read(), type=dict[str, Any])
     except (OSError, http.client.HTTPException, msgspec.MsgspecError) as error:
@@ -76,5 +77,20 @@ def _call(run: RunFile, method: str, path: str, body: Mapping[str, Any] | None =
     finally:
         connection.close()
     if response.status != _HTTP_OK:
-        raise BadInputError(str(answer.get("error", f"the gateway answered with {response.status}")))
+        error = answer.get("error")
+        raise BadInputError(error if isinstance(error, str) else f"the gateway answered with {response.status}")
     return answer
+
+
+def _connect(run: RunFile) -> http.client.HTTPConnection:
+    """Return a connection to a gateway. With TLS, it must have the certificate of its run file; names do not count."""
+    parts = urlsplit(run.url)
+    if parts.scheme != "https":
+        return http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=_TIMEOUT)
+    try:
+        context = ssl.create_default_context(cafile=run.certificate)
+    except OSError as error:
+        raise BadInputError(f"can't read {run.certificate}: {streams.format_os_error(error)}") from None
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    context.check_hostname = False
+    return http.client.HTTPSConnection(parts.hostname or "", parts.port, timeout=_TIMEOUT, context=context)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from segue.cli import options, streams
+from segue.cli.streams import BadInputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -51,17 +53,24 @@ def command(
     """
     from segue.cli.gateway_settings import load_client_keys, load_table
     from segue.cli.providers import Providers
+    from segue.errors import InputError
     from segue.gateway.server import GatewayServer, GatewaySettings
     from segue.store.envelope_keys import load_envelope_keys
 
     table, loaded = load_table(trusting=trusting)
+    if loaded.untrusted_file is not None:
+        streams.print_message(loaded.untrusted_file.describe_ignored())
     known = Providers(loaded)
     is_emulated = emulated or (not models and not table.routes and known.first_with_key() is None)
     resolver = ModelResolver(known, emulated=is_emulated)
 
     def load() -> GatewayRoutes:
-        current, _ = load_table(trusting=trusting)
-        return load_routes(models, resolver, routes=current.routes, clients=load_client_keys())
+        try:
+            current, reloaded = load_table(trusting=trusting)
+            fresh = resolver.with_providers(Providers(reloaded))
+            return load_routes(models, fresh, routes=current.routes, clients=load_client_keys())
+        except BadInputError as error:
+            raise InputError(error.message) from None
 
     try:
         server = GatewayServer(
@@ -73,8 +82,8 @@ def command(
                 port=table.port or _PORT if port is None else port,
                 hosts=table.hosts,
                 origins=table.origins,
-                certificate=Path(table.certificate) if table.certificate else None,
-                private_key=Path(table.private_key) if table.private_key else None,
+                certificate=_find_file(table.certificate, "certificate"),
+                private_key=_find_file(table.private_key, "private_key"),
                 behind_proxy=table.behind_proxy,
                 timeout=table.timeout,
                 memory=table.memory_megabytes * 2**20,
@@ -88,6 +97,15 @@ def command(
         resolver.close()
 
 
+def _find_file(name: str | None, setting: str) -> Path | None:
+    if name is None:
+        return None
+    file = Path(name).expanduser()
+    if not file.is_file():
+        raise BadInputError(f"gateway.{setting}: {file} is not a file")
+    return file
+
+
 class ModelResolver:
     """Resolves model names to endpoints: those of the configuration, or emulated ones named `emulated/MODEL`."""
 
@@ -96,6 +114,12 @@ class ModelResolver:
 
         self._known = known
         self._emulators = EmulatedProviders(known) if emulated else None
+
+    def with_providers(self, known: Providers) -> ModelResolver:
+        """Return a resolver for providers that were loaded again. Emulators that run are shared."""
+        resolver = copy.copy(self)
+        resolver._known = known
+        return resolver
 
     @property
     def aliases(self) -> Mapping[str, str]:
@@ -140,6 +164,7 @@ def load_routes(
         prefers_default=bool(models),
         aliases=resolver.aliases,
         clients=tuple(clients),
+        resolve=resolver.resolve,
     )
 
 

@@ -106,7 +106,9 @@ class _Session:
 
         known = providers.load(trusting=trusting)
         resolver = ModelResolver(known, emulated=emulated or (not models and known.first_with_key() is None))
-        with open(log or os.devnull, "a") as output:  # noqa: PTH123  the null device is not a path of the user
+        if known.config.untrusted_file is not None:
+            streams.print_message(known.config.untrusted_file.describe_ignored())
+        with open(log or os.devnull, "a", encoding="utf-8", errors="backslashreplace") as output:  # noqa: PTH123  the null device is not a path of the user
             settings = GatewaySettings(
                 resolver.resolve,
                 lambda: self._add_client(load_routes(models or resolver.default_models(), resolver)),

@@ -23,6 +23,7 @@ from segue.gateway.control import Control
 from segue.gateway.guard import Guard, find_key
 from segue.gateway.metrics import Metrics
 from segue.gateway.request_log import RequestLog, RequestRecord
+from segue.gateway.usage import CLIENT_CLOSED_STATUS
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -84,7 +85,7 @@ class Gateway:
         try:
             await self._answer(scope, headers, receive, response)
         except (_DisconnectedError, asyncio.CancelledError):
-            record.status = record.status or 499
+            record.status = CLIENT_CLOSED_STATUS
             record.error = "the client closed the connection"
         finally:
             self._metrics.active -= 1
@@ -136,6 +137,8 @@ class Gateway:
                 await self._run(relay, receive, response)
             finally:
                 response.record.add_relay(relay)
+                if _is_fallback(relay):
+                    self._metrics.count("segue_fallbacks_total", route=response.record.route)
                 if relay.usage is not None and relay.target is not None:
                     self._metrics.add_usage(relay.target, relay.usage)
                     admission.add_tokens(relay.usage.input + relay.usage.output)
@@ -172,6 +175,11 @@ class Gateway:
         finally:
             watcher.cancel()
             await chunks.aclose()
+
+
+def _is_fallback(relay: Relay) -> bool:
+    """Return whether another target than the first one replied."""
+    return relay.route is not None and relay.finish is not None and relay.target != relay.route.targets[0].name
 
 
 async def _watch(relay: Relay, receive: Receive, response: _Response, running: asyncio.Task[None] | None) -> None:

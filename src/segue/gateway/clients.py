@@ -12,21 +12,28 @@ from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from hashlib import sha256
 from types import TracebackType
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 _MINUTE = 60.0
+
+
+NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$"
+"""The names of clients: they are written to logs."""
+_HASH_PATTERN = "^[0-9a-f]{64}$"
+_Limit = Annotated[int, Meta(ge=1)]
 
 
 class ClientKey(Struct, frozen=True, forbid_unknown_fields=True):
     """A client key and its limits; None means no limit. `expires` is in seconds since 1970."""
 
-    name: str
-    hash: str
+    name: Annotated[str, Meta(pattern=NAME_PATTERN)]
+    hash: Annotated[str, Meta(pattern=_HASH_PATTERN)]
     models: tuple[str, ...] = ()
-    requests_per_minute: int | None = None
-    tokens_per_minute: int | None = None
-    concurrent: int | None = None
+    requests_per_minute: _Limit | None = None
+    tokens_per_minute: _Limit | None = None
+    concurrent: _Limit | None = None
     expires: float | None = None
 
 
@@ -79,7 +86,10 @@ class Admission:
 
 
 class ClientGate:
-    """Admits clients by their keys. Without keys every client is admitted, which is for loopback only."""
+    """Admits clients by their keys. Without keys every client is admitted, which is for loopback only.
+
+    A gateway that had keys needs one as long as it runs: with the last key revoked, no client is admitted.
+    """
 
     def __init__(
         self,
@@ -89,6 +99,7 @@ class ClientGate:
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
         self._keys = tuple(keys)
+        self._needs_key = bool(keys)
         self._now = now
         self._wall_clock = wall_clock
         self._usage: dict[str, _Usage] = {}
@@ -96,10 +107,11 @@ class ClientGate:
     def replace(self, keys: Sequence[ClientKey]) -> None:
         """Use other keys from now on; open requests go on."""
         self._keys = tuple(keys)
+        self._needs_key = self._needs_key or bool(keys)
 
     def admit(self, key: str | None) -> Admission | Denied:
         """Return the admission of a request with this key, or why it is denied."""
-        if not self._keys:
+        if not self._needs_key:
             return Admission("", self._usage.setdefault("", _Usage()), self._now)
         client = self._find(key)
         if client is None:

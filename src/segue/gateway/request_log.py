@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from segue.bridge.relay import Relay
+from segue.bridge.reply_relay import ReplyRelay
 
 
 class RequestRecord(Struct):
@@ -24,6 +25,7 @@ class RequestRecord(Struct):
     time: str = ""
     client: str = ""
     api: str = ""
+    operation: str = ""
     route: str = ""
     model: str = ""
     target: str = ""
@@ -42,11 +44,16 @@ class RequestRecord(Struct):
     def add_relay(self, relay: Relay) -> None:
         """Record the outcome of an exchange."""
         self.api = relay.wire.name
+        self.model = relay.model or ""
+        self.operation = "reply" if isinstance(relay, ReplyRelay) else "count" if relay.route is not None else ""
         self.route = relay.route.name if relay.route is not None else ""
         self.target = relay.target or ""
         self.finish = relay.finish or ""
         if relay.error is not None and relay.finish in (None, "error"):
             self.error = relay.error.message
+        elif relay.invalid is not None:
+            # The message may quote the body.
+            self.error = "the request is not valid"
         if relay.usage is not None:
             usage = relay.usage
             self.input, self.output = usage.input, usage.output
@@ -56,7 +63,7 @@ class RequestRecord(Struct):
 
 
 class RequestLog:
-    """Writes a line for each request to stderr, and with a `usage_file` its usage as a JSON line."""
+    """Writes a line for each request to stderr, and with a `usage_file` a JSON line for each request to a model."""
 
     def __init__(self, *, as_json: bool = False, usage_file: Path | None = None, output: IO[str] | None = None) -> None:
         self._as_json = as_json
@@ -66,11 +73,20 @@ class RequestLog:
     def write(self, record: RequestRecord) -> None:
         record.time = datetime.now(UTC).isoformat(timespec="milliseconds")
         line = msgspec.json.encode(record).decode() if self._as_json else _format(record)
+        self._write_line(line)
+        if self._usage_file is not None and record.operation == "reply":
+            self._append_usage(record, self._usage_file)
+
+    def write_message(self, text: str) -> None:
+        """Write a line that is not about a request."""
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        line = msgspec.json.encode({"time": now, "message": text}).decode() if self._as_json else _printable(text)
+        self._write_line(line)
+
+    def _write_line(self, line: str) -> None:
         output = self._output or sys.stderr
         output.write(line + "\n")
         output.flush()
-        if self._usage_file is not None and (record.input or record.output):
-            self._append_usage(record, self._usage_file)
 
     def _append_usage(self, record: RequestRecord, file: Path) -> None:
         """Append one line in one write, so that several processes can share the file."""
@@ -96,4 +112,8 @@ def _format(record: RequestRecord) -> str:
         parts.append(", ".join(findings))
     if record.error:
         parts.append(record.error)
-    return "".join(char if char.isprintable() else " " for char in "; ".join(parts))
+    return _printable("; ".join(parts))
+
+
+def _printable(text: str) -> str:
+    return "".join(char if char.isprintable() else " " for char in text)

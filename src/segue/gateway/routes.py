@@ -11,15 +11,16 @@ import itertools
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Literal
+from typing import Annotated, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from segue.bridge.listings import ModelEntry
 from segue.bridge.providers import Endpoint
 from segue.bridge.routes import CachePolicy, CountPolicy, Route, RouteQuery
 from segue.errors import InputError
 from segue.render.constraints import Policy
+from segue.wire.registry import WIRES
 
 BYTES_PER_TOKEN = 4
 _ATTEMPTS = 2
@@ -34,15 +35,19 @@ class RouteSettings(Struct, frozen=True, forbid_unknown_fields=True):
     name: str = ""
     balance: Balance = "failover"
     caller: str | None = None
-    min_tokens: int | None = None
-    max_tokens: int | None = None
+    min_tokens: Annotated[int, Meta(ge=0)] | None = None
+    max_tokens: Annotated[int, Meta(ge=0)] | None = None
     pictures: bool | None = None
     thinking: bool | None = None
     cache: CachePolicy = "auto"
     counts: CountPolicy = "estimate"
-    attempts: int = _ATTEMPTS
+    attempts: Annotated[int, Meta(ge=1)] = _ATTEMPTS
     auth: Literal["route", "client"] = "route"
     policy: Policy = Policy()
+
+    def __post_init__(self) -> None:
+        if self.caller is not None and self.caller not in WIRES:
+            raise ValueError(f"unknown caller {self.caller!r}; expected one of {', '.join(WIRES)}")
 
     def matches(self, query: RouteQuery) -> bool:
         """Return whether the route is used for a request."""
@@ -86,6 +91,23 @@ class _Row:
         )
 
 
+class _Names(Struct, frozen=True):
+    """The names of models in one load of the configuration."""
+
+    resolve: Callable[[str], Endpoint]
+    aliases: Mapping[str, str] = {}
+
+
+def _build_row(settings: RouteSettings, path: str, names: _Names, index: int = 0) -> _Row:
+    if not settings.targets:
+        raise InputError("at least one target is needed", path=path)
+    try:
+        endpoints = [names.resolve(names.aliases.get(name, name)) for name in settings.targets]
+    except InputError as error:
+        raise InputError(error.message, path=path) from None
+    return _Row(settings, endpoints, index)
+
+
 class RouteTable:
     """All routes of a gateway. They can be replaced while it runs; requests that have begun keep theirs.
 
@@ -93,13 +115,12 @@ class RouteTable:
     """
 
     def __init__(self, resolve: Callable[[str], Endpoint]) -> None:
-        self._resolve = resolve
         self._lock = threading.Lock()
         self._rows: tuple[_Row, ...] = ()
         self._default: _Row | None = None
         self._prefers_default = False
         self._override: _Row | None = None
-        self._aliases: Mapping[str, str] = {}
+        self._names = _Names(resolve)
 
     def configure(
         self,
@@ -108,35 +129,27 @@ class RouteTable:
         default: Sequence[str] = (),
         prefers_default: bool = False,
         aliases: Mapping[str, str] | None = None,
+        resolve: Callable[[str], Endpoint] | None = None,
     ) -> None:
         """Replace the routes; raise `InputError` if a target can't be resolved, and keep the old ones then.
 
+        `resolve` replaces the one that the table was made with: the providers may have changed too.
         `default` are the targets of names that are unknown; with `prefers_default`, of all names without a provider.
         """
-        aliases = aliases or {}
+        names = _Names(resolve or self._names.resolve, aliases or {})
         rows = tuple(
-            self._build_row(settings, f"gateway.routes[{index}].targets", aliases, index)
+            _build_row(settings, f"gateway.routes[{index}].targets", names, index)
             for index, settings in enumerate(routes)
         )
         settings = RouteSettings(tuple(default), name="default")
-        default_row = self._build_row(settings, "model", aliases) if default else None
+        default_row = _build_row(settings, "model", names) if default else None
         with self._lock:
-            self._rows, self._default, self._aliases = rows, default_row, aliases
+            self._rows, self._default, self._names = rows, default_row, names
             self._prefers_default = prefers_default
-
-    def _build_row(self, settings: RouteSettings, path: str, aliases: Mapping[str, str], index: int = 0) -> _Row:
-        if not settings.targets:
-            raise InputError("at least one target is needed", path=path)
-        try:
-            endpoints = [self._resolve(aliases.get(name, name)) for name in settings.targets]
-        except InputError as error:
-            raise InputError(error.message, path=path) from None
-        return _Row(settings, endpoints, index)
 
     def override(self, models: Sequence[str]) -> tuple[str, ...]:
         """Serve all names with these models from now on; with none, with the routes again. Return the new targets."""
-        aliases = self._aliases
-        row = self._build_row(RouteSettings(tuple(models), name="override"), "model", aliases) if models else None
+        row = _build_row(RouteSettings(tuple(models), name="override"), "model", self._names) if models else None
         with self._lock:
             self._override = row
         return tuple(endpoint.name for endpoint in row.endpoints) if row is not None else ()
@@ -144,17 +157,17 @@ class RouteTable:
     def find(self, query: RouteQuery) -> Route:
         """Return the route of a request; raise `InputError` if there is none."""
         with self._lock:
-            override, rows, default, aliases = self._override, self._rows, self._default, self._aliases
+            override, rows, default, names = self._override, self._rows, self._default, self._names
         if override is not None:
             return override.build()
         row = next((row for row in rows if row.settings.matches(query)), None)
         if row is not None:
             return row.build()
-        name = aliases.get(query.model or "", query.model or "")
+        name = names.aliases.get(query.model or "", query.model or "")
         if default is not None and (not name or (self._prefers_default and "/" not in name)):
             return default.build()
         try:
-            return Route(name, (self._resolve(name),), attempts=_ATTEMPTS)
+            return Route(name, (names.resolve(name),), attempts=_ATTEMPTS)
         except InputError:
             if default is None:
                 raise
@@ -163,7 +176,7 @@ class RouteTable:
     def list_models(self) -> tuple[ModelEntry, ...]:
         """Return the names that callers can use: those of routes without patterns, aliases, and the targets."""
         with self._lock:
-            first, aliases = self._override or self._default, self._aliases
+            first, aliases = self._override or self._default, self._names.aliases
             rows = self._rows if first is None else (first, *self._rows)
         entries: dict[str, ModelEntry] = {}
         for row in rows:

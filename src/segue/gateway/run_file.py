@@ -16,11 +16,12 @@ from segue.errors import InputError
 
 
 class RunFile(Struct, frozen=True):
-    """A running gateway: its base URL, the token of control calls, its process."""
+    """A running gateway: its base URL, the token of control calls, its process, and its certificate if it has TLS."""
 
     url: str
     token: str
     process: int
+    certificate: str = ""
 
 
 def folder() -> Path:

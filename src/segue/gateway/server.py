@@ -1,4 +1,4 @@
-"""`run_gateway`: builds the application from its settings, and serves it with uvicorn until it is stopped."""
+"""`GatewayServer`: builds the application from its settings, and serves it with uvicorn until it is stopped."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import secrets
 import signal
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -23,7 +24,7 @@ from segue.bridge.entries import EntryMemory
 from segue.bridge.envelopes import EnvelopeKeys
 from segue.bridge.providers import Endpoint
 from segue.bridge.routes import Route, RouteQuery, Router
-from segue.errors import InputError
+from segue.errors import InputError, format_os_error
 from segue.gateway.app import Gateway
 from segue.gateway.clients import ClientGate, ClientKey
 from segue.gateway.control import Control
@@ -48,6 +49,8 @@ class GatewayRoutes(Struct, frozen=True):
     prefers_default: bool = False
     aliases: Mapping[str, str] = {}
     clients: tuple[ClientKey, ...] = ()
+    resolve: Callable[[str], Endpoint] | None = None
+    """Returns the endpoint of a model name, where providers were loaded again; None: that of the settings."""
 
 
 class GatewaySettings(Struct, frozen=True):
@@ -91,6 +94,15 @@ class GatewaySettings(Struct, frozen=True):
             )
 
 
+def _check_certificate(certificate: Path, private_key: Path | None) -> None:
+    """Raise `InputError` if TLS can't be set up. An encrypted key is refused: a server has no prompt for a password."""
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, private_key, password=lambda: "")
+    except (OSError, ValueError) as error:
+        reason = "they are no pair" if "MISMATCH" in str(error) else "a certificate and its key in PEM are needed"
+        raise InputError(f"TLS can't be set up with {certificate}: {reason}", path="gateway.certificate") from None
+
+
 class GatewayServer:
     """A gateway that is built and bound, but does not serve yet. `url` is its base URL."""
 
@@ -98,6 +110,8 @@ class GatewayServer:
         self._settings = settings
         loaded = settings.load_routes()
         settings.validate(loaded.clients)
+        if settings.certificate is not None:
+            _check_certificate(settings.certificate, settings.private_key)
         self.table = RouteTable(settings.resolve)
         self._configure(loaded)
         self._clients = ClientGate(loaded.clients)
@@ -109,6 +123,7 @@ class GatewayServer:
         self._client: HttpClient | None = None
         self._server: uvicorn.Server | None = None
         self._memory = EntryMemory(settings.memory)
+        self._log = RequestLog(as_json=settings.log_json, usage_file=settings.usage_file, output=settings.log_output)
         self.app = self._build_app()
 
     def _build_app(self) -> Gateway:
@@ -126,7 +141,7 @@ class GatewayServer:
             clients=self._clients,
             control=Control(self.token, metrics, change=self.table.override, reload=self.reload, status=self.describe),
             metrics=metrics,
-            log=RequestLog(as_json=settings.log_json, usage_file=settings.usage_file, output=settings.log_output),
+            log=self._log,
         )
 
     def _find_route(self, query: RouteQuery) -> Route:
@@ -147,13 +162,16 @@ class GatewayServer:
     def reload(self) -> None:
         """Load routes and client keys again; raise `InputError` and keep the old ones if they are not valid."""
         loaded = self._settings.load_routes()
-        self._settings.validate(loaded.clients)
         self._configure(loaded)
         self._clients.replace(loaded.clients)
 
     def _configure(self, loaded: GatewayRoutes) -> None:
         self.table.configure(
-            loaded.routes, default=loaded.default, prefers_default=loaded.prefers_default, aliases=loaded.aliases
+            loaded.routes,
+            default=loaded.default,
+            prefers_default=loaded.prefers_default,
+            aliases=loaded.aliases,
+            resolve=loaded.resolve,
         )
 
     def describe(self) -> Mapping[str, Any]:
@@ -217,7 +235,8 @@ class GatewayServer:
         loop = asyncio.get_running_loop()
         with suppress(NotImplementedError, AttributeError, ValueError, RuntimeError):
             loop.add_signal_handler(signal.SIGHUP, self._reload_on_signal)
-        with write_run_file(RunFile(self.url, self.token, os.getpid())):
+        certificate = str(settings.certificate.absolute()) if settings.certificate is not None else ""
+        with write_run_file(RunFile(self.url, self.token, os.getpid(), certificate)):
             on_ready()
             try:
                 await server.serve(sockets=[self.socket])
@@ -225,9 +244,12 @@ class GatewayServer:
                 await self._close_client()
 
     def _reload_on_signal(self) -> None:
-        # A mistake in the file keeps the old routes; `segue route --reload` shows it.
-        with suppress(InputError):
+        try:
             self.reload()
+        except InputError as error:
+            self._log.write_message(f"the configuration was not loaded again: {error}")
+        else:
+            self._log.write_message("the configuration was loaded again")
 
 
 def _is_loopback(host: str) -> bool:
@@ -247,6 +269,6 @@ def _bind(host: str, port: int) -> socket.socket:
         bound.listen(_BACKLOG)
     except OSError as error:
         bound.close()
-        raise InputError(f"can't listen on {host}:{port}: {os.strerror(error.errno or 0)}", path="port") from None
+        raise InputError(f"can't listen on {host}:{port}: {format_os_error(error)}", path="port") from None
     bound.setblocking(False)
     return bound

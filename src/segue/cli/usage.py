@@ -1,0 +1,110 @@
+"""`segue usage`: the tokens and costs of a gateway, by route and model."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from segue.cli import completers, options, streams
+from segue.cli.streams import BadInputError
+
+if TYPE_CHECKING:
+    from segue.gateway.usage import UsageReport, UsageTotal
+
+_HEADERS = ("route", "model", "requests", "errors", "input", "cached", "output", "cost")
+_TEXT_COLUMNS = 2
+
+
+@options.command("usage")
+@click.argument("file", required=False, metavar="[FILE]", shell_complete=completers.files)
+def command(file: str | None, *, as_json: bool) -> None:
+    """Print the tokens and costs of a gateway by route and model.
+
+    FILE is the one of `segue serve --usage`; without it, that of the configuration. Costs are in dollars, where the
+    price is known, as for `segue run`. A line that can't be read is counted and left out.
+
+    \b
+      segue usage usage.jsonl
+      segue usage --json
+    """
+    from segue.cli.gateway_settings import load_table
+    from segue.cli.providers import Providers
+    from segue.gateway.usage import read_usage
+
+    table, loaded = load_table()
+    name = file or table.usage
+    if name is None:
+        raise BadInputError("no usage file: name one, or set usage in [gateway]")
+    with _open_lines(file or str(Path(name).expanduser())) as lines:
+        report = read_usage(lines, Providers(loaded).cost)
+    if as_json:
+        import msgspec
+
+        streams.write(msgspec.json.encode(report), b"\n")
+        return
+    streams.write(_format_report(report))
+    if report.bad_lines:
+        from segue.view.format import format_count
+
+        streams.print_message(f"left out {format_count(report.bad_lines, 'line')} that can't be read")
+
+
+@contextmanager
+def _open_lines(file: str) -> Generator[Iterable[bytes]]:
+    if file == streams.STDIO:
+        yield sys.stdin.buffer
+        return
+    try:
+        with Path(file).open("rb") as lines:
+            yield lines
+    except (OSError, ValueError) as error:
+        raise BadInputError(f"can't read {file}: {streams.format_os_error(error)}") from None
+
+
+def _format_report(report: UsageReport) -> str:
+    """Return a row for each route and model, and one for all of them if there are several."""
+    from segue.gateway.usage import UsageTotal
+    from segue.view.sanitize import sanitize_line
+
+    totals = report.totals
+    if not totals:
+        return "no requests\n"
+    rows = [_HEADERS, *(_format_row(total, priced=_is_priced(total)) for total in totals)]
+    if len(totals) > 1:
+        whole = UsageTotal("total", "")
+        for total in totals:
+            for field in ("requests", "errors", "input", "cache_read", "output"):
+                setattr(whole, field, getattr(whole, field) + getattr(total, field))
+            whole.cost = whole.cost if total.cost is None else (whole.cost or 0.0) + total.cost
+        rows.append(_format_row(whole, priced=all(map(_is_priced, totals))))
+    clean = [[sanitize_line(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*clean, strict=True)]
+    lines = (
+        "  ".join(
+            cell.ljust(width) if at < _TEXT_COLUMNS else cell.rjust(width)
+            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in clean
+    )
+    return "".join(f"{line.rstrip()}\n" for line in lines)
+
+
+def _is_priced(total: UsageTotal) -> bool:
+    return total.cost is not None or not (total.input or total.output)
+
+
+def _format_row(total: UsageTotal, *, priced: bool) -> tuple[str, ...]:
+    from segue.view.format import format_money
+
+    cost = "-" if total.cost is None else format_money(total.cost)
+    return (
+        total.route or "-",
+        total.model or ("" if total.route == "total" else "-"),
+        *(f"{number:,}" for number in (total.requests, total.errors, total.input, total.cache_read, total.output)),
+        cost if priced or total.cost is None else f"≥ {cost}",
+    )

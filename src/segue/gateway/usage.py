@@ -1,0 +1,95 @@
+"""The usage of a gateway, from the JSON lines of its requests: totals by route and model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Struct
+
+from segue.canonical.request import Usage
+
+Count = Annotated[int, Meta(ge=0)]
+CLIENT_CLOSED_STATUS = 499
+"""The status of a request whose client closed the connection."""
+_ERROR_STATUS = 400
+
+
+class UsageLine(Struct, frozen=True):
+    """One line of a usage file, as far as the totals need it."""
+
+    route: str
+    target: str
+    status: int
+    input: Count = 0
+    output: Count = 0
+    cache_read: Count = 0
+    cache_write: Count = 0
+    error: str = ""
+
+    @property
+    def is_error(self) -> bool:
+        """Whether the request failed; one that its client cancelled did not."""
+        return self.status != CLIENT_CLOSED_STATUS and (self.status >= _ERROR_STATUS or bool(self.error))
+
+    @property
+    def usage(self) -> Usage:
+        return Usage(self.input, self.output, self.cache_read, self.cache_write)
+
+
+class UsageTotal(Struct):
+    """The totals of one route and model. `cost` is in dollars; None if no price is known."""
+
+    route: str
+    model: str
+    requests: int = 0
+    errors: int = 0
+    input: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    output: int = 0
+    cost: float | None = None
+
+    def add(self, line: UsageLine, cost: float | None) -> None:
+        self.requests += 1
+        self.errors += line.is_error
+        self.input += line.input
+        self.cache_read += line.cache_read
+        self.cache_write += line.cache_write
+        self.output += line.output
+        if cost is not None:
+            self.cost = (self.cost or 0.0) + cost
+
+
+class UsageReport(Struct):
+    """All totals of a usage file, and the number of its lines that can't be read."""
+
+    totals: list[UsageTotal]
+    bad_lines: int = 0
+
+
+def read_usage(lines: Iterable[bytes], find_cost: Callable[[str, str, Usage], float | None]) -> UsageReport:
+    """Add up the lines of a usage file. `find_cost` returns the cost of a provider's model, or None.
+
+    A line that can't be read is counted and left out: the last one may be incomplete while a gateway writes it.
+    """
+    decoder = msgspec.json.Decoder(UsageLine)
+    totals: dict[tuple[str, str], UsageTotal] = {}
+    report = UsageReport([])
+    for data in lines:
+        if not data.strip():
+            continue
+        try:
+            line = decoder.decode(data)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            report.bad_lines += 1
+            continue
+        key = line.route, line.target
+        total = totals.get(key)
+        if total is None:
+            total = totals[key] = UsageTotal(*key)
+        provider, _, model = line.target.partition("/")
+        total.add(line, find_cost(provider, model, line.usage) if line.input or line.output else None)
+    report.totals = [totals[key] for key in sorted(totals)]
+    return report

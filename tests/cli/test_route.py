@@ -1,0 +1,117 @@
+"""`segue route`: finds running gateways by their run files, and changes their models."""
+
+from __future__ import annotations
+
+import os
+import ssl
+import subprocess
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from tests.cli.gateway_process import HELLO, run_files, serving, write_run_file
+from tests.cli.process import is_one_line_error
+from tests.cli.project import Project
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    made = Project(tmp_path)
+    monkeypatch.chdir(made.folder)
+    return made
+
+
+def test_without_a_gateway(project: Project) -> None:
+    for arguments in ([], ["anthropic"], ["--reload"], ["--reset"], ["--url", "http://127.0.0.1:1"]):
+        ended = project.run("route", *arguments)
+        assert is_one_line_error(ended)
+        assert "is running" in ended.err
+
+
+@pytest.mark.parametrize("arguments", [["a", "--reload"], ["a", "--reset"], ["--reload", "--reset"]])
+def test_changes_are_not_combined(project: Project, arguments: list[str]) -> None:
+    assert is_one_line_error(project.run("route", *arguments))
+
+
+def test_files_of_ended_processes_and_damaged_ones_are_left_out(project: Project) -> None:
+    with subprocess.Popen(["true"]) as ended:
+        pass
+    gone = write_run_file(project, "1-a", url="http://127.0.0.1:1", token="x", process=ended.pid)
+    damaged = write_run_file(project, "2-b", url=5)
+    foreign = write_run_file(project, "3-c", url="http://127.0.0.1:1", token="x", process=os.getpid())
+    first = project.run("route")
+    assert is_one_line_error(first)
+    assert "http://127.0.0.1:1 does not answer" in first.err
+    assert not gone.exists()
+    assert damaged.exists()
+    assert foreign.exists()
+
+
+def test_a_wrong_token_is_refused(project: Project) -> None:
+    with serving(project, "--emulated") as gateway:
+        [file] = run_files(project)
+        file.unlink()
+        write_run_file(project, "1-a", url=gateway.url, token="wrong", process=gateway.process.pid)
+        ended = project.run("route", "moonshot/kimi-k2.6")
+        assert is_one_line_error(ended)
+        assert "token" in ended.err
+        assert "wrong" not in ended.err
+        assert gateway.post(HELLO).json()["model"] == "any"
+
+
+def test_the_newest_of_several_gateways_is_changed(project: Project) -> None:
+    with serving(project, "--emulated") as first, serving(project, "--emulated") as second:
+        old, new = sorted(run_files(project), key=lambda file: second.url in file.read_text())
+        os.utime(old, (1, 1))
+        assert project.run("route", "moonshot/kimi-k2.6").lines == [f"{second.url}: emulated/kimi-k2.6"]
+        shown = project.run("route", "--json", "--url", first.url).json
+        assert (shown["url"], shown["models"]) == (first.url, ["emulated/claude-sonnet-5"])
+        changed = project.run("route", "gemini/gemini-3.8-flash", "mistral", "--url", f"{first.url}/")
+        assert changed.lines[0].startswith(f"{first.url}: emulated/gemini-3.8-flash, emulated/")
+        second.end()
+        assert project.run("route", "--reset").lines == [f"{first.url}: its own routes"]
+        assert project.run("route").lines == [f"{first.url}: emulated/claude-sonnet-5"]
+        ended = project.run("route", "nowhere/x")
+        assert is_one_line_error(ended)
+        assert "nowhere" in ended.err
+        assert new != old
+
+
+def test_a_gateway_with_tls_is_found(project: Project) -> None:
+    folder = project.home.parent
+    make_certificate(folder)
+    project.write_user_config(
+        f'[gateway]\nhost = "0.0.0.0"\nhosts = ["gate.example"]\n'
+        f'certificate = "{folder}/cert.pem"\nprivate_key = "{folder}/key.pem"\n'
+    )
+    key = project.run("keys", "client", "add", "ada").lines[0]
+    with serving(project, "-m", "ollama/llama3") as gateway:
+        assert gateway.url.startswith("https://0.0.0.0:")
+        assert project.run("route").lines == [f"{gateway.url}: ollama/llama3"]
+        trusted = ssl.create_default_context(cafile=str(folder / "cert.pem"))
+        local = gateway.url.replace("0.0.0.0", "localhost")
+        with httpx2.Client(verify=trusted, headers={"host": "gate.example"}) as client:
+            assert client.get(f"{local}/v1/models").status_code == 401
+            assert client.get(f"{local}/v1/models", headers={"x-api-key": key}).status_code == 200
+
+
+def make_certificate(folder: Path) -> None:
+    from datetime import UTC, datetime, timedelta
+
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "gate.example")])
+    now = datetime.now(UTC)
+    names = x509.SubjectAlternativeName([x509.DNSName("localhost")])
+    built = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+    built = built.not_valid_before(now - timedelta(days=1)).not_valid_after(now + timedelta(days=1))
+    built = built.add_extension(names, critical=False)
+    (folder / "cert.pem").write_bytes(built.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
+    secret = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    (folder / "key.pem").write_bytes(secret)

@@ -1,0 +1,205 @@
+"""`segue serve` as a process: start, requests, signals, reload, mistakes of the configuration."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import threading
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from segue.emulator import start
+from tests.cli.gateway_process import HELLO, PATIENCE, run_files, serving, start_segue
+from tests.cli.process import is_one_line_error
+from tests.cli.project import KEY, Project
+
+ROUTE = '[[gateway.routes]]\nmodel = "named"\ntargets = ["{}"]\n'
+PROVIDER = '[providers.{}]\napi = "{}"\nbase_url = "{}"\nkey_variable = "TEST_KEY"\n'
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    made = Project(tmp_path)
+    monkeypatch.chdir(made.folder)
+    return made
+
+
+def test_it_serves_until_it_is_terminated(project: Project) -> None:
+    with serving(project, "--emulated", "--json", "--usage", "usage.jsonl") as gateway:
+        assert "emulated" in gateway.line()
+        reply = gateway.post(**{"x-request-id": "my-id"})
+        assert reply.status_code == 200
+        assert reply.headers["x-request-id"] == "my-id"
+        logged = json.loads(gateway.line())
+        assert (logged["request_id"], logged["status"], logged["operation"]) == ("my-id", 200, "reply")
+        [file] = run_files(project)
+        assert file.stat().st_mode & 0o777 == 0o600
+        assert file.parent.stat().st_mode & 0o777 == 0o700
+        assert gateway.end() == (143, "")
+    assert run_files(project) == []
+    assert json.loads((project.folder / "usage.jsonl").read_text())["request_id"] == "my-id"
+
+
+def test_an_interrupt_ends_it(project: Project) -> None:
+    with serving(project, "--emulated") as gateway:
+        code, _ = gateway.end(signal.SIGINT)
+        assert code == 130
+
+
+def test_open_requests_finish_after_sigterm(project: Project) -> None:
+    with start("anthropic", script="say One.\nwait 2\nsay Two.") as emulator:
+        project.write_user_config(PROVIDER.format("up", "anthropic", emulator.base_url))
+        with serving(project, "-m", "up/claude-sonnet-5") as gateway:
+            with httpx2.stream(
+                "POST", f"{gateway.url}/v1/chat/completions", json={**HELLO, "stream": True}, timeout=PATIENCE
+            ) as reply:
+                chunks = reply.iter_bytes()
+                first = next(chunks)
+                gateway.process.send_signal(signal.SIGTERM)
+                assert b"[DONE]" in first + b"".join(chunks)
+            assert gateway.process.wait(PATIENCE) == 143
+
+
+def test_sighup_and_reload_load_the_configuration_again(project: Project) -> None:
+    with start("anthropic") as one, start("gemini") as two:
+        providers = PROVIDER.format("one", "anthropic", one.base_url)
+        project.write_user_config(providers + ROUTE.format("one/claude-sonnet-5"))
+        with serving(project) as gateway:
+            assert gateway.post({**HELLO, "model": "named"}).status_code == 200
+            assert (len(one.requests), len(two.requests)) == (1, 0)
+            providers += PROVIDER.format("two", "gemini", two.base_url) + '[aliases]\nnew = "two/gemini-3.8-flash"\n'
+            project.write_user_config(providers + ROUTE.format("new"))
+            gateway.process.send_signal(signal.SIGHUP)
+            gateway.wait_for_line("the configuration was loaded again")
+            for model in ("named", "new", "two/gemini-3.8-flash"):
+                assert gateway.post({**HELLO, "model": model}).status_code == 200
+            assert (len(one.requests), len(two.requests)) == (1, 3)
+
+            project.write_user_config(providers + ROUTE.format("nowhere/x"))
+            gateway.process.send_signal(signal.SIGHUP)
+            gateway.wait_for_line(r"not loaded again: gateway.routes\[0\].targets: 'nowhere'")
+            project.write_user_config("[gateway]\nport = 'x'\n")
+            failed = project.run("route", "--reload")
+            assert is_one_line_error(failed)
+            assert "gateway.port" in failed.err
+            assert gateway.post({**HELLO, "model": "named"}).status_code == 200
+            assert len(two.requests) == 4
+
+            project.write_user_config(providers + ROUTE.format("one/claude-sonnet-5"))
+            assert project.run("route", "--reload").code == 0
+            assert gateway.post({**HELLO, "model": "named"}).status_code == 200
+            assert len(one.requests) == 2
+
+
+def test_a_port_in_use_is_one_line(project: Project) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        ended = project.run("serve", "--emulated", "--port", port)
+        assert is_one_line_error(ended)
+        assert f"127.0.0.1:{port}" in ended.err
+    assert run_files(project) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("port = 70000", "gateway.port"),
+        ("port = 'x'", "gateway.port"),
+        ("prot = 8787", "prot"),
+        ("timeout = 0", "gateway.timeout"),
+        ("memory_megabytes = 0", "gateway.memory_megabytes"),
+        ("hosts = 'x'", "gateway.hosts"),
+        ("certificate = '/missing/cert.pem'", "gateway.certificate"),
+        ("certificate = '~/.config/segue/config.toml'", "gateway.certificate"),
+        ("certificate = '~/.config/segue/config.toml'\nprivate_key = 'x'", "gateway.private_key"),
+        ("host = 'no such host'", "segue keys client add"),
+        ("host = '0.0.0.0'", "segue keys client add"),
+        ("[[gateway.routes]]\nmodel = 'x'", "gateway.routes[0]"),
+        ("[[gateway.routes]]\ntargets = []", "gateway.routes[0].targets"),
+        ("[[gateway.routes]]\ntargets = ['anthropic']\nmodle = 'x'", "modle"),
+        ("[[gateway.routes]]\ntargets = ['anthropic']\nbalance = 'random'", "gateway.routes[0].balance"),
+        ("[[gateway.routes]]\ntargets = ['anthropic']\nattempts = 0", "gateway.routes[0].attempts"),
+        ("[[gateway.routes]]\ntargets = ['anthropic']\ncaller = 'nobody'", "nobody"),
+        ("[[gateway.routes]]\ntargets = ['nowhere/x']", "gateway.routes[0].targets"),
+    ],
+)
+def test_mistakes_name_the_setting(project: Project, text: str, place: str) -> None:
+    project.write_user_config(f"[gateway]\n{text}\n")
+    ended = project.run("serve", "--port", "0", ANTHROPIC_API_KEY=KEY)
+    assert is_one_line_error(ended), ended
+    assert place in ended.err
+    assert "bug" not in ended.err
+
+
+def test_a_project_file_without_trust_does_not_configure_it(project: Project) -> None:
+    text = '[gateway]\nhosts = ["evil.example"]\norigins = ["https://evil.example"]\nusage = "stolen.jsonl"\n'
+    project.write_config(text + ROUTE.format("anthropic"))
+    with start_segue(project, "serve", "--emulated", "--port", "0") as gateway:
+        assert "is not trusted; ignored settings: gateway;" in gateway.line()
+        gateway.url = gateway.wait_for_line(r"serving .* on (\S+);")[1]
+        assert gateway.post(host="evil.example").status_code == 421
+        assert gateway.post(origin="https://evil.example").status_code == 403
+        assert gateway.post().status_code == 200
+    assert not (project.folder / "stolen.jsonl").exists()
+    with serving(project, "--emulated", "--trust") as gateway:
+        assert gateway.post(host="evil.example").status_code == 200
+
+
+def test_aliases_are_names_of_models(project: Project) -> None:
+    project.write_user_config('[aliases]\nquick = "moonshot/kimi-k2.6"\n')
+    with serving(project, "--emulated", "-m", "anthropic/claude-sonnet-5") as gateway:
+        names = [row["id"] for row in httpx2.get(f"{gateway.url}/v1/models", timeout=PATIENCE).json()["data"]]
+        assert names == ["quick", "emulated/claude-sonnet-5"]
+        assert gateway.post({**HELLO, "model": "quick"}).status_code == 200
+        assert "quick → emulated/kimi-k2.6" in gateway.wait_for_line("POST.*")[0]
+        assert gateway.post({**HELLO, "model": "claude-opus-5"}).status_code == 200
+        assert "claude-opus-5 → emulated/claude-sonnet-5" in gateway.wait_for_line("POST.*")[0]
+        assert project.run("route", "quick").out.endswith(b": emulated/kimi-k2.6\n")
+
+
+def test_client_keys_are_loaded_again(project: Project) -> None:
+    key = project.run("keys", "client", "add", "ada").lines[0]
+    with serving(project, "--emulated") as gateway:
+        assert gateway.post().status_code == 401
+        assert gateway.post(authorization=f"Bearer {key}").status_code == 200
+        assert project.run("keys", "client", "revoke", "ada").code == 0
+        assert project.run("route", "--reload").code == 0
+        assert gateway.post(authorization=f"Bearer {key}").status_code == 401
+        assert gateway.post().status_code == 401
+        other = project.run("keys", "client", "add", "bob").lines[0]
+        assert project.run("route", "--reload").code == 0
+        assert gateway.post(authorization=f"Bearer {other}").status_code == 200
+        _, rest = gateway.end()
+        assert key not in rest
+        assert other not in rest
+
+
+def test_keys_of_providers_stay_inside(project: Project) -> None:
+    script = f"error 401 Incorrect API key provided: {KEY}.\n---\nerror 400 The key {KEY} is bad."
+    with start("anthropic", script=script) as emulator:
+        project.write_user_config(PROVIDER.format("up", "anthropic", emulator.base_url))
+        with serving(project, "-m", "up/claude-sonnet-5", "--usage", "usage.jsonl", "--json") as gateway:
+            for _ in range(2):
+                reply = gateway.post()
+                assert reply.status_code in (400, 401)
+                assert KEY not in reply.text + str(reply.headers)
+            for path in ("/readyz", "/metrics", "/v1/models"):
+                assert KEY not in httpx2.get(gateway.url + path, timeout=PATIENCE).text
+            _, rest = gateway.end()
+    assert rest.count("\n") >= 2
+    assert KEY not in rest
+    assert KEY not in (project.folder / "usage.jsonl").read_text()
+
+
+def test_several_requests_at_once(project: Project) -> None:
+    with serving(project, "--emulated") as gateway:
+        statuses: list[int] = []
+        threads = [threading.Thread(target=lambda: statuses.append(gateway.post().status_code)) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert statuses == [200] * 8

@@ -1,0 +1,210 @@
+"""`segue with CLIENT`: a script in place of each client shows what it gets, and calls the gateway as that does."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.gateway_process import PATIENCE, run_files, start_segue
+from tests.cli.process import ProcessResult, is_one_line_error
+from tests.cli.project import KEY, Project
+
+# Writes what it got to the file in SEEN, sends one request, and ends with the code in its last argument.
+CLIENT = """#!{python}
+import json, os, pathlib, signal, sys, time, urllib.request
+
+name = pathlib.Path(sys.argv[0]).name
+variables = dict(os.environ)
+arguments = sys.argv[1:]
+messages = [{{"role": "user", "content": "Hello"}}]
+folder = ""
+if name == "claude":
+    url, key = variables["ANTHROPIC_BASE_URL"] + "/v1/messages", variables["ANTHROPIC_AUTH_TOKEN"]
+    body = {{"model": "claude-sonnet-5", "max_tokens": 9, "messages": messages}}
+elif name == "codex":
+    settings = dict(part.split("=", 1) for flag, part in zip(arguments, arguments[1:]) if flag == "-c")
+    provider = "model_providers." + json.loads(settings["model_provider"])
+    url = json.loads(settings[provider + ".base_url"]) + "/responses"
+    key = variables[json.loads(settings[provider + ".env_key"])]
+    body = {{"model": "gpt-5.5", "input": "Hello"}}
+elif name == "gemini":
+    url = variables["GOOGLE_GEMINI_BASE_URL"] + "/v1beta/models/gemini-2.5-pro:generateContent"
+    key = variables["GEMINI_API_KEY"]
+    body = {{"contents": [{{"role": "user", "parts": [{{"text": "Hello"}}]}}]}}
+    folder = os.path.dirname(variables["GEMINI_CLI_SYSTEM_SETTINGS_PATH"])
+elif name == "pi":
+    folder = variables["PI_CODING_AGENT_DIR"]
+    provider = json.loads(pathlib.Path(folder, "models.json").read_text())["providers"]["segue"]
+    url, key = provider["baseUrl"] + "/v1/messages", provider["apiKey"]
+    body = {{"model": arguments[arguments.index("--model") + 1], "max_tokens": 9, "messages": messages}}
+else:
+    if name == "opencode":
+        options = json.loads(variables["OPENCODE_CONFIG_CONTENT"])["provider"]["segue"]["options"]
+        base, key = options["baseURL"], options["apiKey"]
+    else:
+        base, key = variables["OPENAI_BASE_URL"], variables["OPENAI_API_KEY"]
+    url, body = base + "/chat/completions", {{"model": "any", "messages": messages}}
+entries = {{path.name: path.is_symlink() for path in pathlib.Path(folder).iterdir()}} if folder else {{}}
+seen = {{"arguments": arguments, "variables": variables, "folder": folder, "entries": entries, "replies": []}}
+for header in ({{"x-goog-api-key": key}}, {{"x-api-key": "wrong"}}, {{}}):
+    request = urllib.request.Request(url, json.dumps(body).encode(), {{"content-type": "application/json", **header}})
+    try:
+        with urllib.request.urlopen(request, timeout=60) as response:
+            seen["replies"].append(response.status)
+    except urllib.error.HTTPError as error:
+        seen["replies"].append(error.code)
+if "stay" in arguments:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))
+pathlib.Path(variables["SEEN"]).write_text(json.dumps(seen))
+if "stay" in arguments:
+    parent = os.getppid()
+    for _ in range(1200):
+        time.sleep(0.05)
+        if os.getppid() != parent:
+            break
+sys.exit(int(arguments[-1]) if arguments and arguments[-1].isdigit() else 0)
+"""
+CLIENTS = ("claude", "codex", "gemini", "qwen", "opencode", "pi")
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    made = Project(tmp_path)
+    monkeypatch.chdir(made.folder)
+    (tmp_path / "bin").mkdir()
+    for name in CLIENTS:
+        file = tmp_path / "bin" / name
+        file.write_text(CLIENT.format(python=sys.executable))
+        file.chmod(0o755)
+    return made
+
+
+def variables(project: Project) -> dict[str, str]:
+    root = project.home.parent
+    return {"PATH": f"{root / 'bin'}:{os.environ['PATH']}", "SEEN": str(root / "seen.json")}
+
+
+def run_with(project: Project, *arguments: str, **more: str) -> tuple[ProcessResult, dict[str, Any]]:
+    ended = project.run("with", *arguments, **{**variables(project), **more})
+    return ended, json.loads((project.home.parent / "seen.json").read_text())
+
+
+def folders(project: Project) -> list[Path]:
+    return list((project.home / ".cache/segue").glob("segue-with-*"))
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_client_reaches_its_own_gateway_only_with_its_key(project: Project, client: str) -> None:
+    ended, seen = run_with(project, client, "--emulated", "-m", "moonshot/kimi-k2.6", "--", "first", "two words", "3")
+    assert (ended.code, ended.err) == (3, f"segue: {client} uses emulated/kimi-k2.6\n")
+    assert seen["arguments"][-3:] == ["first", "two words", "3"]
+    assert seen["replies"] == [200, 401, 401]
+    assert folders(project) == []
+    assert run_files(project) == []
+    assert not Path(seen["folder"] or "missing").exists()
+
+
+def test_variables_of_the_user_stay_except_those_in_the_way(project: Project) -> None:
+    given = {"ANTHROPIC_API_KEY": KEY, "CLAUDE_CODE_USE_BEDROCK": "1", "MINE": "yes"}
+    _, seen = run_with(project, "claude", "--emulated", **given)
+    assert seen["variables"]["MINE"] == "yes"
+    assert not {"ANTHROPIC_API_KEY", "CLAUDE_CODE_USE_BEDROCK"} & set(seen["variables"])
+
+
+def test_files_of_pi_are_linked_and_its_models_merged(project: Project) -> None:
+    own = project.home / ".pi" / "agent"
+    own.mkdir(parents=True)
+    (own / "settings.json").write_text("{}")
+    models = {"providers": {"mine": {"apiKey": KEY}}}
+    (own / "models.json").write_text(json.dumps(models))
+    _, seen = run_with(project, "pi", "--emulated")
+    assert seen["entries"] == {"settings.json": True, "models.json": False, "sessions": True}
+    assert json.loads((own / "models.json").read_text()) == models
+    assert (own / "settings.json").read_text() == "{}"
+
+
+def test_the_log_is_appended_to_a_file(project: Project) -> None:
+    ended, _ = run_with(project, "claude", "--emulated", "--log", "gateway.log")
+    assert ended.code == 0
+    lines = (project.folder / "gateway.log").read_text().splitlines()
+    assert [line.split("; ")[-1] for line in lines if "401" in line] != []
+    assert any("claude-sonnet-5 → emulated/claude-sonnet-5" in line for line in lines)
+
+
+def test_signals_are_passed_on(project: Project) -> None:
+    with start_segue(project, "with", "claude", "--emulated", "--", "stay", **variables(project)) as started:
+        started.wait_for_line("claude uses")
+        wait_for_file(project.home.parent / "seen.json")
+        assert started.end(signal.SIGTERM)[0] == 7
+    assert folders(project) == []
+    assert run_files(project) == []
+
+
+def test_the_next_start_removes_what_a_killed_one_left(project: Project) -> None:
+    with start_segue(project, "with", "pi", "--emulated", "--", "stay", **variables(project)) as started:
+        wait_for_file(project.home.parent / "seen.json")
+        assert len(folders(project)) == 1
+        run_with(project, "pi", "--emulated")
+        assert len(folders(project)) == 1, "the folder of a run that is alive stays"
+        started.end(signal.SIGKILL)
+    [left] = folders(project)
+    assert (left / "files" / "models.json").exists()
+    assert stat.S_IMODE(left.stat().st_mode) == 0o700
+    assert stat.S_IMODE((left / "files" / "models.json").stat().st_mode) == 0o600
+    assert run_with(project, "claude", "--emulated")[0].code == 0
+    assert folders(project) == []
+    assert (project.home / ".pi/agent/sessions").is_dir(), "links are removed, not what they lead to"
+
+
+def wait_for_file(file: Path) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not (file.exists() and file.stat().st_size):
+        assert time.monotonic() < deadline, f"{file.name} was not written"
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_print_starts_nothing(project: Project, client: str) -> None:
+    ended = project.run("with", client, "--emulated", "--print", "--", "an argument", **variables(project))
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.lines[-1].endswith("'an argument'")
+    assert all(line.startswith(("export ", "unset ")) for line in ended.lines[:-1])
+    shown = project.run("with", client, "--emulated", "--print", "--json", **variables(project)).json
+    assert shown.keys() == {"variables", "removed", "command"}
+    assert Path(shown["command"][0]).name == client
+    assert f"export {next(iter(shown['variables']))}=" in ended.out.decode()
+    assert not (project.home.parent / "seen.json").exists()
+    assert folders(project) == []
+
+
+def test_a_missing_client_names_its_package(project: Project) -> None:
+    ended = project.run("with", "codex", "--emulated", PATH=str(project.folder))
+    assert is_one_line_error(ended)
+    assert "npm install -g @openai/codex" in ended.err
+    assert project.run("with", "codex", "--emulated", "--print", PATH=str(project.folder)).code == 0
+    unknown = project.run("with", "emacs")
+    assert is_one_line_error(unknown)
+    assert "claude, codex" in unknown.err
+
+
+def test_a_client_that_can_not_start_is_one_line(project: Project) -> None:
+    (project.home.parent / "bin" / "claude").write_text("#!/missing/interpreter\n")
+    ended = project.run("with", "claude", "--emulated", **variables(project))
+    assert ended.code != 0
+    assert "Traceback" not in ended.err
+    assert "claude" in ended.err.splitlines()[-1]
+    assert folders(project) == []
+
+
+@pytest.mark.parametrize("model", ["nowhere/x", "anthropic/"])
+def test_mistakes_are_one_line(project: Project, model: str) -> None:
+    assert is_one_line_error(project.run("with", "claude", "-m", model, **variables(project)))
+    assert folders(project) == []

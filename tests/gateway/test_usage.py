@@ -1,0 +1,107 @@
+"""`segue usage`: totals of the JSON lines that a gateway appends."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from segue.gateway.routes import RouteSettings
+from segue.gateway.usage import read_usage
+from tests.cli.process import is_one_line_error, run
+from tests.gateway.harness import model_of, running_gateway
+
+PRICES = '[prices."test/a"]\ninput = 1.0\noutput = 2.0\ncache_read = 0.5\n'
+
+
+def line(**fields: object) -> str:
+    return json.dumps({"route": "main", "target": "test/a", "status": 200, **fields}) + "\n"
+
+
+def variables(folder: Path) -> dict[str, str]:
+    return {"HOME": str(folder), "XDG_CONFIG_HOME": str(folder / "config")}
+
+
+def write_config(folder: Path, text: str) -> None:
+    file = folder / "config" / "segue" / "config.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text(text)
+
+
+def test_totals_by_route_and_model(tmp_path: Path) -> None:
+    write_config(tmp_path, PRICES)
+    file = tmp_path / "usage.jsonl"
+    file.write_text(
+        line(input=1_000_000, output=500_000, cache_read=400_000)
+        + line(input=10, output=5)
+        + line(target="test/b", input=7, output=3)
+        + line(route="other", status=529, error="overloaded")
+        + line(status=499, error="the client closed the connection")
+        + line(error="the stream broke", input=1)
+    )
+    report = run("usage", str(file), "--json", **variables(tmp_path)).json
+    assert report["bad_lines"] == 0
+    first, second, other = report["totals"]
+    assert (first["route"], first["model"], first["requests"], first["errors"]) == ("main", "test/a", 4, 1)
+    assert (first["input"], first["cache_read"], first["output"]) == (1_000_011, 400_000, 500_005)
+    assert first["cost"] == pytest.approx(0.6 + 0.2 + 1.0 + 0.000_021)
+    assert (second["model"], second["cost"]) == ("test/b", None)
+    assert (other["route"], other["requests"], other["errors"], other["cost"]) == ("other", 1, 1, None)
+    printed = run("usage", str(file), **variables(tmp_path)).lines
+    assert printed[-1].split() == ["total", "6", "2", "1,000,018", "400,000", "500,008", "≥", "$1.80"]
+
+
+def test_bad_lines_are_counted(tmp_path: Path) -> None:
+    file = tmp_path / "usage.jsonl"
+    bad = ["{", "[]", '{"route": "x"}', line(input=-1).strip(), line(target=5).strip(), "\x00", '{"route": "ma']
+    file.write_text("\n".join([line(input=1).strip(), "", *bad]))
+    ended = run("usage", str(file), **variables(tmp_path))
+    assert (ended.code, ended.err) == (0, "segue: left out 7 lines that can't be read\n")
+    assert ended.lines[1].split()[:3] == ["main", "test/a", "1"]
+
+
+def test_names_of_clients_do_not_change_the_terminal(tmp_path: Path) -> None:
+    file = tmp_path / "usage.jsonl"
+    file.write_text(line(target="test/\x1b[31m\nred", input=1))
+    assert b"\x1b" not in run("usage", str(file), **variables(tmp_path)).out
+
+
+def test_configured_file_and_missing_files(tmp_path: Path) -> None:
+    assert is_one_line_error(run("usage", **variables(tmp_path)))
+    assert is_one_line_error(run("usage", str(tmp_path / "missing"), **variables(tmp_path)))
+    assert is_one_line_error(run("usage", str(tmp_path), **variables(tmp_path)))
+    write_config(tmp_path, '[gateway]\nusage = "~/usage.jsonl"\n')
+    missing = run("usage", **variables(tmp_path))
+    assert is_one_line_error(missing)
+    assert "usage.jsonl" in missing.err
+    (tmp_path / "usage.jsonl").write_text("")
+    assert run("usage", **variables(tmp_path)).out == b"no requests\n"
+
+
+def test_a_gateway_writes_what_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "new" / "usage.jsonl"
+    routes = (RouteSettings((model_of("anthropic"), model_of("kimi")), model="both", attempts=1),)
+    scripts = {
+        "anthropic": "say One.\n---\nerror 529 Busy.\n---\nerror 400 No.",
+        "kimi": "say Two.\n---\nerror 400 No.",
+    }
+    with running_gateway(scripts, routes=routes, usage_file=file) as gateway:
+
+        def post(path: str, **fields: object) -> int:
+            body = {"model": "both", "messages": [{"role": "user", "content": "Hello"}], "max_tokens": 9, **fields}
+            return httpx2.post(gateway.url + path, json=body, timeout=30).status_code
+
+        assert [post("/v1/messages") for _ in range(3)] == [200, 200, 400]
+        assert post("/v1/messages/count_tokens") == 200
+        assert post("/v1/messages", model=5) == 400
+        assert httpx2.get(gateway.url + "/v1/models", timeout=30).status_code == 200
+        metrics = httpx2.get(gateway.url + "/metrics", timeout=30).text
+        assert 'segue_fallbacks_total{route="both 0"} 1' in metrics
+        assert "both → test-kimi/" in gateway.log
+    assert file.stat().st_mode & 0o777 == 0o600
+    report = read_usage(file.read_bytes().splitlines(), lambda *_: None)
+    counts = [(total.route, total.model, total.requests, total.errors) for total in report.totals]
+    assert counts == [("both 0", model_of("anthropic"), 1, 0), ("both 0", model_of("kimi"), 2, 1)]
+    assert all(total.input and total.output for total in report.totals)
