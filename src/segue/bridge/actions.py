@@ -22,8 +22,6 @@ class Send(Struct, frozen=True):
     """
 
     request: HttpRequest
-    timeout: float | None = None
-    """Seconds until the first bytes of the response; None for the shell's own timeout."""
 
 
 class Authorize(Struct, frozen=True):
@@ -46,9 +44,7 @@ class Write(Struct, frozen=True):
 
 
 class Finish(Struct, frozen=True):
-    """End the response to the caller. `abort` closes the connection instead, so that the client sees a failure."""
-
-    abort: bool = False
+    """End the response to the caller, and close the connection to the provider."""
 
 
 class Load(Struct, frozen=True):

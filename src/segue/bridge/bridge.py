@@ -10,7 +10,7 @@ import msgspec
 from segue.bridge.caller import Caller, caller_error, parse_caller
 from segue.bridge.envelopes import EnvelopeKeys
 from segue.bridge.lookups import CountRelay, ErrorRelay, ModelsRelay, StoredResponseRelay
-from segue.bridge.relay import Relay, Setup, invalid_request_error
+from segue.bridge.relay import Relay, RelaySettings, invalid_request_error
 from segue.bridge.reply_relay import ReplyRelay
 from segue.bridge.routes import Route, RouteQuery, Router
 from segue.bridge.surfaces import find_surface
@@ -41,7 +41,7 @@ class Bridge:
         max_age: float = DEFAULT_MAX_AGE,
         limits: ReplyLimits = DEFAULT_LIMITS,
     ) -> None:
-        self._setup = Setup(router, keys, now, random, has_store, max_age, limits)
+        self._settings = RelaySettings(router, keys, now, random, has_store, max_age, limits)
 
     def open(self, method: str, path: str, headers: Mapping[str, str], body: bytes = b"", *, client: str = "") -> Relay:
         """Return the relay of a caller's request. `path` may have a query; `client` identifies the caller.
@@ -57,9 +57,9 @@ class Bridge:
         except InputError as error:
             return ErrorRelay(WIRES[surface.api], invalid_request_error(error), error)
         if surface.operation in ("models", "model"):
-            return ModelsRelay(self._setup, caller, path.partition("?")[2])
+            return ModelsRelay(self._settings, caller, path.partition("?")[2])
         if surface.operation in ("retrieve", "items", "delete"):
-            return StoredResponseRelay(self._setup, caller, client)
+            return StoredResponseRelay(self._settings, caller, client)
         try:
             route = self._find_route(caller, client)
         except InputError as error:
@@ -67,12 +67,12 @@ class Bridge:
         if route.caller is not None:
             caller = msgspec.structs.replace(caller, wire=WIRES[route.caller])
         if surface.operation == "count":
-            return CountRelay(self._setup, caller, route)
-        return ReplyRelay(self._setup, caller, route, client)
+            return CountRelay(self._settings, caller, route)
+        return ReplyRelay(self._settings, caller, route, client)
 
     def _find_route(self, caller: Caller, client: str) -> Route:
         query = RouteQuery(caller.surface, caller.model, caller.headers, caller.body, client)
-        route = self._setup.router.find(query)
+        route = self._settings.router.find(query)
         if not route.targets:
             raise InputError(f"the route {route.name} has no targets", path="model")
         return route

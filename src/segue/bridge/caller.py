@@ -132,7 +132,7 @@ def keep_alive(surface: Surface) -> bytes:
     return b"" if surface.api == "bedrock" or surface.json_array else b": keep-alive\n\n"
 
 
-class JsonArray:
+class JsonArrayWriter:
     """Converts server-sent events to the elements of a JSON array: Gemini's stream without `alt=sse`."""
 
     def __init__(self) -> None:

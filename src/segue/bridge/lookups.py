@@ -22,7 +22,7 @@ from segue.bridge.listings import (
 )
 from segue.bridge.provider_errors import TransportError
 from segue.bridge.providers import Endpoint
-from segue.bridge.relay import Relay, Setup
+from segue.bridge.relay import Relay, RelaySettings
 from segue.bridge.routes import Route
 from segue.errors import InputError, RemoteProtocolError
 from segue.pipeline import ConvertJob
@@ -35,7 +35,7 @@ _MODEL_LIST_QUERY = "client_version="
 
 
 class LocalRelay(Relay):
-    """An exchange that needs no provider: its response is the first action."""
+    """An exchange that needs no provider. Nothing is sent, so the inputs of a provider's response never arrive."""
 
     def send(self) -> list[Action]:
         return []
@@ -68,12 +68,12 @@ class ErrorRelay(LocalRelay):
 class ModelsRelay(LocalRelay):
     """A request for the list of models, or for one of them."""
 
-    def __init__(self, setup: Setup, caller: Caller, query: str) -> None:
+    def __init__(self, settings: RelaySettings, caller: Caller, query: str) -> None:
         super().__init__(caller.wire)
-        self.actions = self.guard(lambda: self._respond(setup, caller, query))
+        self.actions = self.guard(lambda: self._respond(settings, caller, query))
 
-    def _respond(self, setup: Setup, caller: Caller, query: str) -> list[Action]:
-        api, entries = caller.surface.api, setup.router.models()
+    def _respond(self, settings: RelaySettings, caller: Caller, query: str) -> list[Action]:
+        api, entries = caller.surface.api, settings.router.models()
         if caller.surface.operation == "models":
             return self.respond_json(render_models(api, entries, for_codex=_MODEL_LIST_QUERY in query))
         name = caller.model or ""
@@ -86,11 +86,11 @@ class ModelsRelay(LocalRelay):
 class StoredResponseRelay(LocalRelay):
     """A request for a stored response, its input items, or its deletion."""
 
-    def __init__(self, setup: Setup, caller: Caller, client: str) -> None:
+    def __init__(self, settings: RelaySettings, caller: Caller, client: str) -> None:
         super().__init__(caller.wire)
         surface = caller.surface
         response_id = surface.resource or ""
-        keys = response_keys(setup, client, response_id)
+        keys = response_keys(settings, client, response_id)
 
         def proceed(found: Mapping[str, bytes]) -> list[Action]:
             stored = next((found[key] for key in keys if key in found), None)
@@ -99,23 +99,23 @@ class StoredResponseRelay(LocalRelay):
             response = self.respond_json(stored_responses.serve(surface, stored))
             return [Delete(keys), *response] if surface.operation == "delete" else response
 
-        self.actions = self.load(list(keys), proceed) if setup.has_store else proceed({})
+        self.actions = self.load(list(keys), proceed) if settings.has_store else proceed({})
 
 
-def response_keys(setup: Setup, client: str, response_id: str) -> tuple[str, ...]:
+def response_keys(settings: RelaySettings, client: str, response_id: str) -> tuple[str, ...]:
     """Return the keys of the store entry of a response: the first is that under which it is saved."""
-    return entry_keys(setup.keys, client, "responses", response_id, "")
+    return entry_keys(settings.keys, client, "responses", response_id, "")
 
 
 class CountRelay(Relay):
     """A request for the number of tokens: counted by the provider, or estimated."""
 
-    def __init__(self, setup: Setup, caller: Caller, route: Route) -> None:
+    def __init__(self, settings: RelaySettings, caller: Caller, route: Route) -> None:
         super().__init__(caller.wire)
         self.route = route
         self.model = caller.model
         self._policy = route.policy
-        self._setup = setup
+        self._settings = settings
         self._caller = caller
         self._endpoint: Endpoint = route.targets[0]
         self._status = 0
@@ -151,7 +151,7 @@ class CountRelay(Relay):
         converted = convert_job(parse_count_request(self._caller.surface.api, self._caller.body), job)
         path = COUNTERS[target.base_api].path
         body = count_body(endpoint.api, converted.data, endpoint.model)
-        return [Send(count_request(endpoint, path, body, now=self._setup.now(), credentials=credentials))]
+        return [Send(count_request(endpoint, path, body, now=self._settings.now(), credentials=credentials))]
 
     def receive_head(self, head: ResponseHead) -> list[Action]:
         self._status = head.status

@@ -37,7 +37,7 @@ OpenEnvelope = Callable[[str], Opened | Rejected]
 class ReplySealer:
     """Seals the reasoning of one reply for the caller: a `ReasoningMapper` of `segue.reply`.
 
-    `prefix` is the digest of the prompt, where the provider binds reasoning to it.
+    `prefix` is the digest of the prompt for models that accept reasoning only after the same prompt (ANT-28).
     """
 
     def __init__(self, caller: Wire, model: str, seal: SealBlocks, *, prefix: str | None = None) -> None:
@@ -77,6 +77,7 @@ class ReplySealer:
         return Thinking(block.text, envelope, origin=self._origin)
 
     def blocks_before(self, block: Block) -> list[Block]:
+        """Place the reasoning since the last block before this one, and return its envelope where a call carries it."""
         position = 2 * self._calls_before + _is_client_call(block)
         placed = [(position, thinking) for thinking in self._unplaced]
         self._unplaced = []

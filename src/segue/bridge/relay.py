@@ -27,7 +27,7 @@ from segue.wire.limits import DEFAULT_LIMITS, ReplyLimits
 _DAY = 86_400.0
 
 
-class Setup(Struct, frozen=True):
+class RelaySettings(Struct, frozen=True):
     """What all relays of a bridge share. `now` returns the time in UTC, `random` a number of random bytes.
 
     `has_store` is whether the shell carries out `Load` and `Save`. `max_age` is that of envelopes, in seconds.

@@ -15,14 +15,14 @@ from segue._stream import ReplyStream
 from segue.bridge import aws, provider_errors, stored_responses
 from segue.bridge.actions import Action, Authorize, Finish, Respond, ResponseHead, Save, Send, Wait, Write
 from segue.bridge.attempt import Attempt, bind_endpoint
-from segue.bridge.caller import Caller, JsonArray, caller_error, keep_alive, stream_headers
+from segue.bridge.caller import Caller, JsonArrayWriter, caller_error, keep_alive, stream_headers
 from segue.bridge.caller_key import use_caller_key
 from segue.bridge.envelopes import entry_keys, open_envelope, seal
 from segue.bridge.lookups import response_keys
 from segue.bridge.provider_errors import TransportError
 from segue.bridge.providers import Endpoint
 from segue.bridge.reasoning import ReasoningRestorer, ReplySealer, digest_calls, digest_opening, first_call_id
-from segue.bridge.relay import Relay, Setup
+from segue.bridge.relay import Relay, RelaySettings
 from segue.bridge.routes import Route
 from segue.bridge.stored_responses import Reference, ResponseCapture
 from segue.canonical.blocks import Message, ToolCall
@@ -57,11 +57,11 @@ _CALL_KEYS = (
 class ReplyRelay(Relay):
     """An exchange for one reply. `client` identifies the caller, whose stored entries it shares."""
 
-    def __init__(self, setup: Setup, caller: Caller, route: Route, client: str) -> None:
+    def __init__(self, settings: RelaySettings, caller: Caller, route: Route, client: str) -> None:
         super().__init__(caller.wire)
         self.route = self._route = route
         self.model = caller.model
-        self._setup = setup
+        self._settings = settings
         self._caller = caller
         self._client = client
         self._body = caller.body
@@ -77,9 +77,9 @@ class ReplyRelay(Relay):
         self._has_head = False
         self._has_content = False
         """Whether the caller has content of a reply: no other target can take over then."""
-        self._array: JsonArray | None = None
-        self._salt = setup.random(12).hex()
-        is_stored = setup.has_store and stored_responses.is_stored(caller)
+        self._array: JsonArrayWriter | None = None
+        self._salt = settings.random(12).hex()
+        is_stored = settings.has_store and stored_responses.is_stored(caller)
         self._capture = ResponseCapture() if is_stored else None
         self.actions = self.guard(self._start)
 
@@ -115,9 +115,9 @@ class ReplyRelay(Relay):
         reference = stored_responses.find_reference(self._caller)
         if reference is None:
             return self._load_reasoning()
-        if reference.key is None or not self._setup.has_store:
+        if reference.response_id is None or not self._settings.has_store:
             return self._send_reference(reference)
-        keys = response_keys(self._setup, self._client, reference.key)
+        keys = response_keys(self._settings, self._client, reference.response_id)
 
         def proceed(found: Mapping[str, bytes]) -> list[Action]:
             stored = next((found[key] for key in keys if key in found), None)
@@ -142,7 +142,7 @@ class ReplyRelay(Relay):
     def _load_reasoning(self) -> list[Action]:
         """Load the entries with the reasoning of earlier replies, if there can be some."""
         may_have_calls = any(key in self._body for key in _CALL_KEYS)
-        if not (self._route.envelopes and self._setup.has_store and may_have_calls):
+        if not (self._route.envelopes and self._settings.has_store and may_have_calls):
             return self.send()
         opening_keys = self._opening_keys()
 
@@ -204,12 +204,12 @@ class ReplyRelay(Relay):
     def authorize(self, credentials: aws.Credentials | None) -> list[Action]:
         assert self._attempt is not None
         self._held = []
-        return [Send(self._attempt.build_request(now=self._setup.now(), credentials=credentials))]
+        return [Send(self._attempt.build_request(now=self._settings.now(), credentials=credentials))]
 
     def _make_restorer(self) -> ReasoningRestorer | None:
         if not self._route.envelopes or not (self._entries or _ENVELOPE_BYTES in self._body):
             return None
-        setup, binding = self._setup, bind_endpoint(self._targets[self._target])
+        settings, binding = self._settings, bind_endpoint(self._targets[self._target])
 
         def find_entry(call_id: str, digest: str) -> str | None:
             found = (self._entries[key] for key in self._entry_keys(call_id, digest) if key in self._entries)
@@ -218,7 +218,7 @@ class ReplyRelay(Relay):
 
         return ReasoningRestorer(
             self.wire.reasoning_place,
-            lambda text: open_envelope(text, binding, setup.keys, setup.now().timestamp(), setup.max_age),
+            lambda text: open_envelope(text, binding, settings.keys, settings.now().timestamp(), settings.max_age),
             find_entry,
         )
 
@@ -227,20 +227,20 @@ class ReplyRelay(Relay):
     def receive_head(self, head: ResponseHead) -> list[Action]:
         attempt = self._attempt
         assert attempt is not None
-        attempt.receive_head(head.status, head.headers, self._make_sealer(attempt), self._setup.limits)
+        attempt.receive_head(head.status, head.headers, self._make_sealer(attempt), self._settings.limits)
         error = attempt.check_encoding()
         return [] if error is None else self._end_attempt(error)
 
     def _make_sealer(self, attempt: Attempt) -> ReplySealer | None:
         """Return the sealer for the reasoning of the reply; None where the caller's API has it already."""
-        caller, setup = self.wire, self._setup
+        caller, settings = self.wire, self._settings
         if not self._route.envelopes or caller.name == attempt.endpoint.api:
             return None
-        binding, now = bind_endpoint(attempt.endpoint), setup.now().timestamp()
+        binding, now = bind_endpoint(attempt.endpoint), settings.now().timestamp()
         return ReplySealer(
             caller,
             attempt.endpoint.model,
-            lambda blocks: seal(blocks, binding, setup.keys, now),
+            lambda blocks: seal(blocks, binding, settings.keys, now),
             prefix=attempt.converted.digest_prefix(),
         )
 
@@ -280,13 +280,13 @@ class ReplyRelay(Relay):
             return []
         self._has_head = True
         surface = self._caller.surface
-        self._array = JsonArray() if surface.json_array else None
+        self._array = JsonArrayWriter() if surface.json_array else None
         return [Respond(200, stream_headers(surface))]
 
     def receive_end(self) -> list[Action]:
         attempt = self._attempt
         assert attempt is not None
-        error = attempt.find_response_error(self._setup.now())
+        error = attempt.find_response_error(self._settings.now())
         if error is not None:
             return self._end_attempt(error)
         return self._close_whole(attempt) if attempt.stream is None else self._close_stream(attempt, attempt.stream)
@@ -386,7 +386,7 @@ class ReplyRelay(Relay):
 
     def _save(self, attempt: Attempt, response: Raw | None) -> list[Action]:
         """Return the action that saves the reasoning of the reply, and the response where callers may refer to it."""
-        if not self._setup.has_store:
+        if not self._settings.has_store:
             return []
         entries = {**self._reasoning_entry(attempt), **self._response_entry(response)}
         return [Save(entries)] if entries else []
@@ -395,12 +395,12 @@ class ReplyRelay(Relay):
         sealer = attempt.sealer
         if sealer is None or not sealer.blocks or not sealer.calls:
             return {}
-        setup = self._setup
+        settings = self._settings
         entry = seal(
             sealer.blocks,
             bind_endpoint(attempt.endpoint),
-            setup.keys,
-            setup.now().timestamp(),
+            settings.keys,
+            settings.now().timestamp(),
             max_size=_MAX_STORED_SIZE,
         )
         if entry is None:
@@ -413,8 +413,8 @@ class ReplyRelay(Relay):
     def _response_entry(self, response: Raw | None) -> dict[str, bytes]:
         if response is None:
             return {}
-        key = response_keys(self._setup, self._client, stored_responses.parse_id(response))[0]
+        key = response_keys(self._settings, self._client, stored_responses.parse_id(response))[0]
         return {key: stored_responses.encode(self._body, response)}
 
     def _entry_keys(self, call_id: str, digest: str) -> tuple[str, ...]:
-        return entry_keys(self._setup.keys, self._client, self._route.name, call_id, digest)
+        return entry_keys(self._settings.keys, self._client, self._route.name, call_id, digest)

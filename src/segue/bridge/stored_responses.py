@@ -27,12 +27,14 @@ _THREADS_UNSUPPORTED: dict[str, Any] = {"error_code": "thread_unsupported_reques
 
 
 class Reference(Struct, frozen=True):
-    """A reference to state outside of the body. `key` is the id of a response; `error` is sent if it is not found.
+    """A reference to state outside of the body: to a response, by its id, or to something that is never stored here.
+
+    `error` is sent if it is not found.
 
     `is_optional`: after the error, the SDK sends the request again with the whole history.
     """
 
-    key: str | None
+    response_id: str | None
     error: ApiError
     is_optional: bool = False
 
