@@ -80,13 +80,13 @@ class PostgresEntries(EntryStore):
     def _session(self) -> Generator[SqlSession]:
         self._check_open()
         with translate_errors(self._location), self._pool.connection() as connection:
-            yield PostgresSession(connection, self._schema)
+            yield PostgresSession(connection, self._schema, binary=True)
 
     @contextmanager
     def _transaction(self) -> Generator[SqlSession]:
         self._check_open()
         with translate_errors(self._location), self._pool.connection() as connection, connection.transaction():
-            yield PostgresSession(connection, self._schema)
+            yield PostgresSession(connection, self._schema, binary=True)
 
     def _check_open(self) -> None:
         if self._pool.closed:
