@@ -111,7 +111,7 @@ def translate_sql(sql: str, schema: str) -> LiteralString:
 
 
 class PostgresSession:
-    """`SqlSession` on a pooled connection. `binary` transfers large `bytea` values in half the time."""
+    """`SqlSession` on a pooled connection. `binary` returns `bytea` values without their hex form."""
 
     def __init__(self, connection: Connection, schema: str, *, binary: bool = False) -> None:
         self._cursor: psycopg.Cursor[Row] = connection.cursor(binary=binary)
