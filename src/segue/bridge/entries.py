@@ -1,16 +1,36 @@
-"""`EntryMemory`: the store entries of a bridge in memory, bounded in size, the least recently used dropped first."""
+"""The store entries of a bridge: the protocols of their stores, and `EntryMemory`, which keeps them in memory."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from threading import Lock
+from typing import Protocol
 
 DEFAULT_SIZE = 64 * 2**20
 
 
+class Entries(Protocol):
+    """A store of entries for threads. An entry that is not there any more is no error."""
+
+    def load(self, keys: Iterable[str]) -> Mapping[str, bytes]: ...
+    def save(self, entries: Mapping[str, bytes]) -> None: ...
+    def delete(self, keys: Iterable[str]) -> None: ...
+
+
+class AsyncEntries(Protocol):
+    """A store of entries for an event loop, which it never blocks."""
+
+    async def load(self, keys: Iterable[str]) -> Mapping[str, bytes]: ...
+    async def save(self, entries: Mapping[str, bytes]) -> None: ...
+    async def delete(self, keys: Iterable[str]) -> None: ...
+
+
 class EntryMemory:
-    """Entries in memory, for one process. `size` is the limit of all keys and values in bytes."""
+    """Entries in memory, for one process; the least recently used are dropped first.
+
+    `size` is the limit of all keys and values in bytes.
+    """
 
     def __init__(self, size: int = DEFAULT_SIZE) -> None:
         self._limit = size
@@ -47,3 +67,19 @@ class EntryMemory:
         value = self._entries.pop(key, None)
         if value is not None:
             self._used -= len(key) + len(value)
+
+
+class AsyncEntryMemory:
+    """The same for an event loop."""
+
+    def __init__(self, size: int = DEFAULT_SIZE) -> None:
+        self._memory = EntryMemory(size)
+
+    async def load(self, keys: Iterable[str]) -> dict[str, bytes]:
+        return self._memory.load(keys)
+
+    async def save(self, entries: Mapping[str, bytes]) -> None:
+        self._memory.save(entries)
+
+    async def delete(self, keys: Iterable[str]) -> None:
+        self._memory.delete(keys)

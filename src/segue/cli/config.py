@@ -108,25 +108,29 @@ def configured_store(*, trusting: bool = False) -> str | None:
 
     The project file's setting is validated even where it is ignored because the file is not trusted.
     """
-    from segue.store import resolve_file
-
     for file, project in _existing_files():
         data = read(file)
         location = parse(file, data).store
         if location is None:
             continue
-        try:
-            path = resolve_file(location)
-        except InputError as error:
-            raise BadInputError(f"{file}: {error}") from None
-        if path is None and project:
-            raise BadInputError(
-                f"{file}: store must be a file in a project file; set a server in your own {_USER_FILE}"
-            )
+        located = locate_store(location, file, is_project=project)
         if project and not trusting and not trust_store.is_trusted(file, data):
             continue
-        return location if path is None else str(file.parent / Path(location).expanduser())
+        return located
     return None
+
+
+def locate_store(location: str, file: Path, *, is_project: bool) -> str:
+    """Return the location of a store that a file sets: a relative path begins at the folder of the file."""
+    from segue.store import resolve_file
+
+    try:
+        path = resolve_file(location)
+    except InputError as error:
+        raise BadInputError(f"{file}: {error}") from None
+    if path is None and is_project:
+        raise BadInputError(f"{file}: store must be a file in a project file; set a server in your own {_USER_FILE}")
+    return location if path is None else str(file.parent / Path(location).expanduser())
 
 
 def untrusted_store_file() -> Path | None:

@@ -33,6 +33,10 @@ class GatewayTable(Struct, frozen=True, forbid_unknown_fields=True):
     timeout: Annotated[float, Meta(gt=0)] = 600.0
     usage: str | None = None
     memory_megabytes: Annotated[int, Meta(ge=1)] = 256
+    store: str | None = None
+    store_megabytes: Annotated[int, Meta(ge=1)] = 1024
+    store_days: Annotated[float, Meta(gt=0)] = 30
+    workers: Annotated[int, Meta(ge=1, le=64)] = 1
     routes: tuple[RouteSettings, ...] = ()
 
 
@@ -51,11 +55,15 @@ def parse_table(values: Mapping[str, Any]) -> GatewayTable:
 def load_table(*, trusting: bool = False) -> tuple[GatewayTable, config.Config]:
     """Load the configuration, and its `[gateway]` table."""
     loaded = config.load(trusting=trusting)
+    source = next((source for source in loaded.files if source.settings.gateway), None)
     try:
-        return parse_table(loaded.settings.gateway), loaded
+        table = parse_table(loaded.settings.gateway)
     except BadInputError as error:
-        file = next((source.path for source in loaded.files if source.settings.gateway), None)
-        raise BadInputError(f"{file}: {error.message}" if file else error.message) from None
+        raise BadInputError(f"{source.path}: {error.message}" if source else error.message) from None
+    if table.store is not None and source is not None:
+        located = config.locate_store(table.store, source.path, is_project=source.is_project)
+        table = msgspec.structs.replace(table, store=located)
+    return table, loaded
 
 
 # --------------------------------------------------------------------------------------------------------- client keys

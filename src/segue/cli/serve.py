@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import click
 
@@ -30,6 +31,9 @@ _HOST, _PORT = "127.0.0.1", 8787
 @click.option("--port", type=click.IntRange(0, 65535), metavar="N", help=f"Port (default: {_PORT}).")
 @click.option("--emulated", is_flag=True, help="Serve emulated models: without key, network or cost.")
 @click.option("--usage", type=click.Path(path_type=Path), metavar="FILE", help="Append usage to a file of JSON lines.")
+@click.option("--store", metavar="FILE|URL", help="Keep reasoning and responses in SQLite or PostgreSQL.")
+@click.option("--workers", type=click.IntRange(1, 64), metavar="N", help="Processes (default: 1; more need a store).")
+@click.option("--worker", "is_worker", is_flag=True, hidden=True)
 @click.option("--trust", "trusting", is_flag=True, help="Trust the project's .segue.toml for this run.")
 def command(
     *,
@@ -38,6 +42,9 @@ def command(
     port: int | None,
     emulated: bool,
     usage: Path | None,
+    store: str | None,
+    workers: int | None,
+    is_worker: bool,
     trusting: bool,
     as_json: bool,
 ) -> None:
@@ -55,10 +62,13 @@ def command(
     from segue.cli.providers import Providers
     from segue.errors import InputError
     from segue.gateway.server import GatewayServer, GatewaySettings
+    from segue.gateway.workers import read_seat, report_ready
+    from segue.store.entries import EntryLimits
     from segue.store.envelope_keys import load_envelope_keys
 
+    seat = read_seat() if is_worker else None
     table, loaded = load_table(trusting=trusting)
-    if loaded.untrusted_file is not None:
+    if loaded.untrusted_file is not None and seat is None:
         streams.print_message(loaded.untrusted_file.describe_ignored())
     known = Providers(loaded)
     is_emulated = emulated or (not models and not table.routes and known.first_with_key() is None)
@@ -87,12 +97,21 @@ def command(
                 behind_proxy=table.behind_proxy,
                 timeout=table.timeout,
                 memory=table.memory_megabytes * 2**20,
+                store=store or table.store,
+                store_limits=EntryLimits(table.store_megabytes * 2**20, table.store_days * 86_400),
+                workers=workers or table.workers,
                 log_json=as_json,
                 usage_file=usage or (Path(table.usage).expanduser() if table.usage else None),
                 is_emulated=resolver.is_emulated,
-            )
+            ),
+            seat,
         )
-        server.run(lambda: _print_opening(server, resolver))
+        if seat is not None:
+            server.run(report_ready)
+        elif (workers or table.workers) > 1:
+            server.run_workers(_worker_command(), lambda: _print_opening(server, resolver))
+        else:
+            server.run(lambda: _print_opening(server, resolver))
     finally:
         resolver.close()
 
@@ -104,6 +123,22 @@ def _find_file(name: str | None, setting: str) -> Path | None:
     if not file.is_file():
         raise BadInputError(f"gateway.{setting}: {file} is not a file")
     return file
+
+
+def _worker_command() -> list[str]:
+    """Return the command of a worker: this one with the same options. `-P` keeps the working folder off the path."""
+    context = click.get_current_context()
+    arguments: list[str] = []
+    for option in context.command.params:
+        value: object = context.params.get(option.name or "")
+        name = option.opts[-1]
+        if isinstance(value, tuple):
+            arguments += [part for one in cast("tuple[object, ...]", value) for part in (name, str(one))]
+        elif value is True:
+            arguments.append(name)
+        elif value is not None and value is not False:
+            arguments += [name, str(value)]
+    return [sys.executable, "-P", "-m", "segue", "serve", *arguments, "--worker"]
 
 
 class ModelResolver:

@@ -13,6 +13,7 @@ import msgspec
 from segue.errors import InputError
 from segue.gateway.guard import find_key, is_equal
 from segue.gateway.metrics import Metrics
+from segue.gateway.shared_metrics import SharedMetrics
 
 LocalResponse: TypeAlias = tuple[int, str, bytes]
 LocalHandler: TypeAlias = Callable[[Mapping[str, str], bytes], LocalResponse]
@@ -39,7 +40,7 @@ class Control:
     def __init__(
         self,
         token: str,
-        metrics: Metrics,
+        metrics: Metrics | SharedMetrics,
         *,
         change: Callable[[Sequence[str]], Sequence[str]],
         reload: Callable[[], None],

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
+from msgspec import Struct
+
 from segue.canonical.request import Usage
 
 Labels = tuple[tuple[str, str], ...]
@@ -16,18 +18,31 @@ _HELP = {
     "segue_fallbacks_total": ("counter", "Requests that were answered by another target than the first."),
     "segue_requests_active": ("gauge", "Requests that are being answered."),
     "segue_cache_hit_ratio": ("gauge", "Cached input tokens divided by all input tokens, by target."),
+    "segue_store_up": ("gauge", "Whether the last use of the store succeeded."),
+    "segue_store_failures_total": ("counter", "Uses of the store that failed, by operation."),
     "segue_request_seconds": ("histogram", "Seconds from the request to the end of its response."),
 }
 
 
+class MetricsSnapshot(Struct, frozen=True):
+    """The counters of one process, for another one to add to its own."""
+
+    values: tuple[tuple[str, Labels, float], ...]
+    buckets: tuple[int, ...]
+    seconds: float
+    active: int
+    store_up: bool | None
+
+
 class Metrics:
-    """All counters of a process. They belong to one event loop."""
+    """All counters of a process. They belong to one event loop. `store_up` is None without a store."""
 
     def __init__(self) -> None:
         self._values: defaultdict[str, defaultdict[Labels, float]] = defaultdict(lambda: defaultdict(float))
         self._buckets = [0] * (len(_BUCKETS) + 1)
         self._seconds = 0.0
         self.active = 0
+        self.store_up: bool | None = None
 
     def count(self, name: str, amount: float = 1, **labels: str) -> None:
         self._values[name][tuple(sorted(labels.items()))] += amount
@@ -45,6 +60,21 @@ class Metrics:
         for level, number in levels.items():
             self.count("segue_findings_total", number, level=level)
 
+    def snapshot(self) -> MetricsSnapshot:
+        values = [(name, labels, value) for name, row in self._values.items() for labels, value in row.items()]
+        return MetricsSnapshot(tuple(values), tuple(self._buckets), self._seconds, self.active, self.store_up)
+
+    def add(self, other: MetricsSnapshot, *, is_running: bool = True) -> None:
+        """Add the counters of another process, and its gauges while it is running."""
+        for name, labels, value in other.values:
+            self._values[name][labels] += value
+        self._buckets = [own + more for own, more in zip(self._buckets, other.buckets, strict=True)]
+        self._seconds += other.seconds
+        if is_running:
+            self.active += other.active
+            if other.store_up is not None:
+                self.store_up = other.store_up and self.store_up is not False
+
     def render(self) -> str:
         """Return all counters as text."""
         lines: list[str] = []
@@ -56,6 +86,8 @@ class Metrics:
     def _render_values(self, name: str) -> Sequence[str]:
         if name == "segue_requests_active":
             return [f"{name} {self.active}"]
+        if name == "segue_store_up":
+            return [] if self.store_up is None else [f"{name} {self.store_up:d}"]
         if name == "segue_cache_hit_ratio":
             return [
                 f"{name}{_render_labels((('target', target),))} {ratio:.4f}" for target, ratio in self._hit_ratios()

@@ -30,7 +30,7 @@ def folder() -> Path:
 
 @contextmanager
 def write_run_file(run: RunFile) -> Generator[Path]:
-    """Write the run file of this process, and remove it at the end."""
+    """Write the run file of this process, and remove it at the end, with the files of its workers."""
     path = folder() / f"gateway-{run.process}-{secrets.token_hex(4)}.json"
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -42,7 +42,22 @@ def write_run_file(run: RunFile) -> Generator[Path]:
     try:
         yield path
     finally:
-        path.unlink(missing_ok=True)
+        _remove(path)
+
+
+def route_file(run_file: Path) -> Path:
+    """Return the file through which the workers of a gateway share its route."""
+    return run_file.with_suffix(".route")
+
+
+def metrics_prefix(run_file: Path) -> Path:
+    """Return the beginning of the names of the files through which the workers share their counters."""
+    return run_file.with_suffix(".metrics")
+
+
+def _remove(path: Path) -> None:
+    for file in path.parent.glob(f"{path.stem}.*"):
+        file.unlink(missing_ok=True)
 
 
 def find_running() -> list[RunFile]:
@@ -54,15 +69,16 @@ def find_running() -> list[RunFile]:
             modified = path.stat().st_mtime
         except (OSError, msgspec.MsgspecError):
             continue
-        if _is_running(run.process):
+        if is_running(run.process):
             found.append((modified, run))
         else:
             with suppress(OSError):
-                path.unlink()
+                _remove(path)
     return [run for _, run in sorted(found, key=lambda pair: pair[0], reverse=True)]
 
 
-def _is_running(process: int) -> bool:
+def is_running(process: int) -> bool:
+    """Return whether there is a process with this id."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:

@@ -10,7 +10,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from ipaddress import ip_address
 from pathlib import Path
@@ -20,10 +20,10 @@ import uvicorn
 from msgspec import Struct
 
 from segue.bridge.bridge import Bridge
-from segue.bridge.entries import EntryMemory
+from segue.bridge.entries import AsyncEntries, AsyncEntryMemory
 from segue.bridge.envelopes import EnvelopeKeys
 from segue.bridge.providers import Endpoint
-from segue.bridge.routes import Route, RouteQuery, Router
+from segue.bridge.routes import ModelEntry, Route, RouteQuery, Router
 from segue.errors import InputError, format_os_error
 from segue.gateway.app import Gateway
 from segue.gateway.clients import ClientGate, ClientKey
@@ -32,9 +32,14 @@ from segue.gateway.guard import Guard
 from segue.gateway.metrics import Metrics
 from segue.gateway.request_log import RequestLog
 from segue.gateway.routes import RouteSettings, RouteTable
-from segue.gateway.run_file import RunFile, write_run_file
+from segue.gateway.run_file import RunFile, metrics_prefix, route_file, write_run_file
+from segue.gateway.shared_entries import SharedEntries
+from segue.gateway.shared_metrics import SharedMetrics
+from segue.gateway.shared_route import SharedRoute
+from segue.gateway.workers import Supervisor, WorkerSeat
 from segue.http_client import HttpClient
 from segue.runtime.http_shell import HttpShell
+from segue.store.entries import EntryLimits, open_entries
 
 DEFAULT_PORT = 8787
 _DRAIN_SECONDS = 30
@@ -58,6 +63,7 @@ class GatewaySettings(Struct, frozen=True):
 
     `resolve` returns the endpoint of a model name, `load_routes` the routes of the configuration. `hosts` and `origins`
     are those of `Guard`. `behind_proxy` states that a proxy with TLS is in front, where the address is not loopback.
+    `store` is the file or `postgresql://` URL of the entries; without it they are in memory, up to `memory` bytes.
     """
 
     resolve: Callable[[str], Endpoint]
@@ -75,10 +81,21 @@ class GatewaySettings(Struct, frozen=True):
     usage_file: Path | None = None
     timeout: float = 600.0
     memory: int = 256 * 2**20
+    store: str | None = None
+    store_limits: EntryLimits = EntryLimits()
+    workers: int = 1
     is_emulated: bool = False
 
     def validate(self, clients: Sequence[ClientKey]) -> None:
-        """Raise `InputError` for settings that would let strangers in."""
+        """Raise `InputError` for settings that would let strangers in, or lose reasoning."""
+        if self.workers > 1 and os.name != "posix":
+            raise InputError("more than one worker needs a POSIX system", path="workers")
+        if self.workers > 1 and self.store is None:
+            raise InputError(
+                "more than one worker needs a store: the reasoning of a reply to a Chat Completions client is kept "
+                "there, and its next request may reach another worker; set --store FILE",
+                path="workers",
+            )
         if _is_loopback(self.host):
             return
         if self.is_emulated:
@@ -104,10 +121,14 @@ def _check_certificate(certificate: Path, private_key: Path | None) -> None:
 
 
 class GatewayServer:
-    """A gateway that is built and bound, but does not serve yet. `url` is its base URL."""
+    """A gateway that is built and bound, but does not serve yet. `url` is its base URL.
 
-    def __init__(self, settings: GatewaySettings) -> None:
+    With a `seat` it is one of several workers, which share a socket, a token and the route.
+    """
+
+    def __init__(self, settings: GatewaySettings, seat: WorkerSeat | None = None) -> None:
         self._settings = settings
+        self._seat = seat
         loaded = settings.load_routes()
         settings.validate(loaded.clients)
         if settings.certificate is not None:
@@ -115,21 +136,42 @@ class GatewayServer:
         self.table = RouteTable(settings.resolve)
         self._configure(loaded)
         self._clients = ClientGate(loaded.clients)
-        self.socket = _bind(settings.host, settings.port)
+        self.socket = seat.open_socket() if seat is not None else _bind(settings.host, settings.port)
         host, port = self.socket.getsockname()[:2]
         scheme = "http" if settings.certificate is None else "https"
         self.url = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
-        self.token = secrets.token_urlsafe(24)
+        self.token = seat.token if seat is not None else secrets.token_urlsafe(24)
+        run_file = Path(seat.run_file) if seat is not None else None
+        self._route = SharedRoute(self.table.override, self.reload, route_file(run_file) if run_file else None)
         self._client: HttpClient | None = None
         self._server: uvicorn.Server | None = None
-        self._memory = EntryMemory(settings.memory)
+        self._metrics = Metrics()
+        self._shared_metrics = SharedMetrics(self._metrics, metrics_prefix(run_file)) if run_file else None
         self._log = RequestLog(as_json=settings.log_json, usage_file=settings.usage_file, output=settings.log_output)
+        self._shared = self._open_entries()
+        self._entries: AsyncEntries = self._shared or AsyncEntryMemory(settings.memory)
         self.app = self._build_app()
 
+    def _open_entries(self) -> SharedEntries | None:
+        """Return the shared entries; raise if the store can't be used, except in a worker, which may be a new one."""
+        settings, where = self._settings, self._settings.store
+        if where is None:
+            return None
+        entries = SharedEntries(
+            lambda: open_entries(where, settings.store_limits), self._metrics, self._log.write_message
+        )
+        if self._seat is None:
+            try:
+                entries.open()
+            except BaseException:
+                self.socket.close()
+                raise
+        return entries
+
     def _build_app(self) -> Gateway:
-        settings, metrics = self._settings, Metrics()
+        settings = self._settings
         bridge = Bridge(
-            Router(self._find_route, self.table.list_models),
+            Router(self._find_route, self._list_models),
             keys=settings.keys,
             now=lambda: datetime.now(UTC),
             random=secrets.token_bytes,
@@ -139,25 +181,40 @@ class GatewayServer:
             self._open_shell,
             guard=Guard(hosts=settings.hosts, origins=settings.origins),
             clients=self._clients,
-            control=Control(self.token, metrics, change=self.table.override, reload=self.reload, status=self.describe),
-            metrics=metrics,
+            control=Control(
+                self.token,
+                self._shared_metrics or self._metrics,
+                change=self._route.change,
+                reload=self._route.reload,
+                status=self.describe,
+            ),
+            metrics=self._metrics,
             log=self._log,
         )
 
     def _find_route(self, query: RouteQuery) -> Route:
         if not self._clients.allows(query.client, query.model):
             raise InputError(f"the client key {query.client} does not allow the model {query.model!r}", path="model")
+        self._route.refresh()
         return self.table.find(query)
+
+    def _list_models(self) -> tuple[ModelEntry, ...]:
+        self._route.refresh()
+        return self.table.list_models()
 
     def _open_shell(self) -> HttpShell:
         if self._client is None:
             self._client = HttpClient()
-        return HttpShell(self._client, self._memory, timeout=self._settings.timeout)
+        return HttpShell(self._client, self._entries, timeout=self._settings.timeout)
 
-    async def _close_client(self) -> None:
+    async def _close(self) -> None:
         client, self._client = self._client, None
-        if client is not None:
-            await client.close()
+        try:
+            if client is not None:
+                await client.close()
+        finally:
+            if self._shared is not None:
+                self._shared.close()
 
     def reload(self) -> None:
         """Load routes and client keys again; raise `InputError` and keep the old ones if they are not valid."""
@@ -179,12 +236,22 @@ class GatewayServer:
         return {
             "url": self.url,
             "emulated": self._settings.is_emulated,
-            "models": [entry.name for entry in self.table.list_models()],
+            "models": [entry.name for entry in self._list_models()],
+            **({} if self._shared is None else {"store": "failing" if self._shared.is_failing else "ok"}),
         }
 
     def run(self, on_ready: Callable[[], None] = lambda: None) -> None:
         """Serve until SIGINT or SIGTERM, which let open requests finish. SIGHUP reloads the routes."""
         asyncio.run(self.serve(on_ready))
+
+    def run_workers(self, command: Sequence[str], on_ready: Callable[[], None] = lambda: None) -> None:
+        """The same with several processes. `command` starts one, which reads its seat from standard input."""
+        if self._shared is not None:
+            self._shared.close()
+        with write_run_file(self._describe_run()) as run_file:
+            seat = WorkerSeat(self.socket.fileno(), self.token, str(run_file))
+            supervisor = Supervisor(command, self._settings.workers, seat, self.socket, self._log.write_message)
+            asyncio.run(supervisor.run(on_ready, _DRAIN_SECONDS))
 
     @contextmanager
     def running(self) -> Generator[None]:
@@ -235,13 +302,22 @@ class GatewayServer:
         loop = asyncio.get_running_loop()
         with suppress(NotImplementedError, AttributeError, ValueError, RuntimeError):
             loop.add_signal_handler(signal.SIGHUP, self._reload_on_signal)
-        certificate = str(settings.certificate.absolute()) if settings.certificate is not None else ""
-        with write_run_file(RunFile(self.url, self.token, os.getpid(), certificate)):
+        if threading.current_thread() is threading.main_thread():
+            # uvicorn raises the signal again after the drain; the default action would end the process before cleanup.
+            signal.signal(signal.SIGTERM, server.handle_exit)
+        with write_run_file(self._describe_run()) if self._seat is None else nullcontext():
             on_ready()
+            publisher = asyncio.create_task(self._shared_metrics.publish()) if self._shared_metrics else None
             try:
                 await server.serve(sockets=[self.socket])
             finally:
-                await self._close_client()
+                if publisher is not None:
+                    publisher.cancel()
+                await self._close()
+
+    def _describe_run(self) -> RunFile:
+        certificate = self._settings.certificate
+        return RunFile(self.url, self.token, os.getpid(), str(certificate.absolute()) if certificate else "")
 
     def _reload_on_signal(self) -> None:
         try:

@@ -19,7 +19,7 @@ import msgspec
 from segue._literals import Api
 from segue.bridge.actions import Respond
 from segue.bridge.bridge import Bridge
-from segue.bridge.entries import EntryMemory
+from segue.bridge.entries import AsyncEntryMemory
 from segue.bridge.envelopes import EnvelopeKeys
 from segue.bridge.providers import Config, Environ, resolve
 from segue.bridge.relay import Relay
@@ -43,7 +43,7 @@ DEFAULT_TIMEOUT = 300.0
 _HTTP_OK = 200
 _Value = TypeVar("_Value")
 _background = BackgroundLoop()
-_memory = EntryMemory()
+_memory = AsyncEntryMemory()
 
 
 class Completion(dict[str, Any]):

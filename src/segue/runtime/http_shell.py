@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from segue.bridge import aws
 from segue.bridge.driver import UpstreamError
-from segue.bridge.entries import EntryMemory
+from segue.bridge.entries import AsyncEntries
 from segue.bridge.http_requests import HttpRequest
 from segue.bridge.provider_errors import TransportError
 from segue.http_client import HttpClient, HttpResponse
@@ -37,11 +37,11 @@ class HttpUpstream:
 
 
 class HttpShell:
-    """An `AsyncShell` of `segue.bridge.shell` with entries in memory."""
+    """An `AsyncShell` of `segue.bridge.shell` that keeps its entries in `entries`."""
 
-    def __init__(self, client: HttpClient, memory: EntryMemory, *, timeout: float) -> None:
+    def __init__(self, client: HttpClient, entries: AsyncEntries, *, timeout: float) -> None:
         self._client = client
-        self._memory = memory
+        self._entries = entries
         self._timeout = timeout
 
     async def send(self, request: HttpRequest) -> HttpUpstream:
@@ -60,13 +60,13 @@ class HttpShell:
         await asyncio.sleep(seconds)
 
     async def load(self, keys: Iterable[str]) -> Mapping[str, bytes]:
-        return self._memory.load(keys)
+        return await self._entries.load(keys)
 
     async def save(self, entries: Mapping[str, bytes]) -> None:
-        self._memory.save(entries)
+        await self._entries.save(entries)
 
     async def delete(self, keys: Iterable[str]) -> None:
-        self._memory.delete(keys)
+        await self._entries.delete(keys)
 
 
 def _timeout_error(seconds: float) -> UpstreamError:

@@ -10,37 +10,18 @@ import re
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 
-import psycopg
-
 from segue.errors import InputError, StoreError
 from segue.store.postgres_server import (
-    Connection,
+    PostgresSession,
     add_url_defaults,
     display_location,
     migrate_schema,
     open_pool,
     translate_errors,
-    translate_sql,
 )
-from segue.store.rows import Row
 from segue.store.sql import Query, SqlSession, SqlStore
 
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}\Z")
-
-
-class _Connection:
-    """`SqlSession` on a pooled connection."""
-
-    def __init__(self, connection: Connection, schema: str) -> None:
-        self._cursor: psycopg.Cursor[Row] = connection.cursor()
-        self._schema = schema
-
-    def run(self, sql: str, *values: object) -> list[Row]:
-        self._cursor.execute(translate_sql(sql, self._schema), values)
-        return self._cursor.fetchall() if self._cursor.description else []
-
-    def run_many(self, sql: str, rows: Sequence[Row]) -> None:
-        self._cursor.executemany(translate_sql(sql, self._schema), rows)
 
 
 class PostgresStore(SqlStore):
@@ -73,7 +54,7 @@ class PostgresStore(SqlStore):
         if self._pool.closed:
             raise StoreError(f"the store {self.location} is closed")
         with translate_errors(self.location), self._pool.connection() as connection:
-            yield _Connection(connection, self._schema)
+            yield PostgresSession(connection, self._schema)
 
     @contextmanager
     def _write_session(self) -> Generator[SqlSession]:
@@ -84,7 +65,7 @@ class PostgresStore(SqlStore):
             self._pool.connection() as connection,
             connection.transaction(),
         ):
-            yield _Connection(connection, self._schema)
+            yield PostgresSession(connection, self._schema)
 
     def _now(self, session: SqlSession) -> int:
         if self._clock is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import time
 import zlib
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any, LiteralString, TypeVar, cast
@@ -108,6 +108,21 @@ def translate_errors(where: str, *, is_write: bool = False) -> Generator[None]:
 def translate_sql(sql: str, schema: str) -> LiteralString:
     """Translate `@` before table names and `?` placeholders to PostgreSQL's syntax."""
     return cast("LiteralString", _TABLE.sub(f"{schema}.", sql).replace("?", "%s"))
+
+
+class PostgresSession:
+    """`SqlSession` on a pooled connection. `binary` returns `bytea` values without their hex form."""
+
+    def __init__(self, connection: Connection, schema: str, *, binary: bool = False) -> None:
+        self._cursor: psycopg.Cursor[Row] = connection.cursor(binary=binary)
+        self._schema = schema
+
+    def run(self, sql: str, *values: object) -> list[Row]:
+        self._cursor.execute(translate_sql(sql, self._schema), values)
+        return self._cursor.fetchall() if self._cursor.description else []
+
+    def run_many(self, sql: str, rows: Sequence[Row]) -> None:
+        self._cursor.executemany(translate_sql(sql, self._schema), rows)
 
 
 def display_location(url: str) -> str:

@@ -16,7 +16,6 @@ from typing import cast
 
 from segue.errors import StoreError
 from segue.store.migrations import pending_migrations
-from segue.store.rows import Row
 from segue.store.search_text import MAX_PARTS
 from segue.store.sql import Query, SqlSession, SqlStore
 from segue.store.sqlite_file import (
@@ -27,6 +26,7 @@ from segue.store.sqlite_file import (
     prepare_file,
     translate_errors,
 )
+from segue.store.sqlite_session import SqliteSession, enable_wal, open_lock, read_inode, transaction
 
 _MIN_SQLITE_VERSION = (3, 35, 0)
 _PRAGMAS = (
@@ -37,26 +37,10 @@ _PRAGMAS = (
     "PRAGMA secure_delete = ON",
     "PRAGMA trusted_schema = OFF",
 )
-_RETRY_DELAY = 0.02
-# Closing a file drops all locks of the process on it: two stores must not open the same new file at the same time.
-_open_lock = threading.Lock()
 
 
 def _machine_clock() -> int:
     return time.time_ns() // 1_000
-
-
-class _Connection:
-    """`SqlSession` on an SQLite connection."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self.raw = connection
-
-    def run(self, sql: str, *values: object) -> list[Row]:
-        return self.raw.execute(sql.replace("@", ""), cast("Sequence[str]", values)).fetchall()
-
-    def run_many(self, sql: str, rows: Sequence[Row]) -> None:
-        self.raw.executemany(sql.replace("@", ""), rows)
 
 
 class SqliteStore(SqlStore):
@@ -78,14 +62,14 @@ class SqliteStore(SqlStore):
         if sqlite3.sqlite_version_info < _MIN_SQLITE_VERSION:
             raise StoreError(f"SQLite {sqlite3.sqlite_version} is too old: the store needs 3.35 or newer")
         self._is_readonly = is_readonly(self.path)
-        with _open_lock:
+        with open_lock:
             fresh = not self._is_readonly and prepare_file(self.path)
             if not fresh:
                 check_file(self.path, timeout)
             with translate_errors(self.location):
                 connection = open_readonly(self.path, timeout) if self._is_readonly else self._open()
         self._connection: sqlite3.Connection | None = connection
-        self._inode = self._read_inode()
+        self._inode = read_inode(self.path)
 
     @property
     def location(self) -> str:
@@ -106,11 +90,11 @@ class SqliteStore(SqlStore):
         if not connection.execute("PRAGMA application_id").fetchone()[0]:
             # Before WAL is enabled, so that the application id is in the first page of the file itself.
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        self._enable_wal(connection)
+        enable_wal(connection, self._timeout)
         for pragma in _PRAGMAS:
             connection.execute(pragma)
         if pending_migrations(connection.execute("PRAGMA user_version").fetchone()[0], self.location):
-            with _transaction(connection):
+            with transaction(connection):
                 # Read again under the lock: another process may have migrated meanwhile.
                 [version] = connection.execute("PRAGMA user_version").fetchone()
                 for number, step in enumerate(pending_migrations(version, self.location), version + 1):
@@ -118,41 +102,21 @@ class SqliteStore(SqlStore):
                         connection.execute(statement)
                     connection.execute(f"PRAGMA user_version = {number}")
 
-    def _enable_wal(self, connection: sqlite3.Connection) -> None:
-        """Enable WAL, with retries: SQLite does not wait for other processes that open the same new file."""
-        deadline = time.monotonic() + self._timeout
-        while True:
-            try:
-                connection.execute("PRAGMA journal_mode = WAL")
-            except sqlite3.OperationalError as error:
-                if getattr(error, "sqlite_errorname", "") != "SQLITE_BUSY" or time.monotonic() > deadline:
-                    raise
-                time.sleep(_RETRY_DELAY)
-            else:
-                return
-
-    def _read_inode(self) -> tuple[int, int] | None:
-        try:
-            status = self.path.stat()
-        except OSError:
-            return None
-        return status.st_dev, status.st_ino
-
     @contextmanager
     def _read_session(self) -> Generator[SqlSession]:
         with self._lock, translate_errors(self.location):
             if self._connection is None:
                 raise StoreError(f"the store {self.location} is closed")
-            yield _Connection(self._connection)
+            yield SqliteSession(self._connection)
 
     @contextmanager
     def _write_session(self) -> Generator[SqlSession]:
         with self._read_session() as session:
             if self._is_readonly:
                 raise StoreError(f"{self.location} is read-only: nothing was written", cause="readonly")
-            if self._read_inode() != self._inode:
+            if read_inode(self.path) != self._inode:
                 raise StoreError(f"{self.location} was removed or replaced while in use", cause="failed")
-            with _transaction(cast("_Connection", session).raw):
+            with transaction(cast("SqliteSession", session).raw):
                 yield session
 
     def _now(self, session: SqlSession) -> int:
@@ -204,16 +168,3 @@ class SqliteStore(SqlStore):
                 connection, self._connection = self._connection, None
                 with suppress(sqlite3.Error):
                     connection.close()
-
-
-@contextmanager
-def _transaction(connection: sqlite3.Connection) -> Generator[None]:
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            with suppress(sqlite3.Error):
-                connection.execute("ROLLBACK")
-        raise

@@ -32,7 +32,7 @@ _CAUSES: tuple[tuple[str, StoreErrorCause, str], ...] = (
     ("SQLITE_IOERR_SHMSIZE", "full", "the disk is full, or the file size limit is reached"),
     ("SQLITE_CORRUPT", "corrupt", "the file is damaged or truncated"),
     ("SQLITE_IOERR_SHORT_READ", "corrupt", "the file is truncated"),
-    ("SQLITE_NOTADB", "foreign", "not a segue conversation store"),
+    ("SQLITE_NOTADB", "foreign", "not a segue store"),
     ("SQLITE_BUSY", "locked", "locked by another process"),
     ("SQLITE_LOCKED", "locked", "locked by another process"),
     ("SQLITE_READONLY", "readonly", "the file is read-only"),
@@ -107,7 +107,7 @@ def prepare_file(path: Path) -> bool:
             return True
         if not stat.S_ISREG(status.st_mode):
             kind = "a folder" if stat.S_ISDIR(status.st_mode) else "not a regular file"
-            raise StoreError(f"{path} is {kind}; a conversation store is a file", cause="foreign")
+            raise StoreError(f"{path} is {kind}; a store is a file", cause="foreign")
         if status.st_size == 0:
             path.chmod(0o600)
         return status.st_size == 0
@@ -143,7 +143,7 @@ def check_file(path: Path, timeout: float) -> None:
     with translate_errors(where):
         if not os.access(path, os.R_OK):
             raise StoreError(f"{where} can't be read: permission denied", cause="refused")
-        application_id = _read_application_id(path)
+        application_id = read_application_id(path)
         if application_id not in (APPLICATION_ID, None):
             owner = f"application id {application_id:#x}" if application_id else "no application id"
             raise StoreError(
@@ -174,7 +174,7 @@ def _check_database(path: Path, mode: str, timeout: float) -> None:
                 raise StoreError(f"{path}: the file is damaged (SQLite's quick_check failed)", cause="corrupt")
 
 
-def _read_application_id(path: Path) -> int | None:
+def read_application_id(path: Path) -> int | None:
     """Return the application id in the first page; None if it can't be read without the WAL or journal."""
     with closing(sqlite3.connect(f"{path.as_uri()}?{_IMMUTABLE}", uri=True)) as connection:
         try:

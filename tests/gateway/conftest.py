@@ -1,0 +1,3 @@
+from tests.store.conftest import server
+
+__all__ = ["server"]

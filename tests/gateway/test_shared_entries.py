@@ -1,0 +1,112 @@
+"""Entries in a store that fails, and the setting that locates it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import pytest
+
+from segue.bridge.entries import EntryMemory
+from segue.cli.gateway_settings import load_table
+from segue.cli.streams import BadInputError
+from segue.errors import StoreError
+from segue.gateway.metrics import Metrics
+from segue.gateway.shared_entries import SharedEntries
+from segue.store.entries import EntryStore
+
+
+class FailingStore:
+    """A store that raises what `error` is, else keeps entries in memory."""
+
+    def __init__(self) -> None:
+        self.error: StoreError | None = None
+        self.calls = 0
+        self.closed = 0
+        self._memory = EntryMemory()
+
+    def _check(self) -> None:
+        self.calls += 1
+        if self.error is not None:
+            raise self.error
+
+    def load(self, keys: Iterable[str]) -> dict[str, bytes]:
+        self._check()
+        return self._memory.load(keys)
+
+    def save(self, entries: Mapping[str, bytes]) -> None:
+        self._check()
+        self._memory.save(entries)
+
+    def delete(self, keys: Iterable[str]) -> None:
+        self._check()
+        self._memory.delete(keys)
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def make(store: FailingStore, pause: float) -> tuple[SharedEntries, Metrics, list[str]]:
+    metrics, log = Metrics(), list[str]()
+
+    def open_store() -> EntryStore:
+        return store  # pyright: ignore[reportReturnType]  it has the same methods
+
+    return SharedEntries(open_store, metrics, log.append, pause), metrics, log
+
+
+@pytest.mark.parametrize(("cause", "closed"), [("lost", 0), ("full", 0), ("locked", 0), ("failed", 2)])
+def test_exchange_goes_on_without_a_store_that_fails(cause: str, closed: int) -> None:
+    store = FailingStore()
+    entries, metrics, log = make(store, 0)
+
+    async def exchange() -> None:
+        await entries.save({"a": b"1"})
+        assert await entries.load(["a"]) == {"a": b"1"}
+        store.error = StoreError("gone", cause=cause)  # pyright: ignore[reportArgumentType]
+        assert await entries.load(["a"]) == {}
+        assert entries.is_failing
+        assert 'segue_store_failures_total{operation="load"}' in metrics.render()
+        store.error = None
+        await entries.delete(["b"])
+        assert not entries.is_failing
+        assert await entries.load(["a"]) == {"a": b"1"}
+
+    asyncio.run(exchange())
+    assert log == ["the store fails, requests are served without it: gone", "the store works again"]
+    assert store.closed == closed
+
+
+def test_lost_server_is_left_alone_for_a_while_and_a_locked_file_is_not() -> None:
+    for cause, calls in (("lost", 1), ("locked", 3)):
+        store = FailingStore()
+        store.error = StoreError("gone", cause=cause)  # pyright: ignore[reportArgumentType]
+        entries, metrics, _ = make(store, 1000)
+
+        async def exchange(entries: SharedEntries = entries) -> None:
+            for _ in range(3):
+                assert await entries.load(["a"]) == {}
+
+        asyncio.run(exchange())
+        assert store.calls == calls
+        assert 'segue_store_failures_total{operation="load"} 3' in metrics.render()
+
+
+def test_relative_store_begins_at_the_folder_of_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "below").mkdir()
+    monkeypatch.chdir(tmp_path / "below")
+    file = tmp_path / ".segue.toml"
+    file.write_text('[gateway]\nstore = "entries.db"\nworkers = 2\n')
+    assert load_table()[0].store is None
+    table, _ = load_table(trusting=True)
+    assert table.store == str(tmp_path / "entries.db")
+    assert table.workers == 2
+    file.write_text('[gateway]\nstore = "postgresql://host/db"\n')
+    with pytest.raises(BadInputError, match="must be a file in a project file"):
+        load_table(trusting=True)
+    for line in ("workers = 0", "store_days = 0", "store_megabytes = 0"):
+        file.write_text(f"[gateway]\n{line}\n")
+        with pytest.raises(BadInputError, match=line.partition(" ")[0]):
+            load_table(trusting=True)
