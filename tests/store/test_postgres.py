@@ -17,11 +17,11 @@ from tests.store.sample_events import user_event
 
 
 @pytest.fixture(scope="module")
-def own_database(server: str) -> str:
+def own_database(server: str) -> Generator[str]:
     """A database that no other test uses: its connections are cut."""
-    with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute("CREATE DATABASE own")
-    return make_conninfo(server, dbname="own")
+    admin(server, "CREATE DATABASE own")
+    yield make_conninfo(server, dbname="own")
+    admin(server, "DROP DATABASE own WITH (FORCE)")
 
 
 @pytest.fixture
@@ -195,6 +195,7 @@ def test_another_encoding_is_refused(server) -> None:
     admin(server, "CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0")
     with pytest.raises(StoreError, match="UTF8"):
         PostgresStore(make_conninfo(server, dbname="latin"))
+    admin(server, "DROP DATABASE latin WITH (FORCE)")
 
 
 def test_missing_privilege_is_reported(server, database) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import gc
 import json
+import sys
 import tracemalloc
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -28,6 +29,8 @@ Idle = Callable[[int], bytes]
 PIECE = "word, "
 FAMILIES = {name: wire.on or name for name, wire in WIRES.items()}
 _OURS = Path(segue.__file__).parent
+# The interpreter remembers attribute names by their address, up to 4096: `finditer` makes a new one for each call.
+_forget_names = getattr(sys, "_clear_internal_caches", None) or sys._clear_type_cache
 
 
 @contextmanager
@@ -39,6 +42,7 @@ def traced() -> Generator[Callable[[], int], None, None]:
 
         def held() -> int:
             gc.collect(1)
+            _forget_names()
             ours = tracemalloc.take_snapshot().filter_traces([tracemalloc.Filter(True, f"{_OURS}/*")])
             return sum(row.size for row in ours.statistics("filename"))
 
@@ -188,8 +192,12 @@ def streamed(api: str, kind: str) -> list[bytes]:
     return render_in_steps(api, split_deltas(reply_events(reply), len(PIECE)), ids="native")
 
 
-def most_held(feed: Callable[[bytes], object], pieces: Iterable[bytes]) -> int:
-    """The peak memory held between two chunks, sampled."""
+def most_held(open_feed: Callable[[], Callable[[bytes], object]], pieces: Sequence[bytes]) -> int:
+    """The peak memory held between two chunks, sampled. Types that the first stream loads do not count."""
+    feed = open_feed()
+    for piece in pieces:
+        feed(piece)
+    feed = open_feed()
     most = 0
     with traced() as held:
         for number, piece in enumerate(pieces):
@@ -204,10 +212,10 @@ def most_held(feed: Callable[[bytes], object], pieces: Iterable[bytes]) -> int:
 def test_reply_in_many_deltas_takes_little_more_memory_than_itself(api: str, kind: str) -> None:
     pieces = streamed(api, kind)
     assert sum(map(len, pieces)) > SIZE
-    assert SIZE / 2 < most_held(parsing(api), pieces) < BOUND
+    assert SIZE / 2 < most_held(lambda: parsing(api), pieces) < BOUND
 
 
 @pytest.mark.parametrize("client", ["openai-chat", "openai-responses", "anthropic"])
 @pytest.mark.parametrize("api", WIRES)
 def test_converted_stream_takes_little_more_memory_than_the_reply(api: str, client: str) -> None:
-    assert most_held(bridging(client, api), streamed(api, "words")) < BOUND
+    assert most_held(lambda: bridging(client, api), streamed(api, "words")) < BOUND
