@@ -27,6 +27,7 @@ from segue.bridge.routes import Route, RouteQuery, Router
 from segue.errors import InputError, format_os_error
 from segue.gateway.app import Gateway
 from segue.gateway.clients import ClientGate, ClientKey
+from segue.gateway.connections import ConnectionLimits, make_protocol
 from segue.gateway.control import Control
 from segue.gateway.guard import Guard
 from segue.gateway.metrics import Metrics
@@ -76,6 +77,7 @@ class GatewaySettings(Struct, frozen=True):
     timeout: float = 600.0
     memory: int = 256 * 2**20
     is_emulated: bool = False
+    connections: ConnectionLimits = ConnectionLimits()
 
     def validate(self, clients: Sequence[ClientKey]) -> None:
         """Raise `InputError` for settings that would let strangers in."""
@@ -115,6 +117,8 @@ class GatewayServer:
         self.table = RouteTable(settings.resolve)
         self._configure(loaded)
         self._clients = ClientGate(loaded.clients)
+        self._log = RequestLog(as_json=settings.log_json, usage_file=settings.usage_file, output=settings.log_output)
+        self._log.check_usage_file()
         self.socket = _bind(settings.host, settings.port)
         host, port = self.socket.getsockname()[:2]
         scheme = "http" if settings.certificate is None else "https"
@@ -123,7 +127,6 @@ class GatewayServer:
         self._client: HttpClient | None = None
         self._server: uvicorn.Server | None = None
         self._memory = EntryMemory(settings.memory)
-        self._log = RequestLog(as_json=settings.log_json, usage_file=settings.usage_file, output=settings.log_output)
         self.app = self._build_app()
 
     def _build_app(self) -> Gateway:
@@ -139,7 +142,14 @@ class GatewayServer:
             self._open_shell,
             guard=Guard(hosts=settings.hosts, origins=settings.origins),
             clients=self._clients,
-            control=Control(self.token, metrics, change=self.table.override, reload=self.reload, status=self.describe),
+            control=Control(
+                self.token,
+                metrics,
+                is_client=self._clients.accepts,
+                change=self.table.override,
+                reload=self.reload,
+                status=self.describe,
+            ),
             metrics=metrics,
             log=self._log,
         )
@@ -220,6 +230,7 @@ class GatewayServer:
         settings = self._settings
         config = uvicorn.Config(
             self.app,
+            http=make_protocol(settings.connections),
             ws="none",
             lifespan="off",
             access_log=False,
