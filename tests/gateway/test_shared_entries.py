@@ -64,7 +64,7 @@ def test_exchange_goes_on_without_a_store_that_fails(cause: str, closed: int) ->
     async def exchange() -> None:
         await entries.save({"a": b"1"})
         assert await entries.load(["a"]) == {"a": b"1"}
-        store.error = StoreError("gone", cause=cause)  # pyright: ignore[reportArgumentType]
+        store.error = StoreError("gone", cause=cause)
         assert await entries.load(["a"]) == {}
         assert entries.is_failing
         assert 'segue_store_failures_total{operation="load"}' in metrics.render()
@@ -81,7 +81,7 @@ def test_exchange_goes_on_without_a_store_that_fails(cause: str, closed: int) ->
 def test_lost_server_is_left_alone_for_a_while_and_a_locked_file_is_not() -> None:
     for cause, calls in (("lost", 1), ("locked", 3)):
         store = FailingStore()
-        store.error = StoreError("gone", cause=cause)  # pyright: ignore[reportArgumentType]
+        store.error = StoreError("gone", cause=cause)
         entries, metrics, _ = make(store, 1000)
 
         async def exchange(entries: SharedEntries = entries) -> None:

@@ -13,7 +13,8 @@ import psycopg
 import pytest
 
 from segue.errors import StoreError
-from segue.store.entries import EntryLimits, EntryStore, SqliteEntries, open_entries
+from segue.store.entries import EntryLimits, EntryStore, SqliteEntries
+from segue.store.entry_stores import open_entries
 from segue.store.postgres_entries import PostgresEntries
 from segue.store.sqlite import SqliteStore
 

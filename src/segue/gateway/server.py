@@ -40,7 +40,8 @@ from segue.gateway.shared_route import SharedRoute
 from segue.gateway.workers import Supervisor, WorkerSeat
 from segue.http_client import HttpClient
 from segue.runtime.http_shell import HttpShell
-from segue.store.entries import EntryLimits, open_entries
+from segue.store.entries import EntryLimits
+from segue.store.entry_stores import open_entries
 
 DEFAULT_PORT = 8787
 _DRAIN_SECONDS = 30

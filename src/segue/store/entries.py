@@ -16,8 +16,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from segue.errors import InputError, StoreError
-from segue.store import resolve_file
+from segue.errors import StoreError
 from segue.store.sql import SqlSession
 from segue.store.sqlite_file import prepare_file, read_application_id, translate_errors
 from segue.store.sqlite_session import SqliteSession, enable_wal, open_lock, read_inode, transaction
@@ -198,19 +197,6 @@ class SqliteEntries(EntryStore):
             if connection is not None:
                 with suppress(sqlite3.Error):
                     connection.close()
-
-
-def open_entries(where: str, limits: EntryLimits | None = None) -> EntryStore:
-    """Open the entries in this file or at this `postgresql://` URL; a missing file or schema is created."""
-    if (file := resolve_file(where)) is not None:
-        return SqliteEntries(file, limits)
-    try:
-        from segue.store.postgres_entries import PostgresEntries
-    except ImportError as error:
-        raise InputError(
-            f"PostgreSQL needs the extra `postgres` ({error}): pip install 'segue[postgres]'", path="store"
-        ) from None
-    return PostgresEntries(where, limits)
 
 
 def _batch(keys: Sequence[str]) -> Iterable[Sequence[str]]:
