@@ -7,6 +7,7 @@ a client that reads slowly slows the provider down, because each write waits unt
 from __future__ import annotations
 
 import asyncio
+import re
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
@@ -19,7 +20,7 @@ from segue.bridge.bridge import Bridge
 from segue.bridge.relay import Relay
 from segue.bridge.shell import AsyncShell, run_async_exchange
 from segue.gateway.clients import Admission, ClientGate
-from segue.gateway.control import Control
+from segue.gateway.control import Control, LocalResponse
 from segue.gateway.guard import Guard, find_key
 from segue.gateway.metrics import Metrics
 from segue.gateway.request_log import RequestLog, RequestRecord
@@ -33,6 +34,12 @@ _HTTP_OK = 200
 _MAX_BODY = 64 * 2**20
 _BODY_SECONDS = 60.0
 _KEEP_ALIVE_SECONDS = 15.0
+_MAX_CONTROL_BODY = 64 * 2**10
+_MAX_LOGGED_PATH = 300
+# Matching a path takes time quadratic in its length.
+_MAX_PATH = 2000
+_REQUEST_ID = re.compile("[A-Za-z0-9._:/+=@-]{1,128}")
+_TRACE = re.compile("[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 
 class _DisconnectedError(Exception):
@@ -77,8 +84,12 @@ class Gateway:
 
     async def _serve(self, scope: Scope, receive: Receive, send: SendEvent) -> None:
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
-        request_id = headers.get("x-request-id") or f"req_{secrets.token_hex(8)}"
-        record = RequestRecord(request_id, scope["method"], scope["path"], traceparent=headers.get("traceparent", ""))
+        record = RequestRecord(
+            _find_request_id(headers),
+            scope["method"],
+            scope["path"][:_MAX_LOGGED_PATH],
+            traceparent=_keep_if(_TRACE, headers.get("traceparent", "")),
+        )
         response = _Response(send, record)
         started = time.monotonic()
         self._metrics.active += 1
@@ -87,6 +98,9 @@ class Gateway:
         except (_DisconnectedError, asyncio.CancelledError):
             record.status = CLIENT_CLOSED_STATUS
             record.error = "the client closed the connection"
+        except Exception as error:  # noqa: BLE001  a request never ends the server, and its client gets an answer
+            # The message of an unexpected error may quote the body.
+            await response.send_bug(type(error).__name__)
         finally:
             self._metrics.active -= 1
             record.seconds = time.monotonic() - started
@@ -109,27 +123,34 @@ class Gateway:
         if refusal is not None:
             await response.send_error(refusal.status, refusal.message)
             return
-        local = self._control.find(scope["method"], path)
-        if local is not None:
-            response.is_logged = False
-            body = await self._read_body(receive) if scope["method"] == "POST" else b""
-            status, content_type, data = local(headers, body)
-            await response.send_whole(status, content_type, data)
+        if len(path) > _MAX_PATH:
+            await response.send_error(414, f"the path has more than {_MAX_PATH:,} characters")
             return
-        if "upgrade" in headers.get("connection", "").lower():
+        if self._control.is_change(scope["method"], path, headers):
+            await self._change(receive, response)
+            return
+        local = self._control.answer(scope["method"], path, headers)
+        if local is not None:
+            await response.send_local(local)
+            return
+        if headers.get("upgrade", "").strip().lower() == "websocket":
             await response.send_error(426, "WebSocket connections are not supported here; send POST requests")
             return
-        admission = self._clients.admit(find_key(headers, query))
+        key = find_key(headers, query)
+        admission = self._clients.admit(key)
         if not isinstance(admission, Admission):
             await response.send_error(admission.status, admission.message, retry_after=admission.retry_after)
             return
         response.record.client = admission.client
         with admission:
             try:
-                body = await self._read_body(receive)
+                body = await self._read_body(receive, self._max_body)
             except _BodyError as error:
                 await response.send_error(error.status, str(error))
                 return
+            if admission.client and key:
+                # A route that passes the client's credentials on gets those for the provider, not the client key.
+                headers = {name: value for name, value in headers.items() if key not in value}
             relay = self._bridge.open(
                 scope["method"], f"{path}?{query}" if query else path, headers, body, client=admission.client
             )
@@ -143,7 +164,15 @@ class Gateway:
                     self._metrics.add_usage(relay.target, relay.usage)
                     admission.add_tokens(relay.usage.input + relay.usage.output)
 
-    async def _read_body(self, receive: Receive) -> bytes:
+    async def _change(self, receive: Receive, response: _Response) -> None:
+        try:
+            body = await self._read_body(receive, _MAX_CONTROL_BODY)
+        except _BodyError as error:
+            await response.send_error(error.status, str(error))
+        else:
+            await response.send_local(self._control.change(body))
+
+    async def _read_body(self, receive: Receive, limit: int) -> bytes:
         chunks: list[bytes] = []
         size = 0
         try:
@@ -154,8 +183,8 @@ class Gateway:
                         raise _DisconnectedError
                     chunks.append(event.get("body", b""))
                     size += len(chunks[-1])
-                    if size > self._max_body:
-                        raise _BodyError(413, f"the body has more than {self._max_body:,} bytes")
+                    if size > limit:
+                        raise _BodyError(413, f"the body has more than {limit:,} bytes")
                     if not event.get("more_body"):
                         return b"".join(chunks)
         except TimeoutError:
@@ -175,6 +204,15 @@ class Gateway:
         finally:
             watcher.cancel()
             await chunks.aclose()
+
+
+def _find_request_id(headers: Mapping[str, str]) -> str:
+    """Return the client's id of a request, if it can stand in a log line and a header; else a new one."""
+    return _keep_if(_REQUEST_ID, headers.get("x-request-id", "")) or f"req_{secrets.token_hex(8)}"
+
+
+def _keep_if(pattern: re.Pattern[str], value: str) -> str:
+    return value if pattern.fullmatch(value) else ""
 
 
 def _is_fallback(relay: Relay) -> bool:
@@ -230,9 +268,11 @@ class _Response:
             elif isinstance(action, Write):
                 await self.write(action.data)
 
-    async def send_whole(self, status: int, content_type: str, data: bytes) -> None:
-        await self.start(status, {"content-type": content_type, "content-length": str(len(data))})
-        await self._emit({"type": "http.response.body", "body": data, "more_body": False})
+    async def send_local(self, response: LocalResponse) -> None:
+        self.is_logged = response.is_logged
+        headers = {"content-type": response.content_type, "content-length": str(len(response.data))}
+        await self.start(response.status, headers)
+        await self._emit({"type": "http.response.body", "body": response.data, "more_body": False})
 
     async def send_error(self, status: int, message: str, *, retry_after: float | None = None) -> None:
         """Send an error that is independent of the API: most SDKs show its message."""
@@ -243,6 +283,14 @@ class _Response:
             headers["retry-after"] = f"{retry_after:.0f}"
         await self.start(status, headers)
         await self._emit({"type": "http.response.body", "body": data, "more_body": False})
+
+    async def send_bug(self, kind: str) -> None:
+        """Answer a request that failed in segue itself; a response that has begun is cut off."""
+        message = f"this is a bug in segue, please report it: {kind}"
+        if self.record.status:
+            self.record.status, self.record.error = 500, message
+        else:
+            await self.send_error(500, message)
 
     async def _emit(self, event: MutableMapping[str, Any]) -> None:
         self._is_sending = True

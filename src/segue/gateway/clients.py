@@ -109,6 +109,16 @@ class ClientGate:
         self._keys = tuple(keys)
         self._needs_key = self._needs_key or bool(keys)
 
+    def accepts(self, key: str | None) -> bool:
+        """Return whether this key is valid, or none is needed. Limits do not count."""
+        if not self._needs_key:
+            return True
+        client = self._find(key)
+        return client is not None and not self._is_expired(client)
+
+    def _is_expired(self, client: ClientKey) -> bool:
+        return client.expires is not None and self._wall_clock() >= client.expires
+
     def admit(self, key: str | None) -> Admission | Denied:
         """Return the admission of a request with this key, or why it is denied."""
         if not self._needs_key:
@@ -116,7 +126,7 @@ class ClientGate:
         client = self._find(key)
         if client is None:
             return Denied(401, "a valid client key is needed; segue keys client add makes one")
-        if client.expires is not None and self._wall_clock() >= client.expires:
+        if self._is_expired(client):
             return Denied(401, f"the client key {client.name} has expired")
         usage, now = self._usage.setdefault(client.name, _Usage()), self._now()
         usage.forget_before(now - _MINUTE)

@@ -1,12 +1,13 @@
 """The gateway's own paths: health, metrics, and the control calls of `segue route`.
 
-Control calls need the token of the run file, which only the user who started the gateway can read.
+Control calls need the token of the run file, which only the user who started the gateway can read. Where clients need
+keys, models and metrics are shown only to them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -15,9 +16,7 @@ from segue.gateway.guard import find_key, is_equal
 from segue.gateway.metrics import Metrics
 from segue.gateway.shared_metrics import SharedMetrics
 
-LocalResponse: TypeAlias = tuple[int, str, bytes]
-LocalHandler: TypeAlias = Callable[[Mapping[str, str], bytes], LocalResponse]
-
+_CHANGE_PATH = "/segue/route"
 _JSON = "application/json"
 _TEXT = "text/plain; charset=utf-8"
 _PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
@@ -30,11 +29,20 @@ class RouteChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reload: bool = False
 
 
+class LocalResponse(NamedTuple):
+    """The response of one of the gateway's own paths."""
+
+    status: int
+    content_type: str
+    data: bytes
+    is_logged: bool = False
+
+
 class Control:
     """Answers the gateway's own paths.
 
-    `change` sets the models and returns their names; `reload` loads the configuration again; `status` describes the
-    gateway.
+    `is_client` is whether a key may see models and metrics. `change` sets the models and returns their names; `reload`
+    loads the configuration again; `status` describes the gateway.
     """
 
     def __init__(
@@ -42,37 +50,52 @@ class Control:
         token: str,
         metrics: Metrics | SharedMetrics,
         *,
+        is_client: Callable[[str | None], bool],
         change: Callable[[Sequence[str]], Sequence[str]],
         reload: Callable[[], None],
         status: Callable[[], Mapping[str, Any]],
     ) -> None:
         self._token = token
         self._metrics = metrics
-        self._change = change
+        self._is_client = is_client
+        self._set_models = change
         self._reload = reload
         self._status = status
-        self._handlers: dict[tuple[str, str], LocalHandler] = {
-            ("GET", "/healthz"): lambda _headers, _body: (200, _TEXT, b"ok\n"),
-            ("GET", "/readyz"): lambda _headers, _body: _json(200, {"status": "ready", **self._status()}),
-            ("GET", "/metrics"): lambda _headers, _body: (200, _PROMETHEUS, self._metrics.render().encode()),
-            ("GET", "/segue/status"): self._guarded(lambda _body: dict(self._status())),
-            ("POST", "/segue/route"): self._guarded(self._apply),
-        }
 
-    def find(self, method: str, path: str) -> LocalHandler | None:
-        """Return the handler of a path of the gateway itself; None for those of the APIs."""
-        return self._handlers.get((method, path))
+    def is_change(self, method: str, path: str, headers: Mapping[str, str]) -> bool:
+        """Return whether this is a call for `change`, with the token. Its body is not read before."""
+        return (method, path) == ("POST", _CHANGE_PATH) and self._has_token(headers)
 
-    def _guarded(self, answer: Callable[[bytes], Mapping[str, Any]]) -> LocalHandler:
-        def handle(headers: Mapping[str, str], body: bytes) -> LocalResponse:
-            if not is_equal(find_key(headers, ""), self._token):
-                return _json(401, {"error": "a control call needs the token of the run file"})
-            try:
-                return _json(200, answer(body))
-            except InputError as error:
-                return _json(400, {"error": str(error)})
+    def answer(self, method: str, path: str, headers: Mapping[str, str]) -> LocalResponse | None:
+        """Return the response of a path of the gateway itself; None for those of the APIs."""
+        match method, path:
+            case "GET", "/healthz":
+                return LocalResponse(200, _TEXT, b"ok\n")
+            case "GET", "/readyz":
+                return _json(200, {"status": "ready", **(self._status() if self._may_read(headers) else {})})
+            case "GET", "/metrics" if self._may_read(headers):
+                return LocalResponse(200, _PROMETHEUS, self._metrics.render().encode("utf-8", "replace"))
+            case "GET", "/metrics":
+                return _json(401, {"error": "metrics need a client key, or the token of the run file"}, is_logged=True)
+            case "GET", "/segue/status" if self._has_token(headers):
+                return _json(200, self._status())
+            case (_, "/segue/status") | (_, "/segue/route"):
+                return _json(401, {"error": "a control call needs the token of the run file"}, is_logged=True)
+            case _:
+                return None
 
-        return handle
+    def change(self, body: bytes) -> LocalResponse:
+        """Change the models or load the configuration again, as the body says."""
+        try:
+            return _json(200, self._apply(body), is_logged=True)
+        except InputError as error:
+            return _json(400, {"error": str(error)}, is_logged=True)
+
+    def _has_token(self, headers: Mapping[str, str]) -> bool:
+        return is_equal(find_key(headers, ""), self._token)
+
+    def _may_read(self, headers: Mapping[str, str]) -> bool:
+        return self._is_client(find_key(headers, "")) or self._has_token(headers)
 
     def _apply(self, body: bytes) -> Mapping[str, Any]:
         try:
@@ -82,8 +105,8 @@ class Control:
         if change.reload:
             self._reload()
             return dict(self._status())
-        return {"models": list(self._change(change.models))}
+        return {"models": list(self._set_models(change.models))}
 
 
-def _json(status: int, body: Mapping[str, Any]) -> LocalResponse:
-    return status, _JSON, msgspec.json.encode(dict(body))
+def _json(status: int, body: Mapping[str, Any], *, is_logged: bool = False) -> LocalResponse:
+    return LocalResponse(status, _JSON, msgspec.json.encode(dict(body)), is_logged)

@@ -11,6 +11,8 @@ from segue.canonical.request import Usage
 
 Labels = tuple[tuple[str, str], ...]
 _BUCKETS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
+_MAX_SERIES = 1000
+_CHOSEN_LABELS = ("route", "target")
 _HELP = {
     "segue_requests_total": ("counter", "Requests by API, route, target and status."),
     "segue_tokens_total": ("counter", "Tokens by target and kind: input, output, cache_read, cache_write, reasoning."),
@@ -45,7 +47,12 @@ class Metrics:
         self.store_up: bool | None = None
 
     def count(self, name: str, amount: float = 1, **labels: str) -> None:
-        self._values[name][tuple(sorted(labels.items()))] += amount
+        """Add to a counter. Routes and targets can be names that clients chose, so their number is bounded."""
+        values = self._values[name]
+        key = tuple(sorted(labels.items()))
+        if key not in values and len(values) >= _MAX_SERIES:
+            key = tuple((label, "other" if label in _CHOSEN_LABELS else value) for label, value in key)
+        values[key] += amount
 
     def add_request(self, *, api: str, route: str, target: str, status: int, seconds: float) -> None:
         self.count("segue_requests_total", api=api, route=route, target=target, status=str(status))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections import Counter
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
@@ -14,6 +16,11 @@ from msgspec import Struct
 
 from segue.bridge.relay import Relay
 from segue.bridge.reply_relay import ReplyRelay
+from segue.errors import InputError, format_os_error
+
+_MAX_NAME, _MAX_ERROR = 200, 1000
+# A name of these characters can't be taken for another part of a line.
+_PLAIN_NAME = re.compile(r"[\w./:@+~*%-]+(?: \d+)?")
 
 
 class RequestRecord(Struct):
@@ -44,13 +51,13 @@ class RequestRecord(Struct):
     def add_relay(self, relay: Relay) -> None:
         """Record the outcome of an exchange."""
         self.api = relay.wire.name
-        self.model = relay.model or ""
+        self.model = _shorten(relay.model or "")
         self.operation = "reply" if isinstance(relay, ReplyRelay) else "count" if relay.route is not None else ""
-        self.route = relay.route.name if relay.route is not None else ""
-        self.target = relay.target or ""
+        self.route = _shorten(relay.route.name if relay.route is not None else "")
+        self.target = _shorten(relay.target or "")
         self.finish = relay.finish or ""
         if relay.error is not None and relay.finish in (None, "error"):
-            self.error = relay.error.message
+            self.error = relay.error.message[:_MAX_ERROR]
         elif relay.invalid is not None:
             # The message may quote the body.
             self.error = "the request is not valid"
@@ -75,7 +82,10 @@ class RequestLog:
         line = msgspec.json.encode(record).decode() if self._as_json else _format(record)
         self._write_line(line)
         if self._usage_file is not None and record.operation == "reply":
-            self._append_usage(record, self._usage_file)
+            try:
+                self._append_usage(msgspec.json.encode(record) + b"\n", self._usage_file)
+            except OSError as error:
+                self.write_message(f"the usage can't be written: {format_os_error(error)}")
 
     def write_message(self, text: str) -> None:
         """Write a line that is not about a request."""
@@ -84,26 +94,38 @@ class RequestLog:
         self._write_line(line)
 
     def _write_line(self, line: str) -> None:
-        output = self._output or sys.stderr
-        output.write(line + "\n")
-        output.flush()
+        output = self._output or getattr(sys, "stderr", None)
+        if output is not None:
+            # A log that can't be written must not fail the request.
+            with suppress(OSError, ValueError):
+                output.write(line + "\n")
+                output.flush()
 
-    def _append_usage(self, record: RequestRecord, file: Path) -> None:
+    def check_usage_file(self) -> None:
+        """Create the usage file; raise `InputError` if it can't be written."""
+        if self._usage_file is not None:
+            try:
+                self._append_usage(b"", self._usage_file)
+            except OSError as error:
+                raise InputError(f"can't write {self._usage_file}: {format_os_error(error)}", path="usage") from None
+
+    def _append_usage(self, line: bytes, file: Path) -> None:
         """Append one line in one write, so that several processes can share the file."""
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
-            os.write(descriptor, msgspec.json.encode(record) + b"\n")
+            os.write(descriptor, line)
         finally:
             os.close(descriptor)
 
 
 def _format(record: RequestRecord) -> str:
-    parts = [record.request_id, f"{record.method} {record.path}", str(record.status), f"{record.seconds:.2f} s"]
+    path, model, target = _quote(record.path), _quote(record.model), _quote(record.target)
+    parts = [record.request_id, f"{record.method} {path}", str(record.status), f"{record.seconds:.2f} s"]
     if record.client:
         parts.insert(1, record.client)
     if record.target:
-        parts.append(record.target if not record.model else f"{record.model} → {record.target}")
+        parts.append(target if not record.model else f"{model} → {target}")
     if record.input or record.output:
         cached = f" ({record.cache_read} cached)" if record.cache_read else ""
         parts.append(f"{record.input} in{cached}, {record.output} out")
@@ -113,6 +135,15 @@ def _format(record: RequestRecord) -> str:
     if record.error:
         parts.append(record.error)
     return _printable("; ".join(parts))
+
+
+def _shorten(name: str) -> str:
+    # A lone surrogate can be written neither to a file nor as JSON.
+    return name[:_MAX_NAME].encode("utf-8", "replace").decode()
+
+
+def _quote(name: str) -> str:
+    return name if not name or _PLAIN_NAME.fullmatch(name) else msgspec.json.encode(name).decode()
 
 
 def _printable(text: str) -> str:

@@ -27,6 +27,7 @@ from segue.bridge.routes import ModelEntry, Route, RouteQuery, Router
 from segue.errors import InputError, format_os_error
 from segue.gateway.app import Gateway
 from segue.gateway.clients import ClientGate, ClientKey
+from segue.gateway.connections import ConnectionLimits, make_protocol
 from segue.gateway.control import Control
 from segue.gateway.guard import Guard
 from segue.gateway.metrics import Metrics
@@ -85,6 +86,7 @@ class GatewaySettings(Struct, frozen=True):
     store_limits: EntryLimits = EntryLimits()
     workers: int = 1
     is_emulated: bool = False
+    connections: ConnectionLimits = ConnectionLimits()
 
     def validate(self, clients: Sequence[ClientKey]) -> None:
         """Raise `InputError` for settings that would let strangers in, or lose reasoning."""
@@ -136,6 +138,8 @@ class GatewayServer:
         self.table = RouteTable(settings.resolve)
         self._configure(loaded)
         self._clients = ClientGate(loaded.clients)
+        self._log = RequestLog(as_json=settings.log_json, usage_file=settings.usage_file, output=settings.log_output)
+        self._log.check_usage_file()
         self.socket = seat.open_socket() if seat is not None else _bind(settings.host, settings.port)
         host, port = self.socket.getsockname()[:2]
         scheme = "http" if settings.certificate is None else "https"
@@ -147,7 +151,6 @@ class GatewayServer:
         self._server: uvicorn.Server | None = None
         self._metrics = Metrics()
         self._shared_metrics = SharedMetrics(self._metrics, metrics_prefix(run_file)) if run_file else None
-        self._log = RequestLog(as_json=settings.log_json, usage_file=settings.usage_file, output=settings.log_output)
         self._shared = self._open_entries()
         self._entries: AsyncEntries = self._shared or AsyncEntryMemory(settings.memory)
         self.app = self._build_app()
@@ -184,6 +187,7 @@ class GatewayServer:
             control=Control(
                 self.token,
                 self._shared_metrics or self._metrics,
+                is_client=self._clients.accepts,
                 change=self._route.change,
                 reload=self._route.reload,
                 status=self.describe,
@@ -287,6 +291,7 @@ class GatewayServer:
         settings = self._settings
         config = uvicorn.Config(
             self.app,
+            http=make_protocol(settings.connections),
             ws="none",
             lifespan="off",
             access_log=False,

@@ -1,0 +1,81 @@
+"""Limits on connections that uvicorn does not have: number, size and time of headers, clients that do not read.
+
+A connection that waits for a request has no client key yet. So its cost is bounded before anything is parsed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from uvicorn.protocols.http.h11_impl import H11Protocol as HttpProtocol
+else:
+    # The faster one of two classes with the same members, if it is installed.
+    from uvicorn.protocols.http.auto import AutoHTTPProtocol as HttpProtocol
+
+
+class ConnectionLimits(Struct, frozen=True):
+    """Limits for each process. Times are in seconds; `stall` is how long a client may read nothing of a response."""
+
+    connections: int = 1000
+    header_bytes: int = 64 * 1024
+    header_seconds: float = 30.0
+    stall_seconds: float = 300.0
+
+
+def make_protocol(limits: ConnectionLimits) -> type[asyncio.Protocol]:
+    """Return the protocol class of a server with these limits."""
+    return type("LimitedProtocol", (_LimitedProtocol,), {"limits": limits})
+
+
+class _LimitedProtocol(HttpProtocol):
+    limits = ConnectionLimits()
+    _timer: asyncio.TimerHandle | None = None
+    _stall: asyncio.TimerHandle | None = None
+    _header_bytes = 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        super().connection_made(transport)
+        if len(self.connections) > self.limits.connections:
+            transport.abort()
+        else:
+            self._timer = self.loop.call_later(self.limits.header_seconds, transport.abort)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_timer()
+        self.resume_writing()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        cycle = self.cycle
+        if cycle and not cycle.response_complete:
+            super().data_received(data)
+            return
+        if self._timer is None:
+            self._timer = self.loop.call_later(self.limits.header_seconds, self.transport.abort)
+        super().data_received(data)
+        if self.cycle is not cycle:
+            self._stop_timer()
+            self._header_bytes = 0
+            return
+        self._header_bytes += len(data)
+        if self._header_bytes > self.limits.header_bytes:
+            self.transport.abort()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._stall = self.loop.call_later(self.limits.stall_seconds, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        if self._stall is not None:
+            self._stall.cancel()
+            self._stall = None
+        super().resume_writing()
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
