@@ -36,6 +36,8 @@ _BODY_SECONDS = 60.0
 _KEEP_ALIVE_SECONDS = 15.0
 _MAX_CONTROL_BODY = 64 * 2**10
 _MAX_LOGGED_PATH = 300
+# Matching a path takes time quadratic in its length.
+_MAX_PATH = 2000
 _REQUEST_ID = re.compile("[A-Za-z0-9._:/+=@-]{1,128}")
 _TRACE = re.compile("[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
@@ -120,6 +122,9 @@ class Gateway:
         refusal = self._guard.check(headers)
         if refusal is not None:
             await response.send_error(refusal.status, refusal.message)
+            return
+        if len(path) > _MAX_PATH:
+            await response.send_error(414, f"the path has more than {_MAX_PATH:,} characters")
             return
         if self._control.is_change(scope["method"], path, headers):
             await self._change(receive, response)
