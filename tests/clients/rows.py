@@ -1,0 +1,95 @@
+"""The rows and columns of the table: clients with their tools and flags, and providers with a model that thinks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+FIRST_PROMPT = "TASK-ONE: read alpha.txt and beta.txt, then run the command."
+SECOND_PROMPT = "TASK-TWO: run the other command."
+
+
+class ClientRow(Struct, frozen=True):
+    """One client: its tools for reading a file and running a command, and its flags.
+
+    `only_tool` is declared by the requests of the conversation itself, and not by those that the client sends beside it
+    (titles, memory). `build_arguments` gets the prompt, and whether the last session is resumed.
+    """
+
+    read_tool: str
+    path_argument: str
+    shell_tool: str
+    command_argument: str
+    only_tool: str
+    build_arguments: Callable[[str, bool], tuple[str, ...]]
+    variables: Mapping[str, str] = {}
+
+    def build_read(self, path: Path) -> dict[str, str]:
+        value = f"cat {path}" if self.read_tool == self.shell_tool else str(path)
+        return {self.path_argument: value}
+
+
+def _claude(prompt: str, resumed: bool) -> tuple[str, ...]:
+    return ("-p", prompt, *(("--continue",) if resumed else ()), "--allowedTools", "Read", "Bash")
+
+
+def _codex(prompt: str, resumed: bool) -> tuple[str, ...]:
+    flags = ("--skip-git-repo-check", "-m", "gpt-5.5", "-c", 'sandbox_mode="danger-full-access"')
+    return ("exec", *(("resume", "--last") if resumed else ()), *flags, prompt)
+
+
+def _gemini(prompt: str, resumed: bool) -> tuple[str, ...]:
+    flags = ("--approval-mode", "yolo", "--skip-trust", "-m", "gemini-2.5-pro")
+    return ("-p", prompt, *flags, *(("--resume", "latest") if resumed else ()))
+
+
+def _qwen(prompt: str, resumed: bool) -> tuple[str, ...]:
+    return ("-p", prompt, "--approval-mode", "yolo", *(("--continue",) if resumed else ()))
+
+
+def _opencode(prompt: str, resumed: bool) -> tuple[str, ...]:
+    return ("run", *(("-c",) if resumed else ()), "--pure", "--auto", prompt)
+
+
+def _pi(prompt: str, resumed: bool) -> tuple[str, ...]:
+    flags = ("--offline", "--thinking", "medium", "--tools", "read,bash")
+    return ("-p", *(("-c",) if resumed else ()), *flags, prompt)
+
+
+CLIENT_ROWS: Mapping[str, ClientRow] = {
+    "claude": ClientRow("Read", "file_path", "Bash", "command", "Bash", _claude),
+    "codex": ClientRow("exec_command", "cmd", "exec_command", "cmd", "exec_command", _codex),
+    "gemini": ClientRow("read_file", "file_path", "run_shell_command", "command", "run_shell_command", _gemini),
+    "qwen": ClientRow("read_file", "file_path", "run_shell_command", "command", "agent", _qwen),
+    "opencode": ClientRow(
+        "read",
+        "filePath",
+        "bash",
+        "command",
+        "bash",
+        _opencode,
+        {
+            "OPENCODE_DISABLE_AUTOUPDATE": "1",
+            "OPENCODE_DISABLE_MODELS_FETCH": "1",
+            "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
+            "OPENCODE_DISABLE_DEFAULT_PLUGINS": "1",
+        },
+    ),
+    "pi": ClientRow("read", "path", "bash", "command", "bash", _pi, {"PI_OFFLINE": "1", "PI_TELEMETRY": "0"}),
+}
+
+UPSTREAMS: Mapping[str, str] = {
+    "openai-chat": "gpt-4.1",
+    "openai-responses": "gpt-5.6-terra",
+    "anthropic": "claude-sonnet-5",
+    "gemini": "gemini-3.8-flash",
+    "bedrock": "us.anthropic.claude-sonnet-5",
+    "azure-foundry": "gpt-5",
+    "mistral": "magistral-medium-latest",
+    "kimi": "kimi-k2-thinking",
+    "deepseek": "deepseek-reasoner",
+    "qwen": "qwen3.5-plus",
+}
+"""The providers, each with a model that returns its reasoning where the API has it."""
