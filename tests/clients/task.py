@@ -56,8 +56,9 @@ def build_rounds(client: ClientRow, folder: Path) -> list[Round]:
 
     def run(word: str) -> ExpectedCall:
         result = f"RESULT-{word}".upper()
-        # The result's text is not in the command: some clients repeat a command in their error messages.
-        command = f"echo {word} >> {RAN_FILE} && echo RESULT-{word} | tr a-z A-Z"
+        # The result's text is not in the command: some clients repeat the command beside its output. Qwen Code loses
+        # the output of a command that ends at once.
+        command = f"echo {word} >> {RAN_FILE} && echo RESULT-{word} | tr a-z A-Z; sleep 0.5"
         return ExpectedCall(client.shell_tool, {client.command_argument: command}, result)
 
     return [
