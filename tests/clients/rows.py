@@ -15,7 +15,8 @@ class ClientRow(Struct, frozen=True):
     """One client: its tools for reading a file and running a command, and its flags.
 
     `only_tool` is declared by the requests of the conversation itself, and not by those that the client sends beside it
-    (titles, memory). `build_arguments` gets the prompt, and whether the last session is resumed.
+    (titles, memory). `build_arguments` gets the prompt, and whether the last session is resumed. `settings` are the user's
+    settings by file name below the home: those that make the client request reasoning.
     """
 
     read_tool: str
@@ -25,6 +26,7 @@ class ClientRow(Struct, frozen=True):
     only_tool: str
     build_arguments: Callable[[str, bool], tuple[str, ...]]
     variables: Mapping[str, str] = {}
+    settings: Mapping[str, str] = {}
 
     def build_read(self, path: Path) -> dict[str, str]:
         value = f"cat {path}" if self.read_tool == self.shell_tool else str(path)
@@ -49,8 +51,16 @@ def _qwen(prompt: str, resumed: bool) -> tuple[str, ...]:
     return ("-p", prompt, "--approval-mode", "yolo", *(("--continue",) if resumed else ()))
 
 
+_QWEN_SETTINGS = {
+    ".qwen/settings.json": '{"model": {"generationConfig": {"extra_body": {"reasoning_effort": "high"}}}}'
+}
+
+
 def _opencode(prompt: str, resumed: bool) -> tuple[str, ...]:
     return ("run", *(("-c",) if resumed else ()), "--pure", "--auto", prompt)
+
+
+_OPENCODE_SETTINGS = {".config/opencode/opencode.json": '{"agent": {"build": {"reasoningEffort": "high"}}}'}
 
 
 def _pi(prompt: str, resumed: bool) -> tuple[str, ...]:
@@ -62,7 +72,9 @@ CLIENT_ROWS: Mapping[str, ClientRow] = {
     "claude": ClientRow("Read", "file_path", "Bash", "command", "Bash", _claude),
     "codex": ClientRow("exec_command", "cmd", "exec_command", "cmd", "exec_command", _codex),
     "gemini": ClientRow("read_file", "file_path", "run_shell_command", "command", "run_shell_command", _gemini),
-    "qwen": ClientRow("read_file", "file_path", "run_shell_command", "command", "agent", _qwen),
+    "qwen": ClientRow(
+        "read_file", "file_path", "run_shell_command", "command", "agent", _qwen, settings=_QWEN_SETTINGS
+    ),
     "opencode": ClientRow(
         "read",
         "filePath",
@@ -76,6 +88,7 @@ CLIENT_ROWS: Mapping[str, ClientRow] = {
             "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
             "OPENCODE_DISABLE_DEFAULT_PLUGINS": "1",
         },
+        _OPENCODE_SETTINGS,
     ),
     "pi": ClientRow("read", "path", "bash", "command", "bash", _pi, {"PI_OFFLINE": "1", "PI_TELEMETRY": "0"}),
 }

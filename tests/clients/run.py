@@ -74,9 +74,14 @@ def run_cell(cell: Cell, installed: Installation, folder: Path) -> Result:
     home, work = folder / "home", folder / "work"
     home.mkdir(parents=True)
     work.mkdir()
+    # A repository of its own: clients look for instructions in the one around the folder, and copy it.
+    subprocess.run(["git", "init", "-q", str(work)], check=True)
     for name, content in FILES.items():
         (work / name).write_text(content)
     row, misbehaviour = CLIENT_ROWS[cell.client], MISBEHAVIOURS[cell.misbehaviour]
+    for name, content in row.settings.items():
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text(content)
     script = Script(misbehaviour.change(build_rounds(row, work)), row.only_tool)
     started = time.monotonic()
     problems: list[str] = []
@@ -84,7 +89,7 @@ def run_cell(cell: Cell, installed: Installation, folder: Path) -> Result:
         cell.upstream, script=script.reply, faults=misbehaviour.faults, on_request=script.add_record
     ) as emulator:
         config = home / ".config" / "segue" / "config.toml"
-        config.parent.mkdir(parents=True)
+        config.parent.mkdir(parents=True, exist_ok=True)
         config.write_text(_CONFIG.format(api=cell.upstream, base_url=emulator.base_url))
         for number, prompt in enumerate((FIRST_PROMPT, SECOND_PROMPT)):
             ended = _run_client(cell, installed, folder, row.build_arguments(prompt, number > 0))
