@@ -15,8 +15,8 @@ class ClientRow(Struct, frozen=True):
     """One client: its tools for reading a file and running a command, and its flags.
 
     `only_tool` is declared by the requests of the conversation itself, and not by those that the client sends beside it
-    (titles, memory). `build_arguments` gets the prompt, and whether the last session is resumed. `settings` are the user's
-    settings by file name below the home: those that make the client request reasoning.
+    (titles, memory). `build_arguments` gets the prompt, and whether the last session is resumed. `settings` are files
+    of the user, by their names below the home, that make the client request reasoning.
     """
 
     read_tool: str
