@@ -18,7 +18,9 @@ from segue.canonical.json import encode_json_text
 from segue.canonical.request import Request
 from segue.emulator import RecordedRequest
 from segue.emulator.steps import ReplySteps, TextStep
+from segue.models import parse_model
 from segue.render.reasoning import has_reasoning_content
+from segue.wire.registry import WIRES
 from tests.clients.task import FILES, RAN, RAN_FILE, Round
 
 _INJECTED = frozenset({429, 500, 529})
@@ -135,9 +137,16 @@ def _judge_thoughts(exchange: Exchange, sent: _SentRound, before: Exchange) -> I
     assert before.round is not None
     if exchange.round is None or exchange.round.prompt != before.round.prompt:
         return
-    is_signed = before.record is not None and before.record.api == "gemini"
-    if before.record is not None and before.record.thoughts and not (sent.signatures if is_signed else sent.thoughts):
+    record = before.record
+    if record is None or not record.thoughts or not _accepts_reasoning(record):
+        return
+    if not (sent.signatures if record.api == "gemini" else sent.thoughts):
         yield f"the thought before {before.round.calls[0].tool} is missing"
+
+
+def _accepts_reasoning(record: RecordedRequest) -> bool:
+    """Return whether the provider accepts its reasoning back."""
+    return WIRES[record.api].constraints(parse_model(record.model)).reasoning_replay != "refused"
 
 
 def _find_rounds(request: Request) -> list[_SentRound]:

@@ -40,11 +40,11 @@ def history_of(rounds: Sequence[Round], *, thinks: bool = True) -> list[Message]
     return messages
 
 
-def run(rounds: Sequence[Round], requests: Sequence[Sequence[Message]]) -> Script:
+def run(rounds: Sequence[Round], requests: Sequence[Sequence[Message]], api: str = "anthropic") -> Script:
     script = Script(rounds, ROW.only_tool)
     for number, messages in enumerate(requests, start=1):
         script.reply(Request(tuple(messages), tools=(Tool(ROW.only_tool),)))
-        script.add_record(RecordedRequest(number, "POST", "/", status=200, thoughts=1))
+        script.add_record(RecordedRequest(number, "POST", "/", status=200, thoughts=1, api=api))
     return script
 
 
@@ -67,6 +67,8 @@ def test_missing_thoughts_are_found(folder: Path) -> None:
     rounds = build_rounds(ROW, folder)
     problems = judge(run(rounds, right_requests(rounds, thinks=False)), folder)
     assert "request 2: the thought before Read is missing" in problems
+    # AZF-06: this provider accepts no reasoning.
+    assert judge(run(rounds, right_requests(rounds, thinks=False), "azure-foundry"), folder) == []
 
 
 def test_merged_rounds_are_found(folder: Path) -> None:
