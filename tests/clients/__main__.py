@@ -1,12 +1,14 @@
 """`make clients`: run the cells that have no result yet, then write docs/clients.md.
 
-`ONLY=claude.*.plain,*.kimi.cut-call` selects cells by pattern, and runs them again. `SEGUE_CLIENTS` is a `node_modules`
-folder with the clients; without it they are installed from npm. `--page` writes the page only.
+`ONLY=claude.*.plain,*.kimi.cut-call` selects cells by pattern, `AGAIN=1` runs them in spite of their results.
+`SEGUE_CLIENTS` is a `node_modules` folder with the clients; without it they are installed from npm. `--page` writes the
+page only.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from fnmatch import fnmatchcase
@@ -27,6 +29,8 @@ _VERSIONS = {"pi": "<1.0.0"}
 
 
 def main() -> None:
+    # A run that is stopped ends its client first.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     results = CACHE / "results"
     results.mkdir(parents=True, exist_ok=True)
     patterns = [pattern for pattern in os.environ.get("ONLY", "").split(",") if pattern]
@@ -40,10 +44,9 @@ def _run_cells(results: Path, patterns: list[str]) -> None:
     installed = _find_installation()
     for cell in list_cells():
         file = results / f"{cell.name}.json"
-        if patterns:
-            if not any(fnmatchcase(cell.name, pattern) for pattern in patterns):
-                continue
-        elif file.exists():
+        if patterns and not any(fnmatchcase(cell.name, pattern) for pattern in patterns):
+            continue
+        if file.exists() and not os.environ.get("AGAIN"):
             continue
         result = run_cell(cell, installed, CACHE / "runs" / cell.name)
         file.write_bytes(msgspec.json.format(msgspec.json.encode(result)))
