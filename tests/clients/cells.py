@@ -18,6 +18,8 @@ def list_cells() -> list[Cell]:
         for second in (0, 1)
         for index, name in enumerate(names)
         for place, client in enumerate(CLIENT_ROWS)
+        # Names in a namespace are changed for Kimi: a call in its text can't be written in advance.
+        if not (name == _TEXT_CALLS and CLIENT_ROWS[client].wraps_commands)
     ]
     return [*plain, *dict.fromkeys(misbehaving)]
 

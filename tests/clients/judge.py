@@ -10,19 +10,22 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any, cast
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from segue.canonical.blocks import Block, Thinking, ToolCall, ToolResponse
 from segue.canonical.json import encode_json_text
 from segue.canonical.request import Request
 from segue.emulator import RecordedRequest
-from segue.emulator.steps import ReplySteps, TextStep
+from segue.emulator.steps import CallStep, ReplySteps, Step, TextStep
 from segue.models import parse_model
 from segue.render.reasoning import has_reasoning_content
 from segue.wire.registry import WIRES
 from tests.clients.task import FILES, RAN, RAN_FILE, Round
 
+_NAMESPACED = re.compile(r"functions(?:::|__)(\w+?)(?:_[0-9a-z]{8})?")
 _INJECTED = frozenset({429, 500, 529})
 _EXTRA_REPLY: ReplySteps = (TextStep("Nothing more to do."),)
 
@@ -46,19 +49,38 @@ class Script:
         self._open: Exchange | None = None
 
     def reply(self, request: Request) -> ReplySteps | None:
-        if not any(tool.name == self._only_tool for tool in request.tools):
+        if not any(_base_name(tool.name) == self._only_tool for tool in request.tools):
             return _EXTRA_REPLY
         number = len(self.exchanges)
         current = self.rounds[number] if number < len(self.rounds) else None
         self._open = Exchange(request, current)
         self.exchanges.append(self._open)
-        return _EXTRA_REPLY if current is None else current.steps
+        return _EXTRA_REPLY if current is None else tuple(_declared_step(step, request) for step in current.steps)
 
     def add_record(self, record: RecordedRequest) -> None:
         """Add the record of a request; the emulator completes each one before it handles the next."""
         self.records.append(record)
         if self._open is not None:
             self._open.record, self._open = record, None
+
+
+def _base_name(name: str) -> str:
+    """Return the name of a tool without Codex's namespace, however it is written for the provider."""
+    found = _NAMESPACED.fullmatch(name)
+    return found[1] if found else name
+
+
+def _declared_step(step: Step, request: Request) -> Step:
+    """Return a call by the name that the request declares, with its text alone if that tool takes free text."""
+    if not isinstance(step, CallStep):
+        return step
+    tool = next((tool for tool in request.tools if _base_name(tool.name) == step.name), None)
+    if tool is None:
+        return step
+    arguments = step.arguments
+    if tool.kind == "custom" and isinstance(arguments, dict):
+        (arguments,) = cast("dict[str, Any]", arguments).values()
+    return replace(step, name=tool.name, arguments=arguments)
 
 
 class _SentRound(Struct):
@@ -112,7 +134,7 @@ def _judge_history(exchange: Exchange, done: Sequence[Exchange]) -> Iterator[str
     """Compare the history of a request with the rounds before it."""
     expected = [each for each in done if each.round is not None and each.round.calls]
     sent = _find_rounds(exchange.request)
-    names = [tuple(call.name for call in each.calls) for each in sent]
+    names = [tuple(_base_name(call.name) for call in each.calls) for each in sent]
     wanted = [tuple(call.tool for call in each.round.calls) for each in expected if each.round is not None]
     if names != wanted:
         yield f"the calls are {names}, expected {wanted}"
@@ -122,7 +144,7 @@ def _judge_history(exchange: Exchange, done: Sequence[Exchange]) -> Iterator[str
     for sent_round, before in zip(sent, expected, strict=True):
         assert before.round is not None
         for call, wanted_call in zip(sent_round.calls, before.round.calls, strict=True):
-            if encode_json_text(call.arguments) != encode_json_text(dict(wanted_call.arguments)):
+            if call.arguments not in (wanted_call.arguments, *wanted_call.arguments.values()):
                 yield f"the arguments of {call.name} are {encode_json_text(call.arguments)[:200]}"
             if counts[call.id] != 1:
                 yield f"{call.name} has {counts[call.id]} results"

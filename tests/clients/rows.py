@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -16,7 +17,8 @@ class ClientRow(Struct, frozen=True):
 
     `only_tool` is declared by the requests of the conversation itself, and not by those that the client sends beside it
     (titles, memory). `build_arguments` gets the prompt, and whether the last session is resumed. `settings` are files
-    of the user, by their names below the home, that make the client request reasoning.
+    of the user, by their names below the home, that make the client request reasoning. `program` is the client's name
+    for `segue with`, where it is not that of the row. `wraps_commands`: commands are run by a program in free text.
     """
 
     read_tool: str
@@ -27,10 +29,17 @@ class ClientRow(Struct, frozen=True):
     build_arguments: Callable[[str, bool], tuple[str, ...]]
     variables: Mapping[str, str] = {}
     settings: Mapping[str, str] = {}
+    program: str | None = None
+    wraps_commands: bool = False
 
     def build_read(self, path: Path) -> dict[str, str]:
-        value = f"cat {path}" if self.read_tool == self.shell_tool else str(path)
-        return {self.path_argument: value}
+        if self.read_tool == self.shell_tool:
+            return self.build_command(f"cat {path}")
+        return {self.path_argument: str(path)}
+
+    def build_command(self, command: str) -> dict[str, str]:
+        text = f"text((await tools.exec_command({{cmd: {json.dumps(command)}}})).output);"
+        return {self.command_argument: text if self.wraps_commands else command}
 
 
 def _claude(prompt: str, resumed: bool) -> tuple[str, ...]:
@@ -38,7 +47,11 @@ def _claude(prompt: str, resumed: bool) -> tuple[str, ...]:
 
 
 def _codex(prompt: str, resumed: bool) -> tuple[str, ...]:
-    flags = ("--skip-git-repo-check", "-m", "gpt-5.5", "-c", 'sandbox_mode="danger-full-access"')
+    return _codex_exec(prompt, resumed, "-m", "gpt-5.5")
+
+
+def _codex_exec(prompt: str, resumed: bool, *more: str) -> tuple[str, ...]:
+    flags = ("--skip-git-repo-check", "-c", 'sandbox_mode="danger-full-access"', *more)
     return ("exec", *(("resume", "--last") if resumed else ()), *flags, prompt)
 
 
@@ -91,6 +104,9 @@ CLIENT_ROWS: Mapping[str, ClientRow] = {
         _OPENCODE_SETTINGS,
     ),
     "pi": ClientRow("read", "path", "bash", "command", "bash", _pi, {"PI_OFFLINE": "1", "PI_TELEMETRY": "0"}),
+    "codex-exec": ClientRow(
+        "exec", "input", "exec", "input", "exec", _codex_exec, program="codex", wraps_commands=True
+    ),
 }
 
 UPSTREAMS: Mapping[str, str] = {

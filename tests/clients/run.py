@@ -30,6 +30,10 @@ key_variable = "UPSTREAM_KEY"
 """
 
 
+def _program_of(client: str) -> str:
+    return CLIENT_ROWS[client].program or client
+
+
 class Cell(Struct, frozen=True):
     client: str
     upstream: str
@@ -64,7 +68,7 @@ class Installation(Struct, frozen=True):
         return os.pathsep.join([*map(str, own), os.environ["PATH"]])
 
     def version_of(self, client: str) -> str:
-        package = json.loads((self.folder / CLIENTS[client].package / "package.json").read_text())
+        package = json.loads((self.folder / CLIENTS[_program_of(client)].package / "package.json").read_text())
         return package["version"]
 
 
@@ -119,7 +123,7 @@ def run_cell(cell: Cell, installed: Installation, folder: Path) -> Result:
 def _run_client(cell: Cell, installed: Installation, folder: Path, arguments: tuple[str, ...]) -> int | None:
     """Run one prompt and return the exit code; None if it was ended because it took too long."""
     model = f"{_PROVIDER}/{UPSTREAMS[cell.upstream]}"
-    command = [sys.executable, "-m", "segue", "with", cell.client, "-m", model]
+    command = [sys.executable, "-m", "segue", "with", _program_of(cell.client), "-m", model]
     command += ["--log", str(folder / "gateway.log"), "--", *arguments]
     variables: dict[str, Any] = {
         "PATH": installed.search_path,

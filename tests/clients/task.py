@@ -59,7 +59,7 @@ def build_rounds(client: ClientRow, folder: Path) -> list[Round]:
         # The result's text is not in the command: some clients repeat the command beside its output. Qwen Code loses
         # the output of a command that ends at once.
         command = f"echo {word} >> {RAN_FILE} && echo RESULT-{word} | tr a-z A-Z; sleep 0.5"
-        return ExpectedCall(client.shell_tool, {client.command_argument: command}, result)
+        return ExpectedCall(client.shell_tool, client.build_command(command), result)
 
     return [
         _make_round(1, "First", read("alpha.txt"), read("beta.txt")),

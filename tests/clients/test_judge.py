@@ -116,9 +116,9 @@ def test_every_client_meets_every_provider_and_misbehaviour() -> None:
     cells = list_cells()
     assert len(set(cells)) == len(cells)
     assert sum(cell.misbehaviour == PLAIN for cell in cells) == len(CLIENT_ROWS) * len(UPSTREAMS)
-    assert {(cell.client, cell.misbehaviour) for cell in cells} == {
-        (client, name) for client in CLIENT_ROWS for name in MISBEHAVIOURS
-    }
+    assert {(client, name) for client in CLIENT_ROWS for name in MISBEHAVIOURS} - {
+        (cell.client, cell.misbehaviour) for cell in cells
+    } == {("codex-exec", "calls-as-text")}
 
 
 def test_broken_rounds_are_repeated(folder: Path) -> None:
@@ -133,5 +133,5 @@ def test_page_marks_cells_that_were_not_run(tmp_path: Path) -> None:
     file = tmp_path / "clients.md"
     write_page(file, [Result("claude", "1.2.3", "kimi", PLAIN, [], 5, (5, 3), 1.0)])
     text = file.read_text()
-    assert "1 of 1 runs are right; 59 of 60 cells were not run." in text
+    assert "1 of 1 runs are right; 69 of 70 cells were not run." in text
     assert "| `kimi`, kimi-k2-thinking | right | not run |" in text
