@@ -15,7 +15,7 @@ from typing import Any, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from segue.canonical.blocks import Block, Thinking, ToolCall, ToolResponse
+from segue.canonical.blocks import Block, Media, Thinking, ToolCall, ToolResponse
 from segue.canonical.json import encode_json_text
 from segue.canonical.request import Request
 from segue.emulator import RecordedRequest
@@ -23,7 +23,7 @@ from segue.emulator.steps import CallStep, ReplySteps, Step, TextStep
 from segue.models import parse_model
 from segue.render.reasoning import has_reasoning_content
 from segue.wire.registry import WIRES
-from tests.clients.task import FILES, RAN, RAN_FILE, Round
+from tests.clients.task import FILES, RAN, RAN_FILE, ExpectedCall, Round
 
 _NAMESPACED = re.compile(r"functions(?:::|__)(\w+?)(?:_[0-9a-z]{8})?")
 _INJECTED = frozenset({429, 500, 529})
@@ -149,7 +149,7 @@ def _judge_history(exchange: Exchange, done: Sequence[Exchange]) -> Iterator[str
             if counts[call.id] != 1:
                 yield f"{call.name} has {counts[call.id]} results"
             for result in results:
-                if result.call_id == call.id and wanted_call.result not in _text_of(result):
+                if result.call_id == call.id and not _is_real(result, wanted_call, exchange.request):
                     yield f"{call.name} has another result: {_text_of(result)[:200]}"
         yield from _judge_thoughts(exchange, sent_round, before)
 
@@ -192,6 +192,13 @@ def _find_rounds(request: Request) -> list[_SentRound]:
 
 def _list_blocks(request: Request) -> list[Block]:
     return [block for message in request.messages for block in message.blocks]
+
+
+def _is_real(result: ToolResponse, wanted: ExpectedCall, request: Request) -> bool:
+    """Return whether a result is that of its tool. A picture may be in a message of its own, after the results."""
+    if wanted.result is not None:
+        return wanted.result in _text_of(result)
+    return any(isinstance(block, Media) for block in (*(result.content or ()), *_list_blocks(request)))
 
 
 def _text_of(result: ToolResponse) -> str:

@@ -17,7 +17,7 @@ model's replies are scripted: two parallel reads, a command, text; then, after t
 with another command. No real provider was called.
 
 A run is *right* if the files are right, each command ran once, no request was rejected, each round reached the provider
-once, every call has its one real result there, and all thoughts of a prompt came back with its later requests, where the
+once, every call has its one real result there, and all thoughts of a prompt came back with its later requests if the
 provider accepts them. All clients request reasoning. `codex-exec` is Codex with its default model, where one tool in a
 namespace takes a program as free text; `codex` is Codex with gpt-5.5, which has function tools.
 """

@@ -19,6 +19,7 @@ class ClientRow(Struct, frozen=True):
     (titles, memory). `build_arguments` gets the prompt, and whether the last session is resumed. `settings` are files
     of the user, by their names below the home, that make the client request reasoning. `program` is the client's name
     for `segue with`, where it is not that of the row. `wraps_commands`: commands are run by a program in free text.
+    `picture_tool` is the tool that reads pictures, and its argument, where that is not `read_tool`.
     """
 
     read_tool: str
@@ -31,11 +32,16 @@ class ClientRow(Struct, frozen=True):
     settings: Mapping[str, str] = {}
     program: str | None = None
     wraps_commands: bool = False
+    picture_tool: tuple[str, str] | None = None
 
     def build_read(self, path: Path) -> dict[str, str]:
         if self.read_tool == self.shell_tool:
             return self.build_command(f"cat {path}")
         return {self.path_argument: str(path)}
+
+    def build_picture_call(self, path: Path) -> tuple[str, dict[str, str]]:
+        tool, argument = self.picture_tool or (self.read_tool, self.path_argument)
+        return tool, {argument: str(path)}
 
     def build_command(self, command: str) -> dict[str, str]:
         text = f"text((await tools.exec_command({{cmd: {json.dumps(command)}}})).output);"
@@ -83,7 +89,9 @@ def _pi(prompt: str, resumed: bool) -> tuple[str, ...]:
 
 CLIENT_ROWS: Mapping[str, ClientRow] = {
     "claude": ClientRow("Read", "file_path", "Bash", "command", "Bash", _claude),
-    "codex": ClientRow("exec_command", "cmd", "exec_command", "cmd", "exec_command", _codex),
+    "codex": ClientRow(
+        "exec_command", "cmd", "exec_command", "cmd", "exec_command", _codex, picture_tool=("view_image", "path")
+    ),
     "gemini": ClientRow("read_file", "file_path", "run_shell_command", "command", "run_shell_command", _gemini),
     "qwen": ClientRow(
         "read_file", "file_path", "run_shell_command", "command", "agent", _qwen, settings=_QWEN_SETTINGS

@@ -19,7 +19,7 @@ from segue.emulator import start
 from segue.gateway.client_setups import CLIENTS
 from tests.clients.judge import Script, count_thoughts, judge, judge_log
 from tests.clients.rows import CLIENT_ROWS, FIRST_PROMPT, SECOND_PROMPT, UPSTREAMS
-from tests.clients.task import FILES, MISBEHAVIOURS, PLAIN, build_rounds
+from tests.clients.task import MISBEHAVIOURS, PLAIN, build_rounds, write_files
 
 _SECONDS = 150
 _PROVIDER = "up"
@@ -80,13 +80,12 @@ def run_cell(cell: Cell, installed: Installation, folder: Path) -> Result:
     work.mkdir()
     # A repository of its own: clients look for instructions in the one around the folder, and copy it.
     subprocess.run(["git", "init", "-q", str(work)], check=True)
-    for name, content in FILES.items():
-        (work / name).write_text(content)
+    write_files(work)
     row, misbehaviour = CLIENT_ROWS[cell.client], MISBEHAVIOURS[cell.misbehaviour]
     for name, content in row.settings.items():
         (home / name).parent.mkdir(parents=True, exist_ok=True)
         (home / name).write_text(content)
-    script = Script(misbehaviour.change(build_rounds(row, work)), row.only_tool)
+    script = Script(misbehaviour.change(build_rounds(row, work, has_picture=misbehaviour.has_picture)), row.only_tool)
     started = time.monotonic()
     problems: list[str] = []
     with start(

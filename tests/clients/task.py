@@ -6,6 +6,8 @@ command appends a line to a file, so that the number of times it ran can be coun
 
 from __future__ import annotations
 
+import struct
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from segue.emulator.steps import CallStep, CutStep, ErrorStep, ReplySteps, TextS
 from tests.clients.rows import ClientRow
 
 FILES: Mapping[str, str] = {"alpha.txt": "CONTENT-ALPHA\n", "beta.txt": "CONTENT-BETA\n"}
+PICTURE_FILE = "red.png"
 RAN_FILE = "ran.txt"
 RAN = "one\ntwo\n"
 _LONG_ID = 200
@@ -24,11 +27,11 @@ _STALL_SECONDS = 20.0
 
 
 class ExpectedCall(Struct, frozen=True):
-    """A call of the model: its tool, its arguments, and a text that only its real result contains."""
+    """A call of the model: its tool, its arguments, and a text that only its real result has; None for a picture."""
 
     tool: str
     arguments: Mapping[str, Any]
-    result: str
+    result: str | None
 
 
 class Round(Struct, frozen=True):
@@ -46,10 +49,29 @@ class Misbehaviour(Struct, frozen=True):
     title: str
     faults: tuple[str, ...] = ()
     change: Callable[[Sequence[Round]], list[Round]] = list
+    has_picture: bool = False
 
 
-def build_rounds(client: ClientRow, folder: Path) -> list[Round]:
-    """Return the rounds of the plain task, with the client's own tools."""
+def write_files(folder: Path) -> None:
+    """Write the files that the task begins with."""
+    for name, content in FILES.items():
+        (folder / name).write_text(content)
+    (folder / PICTURE_FILE).write_bytes(_make_picture(64))
+
+
+def _make_picture(size: int) -> bytes:
+    """Return a red square as PNG."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    rows = (b"\0" + b"\xff\x20\x20" * size) * size
+    head = struct.pack(">IIBBBBB", size, size, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+def build_rounds(client: ClientRow, folder: Path, *, has_picture: bool = False) -> list[Round]:
+    """Return the rounds of the plain task, with the client's own tools; one of the files read may be a picture."""
 
     def read(name: str) -> ExpectedCall:
         return ExpectedCall(client.read_tool, client.build_read(folder / name), FILES[name].strip())
@@ -61,8 +83,9 @@ def build_rounds(client: ClientRow, folder: Path) -> list[Round]:
         command = f"echo {word} >> {RAN_FILE} && echo RESULT-{word} | tr a-z A-Z; sleep 0.5"
         return ExpectedCall(client.shell_tool, client.build_command(command), result)
 
+    second = ExpectedCall(*client.build_picture_call(folder / PICTURE_FILE), None) if has_picture else read("beta.txt")
     return [
-        _make_round(1, "First", read("alpha.txt"), read("beta.txt")),
+        _make_round(1, "First", read("alpha.txt"), second),
         _make_round(1, "Second", run("one")),
         _make_round(1, "Third"),
         _make_round(2, "Fourth", run("two")),
@@ -158,4 +181,5 @@ MISBEHAVIOURS: Mapping[str, Misbehaviour] = {
     "reset": Misbehaviour(
         "the connection is reset", change=_with_broken_second(TextStep("Half an answer."), CutStep("reset"))
     ),
+    "picture": Misbehaviour("none; a tool's result is a picture", has_picture=True),
 }

@@ -34,7 +34,9 @@ def history_of(rounds: Sequence[Round], *, thinks: bool = True) -> list[Message]
         calls = [ToolCall(call.tool, call.arguments, f"{number}-{i}") for i, call in enumerate(each.calls)]
         thought: list[Block] = [Thinking("A thought.")] if thinks else []
         messages.append(Message("ai", (*thought, Text("Answer."), *calls)))
-        results = [ToolResponse(f"{number}-{i}", content=(Text(call.result),)) for i, call in enumerate(each.calls)]
+        results = [
+            ToolResponse(f"{number}-{i}", content=(Text(call.result or ""),)) for i, call in enumerate(each.calls)
+        ]
         if results:
             messages.append(Message("tool", tuple(results)))
     return messages
@@ -91,6 +93,12 @@ def test_wrong_results_are_found(folder: Path) -> None:
     assert problems == ["request 2: Read has 2 results", "request 2: Read has another result: aborted"]
 
 
+def test_a_missing_picture_is_found(folder: Path) -> None:
+    rounds = build_rounds(ROW, folder, has_picture=True)
+    problems = judge(run(rounds, right_requests(rounds)), folder)
+    assert "request 2: Read has another result: " in problems[0]
+
+
 def test_a_repeated_command_and_extra_rounds_are_found(folder: Path) -> None:
     rounds = build_rounds(ROW, folder)
     (folder / RAN_FILE).write_text("one\none\ntwo\n")
@@ -118,7 +126,7 @@ def test_every_client_meets_every_provider_and_misbehaviour() -> None:
     assert sum(cell.misbehaviour == PLAIN for cell in cells) == len(CLIENT_ROWS) * len(UPSTREAMS)
     assert {(client, name) for client in CLIENT_ROWS for name in MISBEHAVIOURS} - {
         (cell.client, cell.misbehaviour) for cell in cells
-    } == {("codex-exec", "calls-as-text")}
+    } == {("codex-exec", "calls-as-text"), ("codex-exec", "picture")}
 
 
 def test_broken_rounds_are_repeated(folder: Path) -> None:
