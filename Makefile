@@ -50,7 +50,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo recording test quick lint types fmt snapshots docs specs soak bench frameworks templates pins clean
+.PHONY: help setup demo recording test quick lint types fmt snapshots docs specs soak bench frameworks clients templates pins clean
 
 help: ## show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -111,6 +111,10 @@ frameworks: $(AGENTS_ENVS:%=$(AGENTS)-%/ready-$(HERE)) ## agents of LangChain, p
 	@failed=0; for env in $(AGENTS_ENVS); do \
 	  $(AGENTS)-$$env/bin/python -m tests.frameworks.run $(ARGS) || failed=1; \
 	  $(AGENTS)-$$env/bin/python -m tests.frameworks.pages || failed=1; done; exit $$failed
+
+# Separate from `make test`: it needs npm and runs for an hour. A cell with a result is not run again.
+clients: setup ## run the six coding clients from npm behind the gateway, then write docs/clients.md (ONLY=…)
+	@$(BIN)/python -m tests.clients $(ARGS)
 
 pins: ## take the newest version of everything into constraints.txt
 	@rm -rf $(VENV)-pins && $(PYTHON) -m venv $(VENV)-pins

@@ -259,6 +259,18 @@ def test_ids_are_missing(api: str, *, stream: bool) -> None:
 
 @both_ways
 @every_api
+def test_ids_are_empty(api: str, *, stream: bool) -> None:
+    with start_with_fault(api, "empty-ids") as emulator:
+        data = is_complete(send_request(emulator, stream=stream)).data
+        parsed = reply(emulator, stream=stream)
+    assert not any(call.raw_id for call in parsed.calls)
+    assert [call.arguments for call in parsed.calls] == [{"city": "Lisbon"}, {"city": "Oslo"}]
+    key = {"bedrock": b"toolUseId", "openai-responses": b"call_id", "azure-foundry": b"call_id"}.get(api, b"id")
+    assert data.count(b'"' + key + b'":""') >= 2
+
+
+@both_ways
+@every_api
 def test_only_ids_of_calls_are_missing(api: str, *, stream: bool) -> None:
     script = 'call get_weather {"id": ["a"], "call_id": {"id": "b"}, "toolUseId": null}'
     with start(api, script=script, faults=["missing-ids"]) as emulator:

@@ -11,8 +11,9 @@ import pytest
 
 import segue
 from segue.canonical.blocks import Block, Text, Thinking, ToolCall
-from segue.canonical.request import Reply
+from segue.canonical.request import Reply, Request
 from segue.emulator import Emulator, start
+from segue.emulator.steps import ReplySteps, TextStep
 from segue.wire.registry import WIRES
 from tests.emulator.http_requests import (
     APIS,
@@ -538,3 +539,20 @@ def test_message_start_has_the_tokens_of_the_prompt() -> None:
         assert [usage[name] for usage in begun] == [usage[name] for usage in ended]
     assert [usage["output_tokens"] for usage in begun] == [1, 1]
     assert begun[0]["cache_creation_input_tokens"] == begun[1]["cache_read_input_tokens"] > 5000
+
+
+def test_a_script_can_be_a_function_of_the_request() -> None:
+    def reply_to(request: Request) -> ReplySteps | None:
+        return (TextStep(f"{len(request.messages)} message."),) if request.tools else None
+
+    with start("anthropic", script=reply_to) as emulator:
+        assert request_reply(emulator, stream=True).text == "1 message."
+        without_tools = {key: value for key, value in body_of("anthropic").items() if key != "tools"}
+        assert request_reply(emulator, without_tools, stream=True).text != "1 message."
+
+
+def test_the_record_counts_thoughts() -> None:
+    with start("anthropic", script="think One.\nsay Hello.\n---\nsay Hello.") as emulator:
+        for _ in range(2):
+            request_reply(emulator, stream=True, thinks=True)
+        assert [record.thoughts for record in emulator.requests] == [1, 0]

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from segue import conformance
+from segue.canonical.blocks import Thinking
 from segue.canonical.json import parse_json_object
 from segue.canonical.request import Request, Usage
 from segue.conformance.rule import Verdict, Violation
@@ -27,7 +28,7 @@ from segue.emulator.providers.provider import Operation, Provider, RequestContex
 from segue.emulator.reply import ReplyBuilder, render_reply_body, stream_response, whole_response
 from segue.emulator.request_log import RequestLog
 from segue.emulator.signatures import digest
-from segue.emulator.steps import ErrorStep, ReplySteps, TextStep, WaitStep
+from segue.emulator.steps import ErrorStep, ReplySteps, ScriptFunction, TextStep, WaitStep
 from segue.emulator.validation.invalid_json import invalid_json_error
 from segue.errors import InputError
 from segue.wire.base import ApiError
@@ -53,7 +54,8 @@ class _AdmittedRequest(NamedTuple):
 class App:
     """`patience` is the length of the faults `slow-start` and `stall`, in seconds.
 
-    `scripted_replies` are removed from the list as they are sent; several providers can share it.
+    `scripted_reply` returns the reply to a request, or None for that of the built-in model; several providers can share
+    it.
     """
 
     def __init__(
@@ -63,7 +65,7 @@ class App:
         profile: str | None = None,
         strict: bool = True,
         keys: frozenset[str] = frozenset(),
-        scripted_replies: list[ReplySteps] | None = None,
+        scripted_reply: ScriptFunction = lambda _: None,
         faults: FaultPlan | None = None,
         patience: float = 30.0,
         log: RequestLog | None = None,
@@ -73,7 +75,7 @@ class App:
         self._profile = profile
         self._strict = strict
         self._keys = keys
-        self._scripted_replies = scripted_replies if scripted_replies is not None else []
+        self._scripted_reply = scripted_reply
         self._faults = faults or FaultPlan()
         self._patience = patience
         self._cache = PromptCache()
@@ -293,6 +295,7 @@ class App:
             )
             record.calls = tuple(call.name for call in builder.calls)
             record.text = builder.reply.text
+            record.thoughts = sum(isinstance(block, Thinking) for block in builder.reply.blocks)
             body = render_reply_body(provider, builder)
             provider.record_reply(context, body)
             if record.streamed:
@@ -324,8 +327,9 @@ class App:
         if any(violation.rule == "KIM-01" for violation in verdict.violations):
             record.confused = True
             return (TextStep(_garbled_call_text(context.request)),)
-        if self._scripted_replies:
-            return fill_placeholders(self._scripted_replies.pop(0), context.request)
+        scripted = self._scripted_reply(context.request)
+        if scripted is not None:
+            return fill_placeholders(scripted, context.request)
         from segue.emulator.model import responder, text_tools
 
         declared = text_tools.find_text_tools(context.request)

@@ -27,6 +27,7 @@ Fault = Literal[
     "cut-arguments",
     "repeated-ids",
     "missing-ids",
+    "empty-ids",
     "double-finish",
     "wrong-type",
     "no-reply-id",
@@ -120,17 +121,17 @@ def repeat_ids(steps: ReplySteps, make_id: Callable[[str], str | None]) -> Reply
 # ---------------------------------------------------------------------------------------------------- finished payloads
 
 
-def make_id_remover(ids: frozenset[str]) -> Callable[[Any], Any]:
-    """Return a function that removes these ids from a payload."""
+def make_id_remover(ids: frozenset[str], emptied: frozenset[str] = frozenset()) -> Callable[[Any], Any]:
+    """Return a function that removes `ids` from a payload, and replaces those in `emptied` by empty strings."""
 
-    def is_id(value: Any) -> bool:
-        return isinstance(value, str) and value in ids
+    def is_id(value: Any, among: frozenset[str]) -> bool:
+        return isinstance(value, str) and value in among
 
     def remove(value: Any) -> Any:
         if isinstance(value, dict):
             members = cast("dict[str, Any]", value)
-            kept = ((key, inner) for key, inner in members.items() if not (key in _ID_KEYS and is_id(inner)))
-            return {key: remove(inner) for key, inner in kept}
+            kept = ((key, inner) for key, inner in members.items() if not (key in _ID_KEYS and is_id(inner, ids)))
+            return {key: "" if key in _ID_KEYS and is_id(inner, emptied) else remove(inner) for key, inner in kept}
         return [remove(inner) for inner in cast("list[Any]", value)] if isinstance(value, list) else value
 
     return remove

@@ -74,6 +74,8 @@ class RecordedRequest(Struct):
     violations: tuple[Violation, ...] = ()
     calls: tuple[str, ...] = ()
     text: str = ""
+    thoughts: int = 0
+    """The number of blocks of reasoning in the reply, signatures of calls included."""
     streamed: bool = False
     confused: bool = False
     messages: int = 0

@@ -226,19 +226,22 @@ def render_reply_body(provider: Provider, builder: ReplyBuilder) -> JsonObject:
     return provider.wire.render_reply(builder.reply, _raw_id_context(provider, builder.context, builder))
 
 
-def _removed_ids(builder: ReplyBuilder, faults: frozenset[Fault]) -> frozenset[str]:
-    """Return the ids that the faults remove from the payloads."""
-    call_ids = [call.raw_id for call in builder.calls if call.raw_id] if "missing-ids" in faults else []
-    reply_ids = [builder.reply.id] if "no-reply-id" in faults and builder.reply.id else []
-    return frozenset((*call_ids, *reply_ids))
+def _payload_change(builder: ReplyBuilder, faults: frozenset[Fault]) -> Callable[[Any], Any] | None:
+    """Return the function that removes or empties the ids that the faults concern; None if there are none."""
+    call_ids = frozenset(call.raw_id for call in builder.calls if call.raw_id)
+    removed = call_ids if "missing-ids" in faults else frozenset[str]()
+    emptied = call_ids if "empty-ids" in faults else frozenset[str]()
+    if "no-reply-id" in faults and builder.reply.id:
+        removed |= {builder.reply.id}
+    return make_id_remover(removed, emptied) if removed or emptied else None
 
 
 def whole_response(
     body: JsonObject, builder: ReplyBuilder, faults: frozenset[Fault], *, patience: float
 ) -> HttpResponse:
     """Return the whole reply, or half of it: as a complete body, or with the content-length of the whole."""
-    if ids := _removed_ids(builder, faults):
-        body = make_id_remover(ids)(body)
+    if change_payload := _payload_change(builder, faults):
+        body = change_payload(body)
     data = msgspec.json.encode(body)
     response = HttpResponse(200, data, "text/plain" if "wrong-type" in faults else "application/json")
     half, rest = data[: len(data) // 2], data[len(data) // 2 :]
@@ -304,8 +307,7 @@ def _encode_steps(
     context = builder.context
     render_context = _raw_id_context(provider, context, builder)
     renderer = provider.wire.stream_renderer(render_context, context.model, context.request)
-    removed_ids = _removed_ids(builder, faults)
-    change_payload = make_id_remover(removed_ids) if removed_ids else None
+    change_payload = _payload_change(builder, faults)
     steps = list(builder.stream_steps())
     for index, step in enumerate(steps):
         if isinstance(step, WaitStep):

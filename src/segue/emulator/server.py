@@ -25,6 +25,7 @@ from segue.emulator.model.script import Script
 from segue.emulator.request_log import RequestLog
 from segue.emulator.router import ALL_APIS, Router
 from segue.emulator.services import EmulationOptions, RecordingOptions, build_router
+from segue.emulator.steps import ScriptFunction
 from segue.errors import InputError, format_os_error
 
 _LOOPBACK = "127.0.0.1"
@@ -241,7 +242,7 @@ def start(
     *,
     port: int = 0,
     host: str = _LOOPBACK,
-    script: str | Path | Script | None = None,
+    script: str | Path | Script | ScriptFunction | None = None,
     strict: bool = True,
     profile: str | None = None,
     keys: str | Iterable[str] = (),
@@ -255,10 +256,11 @@ def start(
 ) -> Emulator:
     """Start the emulated provider of this API on loopback; `all` starts those of all APIs on one port.
 
-    `port` 0 chooses a free port. `script` is the text of a script or the path of a file; without one, and after its
-    end, the built-in model replies. With `strict` off invalid bodies are accepted and their violations only recorded.
-    `keys` are the accepted keys (on Bedrock a bearer token, or `access key:secret`); by default any key is. `faults`
-    are those of `FaultPlan`; `slow-start` and `stall` last `patience` seconds. `on_request` is called for each request.
+    `port` 0 chooses a free port. `script` is the text of a script, the path of a file, or a function that returns the
+    steps of the reply to a request; without one, and after its end, the built-in model replies. With `strict` off
+    invalid bodies are accepted and their violations only recorded. `keys` are the accepted keys (on Bedrock a bearer
+    token, or `access key:secret`); by default any key is. `faults` are those of `FaultPlan`; `slow-start` and `stall`
+    last `patience` seconds. `on_request` is called for each request.
 
     `record` is a folder: requests are sent to `upstream`, a URL or a URL for each API, and each exchange is stored as a
     file without its secrets. `replay` is such a folder: requests are answered from its files, without a network. Both

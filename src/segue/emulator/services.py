@@ -17,6 +17,7 @@ from segue.emulator.recordings import RecordingFolder, read_recordings
 from segue.emulator.replayer import Replayer
 from segue.emulator.request_log import RequestLog
 from segue.emulator.router import ALL_APIS, Router, Service
+from segue.emulator.steps import ScriptFunction
 from segue.emulator.upstream import parse_upstreams
 from segue.errors import InputError, format_os_error, require_string
 from segue.http_client import HttpClient
@@ -29,7 +30,7 @@ _EMPTY: tuple[Any, ...] = ((), [], {}, "")
 class EmulationOptions:
     """The arguments of `start` for emulated providers."""
 
-    script: str | Path | Script | None = None
+    script: str | Path | Script | ScriptFunction | None = None
     strict: bool = True
     profile: str | None = None
     keys: str | Iterable[str] = ()
@@ -84,9 +85,8 @@ def _replay(apis: tuple[str, ...], log: RequestLog, folder: str | Path) -> Route
 def _emulate(api: str, log: RequestLog, options: EmulationOptions) -> Router:
     if not _is_seconds(options.patience):
         raise InputError(f"a number of seconds was expected, not {options.patience!r}", path="patience")
-    keys, script = _check_keys(options.keys), _load_script(options.script)
+    keys, scripted_reply = _check_keys(options.keys), _load_script(options.script)
     faults = FaultPlan(options.faults, options.seed)
-    scripted_replies = list(script.turns) if script is not None else []
 
     def make_app(name: str, profile: str | None) -> Service:
         return App(
@@ -94,7 +94,7 @@ def _emulate(api: str, log: RequestLog, options: EmulationOptions) -> Router:
             profile=profile,
             strict=options.strict,
             keys=keys,
-            scripted_replies=scripted_replies,
+            scripted_reply=scripted_reply,
             faults=faults,
             patience=options.patience,
             log=log,
@@ -127,7 +127,16 @@ def _check_keys(value: str | Iterable[str]) -> frozenset[str]:
     return keys
 
 
-def _load_script(value: str | Path | Script | None) -> Script | None:
+def _load_script(value: str | Path | Script | ScriptFunction | None) -> ScriptFunction:
+    """Return the function that a script is, or one that returns its replies in their order."""
+    if callable(value):
+        return value
+    script = _parse_script(value)
+    replies = list(script.turns) if script is not None else []
+    return lambda _: replies.pop(0) if replies else None
+
+
+def _parse_script(value: str | Path | Script | None) -> Script | None:
     if value is None or isinstance(value, Script):
         return value
     if isinstance(value, Path):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal, TypeAlias
 
 from msgspec import UNSET, Struct
 
-from segue.canonical.request import Finish
+from segue.canonical.request import Finish, Request
 
 
 class TextStep(Struct, frozen=True, tag="say"):
@@ -61,3 +62,5 @@ class EndStep(Struct, frozen=True, tag="end"):
 
 Step: TypeAlias = TextStep | ThinkStep | CallStep | WaitStep | ErrorStep | CutStep | EndStep
 ReplySteps: TypeAlias = tuple[Step, ...]
+ScriptFunction: TypeAlias = Callable[[Request], ReplySteps | None]
+"""Returns the reply to a request; None for that of the built-in model."""

@@ -83,21 +83,32 @@ def _prepare_gemini(context: SetupContext) -> Launch:
 
 
 def _prepare_qwen(context: SetupContext) -> Launch:
+    # The client guesses from a model's name whether it accepts pictures, and does not send them to names it never saw.
+    settings = {"model": {"generationConfig": {"modalities": {"image": True}}}}
     return Launch(
         ("--auth-type", "openai", "-m", context.model),
-        {"OPENAI_BASE_URL": f"{context.url}/v1", "OPENAI_API_KEY": context.key, "OPENAI_MODEL": context.model},
+        {
+            "OPENAI_BASE_URL": f"{context.url}/v1",
+            "OPENAI_API_KEY": context.key,
+            "OPENAI_MODEL": context.model,
+            "QWEN_CODE_SYSTEM_SETTINGS_PATH": str(_write_json(context.folder / "settings.json", settings)),
+        },
     )
 
 
 def _prepare_opencode(context: SetupContext) -> Launch:
-    models = {
-        context.model: {"name": context.model, "tool_call": True, "limit": {"context": 200_000, "output": 32_000}}
+    model = {
+        "name": context.model,
+        "tool_call": True,
+        "attachment": True,
+        "modalities": {"input": ["text", "image"], "output": ["text"]},
+        "limit": {"context": 200_000, "output": 32_000},
     }
     provider = {
         "npm": "@ai-sdk/openai-compatible",
         "name": _PROVIDER,
         "options": {"baseURL": f"{context.url}/v1", "apiKey": context.key},
-        "models": models,
+        "models": {context.model: model},
     }
     content = {"provider": {_PROVIDER: provider}, "model": f"{_PROVIDER}/{context.model}"}
     return Launch(variables={"OPENCODE_CONFIG_CONTENT": json.dumps(content)})

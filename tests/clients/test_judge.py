@@ -1,0 +1,145 @@
+"""The judge of client runs finds what is wrong. The clients themselves are run by `make clients` only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from segue.canonical.blocks import Block, Message, Text, Thinking, ToolCall, ToolResponse
+from segue.canonical.request import Request, Tool
+from segue.emulator import RecordedRequest
+from tests.clients.cells import list_cells
+from tests.clients.judge import Script, judge, judge_log
+from tests.clients.page import write_page
+from tests.clients.rows import CLIENT_ROWS, UPSTREAMS
+from tests.clients.run import Result
+from tests.clients.task import FILES, MISBEHAVIOURS, PLAIN, RAN, RAN_FILE, Round, build_rounds
+
+ROW = CLIENT_ROWS["claude"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, content in (*FILES.items(), (RAN_FILE, RAN)):
+        (tmp_path / name).write_text(content)
+    return tmp_path
+
+
+def history_of(rounds: Sequence[Round], *, thinks: bool = True) -> list[Message]:
+    messages: list[Message] = []
+    for number, each in enumerate(rounds):
+        calls = [ToolCall(call.tool, call.arguments, f"{number}-{i}") for i, call in enumerate(each.calls)]
+        thought: list[Block] = [Thinking("A thought.")] if thinks else []
+        messages.append(Message("ai", (*thought, Text("Answer."), *calls)))
+        results = [
+            ToolResponse(f"{number}-{i}", content=(Text(call.result or ""),)) for i, call in enumerate(each.calls)
+        ]
+        if results:
+            messages.append(Message("tool", tuple(results)))
+    return messages
+
+
+def run(rounds: Sequence[Round], requests: Sequence[Sequence[Message]], api: str = "anthropic") -> Script:
+    script = Script(rounds, ROW.only_tool)
+    for number, messages in enumerate(requests, start=1):
+        script.reply(Request(tuple(messages), tools=(Tool(ROW.only_tool),)))
+        script.add_record(RecordedRequest(number, "POST", "/", status=200, thoughts=1, api=api))
+    return script
+
+
+def right_requests(rounds: Sequence[Round], **options: Any) -> list[list[Message]]:
+    return [history_of(rounds[:number], **options) for number in range(len(rounds))]
+
+
+def test_a_right_run(folder: Path) -> None:
+    rounds = build_rounds(ROW, folder)
+    assert judge(run(rounds, right_requests(rounds)), folder) == []
+
+
+def test_requests_beside_the_conversation_use_no_round(folder: Path) -> None:
+    script = Script(build_rounds(ROW, folder), ROW.only_tool)
+    assert script.reply(Request(())) is not None
+    assert script.exchanges == []
+
+
+def test_missing_thoughts_are_found(folder: Path) -> None:
+    rounds = build_rounds(ROW, folder)
+    problems = judge(run(rounds, right_requests(rounds, thinks=False)), folder)
+    assert "request 2: the thought before Read is missing" in problems
+    # AZF-06: this provider accepts no reasoning.
+    assert judge(run(rounds, right_requests(rounds, thinks=False), "azure-foundry"), folder) == []
+
+
+def test_merged_rounds_are_found(folder: Path) -> None:
+    rounds = build_rounds(ROW, folder)
+    requests = right_requests(rounds)
+    first, results, second, more = requests[2]
+    requests[2] = [Message("ai", first.blocks + second.blocks), Message("tool", results.blocks + more.blocks)]
+    assert judge(run(rounds, requests), folder)[0].startswith("request 3: the calls are")
+
+
+def test_wrong_results_are_found(folder: Path) -> None:
+    rounds = build_rounds(ROW, folder)
+    requests = right_requests(rounds)
+    ai, results = requests[1]
+    one, two = results.blocks
+    assert isinstance(one, ToolResponse)
+    assert isinstance(two, ToolResponse)
+    requests[1] = [ai, Message("tool", (one, one, ToolResponse(two.call_id, content=(Text("aborted"),))))]
+    problems = judge(run(rounds, requests), folder)
+    assert problems == ["request 2: Read has 2 results", "request 2: Read has another result: aborted"]
+
+
+def test_a_missing_picture_is_found(folder: Path) -> None:
+    rounds = build_rounds(ROW, folder, has_picture=True)
+    problems = judge(run(rounds, right_requests(rounds)), folder)
+    assert "request 2: Read has another result: " in problems[0]
+
+
+def test_a_repeated_command_and_extra_rounds_are_found(folder: Path) -> None:
+    rounds = build_rounds(ROW, folder)
+    (folder / RAN_FILE).write_text("one\none\ntwo\n")
+    problems = judge(run(rounds, [*right_requests(rounds), history_of(rounds)]), folder)
+    assert problems[0].startswith("the commands that ran: ['one', 'one', 'two']")
+    assert problems[1] == "6 rounds reached the provider, expected 5"
+
+
+def test_a_rejected_request_is_found(folder: Path) -> None:
+    rounds = build_rounds(ROW, folder)
+    script = run(rounds, right_requests(rounds))
+    script.add_record(RecordedRequest(6, "POST", "/", status=400, refused="No.", rule="ANT-05"))
+    script.add_record(RecordedRequest(7, "POST", "/", status=429, refused="Slow down."))
+    assert judge(script, folder) == ["rejected with 400 ANT-05: No."]
+
+
+def test_errors_in_the_gateway_log_are_found() -> None:
+    log = "req_1; claude; POST /v1/messages; 200; 0.1 s\nreq_2; claude; POST /v1/messages; 502; 0.1 s; broken"
+    assert judge_log(log) == ["gateway: claude; POST /v1/messages; 502; 0.1 s; broken"]
+
+
+def test_every_client_meets_every_provider_and_misbehaviour() -> None:
+    cells = list_cells()
+    assert len(set(cells)) == len(cells)
+    assert sum(cell.misbehaviour == PLAIN for cell in cells) == len(CLIENT_ROWS) * len(UPSTREAMS)
+    assert {(client, name) for client in CLIENT_ROWS for name in MISBEHAVIOURS} - {
+        (cell.client, cell.misbehaviour) for cell in cells
+    } == {("codex-exec", "calls-as-text"), ("codex-exec", "picture")}
+
+
+def test_broken_rounds_are_repeated(folder: Path) -> None:
+    for misbehaviour in MISBEHAVIOURS.values():
+        rounds = misbehaviour.change(build_rounds(ROW, folder))
+        assert [each.calls for each in rounds if not each.is_broken] == [
+            each.calls for each in build_rounds(ROW, folder)
+        ]
+
+
+def test_page_marks_cells_that_were_not_run(tmp_path: Path) -> None:
+    file = tmp_path / "clients.md"
+    write_page(file, [Result("claude", "1.2.3", "kimi", PLAIN, [], 5, (5, 3), 1.0)])
+    text = file.read_text()
+    assert "1 of 1 runs are right; 69 of 70 cells were not run." in text
+    assert "| `kimi`, kimi-k2-thinking | right | not run |" in text
