@@ -156,23 +156,22 @@ def _event_message(name: str | None, payload: bytes) -> bytes:
     return encode_aws_message(payload, **type_header, content_type="application/json", message_type=kind)
 
 
+_FRAME_END = b"\n\n"
+
+
 def repeat_end(data: bytes) -> bytes:
     """Repeat the end of a stream, without the content in the same chunk."""
     done = b"data: [DONE]\n\n"
     end = data.removesuffix(done)
-    has_content = b'"candidates"' in end or b'"tool_calls"' in end
-    again = map_payloads(end, _drop_content) if has_content else end
+    # Mistral sends all calls of a reply in a chunk of their own, right before the end.
+    frames = [frame for frame in end.split(_FRAME_END) if b'"delta":{"tool_calls"' not in frame]
+    again = map_payloads(end, _drop_content) if b'"candidates"' in end else _FRAME_END.join(frames)
     return end + again + (done if data.endswith(done) else b"")
 
 
 def _drop_content(payload: Any) -> Any:
-    if not isinstance(payload, dict):
-        return payload
+    if not isinstance(payload, dict) or "candidates" not in payload:
+        return cast("Any", payload)
     members = cast("dict[str, Any]", payload)
-    if "choices" in members:
-        # Mistral sends all calls of a reply right before its end.
-        return {**members, "choices": [{**choice, "delta": {}} for choice in members["choices"]]}
-    if "candidates" not in members:
-        return members
     empty = {"parts": [{"text": ""}], "role": "model"}
     return {**members, "candidates": [{**candidate, "content": empty} for candidate in members["candidates"]]}
