@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from segue.canonical.request import Usage
@@ -165,6 +165,8 @@ FRAGMENTS = [
     "**b**",
     "`c` ",
     "- ",
+    "+ ",
+    "_ ",
     "# ",
     "日本",
     "> ",
@@ -175,6 +177,8 @@ FRAGMENTS = [
 
 
 @given(st.lists(st.sampled_from([*FRAGMENTS, "word " * 30, "x" * 50]), max_size=40).map("".join), st.integers(10, 60))
+@example("\t\t\t1. ", 10)
+@example("- - - - - - - - \n", 10)
 def test_rows_do_not_depend_on_deltas(text: str, width: int):
     assert format_text([text], width) == format_text(text, width) == format_text([text[:7], text[7:]], width)
 

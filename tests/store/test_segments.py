@@ -153,7 +153,7 @@ def exchange_events(number: int) -> list[Event]:
 
 
 @given(rewinds=st.lists(st.none() | st.integers(0, 5), min_size=6, max_size=24))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_any_rewinds(store: SqliteStore, rewinds: list[int | None]) -> None:
     """An exchange for each None, and for each number a rewind to the turn before so many."""
     events: list[Event] = [*exchange_events(0)]

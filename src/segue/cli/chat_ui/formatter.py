@@ -19,6 +19,8 @@ _LIST = re.compile(r"^(\s*(?:[-*+]|\d{1,3}[.)])\s+)")
 _QUOTE = re.compile(r"^(\s*>\s?)")
 _HEADING = re.compile(r"^#{1,6}\s+")
 _RULE = re.compile(r"^\s*([-*_])(?:\s*\1){2,}\s*$")
+# The start of a line that may still become a list or a rule.
+_UNDECIDED = re.compile(r"\s*(?:\+|\d{1,3}[.)]?|([-*_])(?:\s*\1)*\s*)\Z")
 _MARKS = re.compile(r"\*\*|`+")
 _MAX_SPAN = 400
 """The maximum length between an opening and a closing mark."""
@@ -101,7 +103,7 @@ class MarkdownFormatter:
 
     def _take_finished(self) -> list[Row]:
         """Take the rows of the current line that can no longer change."""
-        if self._is_verbatim() or not self._line:
+        if self._is_verbatim() or not self._line or (not self._in_line and _UNDECIDED.match(self._line)):
             return []
         rows, waiting = self._layout()
         done: list[Row] = []
