@@ -13,7 +13,7 @@ import msgspec
 from segue.canonical.blocks import Block, Message, Native, Thinking, ToolCall, ToolResponse
 from segue.canonical.call_history import CallHistory
 from segue.canonical.contents import summarize
-from segue.canonical.ids import hash_tool_id
+from segue.canonical.ids import hash_tool_id, short_hash
 from segue.canonical.json import parse_json_object
 from segue.canonical.pairing import Pairer, has_own_calls
 from segue.canonical.request import Finish, Reply, Request
@@ -118,7 +118,8 @@ class SentRequest(msgspec.Struct, frozen=True):
             return reply_id
         if reply_id and not self.is_cross_api and self.source.keeps_reply_id(reply_id, self.request):
             return reply_id
-        return self.source.make_reply_id(self.reply_key)
+        salt = self.options.salt
+        return self.source.make_reply_id(short_hash(f"{self.reply_key}|{salt}") if salt else self.reply_key)
 
     def is_incomplete(self, call: ToolCall) -> bool:
         """Return whether the call was cut off, or its arguments are not valid JSON.

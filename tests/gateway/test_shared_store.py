@@ -45,7 +45,7 @@ def test_conversation_moves_at_every_request(place: str, tmp_path: Path) -> None
             client = ChatClient("Look six times.")
             texts = [client.send(gateways[turn % 2].url) for turn in range(ROUNDS + 1)]
             assert texts == [None] * ROUNDS + ["Done."]
-            assert all(gateway.end() == 0 for gateway in gateways)
+            assert all(gateway.end() == 143 for gateway in gateways)
         assert count_thoughts(emulator) == list(range(ROUNDS + 1))
         assert not home.run("route").stdout
     assert "Thought" not in "".join(gateway.log for gateway in gateways)
@@ -151,7 +151,7 @@ def test_sigterm_under_load_loses_no_reply(place: str, workers: str, tmp_path: P
                 thread.start()
             while len(answered) < 12:
                 time.sleep(0.01)
-            assert gateway.end() == 0
+            assert gateway.end() == 143
             for thread in threads:
                 thread.join()
         # Each client ended with a request that was not accepted; all replies of the provider reached a client.

@@ -140,3 +140,19 @@ def test_closed_stream_cancels_the_reply() -> None:
         with segue.complete(MESSAGES, model_of(emulator), stream=True, **options(emulator)) as events:
             assert next(events)
         assert list(events) == []
+
+
+def test_argument_decides_whether_the_reply_is_streamed() -> None:
+    with start("anthropic", script="say Hi.\n---\nsay Hi.") as emulator:
+        reply = segue.complete({"messages": MESSAGES, "stream": True}, model_of(emulator), **options(emulator))
+        assert reply["choices"][0]["message"]["content"] == "Hi."
+        body = {"messages": MESSAGES, "stream": False}
+        assert list(segue.complete(body, model_of(emulator), stream=True, **options(emulator)))
+
+
+@pytest.mark.parametrize(
+    "argument", [{"fallbacks": "anthropic/claude-sonnet-5"}, {"fallbacks": 5}, {"timeout": 0}, {"timeout": "long"}]
+)
+def test_wrong_arguments_are_named(argument: dict[str, Any]) -> None:
+    with pytest.raises(segue.InputError, match=next(iter(argument))):
+        segue.complete(MESSAGES, "anthropic/claude-sonnet-5", environ={"ANTHROPIC_API_KEY": "k"}, **argument)

@@ -109,7 +109,8 @@ def command(
         if seat is not None:
             server.run(report_ready)
         elif (workers or table.workers) > 1:
-            server.run_workers(_worker_command(), lambda: _print_opening(server, resolver))
+            number = server.run_workers(_worker_command(), lambda: _print_opening(server, resolver))
+            raise click.exceptions.Exit(128 + number)
         else:
             server.run(lambda: _print_opening(server, resolver))
     finally:

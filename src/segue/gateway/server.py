@@ -249,14 +249,17 @@ class GatewayServer:
         """Serve until SIGINT or SIGTERM, which let open requests finish. SIGHUP reloads the routes."""
         asyncio.run(self.serve(on_ready))
 
-    def run_workers(self, command: Sequence[str], on_ready: Callable[[], None] = lambda: None) -> None:
-        """The same with several processes. `command` starts one, which reads its seat from standard input."""
+    def run_workers(self, command: Sequence[str], on_ready: Callable[[], None] = lambda: None) -> int:
+        """The same with several processes. `command` starts one, which reads its seat from standard input.
+
+        Return the number of the signal that ended them.
+        """
         if self._shared is not None:
             self._shared.close()
         with write_run_file(self._describe_run()) as run_file:
             seat = WorkerSeat(self.socket.fileno(), self.token, str(run_file))
             supervisor = Supervisor(command, self._settings.workers, seat, self.socket, self._log.write_message)
-            asyncio.run(supervisor.run(on_ready, _DRAIN_SECONDS))
+            return asyncio.run(supervisor.run(on_ready, _DRAIN_SECONDS))
 
     @contextmanager
     def running(self) -> Generator[None]:
@@ -308,7 +311,7 @@ class GatewayServer:
         loop = asyncio.get_running_loop()
         with suppress(NotImplementedError, AttributeError, ValueError, RuntimeError):
             loop.add_signal_handler(signal.SIGHUP, self._reload_on_signal)
-        if threading.current_thread() is threading.main_thread():
+        if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
             # uvicorn raises the signal again after the drain; the default action would end the process before cleanup.
             signal.signal(signal.SIGTERM, server.handle_exit)
         with write_run_file(self._describe_run()) if self._seat is None else nullcontext():

@@ -85,11 +85,12 @@ class Supervisor:
         self._running: dict[int, Process] = {}
         self._ready = [asyncio.Event() for _ in range(number)]
         self._is_stopping = False
+        self._signal = 0
         self._has_failed = False
         self._drain_seconds = 0.0
 
-    async def run(self, on_ready: Callable[[], None], drain_seconds: float) -> None:
-        """Run until a signal ends it; raise `InputError` if a worker does not start."""
+    async def run(self, on_ready: Callable[[], None], drain_seconds: float) -> int:
+        """Run until a signal ends it, and return its number; raise `InputError` if a worker does not start."""
         self._drain_seconds = drain_seconds
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -103,6 +104,7 @@ class Supervisor:
         await asyncio.gather(*workers)
         if self._has_failed:
             raise InputError("a worker did not start", path="workers")
+        return self._signal
 
     async def _keep_running(self, slot: int) -> None:
         while not self._is_stopping:
@@ -141,6 +143,7 @@ class Supervisor:
     def _stop(self, number: signal.Signals) -> None:
         if not self._is_stopping:
             self._is_stopping = True
+            self._signal = number
             # No connection may wait here that no worker accepts any more.
             self._listening.close()
             asyncio.get_running_loop().call_later(self._drain_seconds + _KILL_DELAY, self._pass_on, signal.SIGKILL)

@@ -28,7 +28,7 @@ from segue.bridge.shell import run_async_exchange
 from segue.canonical.json import encode_json, parse_json_object, to_plain_json
 from segue.canonical.request import Usage
 from segue.coerce import Body, wrap_messages
-from segue.errors import RemoteProtocolError, SegueError
+from segue.errors import InputError, RemoteProtocolError, SegueError
 from segue.render.constraints import Policy
 from segue.render.report import Report
 from segue.runtime.background_loop import BackgroundLoop
@@ -228,6 +228,7 @@ async def _complete(
     envelope_keys: EnvelopeKeys | Path | None = None,
     **fields: Any,
 ) -> Completion | CompletionStream:
+    _validate(fallbacks, timeout)
     wire, request = _build_body(body, source, fields)
     variables = os.environ if environ is None else environ
     targets = tuple(resolve(name, variables, providers) for name in (model, *fallbacks))
@@ -235,8 +236,9 @@ async def _complete(
     keys = envelope_keys if isinstance(envelope_keys, EnvelopeKeys) else load_envelope_keys(envelope_keys)
     router = Router(lambda _query: route)
     bridge = Bridge(router, keys=keys, now=lambda: datetime.now(UTC), random=secrets.token_bytes)
-    if stream and wire.stream_path is None:
-        request = {**request, "stream": True}
+    if wire.stream_path is None and (stream or "stream" in request):
+        # The argument decides, also where the body has the field.
+        request = {**request, "stream": stream}
     path = wire.base_path + ((stream and wire.stream_path) or wire.path)
     path = path.replace("{model}", quote(targets[0].model, safe=""))
     relay = bridge.open("POST", path, {}, encode_json(request))
@@ -249,6 +251,13 @@ async def _complete(
     if not is_reply:
         raise _find_error(relay, data)
     return Completion(parse_json_object(data)[0], relay)
+
+
+def _validate(fallbacks: object, timeout: object) -> None:
+    if isinstance(fallbacks, str) or not isinstance(fallbacks, Sequence):
+        raise InputError("a list of model names was expected", path="fallbacks")
+    if not isinstance(timeout, int | float) or not timeout > 0:
+        raise InputError("a number of seconds above 0 was expected", path="timeout")
 
 
 def _build_body(
