@@ -193,15 +193,15 @@ def test_large_and_broken_bodies() -> None:
 
 
 def test_client_that_leaves_cancels_the_request() -> None:
-    with running_gateway({"anthropic": "say One.\nwait 30\nsay Two."}) as gateway:
+    with running_gateway({"anthropic": "say One.\nwait 1000\nsay Two."}) as gateway:
         with httpx2.stream(
             "POST", gateway.url + "/v1/chat/completions", json={**CHAT, "stream": True}, timeout=30
         ) as response:
             assert next(response.iter_bytes())
-        deadline = time.monotonic() + 10
-        while "closed the connection" not in gateway.log and time.monotonic() < deadline:
+        deadline = time.monotonic() + 60
+        while "the client closed the connection" not in gateway.log:
+            assert time.monotonic() < deadline, gateway.log
             time.sleep(0.01)
-        assert "the client closed the connection" in gateway.log
 
 
 @pytest.mark.parametrize(

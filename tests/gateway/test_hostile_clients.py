@@ -10,10 +10,12 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx2
+import msgspec
 import pytest
 
 from segue.bridge.bridge import Bridge
@@ -250,6 +252,11 @@ def limited(**limits: Any) -> Any:
     return running_gateway({"anthropic": HELLO}, connections=ConnectionLimits(**limits))
 
 
+def changing_limits() -> Any:
+    """Limits that a test may change while the gateway runs: short ones would count while it still connects."""
+    return SimpleNamespace(**msgspec.structs.asdict(ConnectionLimits()))
+
+
 def test_idle_connections_are_bounded() -> None:
     with limited(connections=5) as gateway, ExitStack() as stack:
         opened = [stack.enter_context(connecting(gateway)) for _ in range(5)]
@@ -273,22 +280,30 @@ def test_a_request_that_does_not_come_closes_the_connection(sent: bytes) -> None
 
 
 def test_the_next_request_of_a_connection_has_a_limit_too() -> None:
-    with limited(header_seconds=0.3) as gateway, connecting(gateway) as connection:
+    limits = changing_limits()
+    with running_gateway({"anthropic": HELLO}, connections=limits) as gateway, connecting(gateway) as connection:
         request = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
         for _ in range(2):
             connection.sendall(request)
             received = b""
             while not received.endswith(b"ok\n"):
-                received += connection.recv(1000)
+                received += (data := connection.recv(1000))
+                assert data, "the connection was closed"
+        limits.header_seconds = 0.01
         connection.sendall(request[:20])
         assert is_closed(connection)
 
 
 def test_a_long_reply_is_not_cut_off_by_the_limit_for_headers() -> None:
-    with running_gateway(
-        {"anthropic": "say One.\nwait 1\nsay Two."}, connections=ConnectionLimits(header_seconds=0.2)
-    ) as gateway:
-        assert "Two." in post(gateway, CHAT).text
+    limits = changing_limits()
+    with (
+        running_gateway({"anthropic": "say One.\nwait 0.2\nsay Two."}, connections=limits) as gateway,
+        httpx2.Client(timeout=PATIENCE) as client,
+    ):
+        assert client.get(f"{gateway.url}/healthz").status_code == 200
+        # From here on the connection is open, and the headers of a request arrive at once.
+        limits.header_seconds = 0.01
+        assert "Two." in client.post(gateway.url + PATH, json=CHAT).text
 
 
 def test_headers_without_end_close_the_connection() -> None:

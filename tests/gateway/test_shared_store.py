@@ -168,9 +168,9 @@ def test_sigterm_under_load_loses_no_reply(place: str, workers: str, tmp_path: P
 
 
 def state(gateway: Running) -> tuple[str, str]:
-    metrics = httpx2.get(f"{gateway.url}/metrics").text
+    metrics = httpx2.get(f"{gateway.url}/metrics", timeout=60).text
     [up] = [line for line in metrics.splitlines() if line.startswith("segue_store_up")]
-    return httpx2.get(f"{gateway.url}/readyz").json()["store"], up
+    return httpx2.get(f"{gateway.url}/readyz", timeout=60).json()["store"], up
 
 
 def test_store_that_is_removed_is_created_anew(tmp_path: Path) -> None:
