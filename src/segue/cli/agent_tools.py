@@ -56,7 +56,7 @@ class AgentTools:
         toolbox = Toolbox(_add_installed(standard), folder, permissions, sources=sources, max_declared=limit)
         if self._names is None:
             return toolbox
-        return toolbox.only(name for name in self._names if name != _TASK_TOOL)
+        return toolbox.only(self._names, other=(_TASK_TOOL,))
 
     async def _start_servers(self, folder: Path) -> list[ToolSource]:
         """Start the MCP servers. A failing one is reported and skipped."""
