@@ -321,6 +321,8 @@ def _make_bindings(terminal: TerminalUI, handler: InputHandler) -> KeyBindings:
     keys.add("c-d", eager=True)(actions.leave)
     keys.add("c-t", eager=True)(actions.toggle_reasoning)
     keys.add("c-l")(actions.clear)
+    keys.add("c-v", filter=~asking)(actions.paste_picture)
+    keys.add(Keys.BracketedPaste, filter=~asking)(actions.paste)
     terminal.draft.on_text_insert += actions.clear_hint
     terminal.reply.on_text_insert += actions.clear_hint
     return keys
@@ -346,6 +348,16 @@ class _KeyActions:
             buffer.reset()
             self._terminal.hint = ""
             self._handler.submit(text)
+
+    def paste(self, event: KeyPressEvent) -> None:
+        """Insert the pasted text, unless it is the path of a picture or PDF file, which is attached."""
+        text = event.data.replace("\r\n", "\n").replace("\r", "\n")
+        if not text or not self._handler.paste(text):
+            event.current_buffer.insert_text(text)
+
+    def paste_picture(self, event: KeyPressEvent) -> None:
+        if not self._handler.paste(""):
+            self._terminal.hint = "no picture on the clipboard"
 
     def submit_answer(self, event: KeyPressEvent) -> None:
         self._terminal.submit_answer()
