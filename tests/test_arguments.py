@@ -93,3 +93,20 @@ def test_long_name_is_not_echoed_whole(fail: Callable[[str], object], name: str)
         fail(name)
     assert len(str(caught.value)) < 400
     assert repr(name)[:20] in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("source", "body", "place"),
+    [
+        ("gemini", {"contents": [{"role": "user", "content": "a"}]}, "contents[0].parts"),
+        ("gemini", {"contents": [{"content": "a"}]}, "contents[0].parts"),
+        ("openai-chat", {"messages": [{"role": "user", "text": "a"}]}, "messages[0].content"),
+        ("openai-chat", {"messages": [{"role": "system", "parts": [{"text": "a"}]}]}, "messages[0].content"),
+        ("openai-responses", {"input": [{"role": "user", "text": "a"}]}, "input[0].content"),
+        ("anthropic", {"messages": [{"role": "user", "text": "a"}]}, "messages[0].content"),
+    ],
+)
+def test_a_message_with_its_text_under_the_wrong_key_is_rejected(source: Any, body: Any, place: str) -> None:
+    with pytest.raises(segue.InputError) as error:
+        segue.convert(body, source=source, target="openai-chat")
+    assert error.value.path == place

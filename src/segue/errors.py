@@ -238,6 +238,7 @@ class ProviderError(SegueError):
         self.retry_after = retry_after
         self.brief = BRIEF_TEXTS[cause] if brief is None else brief
         self.retryable = cause in _RETRYABLE if retryable is None else retryable
+        self.break_reason = ""
 
     def format(self, conversation_id: str | None = None) -> str:
         """Return the message with the suggested command, which names the conversation if its id is given."""
@@ -251,7 +252,9 @@ class ProviderError(SegueError):
         """Return the error for a reply that broke off."""
         reason = " ".join(why.split())
         message = f"the reply of {provider}/{model} broke off: {reason}"
-        return cls(message, cause="broken", provider=provider, model=model)
+        error = cls(message, cause="broken", provider=provider, model=model)
+        error.break_reason = reason
+        return error
 
 
 class StoreError(SegueError):

@@ -19,7 +19,7 @@ _PATTERNS: dict[str, str] = {
     "password": r"(?<=://)[^\s/:@\"'<>]*:(?P<secret>[^\s/@\"'<>]+)(?=@)",
     "authorisation": r"(?i:authorization"
     + _SEPARATOR
-    + r"(?:bearer|basic|token|aws4-hmac-sha256)?\s*(?P<secret>(?!(?:bearer|basic|token|aws4)\b)[^\s\"'\\,;}\[]{6,}))",
+    + r"(?:bearer|basic|token|aws4-hmac-sha256)?\s*(?P<secret>(?!(?:bearer|basic|token|aws4)\b)[^\s\"'\\,;}\[]{8,}))",
     "cookie": r"(?i:(?:\bset-|\b)cookie)" + _SEPARATOR + r"(?P<secret>[^\s\"'\\;,=\[]{1,80}=[^\s\"'\\][^\"'\\\r\n]*)",
     "bearer token": r"(?i:\b(?:bearer|basic))\s+(?P<secret>(?=\S*\d)[A-Za-z0-9+/_.~=\-]{12,})",
     "token": r"\beyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}(?:\.[A-Za-z0-9_\-]*)?",
@@ -48,14 +48,14 @@ _PATTERNS: dict[str, str] = {
     "PyPI token": r"\bpypi-[A-Za-z0-9_\-]{16,}",
     # Signed URLs of S3, Google and Azure.
     "signature": r"(?i:[?&][\w.\-]{0,40}(?:sig(?:nature)?|credential|key|token|secret|passw(?:or)?d|pwd|auth))"
-    r"=(?P<secret>[^&\s\"'<>\\\[]{6,})",
+    r"=(?P<secret>[^&\s\"'<>\\\[]{8,})",
     # Command-line options: the value follows the option, or is the next item of a list.
     "option": r"(?i:(?<![\w\-])--?(?:[a-z0-9]+[_\-]){0,4}(?:passw(?:or)?d|pass|pwd|passphrase|token|secret|api[_\-]?key"
-    r"|(?:secret|access|account)[_\-]?key|cookie))[\"'\\]*[\s,]+[\"'\\]*(?P<secret>(?![\[\-])[^\s\"'\\,;]{4,})"
+    r"|(?:secret|access|account)[_\-]?key|cookie))[\"'\\]*[\s,]+[\"'\\]*(?P<secret>(?![\[\-])[^\s\"'\\,;]{8,})"
     r"|(?<![\w\-])(?:-u|--user|--proxy-user)[\"'\\]*[\s,=]+[\"'\\]*[^\s\"'\\:\[]{1,80}:(?P<other>(?!\[)[^\s\"'\\]+)",
     # Keys without a distinctive pattern (Mistral, Azure, Cohere) are found by the name before them.
     "secret": r"(?i:api[_\-]?key|secret(?:[_\-]?key)?|token|passw(?:or)?d"
-    r"|pwd|passphrase|(?:account|subscription)[_\-]?key)" + _SEPARATOR + r"(?P<secret>(?!\[)[^\s\"'\\,;}&<>()]{6,})",
+    r"|pwd|passphrase|(?:account|subscription)[_\-]?key)" + _SEPARATOR + r"(?P<secret>(?!\[)[^\s\"'\\,;}&<>()]{8,})",
 }
 _NAME_TOKEN = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _SECRET_NAME = re.compile(

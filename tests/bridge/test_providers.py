@@ -166,7 +166,7 @@ def test_official_variables_name_other_places(name: str, environ: dict[str, str]
     "url", ["api.openai.com", "ftp://x", "https://", "https://x:y:z", "https://a b/v1", "https://x\n"]
 )
 def test_invalid_url(url: str) -> None:
-    with pytest.raises(InputError, match="OPENAI_BASE_URL is not a valid URL"):
+    with pytest.raises(InputError, match="OPENAI_BASE_URL: not a valid URL"):
         resolve("openai", {"OPENAI_BASE_URL": url + "\x00"})
 
 

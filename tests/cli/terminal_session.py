@@ -22,7 +22,7 @@ from tests.cli.process import SEGUE
 from tests.interrupts import default_interrupt
 
 ENTER, ALT_ENTER, TAB = "\r", "\x1b\r", "\t"
-CTRL_C, CTRL_D, CTRL_T = "\x03", "\x04", "\x14"
+CTRL_C, CTRL_D, CTRL_T, CTRL_V = "\x03", "\x04", "\x14", "\x16"
 PROMPT = "ask anything"
 _TIMEOUT = 100.0
 

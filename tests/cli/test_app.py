@@ -122,10 +122,11 @@ def test_invalid_number_error_is_readable():
 
 
 def test_unknown_command_error_lists_commands():
-    ended = run("conver")
+    ended = run("xyz")
     assert is_one_line_error(ended)
-    assert "'conver'" in ended.err
+    assert "'xyz'" in ended.err
     assert all(command in ended.err for command in app.COMMANDS)
+    assert "did you mean convert?" in run("conver").err
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,8 @@ def test_text_streams_and_ctrl_c_ends_the_turn(room: Room):
     seat.enter("hello there")
     seat.wait_for_text("Some words.")
     seat.type(CTRL_C)
-    seat.wait_for_text("cancelled", "press Ctrl-C again to exit")
+    seat.wait_for_text("cancelled")
+    seat.wait_for(lambda: b"press Ctrl-C again to exit" in seat.raw)
     seat.enter("go on")
     seat.wait_for_text("Again here.")
     assert "more" not in seat.text
@@ -222,10 +223,10 @@ TRUSTED = """
 allow = ["shell(make *)", "write_file(docs/*)"]
 
 [mcp.notes]
-command = ["no-such-program", "--all"]
+command = ["no-such-program", "--all", "\\u202eelsewhere"]
 
 [providers.anthropic]
-base_url = "http://127.0.0.1:9/\\u202eelsewhere"
+base_url = "http://127.0.0.1:9/"
 """
 
 
@@ -491,13 +492,22 @@ def test_ctrl_c_twice_leaves(room: Room):
     seat.wait_for_text("half a sentence")
     seat.type(CTRL_C)
     seat.wait_until_gone("half a sentence")
-    seat.wait_for_text("press Ctrl-C again to exit")
-    seat.type("x")
-    seat.wait_until_gone("press Ctrl-C again to exit")
-    seat.type(CTRL_C)
-    seat.wait_for_text("press Ctrl-C again to exit")
-    seat.type(CTRL_C)
+    seat.type("x" + CTRL_C + "whole again")
+    seat.wait_for_text("whole again")
+    seat.type(CTRL_C + CTRL_C)
     assert seat.wait_exit() == 0
+
+
+def test_second_ctrl_c_after_a_while_does_not_leave(room: Room):
+    seat = room.chat()
+    seat.wait_for_text(PROMPT)
+    for _ in range(2):
+        before = seat.raw.count(b"press Ctrl-C again to exit")
+        seat.type(CTRL_C)
+        seat.wait_for(lambda before=before: seat.raw.count(b"press Ctrl-C again to exit") > before)
+        seat.wait_until_gone("press Ctrl-C again to exit")
+    seat.enter("/modle")
+    seat.wait_for_text("did you mean /model")
 
 
 def test_help_lists_commands_and_typos_are_reported(room: Room):

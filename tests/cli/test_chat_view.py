@@ -195,9 +195,36 @@ def test_markdown_is_marked_lightly():
     fragments = {text: style for row in rows for style, text in row}
     assert fragments["look at it"] == "class:bold"
     assert fragments["a tool"] == "class:code"
-    assert fragments["x = 1  # **no**"] == "class:block"
+    assert fragments["# **no**"] == "class:comment"
     assert fragments["Head"] == "class:head"
     assert "*.py and **kwargs." in rows_to_text(rows)
+
+
+def test_code_is_coloured_by_its_language():
+    rows = format_text(['```python\ndef f():\n    """A\n    b"""\n    return 1\n```\n```\ndef g\n```\n'])
+    fragments = {text: style for row in rows for style, text in row}
+    assert fragments["def"] == "class:keyword"
+    assert fragments["f"] == "class:name"
+    assert fragments['    b"""'] == "class:string"
+    assert fragments["1"] == "class:number"
+    assert fragments["def g"] == "class:block"
+    assert rows_to_text(rows).count("def") == 2
+
+
+def test_table_is_drawn():
+    text = "| name | count |\n|---|--:|\n| `apple` | 3 |\n| a long name that does not fit | 12 |\nAfter.\n"
+    rows = format_text(list(text), 30)
+    shown = rows_to_text(rows).splitlines()
+    assert shown[0].split("│")[0].strip() == "name"
+    assert set(shown[1]) == {"─", "┼"}
+    assert shown[2].split("│")[0].strip() == "apple"
+    assert shown[2].endswith("    3")
+    assert all(display_width(line) <= 30 for line in shown)
+    assert shown[-1] == "After."
+
+
+def test_lines_that_are_no_table_stay_as_they_are():
+    assert rows_to_text(format_text(["| a | b |\n| c | d |\n"])) == "| a | b |\n| c | d |\n"
 
 
 def test_rows_fit_and_lists_hang():

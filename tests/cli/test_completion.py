@@ -106,3 +106,11 @@ def test_bash_itself_completes(project: Project, tmp_path):
         ["bash", "--norc", "-c", script], capture_output=True, text=True, env=variables, timeout=100, check=False
     )
     assert ended.stdout.split() == ["anthropic/claude-opus-5-5"], ended.stderr
+
+
+def test_own_providers_and_aliases_are_offered(project: Project):
+    project.write_user_config(
+        '[providers.acme]\nbase_url = "http://127.0.0.1:9/v1"\nmodel = "rocket"\n[aliases]\nsonnet = "acme/rocket"'
+    )
+    assert "acme/rocket" in complete(project, "segue run -m acme")
+    assert complete(project, "segue run -m sonn") == ["sonnet"]

@@ -204,3 +204,14 @@ def test_invalid_provider_is_reported_with_its_file(project: Project):
     ended = project.run("models")
     assert ended.code == 2
     assert "config.toml: providers.mine.api" in ended.err
+
+
+def test_assumed_api_of_a_provider_is_named(project: Project):
+    project.write_user_config('[providers.acme]\nbase_url = "http://127.0.0.1:9/v1"\nmodel = "m"\nkey_variable = []')
+    note = "providers.acme has no api: openai-chat is assumed"
+    assert note in project.run("doctor").out.decode()
+    assert note in project.run("models", "acme").err
+    project.write_user_config(
+        '[providers.acme]\nbase_url = "http://127.0.0.1:9/v1"\nmodel = "m"\napi = "anthropic"\nkey_variable = []'
+    )
+    assert "is assumed" not in project.run("models", "acme").err

@@ -160,6 +160,7 @@ for module in pkgutil.walk_packages(segue.__path__, "segue."):
         importlib.import_module(module.name)
 from click.testing import CliRunner
 segue.formats()
+segue.bridge.providers.catalogue()
 importlib.metadata.version = lambda name: "0"
 if os.geteuid() == 0:
     os.setuid(65534)

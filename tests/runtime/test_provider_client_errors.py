@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import ipaddress
+import json
 import socket
 import ssl
 import subprocess
@@ -715,3 +716,24 @@ def test_the_client_is_loaded_when_it_is_needed() -> None:
     code = f"import sys, segue.runtime.provider_client; print(*({late} & set(sys.modules)))"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == ""
+
+
+def test_denied_access_is_not_a_rejected_key() -> None:
+    body = {"error": {"message": "Your organization must be verified to use the model `o9`.", "code": None}}
+    for status in ("403 Forbidden", "400 Bad Request"):
+        error = request_raw_error(http_response(json.dumps(body).encode(), status=status))
+        assert error.cause == "auth"
+        assert "denied access" in str(error)
+        assert "rejected the key" not in str(error)
+    assert "rejected the key" in str(request_raw_error(http_response(json.dumps(body).encode(), status="401 No")))
+
+
+def test_short_key_is_not_masked_in_messages() -> None:
+    assert Secret("the").mask_in("the model") == "the model"
+    assert Secret("the-secret").mask_in("the-secret is wrong") == "[key removed] is wrong"
+
+
+def test_broken_reply_names_its_reason_once() -> None:
+    broken = ProviderError.broken("openai", "m", "the connection was lost")
+    assert broken.break_reason == "the connection was lost"
+    assert str(broken).count("broke off") == 1

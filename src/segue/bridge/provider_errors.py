@@ -52,8 +52,11 @@ _RATE_LIMITED = frozenset(
 _BAD_KEY = frozenset(
     {"api_key_invalid", "invalid_api_key", "authentication_error", "invalid_authentication_error"}
     | {"unrecognizedclientexception", "invalidsignatureexception", "expiredtokenexception"}
-    | {"missingauthenticationtokenexception", "accessdeniedexception"}
+    | {"missingauthenticationtokenexception"}
 )
+# The key is valid, but the account may not use the model.
+_NO_ACCESS = frozenset({"accessdeniedexception", "permission_error", "permission_denied"})
+_UNVERIFIED = re.compile(r"\borgani[sz]ation must be verified\b", re.IGNORECASE)
 _NO_MODEL = frozenset({"model_not_found", "model_not_exist", "invalid_model", "resourcenotfoundexception"})
 _NO_MODEL_TEXT = re.compile(
     r"\b(?:invalid|unknown|unrecognized|unsupported|no such|not a valid) model\b|model identifier is invalid"
@@ -194,9 +197,12 @@ def _diagnose(endpoint: Endpoint, error: ApiError, wait: float | None) -> _Diagn
     if status == 402 or names & _NO_CREDIT or "credit balance is too low" in message.lower():
         hint = "add credit to the account, or use another model"
         return _Diagnosis("rate-limited", hint, "has no credit left", retryable=wait is not None)
-    if names & _BAD_KEY or status in (401, 403):
+    if names & _BAD_KEY or status == 401:
         variables = " or ".join(endpoint.variables) or "the API key"
         return _Diagnosis("auth", f"check {variables}", command="doctor")
+    if status == 403 or names & _NO_ACCESS or _UNVERIFIED.search(message):
+        hint = f"check what the account may use: access to {endpoint.model}, verification, region"
+        return _Diagnosis("auth", hint, "denied access", command="doctor")
     if status in _TIMED_OUT:
         return _Diagnosis("timeout", later)
     if status in (503, 529) or (names & _OVERLOADED and status not in (400, 500)):

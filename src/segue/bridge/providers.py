@@ -122,7 +122,7 @@ def catalogue(config: Config | None = None) -> dict[str, Provider]:
     """Return all providers by name: the shipped ones, merged with the user's configuration."""
     providers = dict(_load_shipped())
     for name, settings in (config or {}).items():
-        row = _validate_settings(name, settings)
+        row = validate_settings(name, settings)
         owner = next(
             (provider.name for provider in providers.values() if name in (provider.name, *provider.aliases)), name
         )
@@ -139,8 +139,8 @@ def _load_shipped() -> Mapping[str, Provider]:
     return shipped
 
 
-def _validate_settings(name: str, settings: object) -> dict[str, Any]:
-    """Validate a `[providers.NAME]` table."""
+def validate_settings(name: str, settings: object) -> dict[str, Any]:
+    """Validate a `[providers.NAME]` table, and return it with the name of its API in full."""
     where = f"providers.{name}"
     if not isinstance(settings, Mapping):
         raise InputError("expected a table", path=where)
@@ -154,6 +154,8 @@ def _validate_settings(name: str, settings: object) -> dict[str, Any]:
             raise InputError(f"unknown setting; {hint}", path=f"{where}.{key}")
         if key not in ("models", "headers", "key_variable"):
             require_string(value, f"{where}.{key}")
+    if "base_url" in row:
+        _normalize_url(row["base_url"].replace("{region}", "region"), "", path=f"{where}.base_url")
     if "api" in row:
         api_row = find_wire_or_server(row["api"], argument=f"{where}.api")
         row = {**({"profile": api_row.profile} if api_row.profile else {}), **row, "api": api_row.name}
@@ -340,20 +342,21 @@ def _find_base_url(provider: Provider, environ: Environ, region: str | None) -> 
             url = url.replace("{region}", region)
     if not url:
         raise InputError(f"no base URL for {provider.name}: set {_join_or(provider.url_variables)}")
-    return _normalize_url(url, provider.path, setting)
+    return _normalize_url(url, provider.path, path=setting)
 
 
-def _normalize_url(url: str, path: str, setting: str) -> str:
+def _normalize_url(url: str, suffix: str, *, path: str) -> str:
+    """Return the URL with the suffix of the API. An error names the setting or variable `path`."""
     parts = _split_url(url)
     if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
-        raise InputError(f"{setting} is not a valid URL: expected https://…")
+        raise InputError("not a valid URL: expected https://… or http://…", path=path)
     if parts.username or parts.password:
-        raise InputError(f"{setting} contains a user name or password; set the API key in its own variable")
+        raise InputError("the URL contains a user name or password; set the API key in its own variable", path=path)
     own = parts.path.rstrip("/")
-    if path and path.split("/")[1] not in own.split("/"):
-        own += path
-    elif path and own.endswith("/" + path.split("/")[1]) and not own.endswith(path):
-        own = own.removesuffix("/" + path.split("/")[1]) + path
+    if suffix and suffix.split("/")[1] not in own.split("/"):
+        own += suffix
+    elif suffix and own.endswith("/" + suffix.split("/")[1]) and not own.endswith(suffix):
+        own = own.removesuffix("/" + suffix.split("/")[1]) + suffix
     return urlunsplit((parts.scheme, parts.netloc, own, "", ""))
 
 

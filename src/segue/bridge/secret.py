@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+_MIN_MASKED = 8
+"""Shorter values are parts of ordinary words, and are not masked."""
+
 
 class Secret:
     """A text that does not appear in `str`, `repr`, formatting or pickles. `reveal` returns it, for use in a header."""
@@ -17,8 +20,8 @@ class Secret:
         return self._value
 
     def mask_in(self, text: str) -> str:
-        """Replace this secret in a text."""
-        return text.replace(self._value, "[key removed]") if self._value else text
+        """Replace this secret in a text, unless it is shorter than eight characters."""
+        return text.replace(self._value, "[key removed]") if len(self._value) >= _MIN_MASKED else text
 
     def __repr__(self) -> str:
         return "Secret('…')"

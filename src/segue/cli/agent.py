@@ -120,6 +120,9 @@ class Agent:
         if isinstance(log, StoredConversation) and not self._options.models:
             self._resume_model(log)
         self.session = self._build_session(log)
+        for provider in dict.fromkeys(endpoint.provider for endpoint in self.route.endpoints):
+            if note := self.providers.describe_assumed_api(provider):
+                streams.print_message(note)
         if note := self.session.toolbox.limit_note:
             streams.print_message(f"{note}; max_declared in [tools] sets the limit, only selects tools")
 

@@ -29,6 +29,7 @@ class AgentTools:
         self._providers = providers
         self._settings = providers.config.settings.tools
         self._flag_rules = options.allow
+        self._function_files = options.functions
         self._allow = (*self._settings.allow, *options.allow)
         self._names = self._settings.only if options.tools is None else options.tools
         self.servers: McpServers | None = None
@@ -41,6 +42,7 @@ class AgentTools:
     async def build_toolbox(self, folder: Path) -> Toolbox:
         """Return the tools for this folder, with the permission rules of configuration and flags."""
         from segue.runtime.environ import child_environment
+        from segue.runtime.function_tools import load_functions
         from segue.runtime.permissions import Permissions
         from segue.runtime.toolbox import MAX_DECLARED, Toolbox
         from segue.runtime.tools import standard_tools
@@ -51,12 +53,13 @@ class AgentTools:
             return Toolbox((), folder, permissions)
         environment = partial(child_environment, keep=self._settings.env, keys=self._providers.key_variables)
         standard = standard_tools(environment=environment)
+        standard += [tool for file in self._function_files for tool in load_functions(Path(file))]
         sources = await self._start_servers(folder)
         limit = self._settings.max_declared or MAX_DECLARED
         toolbox = Toolbox(_add_installed(standard), folder, permissions, sources=sources, max_declared=limit)
         if self._names is None:
             return toolbox
-        return toolbox.only(name for name in self._names if name != _TASK_TOOL)
+        return toolbox.only(self._names, other=(_TASK_TOOL,))
 
     async def _start_servers(self, folder: Path) -> list[ToolSource]:
         """Start the MCP servers. A failing one is reported and skipped."""

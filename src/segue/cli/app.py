@@ -91,7 +91,14 @@ class Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and args[0] not in COMMANDS:
-            ctx.fail(f"no such command '{args[0]}'; commands: {', '.join(COMMANDS)}")
+            if len(args[0].split()) > 1:
+                # Several words in one argument are a prompt.
+                return super().resolve_command(ctx, ["run", *args])
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0].lower(), COMMANDS, 1)
+            hint = f"did you mean {near[0]}?" if near else f"commands: {', '.join(COMMANDS)}"
+            ctx.fail(f"no such command '{args[0]}'; {hint}")
         return super().resolve_command(ctx, args)
 
     def make_context(

@@ -40,7 +40,18 @@ def command(ctx: click.Context, prompt: tuple[str, ...], *, as_json: bool, **fla
         raise click.UsageError("segue chat has no JSON output; use segue run --json", ctx)
     if getattr(sys, "stdin", None) is None or getattr(sys, "stdout", None) is None:
         raise streams.BadInputError("a chat needs stdin and stdout; one of them is closed")
-    asyncio.run(_run_chat(RunOptions.from_flags(ctx, flags), " ".join(prompt)))
+    run_options = RunOptions.from_flags(ctx, flags)
+    asyncio.run(_run_chat(run_options, _fill_template(run_options, " ".join(prompt))))
+
+
+def _fill_template(run_options: RunOptions, prompt: str) -> str:
+    from segue.cli.prompt_files import find_prompt_file
+
+    if run_options.template is None:
+        return prompt
+    if not streams.has_working_folder():
+        raise streams.BadInputError(streams.FOLDER_GONE)
+    return find_prompt_file(run_options.template, Path.cwd()).fill(prompt)
 
 
 async def _run_chat(run_options: RunOptions, prompt: str) -> None:
@@ -58,6 +69,8 @@ async def _run_chat(run_options: RunOptions, prompt: str) -> None:
         chat.agent, chat.ui = agent, _make_ui(chat)
         chat.compress_strategy = agent.providers.config.settings.compress or chat.compress_strategy
         chat.print_header()
+        for name in run_options.attached:
+            chat.attach(Path(name))
         if prompt:
             chat.submit(prompt)
         try:

@@ -47,7 +47,14 @@ def _list_ids() -> Iterable[tuple[str, str]]:
 def _list_models() -> Iterable[tuple[str, str]]:
     from segue.cli import providers
 
-    return [(f"{row.name}/{model}", row.title) for row in providers.load().by_name.values() for model in row.models]
+    loaded = providers.load()
+    aliases = [(name, model) for name, model in loaded.config.settings.aliases.items()]
+    models = [
+        (f"{row.name}/{model}", row.title)
+        for row in loaded.by_name.values()
+        for model in dict.fromkeys((*row.models, *([row.default] if row.default else ())))
+    ]
+    return [*aliases, *models]
 
 
 def _list_tool_formats() -> Iterable[tuple[str, str]]:

@@ -261,6 +261,7 @@ def _check_provider(row: Provider, providers: Providers) -> tuple[dict[str, Any]
         "provider": row.name,
         "key": providers.key_variable_of(row),
         "base_url": row.base_url or None,
+        "assumed": providers.describe_assumed_api(row.name),
     }
     try:
         endpoint = providers.endpoint(f"{row.name}/{row.default or '-'}")
@@ -271,7 +272,8 @@ def _check_provider(row: Provider, providers: Providers) -> tuple[dict[str, Any]
 
 def _format_provider(result: Mapping[str, Any]) -> str:
     key = f"{result['key']} is set" if result["key"] else "no key needed"
-    return f"{key}, {result['base_url']}"
+    assumed = f", {result['assumed']}" if result.get("assumed") else ""
+    return f"{key}, {result['base_url']}{assumed}"
 
 
 async def _probe_all(endpoints: Mapping[str, Endpoint]) -> dict[str, ProbeResult]:

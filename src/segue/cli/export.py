@@ -143,10 +143,10 @@ def _render_document(store: ConversationStore, summary: ConversationSummary, for
         from segue.store.export import dump_events
 
         return dump_events(summary, store.events(summary.id))
-    from segue.store.segments import read_segments
+    from segue.cli import providers
     from segue.view.page import build_page
 
-    page = build_page(summary, read_segments(store, summary.id))
+    page = build_page(store, summary, providers.load().cost)
     if form == "html":
         from segue.view.html import render_html as render
     else:

@@ -40,6 +40,9 @@ def command(provider: str | None, *, with_key: bool, as_json: bool) -> None:
         streams.write(msgspec.json.encode([_provider_fields(row, loaded) for row in rows]), b"\n")
         return
     streams.write(_format_models(rows[0]) if provider is not None else _format_providers(rows, loaded))
+    for row in rows:
+        if note := loaded.describe_assumed_api(row.name):
+            streams.print_message(note)
     if not any(map(loaded.key_variable_of, loaded.by_name.values())):
         streams.print_message("no API key is set: segue run and segue chat use emulated models")
 

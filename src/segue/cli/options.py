@@ -54,10 +54,29 @@ _AGENT_OPTIONS = (
         help="Continue this conversation; the first characters of its id are enough.",
     ),
     click.option("--fork", is_flag=True, help="Continue in a copy of the conversation (with -c or -s)."),
+    click.option(
+        "-a",
+        "--attach",
+        "attached",
+        multiple=True,
+        metavar="FILE",
+        shell_complete=completers.files,
+        help="Attach a picture, a PDF or a text file; @FILE in the prompt does the same.",
+    ),
+    click.option(
+        "-t", "--template", metavar="NAME", help="Use a prompt from a Markdown file; PROMPT becomes its arguments."
+    ),
     click.option("--system", metavar="TEXT", help="System prompt; @FILE reads it from a file."),
     tool_format_option,
     click.option("--tools", metavar="A,B", help="Use only these tools."),
     click.option("--no-tools", is_flag=True, help="Use no tools."),
+    click.option(
+        "--functions",
+        multiple=True,
+        metavar="FILE.py",
+        shell_complete=completers.files,
+        help="Use the functions of a Python file as tools, too.",
+    ),
     click.option("--allow", multiple=True, metavar="RULE", help="Allow a tool: shell, or 'shell(git log *)'."),
     click.option(
         "--dangerously-allow-all",
@@ -176,6 +195,9 @@ class RunOptions:
     latest: bool = False
     conversation: str | None = None
     fork: bool = False
+    attached: tuple[str, ...] = ()
+    template: str | None = None
+    functions: tuple[str, ...] = ()
     system: str | None = None
     tool_format: str | None = None
     tools: tuple[str, ...] | None = None

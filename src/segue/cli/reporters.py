@@ -83,11 +83,15 @@ def guard_writes(on_event: Callable[[Event], None], on_error: Callable[[Exceptio
 
 
 class TextReporter:
-    """Streams text to stdout and prints a line to stderr for each tool call, retry and model change."""
+    """Writes text to stdout and prints a line to stderr for each tool call, retry and model change.
 
-    def __init__(self, *, quiet: bool) -> None:
+    On a terminal the text is streamed; elsewhere only the answer is written, when it is complete.
+    """
+
+    def __init__(self, *, quiet: bool, is_streamed: bool = True) -> None:
         self._quiet = quiet
         self._sanitizes = streams.is_terminal(sys.stdout)
+        self._is_streamed = is_streamed and self._sanitizes
         self._in_line = False
         self._wrote = False
         self._conversation_id: str | None = None
@@ -102,7 +106,8 @@ class TextReporter:
     def on_event(self, event: Event) -> None:
         match event:
             case events.TextDelta(task=None):
-                self._write(event.text)
+                if self._is_streamed:
+                    self._write(event.text)
             case events.ReplyReceived(task=None):
                 self._end_line()
             case events.StreamBroken(task=None):
@@ -125,6 +130,8 @@ class TextReporter:
                 pass
 
     def on_end(self, ended: ExchangeEnded, totals: RunTotals, error: SegueError | None) -> None:
+        if ended.outcome == "answered" and not self._is_streamed:
+            self._write(ended.text)
         self._end_line()
         if ended.outcome in ("failed", "steps"):
             streams.print_message(_format_failure(ended, error, self._conversation_id))

@@ -48,6 +48,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from segue.cli.streams import BadInputError, format_os_error
+from segue.errors import InputError
 
 T = TypeVar("T", bound=Struct)
 NonEmptyText = Annotated[str, Meta(min_length=1)]
@@ -73,6 +74,11 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
     "when": get_args(When),
 }
 _MILLION = 1_000_000
+_KEY_NAMES = frozenset({"api_key", "apikey", "key", "token", "secret", "auth_token", "api_token"})
+_KEY_HINT = (
+    "is not a setting, because a file must not hold a key: "
+    "set key_variable to the name of the environment variable that holds it"
+)
 
 
 class ModelSettings(Struct, frozen=True, forbid_unknown_fields=True):
@@ -238,7 +244,10 @@ class _Reader:
     def read_settings(self, values: dict[str, Any]) -> Settings:
         self._check_keys(values, Settings, "")
         tables = {
-            "providers": self._read_tables(values, "providers", ProviderSettings),
+            "providers": {
+                name: self._check_provider(name, provider)
+                for name, provider in self._read_tables(values, "providers", ProviderSettings).items()
+            },
             "mcp": {
                 name: self._check_server(name, server)
                 for name, server in self._read_tables(values, "mcp", McpServerSettings).items()
@@ -258,6 +267,15 @@ class _Reader:
             key: self._read_table(table, kind, f"{name}.{key}")
             for key, table in cast("dict[str, object]", tables).items()
         }
+
+    def _check_provider(self, name: str, provider: ProviderSettings) -> ProviderSettings:
+        from segue.bridge.providers import validate_settings
+
+        try:
+            validate_settings(name, provider.to_dict())
+        except InputError as error:
+            raise self._error(error.path, error.message) from None
+        return provider
 
     def _check_server(self, name: str, server: McpServerSettings) -> McpServerSettings:
         if bool(server.program) == bool(server.url):
@@ -293,6 +311,8 @@ class _Reader:
         names = kind.__struct_fields__
         for key in keys:
             if key not in names:
+                if kind is ProviderSettings and key in _KEY_NAMES:
+                    raise self._error(f"{path}.{key}", _KEY_HINT, separator=" ")
                 near = get_close_matches(key, names, 1)
                 hint = f"did you mean {near[0]}?" if near else f"known settings: {', '.join(names)}"
                 raise self._error(f"{path}.{key}", f"is not a setting; {hint}", separator=" ")

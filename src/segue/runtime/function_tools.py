@@ -12,6 +12,7 @@ import typing
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Annotated, Any, cast, get_args, get_origin, overload
 
@@ -259,6 +260,31 @@ def _to_result(value: Any) -> Result:
 
 
 # --------------------------------------------------------------------------------------------------------- entry points
+
+
+def load_functions(file: Path) -> list[Tool]:
+    """Import a Python file and return its tools: those made with `tool`, else all its public functions.
+
+    `InputError` if it can't be imported or has no functions.
+    """
+    if not file.is_file():
+        raise InputError(f"there is no file {file}", path="functions")
+    spec = spec_from_file_location(f"segue_functions_{file.stem}", file)
+    if spec is None or spec.loader is None:
+        raise InputError(f"{file} is not a Python file", path="functions")
+    module = module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # noqa: BLE001  any error of the user's file
+        raise InputError(f"{file} can't be imported: {type(error).__name__}: {error}", path="functions") from None
+    values = [value for name, value in vars(module).items() if not name.startswith("_")]
+    found: list[Tool] = [value for value in values if isinstance(value, Tool)]
+    if not found:
+        functions = [value for value in values if inspect.isfunction(value) and value.__module__ == module.__name__]
+        found = [tool(function) for function in functions]
+    if not found:
+        raise InputError(f"{file} has no functions", path="functions")
+    return found
 
 
 def installed_tools(entries: Iterable[EntryPoint] | None = None) -> tuple[list[Tool], list[str]]:

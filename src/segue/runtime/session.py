@@ -240,7 +240,10 @@ class Session:
                 will_retry = broken <= self.limits.stream_retries and (error.retryable or has_failover)
                 self.emit(
                     StreamBroken(
-                        provider=endpoint.provider, model=endpoint.model, why=error.brief, will_retry=will_retry
+                        provider=endpoint.provider,
+                        model=endpoint.model,
+                        why=error.break_reason or error.brief,
+                        will_retry=will_retry,
                     )
                 )
                 if not will_retry:
@@ -353,7 +356,7 @@ class Session:
                 self.log.record_broken(shorten_evidence(reader.close()))
             if isinstance(error, _ExchangeCancelledError | asyncio.CancelledError):
                 raise
-            if isinstance(error, ProviderError) and not error.retryable:
+            if isinstance(error, ProviderError) and (error.cause == "broken" or not error.retryable):
                 raise
             why = error.brief if isinstance(error, ProviderError) else str(error)
             raise ProviderError.broken(endpoint.provider, endpoint.model, why) from None

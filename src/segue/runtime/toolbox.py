@@ -144,11 +144,12 @@ class Toolbox:
             self._selected if self._selected is None else self._selected | _tool_names(tools),
         )
 
-    def only(self, names: Iterable[str]) -> Toolbox:
-        """Return a toolbox with only these tools."""
-        selected = frozenset(names)
+    def only(self, names: Iterable[str], *, other: Sequence[str] = ()) -> Toolbox:
+        """Return a toolbox with only these tools. `other` are names of tools that are not in the toolbox."""
+        selected = frozenset(names).difference(other)
         if missing := sorted(selected.difference(self.names, self.left_out)):
-            raise InputError(f"unknown tool {', '.join(missing)}; known tools: {', '.join(self.names)}", path="tools")
+            known = sorted({*self.names, *other})
+            raise InputError(f"unknown tool {', '.join(missing)}; known tools: {', '.join(known)}", path="tools")
         return self._derive(tuple(tool for tool in self._own_tools if tool.name in selected), selected)
 
     def without(self, *names: str) -> Toolbox:

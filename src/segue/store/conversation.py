@@ -19,6 +19,7 @@ from segue.canonical.blocks import Block, Message, ToolCall, responses_of
 from segue.canonical.compress import CompressionResult
 from segue.canonical.request import Reply, Request
 from segue.errors import InputError, LeaseError, RemoteProtocolError, SegueError, StoreError
+from segue.render.report import Report
 from segue.store.base import ConversationStore, LeaseClaim, StoredEvent
 from segue.store.conversation_events import (
     add_usage,
@@ -75,6 +76,7 @@ class StoredConversation:
         self._has_lease = False
         self._stale = False
         self._last_target: tuple[str, str | None] = "", None
+        self._last_report = Report()
         self._has_unsent_render = False
 
     @classmethod
@@ -157,7 +159,7 @@ class StoredConversation:
     def render(self, target: str, model: str | None = None, **policy: Any) -> Rendered:
         """Render the request for the target. Nothing is written."""
         rendered = self.chat.render(cast("Api", target), model, **policy)
-        self._last_target, self._has_unsent_render = (target, model), True
+        self._last_target, self._last_report, self._has_unsent_render = (target, model), rendered.report, True
         return rendered
 
     def dump(self) -> bytes:
@@ -495,7 +497,14 @@ class StoredConversation:
 
     def _sent_event(self, synthetic_calls: Sequence[str]) -> Sent:
         target, model = self._last_target
-        return Sent(target, model, tuple(synthetic_calls))
+        is_switch = self._state.sent_to not in (None, ("", None), self._last_target)
+        findings = [finding for finding in self._last_report.findings if finding.level != "note"] if is_switch else []
+        return Sent(
+            target,
+            model,
+            tuple(synthetic_calls),
+            tuple(f"{finding.level}: {finding.message}" for finding in findings),
+        )
 
 
 def _may_be_committed(error: BaseException) -> bool:

@@ -118,11 +118,15 @@ class CallCancelled(Struct, frozen=True, gc=False, forbid_unknown_fields=True, t
 
 
 class Sent(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag="sent"):
-    """The history so far was sent to a model. `made_up` are the ids of the calls that got synthetic results."""
+    """The history so far was sent to a model. `made_up` are the ids of the calls that got synthetic results.
+
+    `findings` are the losses and changes in the first request after a switch, each with its level.
+    """
 
     target: str
     model: str | None = None
     made_up: tuple[str, ...] = ()
+    findings: tuple[str, ...] = ()
     extra: Mapping[str, Any] | None = None
 
 

@@ -64,6 +64,8 @@ class ReplayState(Struct):
     """Stored results that are not in the history yet, by call id."""
     unanswered_request: int = 0
     """The event number of the last request that was sent, 0 if a reply followed it."""
+    sent_to: tuple[str, str | None] | None = None
+    """Target and model of the last request that was sent."""
 
     def track_event(self, event: Event) -> None:
         """Update everything except the messages for the next event."""
@@ -78,7 +80,7 @@ class ReplayState(Struct):
             case Rewound():
                 self.newest_turn = event.turn
             case Sent():
-                self.unanswered_request = self.seq
+                self.unanswered_request, self.sent_to = self.seq, (event.target, event.model)
                 self.target, self.model = event.target or self.target, event.model or self.model
             case Switched():
                 self.target, self.model, self.provider = event.target, event.model, event.provider

@@ -43,7 +43,8 @@ from segue.view.format import (
 )
 from segue.view.model_text import code_to_html, markdown_to_html, text_to_html
 from segue.view.page import Page
-from segue.view.style import STYLE
+from segue.view.replies import Carried, ReplyNote, Switch
+from segue.view.style import MODEL_COLORS, STYLE
 
 _CONTENT_SECURITY_POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; media-src data:; form-action 'none'"
@@ -64,9 +65,16 @@ def render_html(page: Page) -> Iterator[str]:
         f"<title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n"
         f"<header>\n<h1>{title}</h1>\n<dl>{facts}</dl>\n{_join_lines(header)}</header>\n"
     )
+    carried = Carried()
     for segment in page.segments:
         index = index_results(segment)
-        yield from (f"{article}\n" for message in segment for article in _message(message, index))
+        for message in segment:
+            note = page.notes.of(message)
+            if note is not None and note.switch is not None:
+                yield f"{_switch(note.switch, carried)}\n"
+            color = f" m{page.notes.number_of(note.model) % MODEL_COLORS}" if note is not None else ""
+            yield from (f"{article}\n" for article in _message(message, index, note, color))
+            carried.add(message)
     yield "</main>\n</body>\n</html>\n"
 
 
@@ -95,12 +103,24 @@ def _tools(tools: tuple[Tool, ...]) -> Iterator[str]:
         yield f'<details class="given"><summary>{count}</summary><ul>{rows}</ul></details>'
 
 
-def _message(message: Message, index: ResultIndex) -> Iterator[str]:
+def _switch(switch: Switch, carried: Carried) -> str:
+    """Return the line between two models, with the losses and changes of the first request to the new one."""
+    findings = "".join(f"<li>{_escape(finding)}</li>" for finding in switch.findings)
+    head = f"Switched from {_escape(switch.before)} to {_escape(switch.after)}: {carried}"
+    body = f"{head}<ul>{findings}</ul>" if findings else f"{head}, nothing changed or lost"
+    return f'<aside class="switch">{body}</aside>'
+
+
+def _message(message: Message, index: ResultIndex, note: ReplyNote | None, color: str) -> Iterator[str]:
+    """Yield the message as an article. `color` is a CSS class with a leading space, and is not escaped."""
     parts = [part for block in message.blocks for part in _block(block, index, message.speaker)]
     if parts:
         name = f" <small>{_escape(message.name)}</small>" if message.name else ""
+        if note is not None:
+            usage = f" <small>{_escape(text)}</small>" if (text := str(note)) else ""
+            name += f' <span class="model">{_escape(note.model)}</span>{usage}'
         speaker = message.speaker
-        yield f'<article class="{speaker}"><h2>{SPEAKERS[speaker]}{name}</h2>\n{_join_lines(parts)}</article>'
+        yield f'<article class="{speaker}{color}"><h2>{SPEAKERS[speaker]}{name}</h2>\n{_join_lines(parts)}</article>'
 
 
 def _block(block: Block, index: ResultIndex, speaker: Speaker) -> Iterator[str]:

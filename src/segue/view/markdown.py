@@ -23,6 +23,7 @@ from segue.view.format import (
 )
 from segue.view.model_text import MAX_LENGTH, embed_markdown
 from segue.view.page import Page
+from segue.view.replies import Carried, ReplyNotes, Switch
 
 _TICKS = re.compile("`+")
 _MARKS = re.compile(r"([\\`*_\[\]<>#|])")
@@ -40,23 +41,36 @@ def render_markdown(page: Page) -> Iterator[str]:
         parts.append(f"## Tools\n\n{tools}")
     yield "\n".join([*parts, ""])
     is_first = True
+    carried = Carried()
     for segment in page.segments:
-        for part in _messages(segment):
+        for part in _messages(segment, page.notes, carried):
             yield part if is_first else f"\n{part}"
             is_first = False
 
 
 def render_messages(messages: Sequence[Message]) -> str:
     """Render messages only, each under a heading with its speaker."""
-    return "\n".join(_messages(messages))
+    return "\n".join(_messages(messages, ReplyNotes(), Carried()))
 
 
-def _messages(messages: Sequence[Message]) -> Iterator[str]:
+def _messages(messages: Sequence[Message], notes: ReplyNotes, carried: Carried) -> Iterator[str]:
     index = index_results(messages)
     for message in messages:
         texts = [text for block in message.blocks for text in _block(block, index)]
+        note = notes.of(message)
+        if note is not None and note.switch is not None:
+            yield _switch(note.switch, carried)
         if texts:
-            yield f"## {_escape(SPEAKERS[message.speaker])}\n\n" + "\n\n".join(texts) + "\n"
+            model = f" ({_escape(note.model)})" if note is not None else ""
+            usage = [f"*{text}*"] if note is not None and (text := str(note)) else []
+            yield f"## {_escape(SPEAKERS[message.speaker])}{model}\n\n" + "\n\n".join([*texts, *usage]) + "\n"
+        carried.add(message)
+
+
+def _switch(switch: Switch, carried: Carried) -> str:
+    head = f"---\n\n**Switched from {_escape(switch.before)} to {_escape(switch.after)}**: {carried}"
+    findings = "".join(f"\n- {_escape(finding)}" for finding in switch.findings)
+    return f"{head}\n{findings}\n" if findings else f"{head}, nothing changed or lost\n"
 
 
 def _block(block: Block, index: ResultIndex) -> Iterator[str]:

@@ -1,5 +1,8 @@
 """The style sheet of the HTML page: light and dark, narrow and wide, and for print."""
 
+MODEL_COLORS = 6
+"""The number of classes `m0`, `m1`, … for the models of a conversation."""
+
 STYLE = """\
 :root {
   --page: #fbfaf8; --ink: #1d1b18; --soft: #6d675f; --line: #e4e0d9; --card: #fff; --mine: #eef3f8; --code: #f4f2ee;
@@ -25,6 +28,19 @@ h2 { margin: 0 0 .25rem; font-size: .78rem; font-weight: 600; color: var(--soft)
 h2 small { font-weight: 400; }
 .human, .system { padding: .8rem 1rem; background: var(--mine); border-radius: .6rem; }
 .human h2 { color: var(--accent); }
+.ai { --model: var(--soft); padding-left: .9rem; border-left: 3px solid var(--model); }
+.m0 { --model: #b4632f; }
+.m1 { --model: #2f8f83; }
+.m2 { --model: #7560b8; }
+.m3 { --model: #a8842a; }
+.m4 { --model: #4177b8; }
+.m5 { --model: #b04a78; }
+.model { color: var(--model); font-weight: 600; }
+.switch {
+  margin: 0 0 1.5rem; padding: .5rem .9rem; border: 1px dashed var(--line); border-radius: .4rem; color: var(--soft);
+  font-size: .85rem; overflow-wrap: anywhere;
+}
+.switch ul { margin: .25rem 0 0; padding-left: 1.2rem; }
 p { margin: 0 0 .75rem; white-space: pre-wrap; overflow-wrap: anywhere; }
 .text > :last-child, .body > :last-child { margin-bottom: 0; }
 .text + .text { margin-top: .75rem; }

@@ -7,14 +7,17 @@ import os
 import re
 import socket
 import traceback
+from base64 import b64encode
 from collections import deque
-from collections.abc import Coroutine, Sequence
+from collections.abc import Awaitable, Coroutine, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+from segue.canonical.blocks import Block, Media
+from segue.cli.attachments import build_content, pasted_media, quote_text, read_attachment
 from segue.cli.chat_ui import commands
 from segue.cli.chat_ui.approvals import parse_answer
 from segue.cli.chat_ui.event_view import format_recap
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from segue.runtime.conversation_log import ConversationLog
     from segue.runtime.events import Event
     from segue.runtime.session import Session
+    from segue.runtime.tool_types import Result
     from segue.store.base import ConversationStore
 
 
@@ -51,6 +55,9 @@ class Chat:
         self.agent: Agent
         self._turn_task: asyncio.Task[None] | None = None
         self._queue: deque[str] = deque()
+        self._attached: dict[Path, Block] = {}
+        self._command_outputs: list[str] = []
+        self._pictures = 0
         self._approval_lock = asyncio.Lock()
         self._ended = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -101,6 +108,31 @@ class Chat:
 
     def print_line(self, text: str, style: str = "class:dim") -> None:
         self.print_rows(wrap(sanitize_line(text), self.width, style, indent="    ", first_indent="  "))
+
+    def attach(self, file: Path) -> None:
+        """Attach a file to the next message; `BadInputError` if it can't be read."""
+        self._add_attachment(self.folder / file, read_attachment(self.folder / file, str(file)), str(file))
+
+    def _add_attachment(self, file: Path, block: Block, name: str) -> None:
+        self._attached[file.resolve()] = block
+        self.print_line(f"attached to the next message: {name}")
+
+    async def run_shell(self, command: str) -> None:
+        """Run the user's own command; its output is shown, and sent with the next message."""
+        from segue.runtime.masking import SecretMask, find_hidden_secrets
+        from segue.runtime.tool_types import Context, ToolError
+        from segue.runtime.tools.shell import shell
+
+        tool = shell()
+        mask = SecretMask(find_hidden_secrets())
+        try:
+            result = await cast("Awaitable[Result]", tool.run({"command": command}, Context(self.folder)))
+        except ToolError as error:
+            self.print_line(f"✗ {error}", "class:bad")
+            return
+        output = mask.mask_text(str(result.content)).rstrip("\n")
+        self.print_rows([*wrap(sanitize(output), self.width, "", indent="  "), []])
+        self._command_outputs.append(f"I ran this command:\n{quote_text('$ ' + command, output)}")
 
     async def switch_to(self, log: ConversationLog) -> None:
         """Continue with another conversation."""
@@ -184,9 +216,39 @@ class Chat:
         if _COMMAND.match(text):
             self._spawn(self._run_command(text))
             return
+        if text.startswith("!") and text[1:].strip():
+            self._spawn(self.run_shell(text[1:].strip()))
+            return
+        self.send(text)
+
+    def send(self, text: str) -> None:
+        """Queue a message until the turn and earlier commands are over."""
         self._queue.append(text)
         self._start_next()
         self.ui.redraw()
+
+    def paste(self, text: str) -> bool:
+        """Attach a picture or PDF file: the file whose path was pasted, or the picture on the clipboard."""
+        if not text:
+            return self._attach_clipboard()
+        file = pasted_media(text, self.folder)
+        if file is None:
+            return False
+        with suppress(click.ClickException):
+            self.attach(file)
+            return True
+        return False
+
+    def _attach_clipboard(self) -> bool:
+        from segue.cli.clipboard import read_picture
+
+        picture = read_picture()
+        if picture is None:
+            return False
+        self._pictures += 1
+        name = f"picture {self._pictures} from the clipboard"
+        self._add_attachment(Path(name), Media("image", "image/png", data=b64encode(picture).decode()), name)
+        return True
 
     def interrupt(self) -> bool:
         if not self.is_busy and not self._queue:
@@ -238,7 +300,12 @@ class Chat:
             self.print_line(f"{format_count(added, 'new message')} from another process", "class:warn")
             self.print_rows(format_recap(self.session.log.messages, self.width))
         count = _count_user_messages(self.session.log)
-        ended = await self.agent.ask(text)
+        outputs, attached = tuple(self._command_outputs), dict(self._attached)
+        content = build_content("\n\n".join([*outputs, text]), attached, self.folder)
+        ended = await self.agent.ask(content)
+        if _count_user_messages(self.session.log) > count:
+            del self._command_outputs[: len(outputs)]
+            self._attached = {file: block for file, block in self._attached.items() if file not in attached}
         if ended.outcome == "failed" and _count_user_messages(self.session.log) == count:
             self._restore_unsent(text)
             if watcher.has_other_owner:

@@ -6,12 +6,14 @@ It also holds the commands that show information: tools, MCP servers, usage, cos
 from __future__ import annotations
 
 from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from segue.cli.chat_ui import commands_conversation, commands_models
 from segue.cli.chat_ui.command import Command, Suggestion
 from segue.cli.chat_ui.styles import Row, format_table, truncate, wrap
 from segue.cli.chat_ui.usage import cache_hit_percent
+from segue.cli.prompt_files import list_prompt_files
 from segue.errors import InputError, SegueError
 from segue.view.format import format_count, format_money, format_short
 from segue.view.sanitize import sanitize, sanitize_line
@@ -25,11 +27,20 @@ _SIMILARITY = 0.65
 # Usage of earlier chats, of this conversation too, is not included.
 _SINCE = "since this chat was opened"
 # The key bindings of `terminal_ui`, for /help.
+_NOTES = "AGENTS.md"
+_INIT_PROMPT = (
+    "Look at this folder and write {file}: what the project is, how it is built, tested and run, how the code is laid "
+    "out, and the conventions that a new contributor must follow. Use at most 60 lines, and only what you found in the "
+    "files. {task}, and report in two sentences what you wrote."
+)
 _KEY_HELP = {
     "Enter": "send",
     "Alt-Enter, Ctrl-J": "insert a new line",
     "Tab": "complete commands, models, conversation ids, paths after @",
     "Up, Down": "previous inputs",
+    "!COMMAND": "run a command; its output is sent with the next message",
+    "@FILE": "send a file with the message",
+    "Ctrl-V": "attach the picture on the clipboard",
     "Ctrl-T": "show or hide the last reasoning",
     "Ctrl-C": "cancel the turn, or clear the line; twice: exit",
     "Ctrl-D": "exit",
@@ -40,6 +51,9 @@ async def _help(chat: Chat, arguments: str) -> None:
     commands = COMMANDS.values() if not arguments else [find(arguments.removeprefix("/"))]
     rows = format_table([(command.usage, command.description) for command in commands], ("class:name", ""), chat.width)
     if not arguments:
+        prompts = list_prompt_files(chat.folder).values()
+        own = [(f"/{prompt.name}", truncate(sanitize_line(prompt.description), 60)) for prompt in prompts]
+        rows += [[], *format_table(own, ("class:name", ""), chat.width)] if own else []
         rows += [[], *format_table(list(_KEY_HELP.items()), ("class:name", ""), chat.width)]
     chat.print_rows([[], *rows, []])
 
@@ -133,6 +147,18 @@ async def _debug(chat: Chat, arguments: str) -> None:
     )
 
 
+async def _init(chat: Chat, arguments: str) -> None:
+    target = chat.folder / _NOTES
+    task = "Improve it" if target.exists() else "Create it"
+    chat.send(_INIT_PROMPT.format(file=_NOTES, task=task))
+
+
+async def _attach(chat: Chat, arguments: str) -> None:
+    if not arguments:
+        raise InputError("which file? usage: /attach FILE")
+    chat.attach(Path(arguments).expanduser())
+
+
 async def _thinking(chat: Chat, arguments: str) -> None:
     reasoning = chat.ui.last_reasoning().strip()
     if not reasoning:
@@ -152,8 +178,11 @@ COMMANDS: dict[str, Command] = {
         Command("tokens", "show the size of the conversation and the tokens used", _tokens),
         Command("cost", "show the cost by model", _cost),
         Command("diag", "show the findings of a request and whether it would be accepted", _diag, "[TURN]"),
+        Command("attach", "attach a picture, a PDF or a text file to the next message", _attach, "FILE", max_words=99),
+        Command("init", f"let the model write {_NOTES} for this folder", _init, allowed_while_busy=False),
         Command("debug", "show or hide tool results and findings", _debug),
         Command("thinking", "show the last reasoning in full", _thinking),
+        Command("exit", "exit", _quit),
         Command("quit", "exit", _quit),
     )
 }
@@ -176,6 +205,10 @@ async def run(chat: Chat, line: str) -> None:
     """Run a line that starts with a slash; errors are printed."""
     name, _, arguments = line.removeprefix("/").partition(" ")
     try:
+        prompt = list_prompt_files(chat.folder).get(name.lower()) if name.lower() not in COMMANDS else None
+        if prompt is not None:
+            chat.send(prompt.fill(arguments.strip()))
+            return
         command = find(name)
         if chat.is_busy and not command.allowed_while_busy:
             raise InputError(f"/{command.name} is not available during a turn; Ctrl-C cancels the turn")

@@ -200,8 +200,17 @@ COMMANDS = (
         allowed_while_busy=False,
         suggestions=_suggest_strategies,
     ),
+    Command(
+        "compact",
+        "compress the conversation",
+        _compress,
+        "[STRATEGY] [TOKENS]",
+        allowed_while_busy=False,
+        suggestions=_suggest_strategies,
+    ),
     Command("undo", "undo the last exchange or compression", _undo, allowed_while_busy=False),
     Command("new", "start a new conversation", _new, allowed_while_busy=False),
+    Command("clear", "start a new conversation", _new, allowed_while_busy=False),
     Command(
         "sessions",
         "list stored conversations, or continue one",

@@ -1,7 +1,7 @@
-"""Formats streamed Markdown as rows: code, bold, headings; lists keep their indent.
+"""Formats streamed Markdown as rows: code, tables, bold, headings; lists keep their indent.
 
-A returned row never changes. Rows that may still change are in `partial`: the current row, and a few before it while a
-mark such as `**` is not closed.
+A returned row never changes. Rows that may still change are in `partial`: the current row, a few before it while a
+mark such as `**` is not closed, and the lines of a table until it ends.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from typing import NamedTuple
 
 from prompt_toolkit.utils import get_cwidth
 
+from segue.cli.chat_ui.code_colors import CodeColors
 from segue.cli.chat_ui.styles import Row
+from segue.cli.chat_ui.tables import format_markdown_table
 
 _FENCE = re.compile(r"^ {0,3}(```+|~~~+)")
 _LIST = re.compile(r"^(\s*(?:[-*+]|\d{1,3}[.)])\s+)")
@@ -24,6 +26,8 @@ _UNDECIDED = re.compile(r"\s*(?:\+|\d{1,3}[.)]?|([-*_])(?:\s*\1)*\s*)\Z")
 _MARKS = re.compile(r"\*\*|`+")
 _MAX_SPAN = 400
 """The maximum length between an opening and a closing mark."""
+_MAX_TABLE = 500
+"""The maximum number of lines of a table; further lines begin another one."""
 _TAB = "    "
 
 
@@ -46,6 +50,8 @@ class MarkdownFormatter:
         self._open_mark = ""
         """The mark that is open at the start of `_line`."""
         self._fence = ""
+        self._colors = CodeColors("")
+        self._table: list[str] = []
 
     def feed(self, text: str) -> list[Row]:
         """Add sanitized text and return the rows that it finishes."""
@@ -61,16 +67,17 @@ class MarkdownFormatter:
         """Return the remaining rows and reset."""
         rows = self._end_line() if self._line or self._in_line else []
         self._fence = ""
-        return rows
+        return rows + self._end_table()
 
     @property
     def partial(self) -> list[Row]:
         """The rows that may still change."""
+        table: list[Row] = [[("", line)] for line in self._table]
         if not self._line:
-            return []
+            return table
         if self._is_verbatim():
-            return [[("class:block", self._line)]]
-        return [row for row, _ in self._layout()[0]]
+            return [*table, [("class:block", self._line)]]
+        return [*table, *(row for row, _ in self._layout()[0])]
 
     # ------------------------------------------------------------------------------------------------------------ lines
 
@@ -80,14 +87,24 @@ class MarkdownFormatter:
 
     def _end_line(self) -> list[Row]:
         line = self._line
+        if not self._fence and not self._in_line and line.startswith("|") and len(self._table) < _MAX_TABLE:
+            self._table.append(line)
+            self._line = ""
+            return []
+        rows = self._end_table()
         if self._is_verbatim():
-            rows = [self._verbatim_row(line)]
+            rows += [self._verbatim_row(line)]
         elif not self._in_line and _RULE.match(line):
-            rows = [[("class:dim", line)]]
+            rows += [[("class:dim", line)]]
         else:
-            rows = [row for row, _ in self._layout(whole=True)[0]]
+            rows += [row for row, _ in self._layout(whole=True)[0]]
         self._line, self._in_line, self._open_mark = "", False, ""
         return rows
+
+    def _end_table(self) -> list[Row]:
+        """Return the rows of a table that has ended."""
+        lines, self._table = self._table, []
+        return format_markdown_table(lines, self._width()) if lines else []
 
     def _verbatim_row(self, line: str) -> Row:
         mark = _FENCE.match(line)
@@ -95,15 +112,16 @@ class MarkdownFormatter:
             if mark and mark[1].startswith(self._fence) and not line.strip(" `~"):
                 self._fence = ""
                 return [("class:dim", line)]
-            return [("class:block", line)]
+            return self._colors.color_line(line)
         if mark:
             self._fence = mark[1]
+            self._colors = CodeColors(line[mark.end() :].strip().partition(" ")[0])
             return [("class:dim", line)]
         return [("", line)]
 
     def _take_finished(self) -> list[Row]:
         """Take the rows of the current line that can no longer change."""
-        if self._is_verbatim() or not self._line or (not self._in_line and _UNDECIDED.match(self._line)):
+        if self._table or self._is_verbatim() or not self._line or (not self._in_line and _UNDECIDED.match(self._line)):
             return []
         rows, waiting = self._layout()
         done: list[Row] = []

@@ -13,6 +13,7 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.history import History
 
 from segue.cli.chat_ui.commands import COMMANDS
+from segue.cli.prompt_files import list_prompt_files
 from segue.cli.streams import replace_file
 from segue.errors import SegueError
 from segue.redaction import redact
@@ -42,9 +43,11 @@ class ChatCompleter(Completer):
             yield from self._complete_path(word[1:])
 
     def _complete_command(self, prefix: str) -> Iterator[Completion]:
-        for name, command in COMMANDS.items():
+        prompts = {name: prompt.description for name, prompt in list_prompt_files(self._chat.folder).items()}
+        described = prompts | {name: command.description for name, command in COMMANDS.items()}
+        for name, description in described.items():
             if name.startswith(prefix.lower()):
-                yield _make_completion(f"/{name}", -len(prefix) - 1, command.description)
+                yield _make_completion(f"/{name}", -len(prefix) - 1, sanitize_line(description))
 
     def _complete_argument(self, name: str, prefix: str) -> Iterator[Completion]:
         command = COMMANDS.get(name.lower())

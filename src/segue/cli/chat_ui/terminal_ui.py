@@ -62,6 +62,8 @@ _TICK_SECONDS = 0.5
 _MENU_HEIGHT = 6
 _INPUT_HEIGHT = 10
 _LEAVE_HINT = "press Ctrl-C again to exit"
+_LEAVE_SECONDS = 2.0
+"""How long a second Ctrl-C exits."""
 _DEFAULT_SIZE = Size(rows=24, columns=80)
 _PROMPT = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT} "
 
@@ -319,6 +321,8 @@ def _make_bindings(terminal: TerminalUI, handler: InputHandler) -> KeyBindings:
     keys.add("c-d", eager=True)(actions.leave)
     keys.add("c-t", eager=True)(actions.toggle_reasoning)
     keys.add("c-l")(actions.clear)
+    keys.add("c-v", filter=~asking)(actions.paste_picture)
+    keys.add(Keys.BracketedPaste, filter=~asking)(actions.paste)
     terminal.draft.on_text_insert += actions.clear_hint
     terminal.reply.on_text_insert += actions.clear_hint
     return keys
@@ -330,6 +334,7 @@ class _KeyActions:
     def __init__(self, terminal: TerminalUI, handler: InputHandler) -> None:
         self._terminal = terminal
         self._handler = handler
+        self._disarming: asyncio.TimerHandle | None = None
 
     def send(self, event: KeyPressEvent) -> None:
         buffer = event.current_buffer
@@ -344,6 +349,16 @@ class _KeyActions:
             self._terminal.hint = ""
             self._handler.submit(text)
 
+    def paste(self, event: KeyPressEvent) -> None:
+        """Insert the pasted text, unless it is the path of a picture or PDF file, which is attached."""
+        text = event.data.replace("\r\n", "\n").replace("\r", "\n")
+        if not text or not self._handler.paste(text):
+            event.current_buffer.insert_text(text)
+
+    def paste_picture(self, event: KeyPressEvent) -> None:
+        if not self._handler.paste(""):
+            self._terminal.hint = "no picture on the clipboard"
+
     def submit_answer(self, event: KeyPressEvent) -> None:
         self._terminal.submit_answer()
 
@@ -357,6 +372,19 @@ class _KeyActions:
         if not self._handler.interrupt():
             self._terminal.draft.reset()
         self._terminal.hint = _LEAVE_HINT
+        self._disarm_later()
+
+    def _disarm_later(self) -> None:
+        """Remove the hint after a while, so that a later Ctrl-C is a first one again."""
+        loop = asyncio.get_running_loop()
+        if self._disarming is not None:
+            self._disarming.cancel()
+        self._disarming = loop.call_later(_LEAVE_SECONDS, self._disarm)
+
+    def _disarm(self) -> None:
+        if self._terminal.hint == _LEAVE_HINT:
+            self._terminal.hint = ""
+            self._terminal.redraw()
 
     def leave(self, event: KeyPressEvent) -> None:
         if self._terminal.is_asking or not self._terminal.draft.text:

@@ -15,6 +15,10 @@ class InputHandler(Protocol):
     def submit(self, text: str) -> None:
         """Handle a message or a command."""
 
+    def paste(self, text: str) -> bool:
+        """Attach a pasted file, given as its path; return whether it was one. Empty text is a picture to be read."""
+        ...
+
     def interrupt(self) -> bool:
         """Handle Ctrl-C and return whether there was something to cancel."""
         ...

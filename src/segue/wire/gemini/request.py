@@ -88,6 +88,9 @@ def _parse_content(content: JsonObject) -> Message:
     calls: tuple[Block, ...] = ()
     if "tool_calls" in content:
         content, calls = mixed_body.split_calls(content, HOST)
+    elif "parts" not in content and content.keys() - {"role"}:
+        # A content without parts is empty, but other keys hold the words of another API's message.
+        raise InputError("`parts` is missing", path="parts")
     blocks, intact = parse_parts(as_list(content.get("parts"), "parts"), None, from_model=speaker == "ai")
     if speaker == "human" and has_results(blocks):
         speaker = "tool"

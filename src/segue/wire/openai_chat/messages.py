@@ -94,7 +94,9 @@ def parse_message(message: JsonObject, dialect: ChatDialect) -> Message:
             return Message("ai", tuple(blocks), name=name, prefill=prefill, native=native)
         case "user" | "system" | "developer":
             _validate_fields(message)
-            content = message.get("content")
+            if "content" not in message:
+                raise InputError("`content` is missing", path="content")
+            content = message["content"]
             blocks = parse_content(content, dialect, role)
             intact = isinstance(content, str) or (
                 bool(content) and _are_intact(blocks, dialect) and not _has_calls(blocks)

@@ -254,7 +254,9 @@ def _parse_text_message(item: JsonObject, native: Native, context: ParseContext)
     if speaker is None:
         # OAI-RESP-14
         raise InputError(f"{role!r} is not a role here; expected one of {', '.join(_SPEAKERS)}", path="role")
-    content = item.get("content")
+    if "content" not in item:
+        raise InputError("`content` is missing", path="content")
+    content = item["content"]
     if isinstance(content, str):
         return Message(speaker, (Text(content),) if content else (), native=native)
     if content is None:

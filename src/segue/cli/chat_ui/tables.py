@@ -1,0 +1,62 @@
+"""Markdown tables as rows with drawn lines."""
+
+from __future__ import annotations
+
+import re
+
+from segue.cli.chat_ui.styles import Row, display_width, truncate
+
+_DELIMITER = re.compile(r"\|?\s*:?-{1,}:?\s*(\|\s*:?-{1,}:?\s*)*\|?\s*")
+_CELL = re.compile(r"(?<!\\)\|")
+_MARKS = re.compile(r"\*\*|`")
+_MIN_COLUMN = 3
+
+
+def format_markdown_table(lines: list[str], width: int) -> list[Row]:
+    """Return the lines of a table with aligned columns; lines that are not a table are returned as they are.
+
+    Columns are narrowed to the width; a cell that does not fit is truncated.
+    """
+    if len(lines) < 2 or not _DELIMITER.fullmatch(lines[1].strip()):
+        return [[("", line)] for line in lines]
+    head, delimiter, *body = [_split_cells(line) for line in lines]
+    count = len(head)
+    rows = [[*cells, *[""] * count][:count] for cells in (head, *body)]
+    widths = _column_widths(rows, width)
+    aligned = [_alignment(cell) for cell in [*delimiter, *[""] * count][:count]]
+    rule: Row = [("class:rule", "─┼─".join("─" * column for column in widths))]
+    formatted = [_format_row(cells, widths, aligned, "class:bold" if not at else "") for at, cells in enumerate(rows)]
+    return [formatted[0], rule, *formatted[1:]]
+
+
+def _split_cells(line: str) -> list[str]:
+    inner = line.strip().removeprefix("|")
+    inner = inner[:-1] if inner.endswith("|") and not inner.endswith("\\|") else inner
+    return [_MARKS.sub("", cell.strip().replace("\\|", "|")) for cell in _CELL.split(inner)]
+
+
+def _alignment(cell: str) -> str:
+    if cell.endswith(":"):
+        return "center" if cell.startswith(":") else "right"
+    return "left"
+
+
+def _column_widths(rows: list[list[str]], width: int) -> list[int]:
+    """Return the width of each column. While they do not fit together, the widest one is narrowed."""
+    widths = [max(_MIN_COLUMN, *map(display_width, column)) for column in zip(*rows, strict=True)]
+    room = width - 3 * (len(widths) - 1)
+    while sum(widths) > room and max(widths) > _MIN_COLUMN:
+        widths[widths.index(max(widths))] -= 1
+    return widths
+
+
+def _format_row(cells: list[str], widths: list[int], aligned: list[str], style: str) -> Row:
+    row: Row = []
+    for at, (cell, column) in enumerate(zip(cells, widths, strict=True)):
+        text = truncate(cell, column)
+        blank = column - display_width(text)
+        left = blank if aligned[at] == "right" else blank // 2 if aligned[at] == "center" else 0
+        last = at == len(widths) - 1
+        padded = " " * left + text + ("" if last else " " * (blank - left))
+        row += [*([("class:rule", " │ ")] if at else []), (style, padded)]
+    return row
