@@ -14,8 +14,9 @@ from rich.text import Text
 from segue.cli.recording import render_recording
 from tests.cli.terminal_session import TerminalSession
 
+_THOUGHT = re.compile(r"thought for \d+(?:\.\d+)? m?s")
 _VARIES = re.compile(
-    r"(?<=thought) (?:for )?\d+(?:\.\d+)? m?s\b|\b1n[0-9a-z]{10}\b|\d+(?:\.\d+)? m?s\b|\d[\d.,]*k?(?= tok| of | \()|\$\d+\.\d+|segue \d[\w.]*"
+    r"\b1n[0-9a-z]{10}\b|\d+(?:\.\d+)? m?s\b|\d[\d.,]*k?(?= tok| of | \()|\d+ %|\$\d+\.\d+|segue \d[\w.]*"
 )
 
 
@@ -40,4 +41,4 @@ def _to_text(row: list[tuple[str, str, bool, bool]]) -> Text:
 def _words(svg: str) -> list[str]:
     """Return the words of a picture without ids, times, sizes and versions, which differ from run to run."""
     shown = " ".join(unescape(text) for text in re.findall(r"<text[^>]*>([^<]*)</text>", svg))
-    return _VARIES.sub("…", shown).split()
+    return _VARIES.sub("…", _THOUGHT.sub("thought", shown)).split()
