@@ -116,6 +116,26 @@ class TerminalSession:
     # ---------------------------------------------------------------------------------------------------- looking
 
     @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def styled_lines(self) -> list[list[tuple[str, str, bool, bool]]]:
+        """The screen as runs of text, each with its colour, whether it is bold, and whether it is italic."""
+        with self._changed:
+            rows: list[list[tuple[str, str, bool, bool]]] = []
+            for y in range(self._screen.lines):
+                row: list[tuple[str, str, bool, bool]] = []
+                for x in range(self._screen.columns):
+                    char = self._screen.buffer[y][x]
+                    style = (char.fg, char.bold, char.italics)
+                    if row and row[-1][1:] == style:
+                        row[-1] = (row[-1][0] + char.data, *style)
+                    else:
+                        row.append((char.data, *style))
+                rows.append(row)
+            return rows
+
+    @property
     def lines(self) -> list[str]:
         """The screen."""
         with self._changed:

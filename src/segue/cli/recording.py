@@ -33,8 +33,8 @@ class Panel(NamedTuple):
     accepted: bool
 
 
-def render_recording(scenes: Sequence[RenderableType]) -> str:
-    """Render the scenes, which appear one after the other, as an SVG that loops."""
+def render_recording(scenes: Sequence[RenderableType], *, title: str = "segue demo") -> str:
+    """Render the scenes, which appear one after the other, as an SVG that loops; a single scene does not move."""
     pages = [_render_lines(scene, _RECORDING_COLUMNS) for scene in scenes]
     length = _SCENE_SECONDS * (len(pages) - 1) + _LAST_SCENE_SECONDS
     rules: list[str] = []
@@ -54,7 +54,7 @@ def render_recording(scenes: Sequence[RenderableType]) -> str:
     height = _CELL_HEIGHT * row + _TITLE_BAR + _MARGIN
     content = f'{dots}<g transform="translate({_MARGIN} {_TITLE_BAR})">{"".join(groups)}</g>'
     width = _CELL_WIDTH * _RECORDING_COLUMNS + 2 * _MARGIN
-    return _render_picture("segue demo", width, height, content, "".join(rules))
+    return _render_picture(title, width, height, content, "".join(rules))
 
 
 def render_panels(panels: Sequence[Panel], *, title: str) -> str:

@@ -67,6 +67,12 @@ async def _compress(chat: Chat, arguments: str) -> None:
         chat.print_line(f"the budget can't be reached: {why}")
 
 
+async def _compact(chat: Chat, arguments: str) -> None:
+    from segue.cli.chat_ui.compaction import compact
+
+    await compact(chat)
+
+
 async def _undo(chat: Chat, arguments: str) -> None:
     """Undo the last compression or exchange, whichever came last."""
     store, log = _stored_conversation(chat)
@@ -200,14 +206,7 @@ COMMANDS = (
         allowed_while_busy=False,
         suggestions=_suggest_strategies,
     ),
-    Command(
-        "compact",
-        "compress the conversation",
-        _compress,
-        "[STRATEGY] [TOKENS]",
-        allowed_while_busy=False,
-        suggestions=_suggest_strategies,
-    ),
+    Command("compact", "let the model summarise the conversation", _compact, allowed_while_busy=False),
     Command("undo", "undo the last exchange or compression", _undo, allowed_while_busy=False),
     Command("new", "start a new conversation", _new, allowed_while_busy=False),
     Command("clear", "start a new conversation", _new, allowed_while_busy=False),

@@ -1,0 +1,44 @@
+"""Pictures of a terminal: written as SVG with `SEGUE_SNAPSHOTS=write`, else compared with the committed picture."""
+
+from __future__ import annotations
+
+import os
+import re
+from html import unescape
+from pathlib import Path
+
+from rich.console import Group
+from rich.style import Style
+from rich.text import Text
+
+from segue.cli.recording import render_recording
+from tests.cli.terminal_session import TerminalSession
+
+_THOUGHT = re.compile(r"thought for \d+(?:\.\d+)? m?s")
+_VARIES = re.compile(
+    r"\b1n[0-9a-z]{10}\b|\d+(?:\.\d+)? m?s\b|\d[\d.,]*k?(?= tok| of | \()|\d+ %|\$\d+\.\d+|segue \d[\w.]*"
+)
+
+
+def compare_screenshot(session: TerminalSession, file: Path, title: str) -> None:
+    """Write the picture, or assert that the committed one shows the same words."""
+    lines = [_to_text(row) for row in session.styled_lines()]
+    while lines and not lines[-1].plain.strip():
+        lines.pop()
+    svg = render_recording([Group(*lines)], title=title)
+    if os.environ.get("SEGUE_SNAPSHOTS") == "write":
+        file.write_text(svg, encoding="utf-8")
+    assert _words(file.read_text("utf-8")) == _words(svg), f"{file.name} shows another screen: SEGUE_SNAPSHOTS=write"
+
+
+def _to_text(row: list[tuple[str, str, bool, bool]]) -> Text:
+    text = Text()
+    for data, colour, bold, italic in row:
+        text.append(data, Style(color=None if colour == "default" else colour, bold=bold, italic=italic))
+    return text
+
+
+def _words(svg: str) -> list[str]:
+    """Return the words of a picture without ids, times, sizes and versions, which differ from run to run."""
+    shown = " ".join(unescape(text) for text in re.findall(r"<text[^>]*>([^<]*)</text>", svg))
+    return _VARIES.sub("…", _THOUGHT.sub("thought", shown)).split()
