@@ -13,7 +13,7 @@ import httpx2
 import openai
 import pytest
 
-from segue.gateway.clients import ClientKey, hash_key
+from segue.gateway.client_keys import ClientKey, hash_key
 from segue.gateway.routes import RouteSettings
 from tests.gateway.harness import Running, model_of, running_gateway
 

@@ -21,7 +21,7 @@ import pytest
 from segue.bridge.bridge import Bridge
 from segue.bridge.relay import Relay
 from segue.errors import InputError
-from segue.gateway.clients import ClientKey, hash_key
+from segue.gateway.client_keys import ClientKey, hash_key
 from segue.gateway.connections import ConnectionLimits
 from segue.gateway.metrics import Metrics
 from segue.gateway.request_log import RequestLog, RequestRecord

@@ -121,7 +121,7 @@ class Attempt:
         return _prepend_fields(data, fields)
 
     def build_request(self, *, now: datetime, credentials: aws.Credentials | None) -> HttpRequest:
-        headers = self._caller.vendor_headers(WIRES[self.endpoint.api].provider)
+        headers = self._caller.passed_headers(WIRES[self.endpoint.api].provider)
         return reply_request(
             self.endpoint, [self.data], now=now, credentials=credentials, stream=self._caller.stream, headers=headers
         )

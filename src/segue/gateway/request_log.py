@@ -16,8 +16,11 @@ from msgspec import Struct
 
 from segue.bridge.relay import Relay
 from segue.bridge.reply_relay import ReplyRelay
+from segue.canonical.request import Usage
 from segue.errors import InputError, format_os_error
 
+RAW_OPERATION = "raw"
+"""The operation of a request that is passed on as it is."""
 _MAX_NAME, _MAX_ERROR = 200, 1000
 # A name of these characters can't be taken for another part of a line.
 _PLAIN_NAME = re.compile(r"[\w./:@+~*%-]+(?: \d+)?")
@@ -62,11 +65,13 @@ class RequestRecord(Struct):
             # The message may quote the body.
             self.error = "the request is not valid"
         if relay.usage is not None:
-            usage = relay.usage
-            self.input, self.output = usage.input, usage.output
-            self.cache_read, self.cache_write = usage.cache_read, usage.cache_write
+            self.add_usage(relay.usage)
         if relay.report is not None:
             self.findings = dict(Counter(finding.level for finding in relay.report.findings))
+
+    def add_usage(self, usage: Usage) -> None:
+        self.input, self.output = usage.input, usage.output
+        self.cache_read, self.cache_write = usage.cache_read, usage.cache_write
 
 
 class RequestLog:
@@ -81,7 +86,8 @@ class RequestLog:
         record.time = datetime.now(UTC).isoformat(timespec="milliseconds")
         line = msgspec.json.encode(record).decode() if self._as_json else _format(record)
         self._write_line(line)
-        if self._usage_file is not None and record.operation == "reply":
+        is_used = record.operation == "reply" or (record.operation == RAW_OPERATION and (record.input or record.output))
+        if self._usage_file is not None and is_used:
             try:
                 self._append_usage(msgspec.json.encode(record) + b"\n", self._usage_file)
             except OSError as error:

@@ -154,6 +154,10 @@ class RouteTable:
             self._override = row
         return tuple(endpoint.name for endpoint in row.endpoints) if row is not None else ()
 
+    @property
+    def has_override(self) -> bool:
+        return self._override is not None
+
     def find(self, query: RouteQuery) -> Route:
         """Return the route of a request; raise `InputError` if there is none."""
         with self._lock:
