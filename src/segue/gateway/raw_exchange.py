@@ -9,7 +9,6 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -129,8 +128,7 @@ class _Upload:
                 if not has_body:
                     self.is_complete.set()
                     return await client.send(request)
-                async with aclosing(self._iter_chunks(deadline)) as chunks:
-                    return await client.send(request, chunks)
+                return await client.send(request, self._iter_chunks(deadline))
         except TimeoutError:
             raise TransportError("timeout", f"no response within {self._timeout:g} s") from None
         except TransportError:
