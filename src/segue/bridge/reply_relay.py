@@ -13,7 +13,7 @@ from msgspec import Raw
 
 from segue._stream import ReplyStream
 from segue.bridge import aws, provider_errors, stored_responses
-from segue.bridge.actions import Action, Authorize, Finish, Respond, ResponseHead, Save, Send, Wait, Write
+from segue.bridge.actions import Action, Authorize, End, Finish, Respond, ResponseHead, Save, Send, Wait, Write
 from segue.bridge.attempt import Attempt, bind_endpoint
 from segue.bridge.caller import Caller, JsonArrayWriter, caller_error, keep_alive, stream_headers
 from segue.bridge.caller_key import missing_caller_key_error, use_caller_key
@@ -261,6 +261,10 @@ class ReplyRelay(Relay):
         if stream.failure is not None:
             # The provider sent an error: the end of its response is not awaited.
             return self._close_stream(attempt, stream)
+        if stream.is_complete:
+            # Some providers keep the connection open.
+            *actions, last = self._close_stream(attempt, stream)
+            return [*actions, End() if isinstance(last, Finish) else last]
         return self._write_held() if stream.has_content else []
 
     def _hold(self, rendered: bytes) -> None:

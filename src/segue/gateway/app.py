@@ -10,9 +10,10 @@ import asyncio
 import re
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import suppress
 
-from segue.bridge.actions import Respond
+from segue.bridge.actions import End, Respond
 from segue.bridge.bridge import Bridge
 from segue.bridge.relay import Relay
 from segue.bridge.shell import AsyncShell, run_async_exchange
@@ -32,6 +33,7 @@ from segue.gateway.usage import CLIENT_CLOSED_STATUS
 
 _MAX_BODY = 64 * 2**20
 _KEEP_ALIVE_SECONDS = 15.0
+_DRAIN_SECONDS = 1.0
 _MAX_CONTROL_BODY = 64 * 2**10
 _MAX_LOGGED_PATH = 300
 _MAX_PATH = 2000
@@ -212,12 +214,24 @@ class Gateway:
             async for chunk in chunks:
                 if isinstance(chunk, Respond):
                     await response.start(chunk.status, chunk.headers)
+                elif isinstance(chunk, End):
+                    break
                 else:
                     await response.write(chunk)
             await response.end()
+            watcher.cancel()
+            await _drain(chunks)
         finally:
             watcher.cancel()
             await chunks.aclose()
+
+
+async def _drain(chunks: AsyncIterator[object]) -> None:
+    """Read the rest of a provider's response, which is usually there already, so that its connection is kept."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_DRAIN_SECONDS):
+            async for _ in chunks:
+                pass
 
 
 def _raw_path(scope: Scope) -> str:
