@@ -199,6 +199,10 @@ class ReplyRelay(Relay):
             attempt.converted.report.add(
                 "reasoning", "request sent again without reasoning: the provider rejected it", level="changed"
             )
+        if self._route.is_default:
+            attempt.converted.report.add(
+                "model", f"no route for this model: served by {attempt.endpoint.name}", subject=self.model, level="note"
+            )
         signer = attempt.endpoint.signer
         if signer is None or isinstance(signer, aws.Credentials):
             return self.authorize(signer)

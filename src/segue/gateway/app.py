@@ -10,7 +10,7 @@ import asyncio
 import re
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import suppress
 
 from segue.bridge.actions import End, Respond
@@ -71,6 +71,7 @@ class Gateway:
         self._metrics = metrics
         self._log = log
         self._max_body = max_body
+        self._drains: set[asyncio.Task[None]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: SendEvent) -> None:
         if scope["type"] == "http":
@@ -210,28 +211,39 @@ class Gateway:
         """Send the response of a relay while the client is there."""
         watcher = asyncio.create_task(_watch(relay, receive, response, asyncio.current_task()))
         chunks = run_async_exchange(relay, self._shell())
+        is_ended = False
         try:
             async for chunk in chunks:
                 if isinstance(chunk, Respond):
                     await response.start(chunk.status, chunk.headers)
                 elif isinstance(chunk, End):
+                    is_ended = True
                     break
                 else:
                     await response.write(chunk)
             await response.end()
-            watcher.cancel()
-            await _drain(chunks)
         finally:
             watcher.cancel()
-            await chunks.aclose()
+            if is_ended:
+                self._drain(chunks)
+            else:
+                await chunks.aclose()
+
+    def _drain(self, chunks: AsyncGenerator[object, None]) -> None:
+        """Read the rest of a provider's response, which is usually there already, so that its connection is kept."""
+        task = asyncio.create_task(_read_rest(chunks))
+        self._drains.add(task)
+        task.add_done_callback(self._drains.discard)
 
 
-async def _drain(chunks: AsyncIterator[object]) -> None:
-    """Read the rest of a provider's response, which is usually there already, so that its connection is kept."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(_DRAIN_SECONDS):
-            async for _ in chunks:
-                pass
+async def _read_rest(chunks: AsyncGenerator[object, None]) -> None:
+    try:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_DRAIN_SECONDS):
+                async for _ in chunks:
+                    pass
+    finally:
+        await chunks.aclose()
 
 
 def _raw_path(scope: Scope) -> str:
