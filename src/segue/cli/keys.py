@@ -120,5 +120,10 @@ def revoke(name: str, *, as_json: bool) -> None:
     if as_json:
         streams.write(msgspec.json.encode({"revoked": name}), b"\n")
     else:
-        effect = "" if left else "; no keys are left: a gateway on loopback needs none now, any other admits no client"
+        effect = (
+            ""
+            if left
+            else "; no keys are left: a running gateway admits no client until there is one, or on loopback until "
+            "segue route --reload"
+        )
         streams.print_message(f"revoked {name}{effect}")

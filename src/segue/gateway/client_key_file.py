@@ -10,6 +10,11 @@ from segue.errors import InputError
 from segue.gateway.client_keys import ClientKey
 from segue.gateway.clients import ClientGate
 
+_CLOSED = (
+    "no client is admitted; segue keys client add makes a key, and on loopback segue route --reload admits all clients"
+)
+_OPEN = "all clients of this machine are admitted"
+
 
 class ClientKeyFile:
     """Watches `path`. `load` reads the keys, and raises `InputError`; `log` writes a line to the log."""
@@ -39,13 +44,12 @@ class ClientKeyFile:
         else:
             self.replace(keys)
 
-    def replace(self, keys: Sequence[ClientKey]) -> None:
-        """Use other keys, and log what the absence of keys means."""
-        had_keys = self._gate.has_keys
-        self._gate.replace(keys)
-        if had_keys and not keys:
-            effect = "no client is admitted until segue keys client add" if self._gate.needs_key else "none is needed"
-            self._log(f"there are no client keys any more: {effect}")
+    def replace(self, keys: Sequence[ClientKey], *, is_reload: bool = False) -> None:
+        """Use other keys, as `ClientGate.replace` does, and log what it means that there are none any more."""
+        needed_key = self._gate.has_keys or (is_reload and self._gate.needs_key)
+        self._gate.replace(keys, is_reload=is_reload)
+        if needed_key and not keys:
+            self._log(f"there are no client keys any more: {_CLOSED if self._gate.needs_key else _OPEN}")
 
     def _read_state(self) -> tuple[int, int, int] | None:
         if self._path is None:

@@ -14,7 +14,9 @@ from segue.gateway.limits import Admission, Denied, Limits, ProcessLimits
 class ClientGate:
     """Admits clients by their keys. Without keys every client is admitted, which is for loopback only.
 
-    With `always_needs_key`, no client is admitted while there are no keys. `limits` counts the uses of each client.
+    A key that is revoked must not let everyone in: if the last one is removed, no client is admitted until there is
+    another, or until the configuration is loaded again on loopback. With `always_needs_key`, no client is ever admitted
+    without one. `limits` counts the uses of each client.
     """
 
     def __init__(
@@ -27,12 +29,14 @@ class ClientGate:
     ) -> None:
         self._keys = tuple(keys)
         self._always_needs_key = always_needs_key
+        self._needs_key = always_needs_key or bool(keys)
         self._limits = limits or ProcessLimits()
         self._wall_clock = wall_clock
 
-    def replace(self, keys: Sequence[ClientKey]) -> None:
-        """Use other keys from now on; open requests go on."""
+    def replace(self, keys: Sequence[ClientKey], *, is_reload: bool = False) -> None:
+        """Use other keys from now on; open requests go on. `is_reload`: the whole configuration is loaded again."""
         self._keys = tuple(keys)
+        self._needs_key = self._always_needs_key or bool(keys) or (self._needs_key and not is_reload)
 
     @property
     def has_keys(self) -> bool:
@@ -40,7 +44,7 @@ class ClientGate:
 
     @property
     def needs_key(self) -> bool:
-        return self._always_needs_key or bool(self._keys)
+        return self._needs_key
 
     def accepts(self, given: Sequence[str]) -> bool:
         """Return whether one of these keys is valid, or none is needed. Limits do not count."""

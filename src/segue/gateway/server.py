@@ -253,7 +253,7 @@ class GatewayServer:
         """Load routes and client keys again; raise `InputError` and keep the old ones if they are not valid."""
         loaded = self._settings.load_routes()
         self._configure(loaded)
-        self._client_file.replace(loaded.clients)
+        self._client_file.replace(loaded.clients, is_reload=True)
 
     def _configure(self, loaded: GatewayRoutes) -> None:
         raw = build_raw_routes(loaded.raw, loaded.resolve or self._settings.resolve)
