@@ -330,6 +330,7 @@ class GatewayServer:
             lifespan="off",
             access_log=False,
             log_config=None,
+            log_level="critical",
             server_header=False,
             date_header=True,
             proxy_headers=False,
