@@ -94,6 +94,21 @@ def test_sighup_and_reload_load_the_configuration_again(project: Project) -> Non
             assert len(one.requests) == 2
 
 
+def test_reload_closes_no_connection(project: Project) -> None:
+    with start("anthropic", script="say One.\nwait 2\nsay Two.\n---\nsay Three.") as emulator:
+        project.write_user_config(PROVIDER.format("up", "anthropic", emulator.base_url))
+        with serving(project, "-m", "up/claude-sonnet-5") as gateway, httpx2.Client(timeout=PATIENCE) as client:
+            path = f"{gateway.url}/v1/chat/completions"
+            with client.stream("POST", path, json={**HELLO, "stream": True}) as reply:
+                chunks = reply.iter_bytes()
+                first = next(chunks)
+                gateway.process.send_signal(signal.SIGHUP)
+                gateway.wait_for_line("the configuration was loaded again")
+                assert project.run("route", "--reload").code == 0
+                assert b"[DONE]" in first + b"".join(chunks)
+            assert client.post(path, json=HELLO).status_code == 200
+
+
 def test_a_port_in_use_is_one_line(project: Project) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])

@@ -36,6 +36,7 @@ _HOST, _PORT = "127.0.0.1", 8787
 @click.option("--store", metavar="FILE|URL", help="Keep reasoning and responses in SQLite or PostgreSQL.")
 @click.option("--workers", type=click.IntRange(1, 64), metavar="N", help="Processes (default: 1; more need a store).")
 @click.option("--log-json", is_flag=True, help="As --json.")
+@click.option("--log-bodies", type=click.Path(path_type=Path), metavar="FILE", help="Append all bodies to a file.")
 @click.option("--worker", "is_worker", is_flag=True, hidden=True)
 @click.option("--trust", "trusting", is_flag=True, help="Trust the project's .segue.toml for this run.")
 def command(
@@ -48,6 +49,7 @@ def command(
     store: str | None,
     workers: int | None,
     log_json: bool,
+    log_bodies: Path | None,
     is_worker: bool,
     trusting: bool,
     as_json: bool,
@@ -111,6 +113,7 @@ def command(
                 workers=workers or table.workers,
                 log_json=as_json or log_json,
                 usage_file=usage or (Path(table.usage).expanduser() if table.usage else None),
+                body_file=log_bodies,
                 is_emulated=resolver.is_emulated,
             ),
             seat,

@@ -20,6 +20,7 @@ from segue.bridge.shell import AsyncShell, run_async_exchange
 from segue.bridge.surfaces import find_surface, guess_api
 from segue.canonical.request import Usage
 from segue.gateway.bodies import BodyError, DisconnectedError, read_body
+from segue.gateway.body_log import BodyLog
 from segue.gateway.clients import ClientGate
 from segue.gateway.control import Control
 from segue.gateway.guard import Guard, find_keys
@@ -59,6 +60,7 @@ class Gateway:
         refresh: Callable[[], None],
         metrics: Metrics,
         log: RequestLog,
+        bodies: BodyLog | None = None,
         max_body: int = _MAX_BODY,
     ) -> None:
         self._bridge = bridge
@@ -70,6 +72,7 @@ class Gateway:
         self._refresh = refresh
         self._metrics = metrics
         self._log = log
+        self._bodies = bodies
         self._max_body = max_body
         self._drains: set[asyncio.Task[None]] = set()
 
@@ -169,9 +172,12 @@ class Gateway:
             await response.send_error(error.status, str(error))
             return
         relay = self._bridge.open(method, url, headers, body, client=admission.client)
+        response.kept = bytearray() if self._bodies is not None else None
         try:
             await self._run(relay, receive, response)
         finally:
+            if self._bodies is not None:
+                await self._bodies.write(response.record.request_id, body, bytes(response.kept or b""))
             response.record.add_relay(relay)
             if _is_fallback(relay):
                 self._metrics.count("segue_fallbacks_total", route=response.record.route)

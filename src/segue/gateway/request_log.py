@@ -89,7 +89,7 @@ class RequestLog:
         is_used = record.operation == "reply" or (record.operation == RAW_OPERATION and (record.input or record.output))
         if self._usage_file is not None and is_used:
             try:
-                self._append_usage(msgspec.json.encode(record) + b"\n", self._usage_file)
+                append_line(self._usage_file, msgspec.json.encode(record) + b"\n")
             except OSError as error:
                 self.write_message(f"the usage can't be written: {format_os_error(error)}")
 
@@ -111,18 +111,19 @@ class RequestLog:
         """Create the usage file; raise `InputError` if it can't be written."""
         if self._usage_file is not None:
             try:
-                self._append_usage(b"", self._usage_file)
+                append_line(self._usage_file, b"")
             except OSError as error:
                 raise InputError(f"can't write {self._usage_file}: {format_os_error(error)}", path="usage") from None
 
-    def _append_usage(self, line: bytes, file: Path) -> None:
-        """Append one line in one write, so that several processes can share the file."""
-        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        try:
-            os.write(descriptor, line)
-        finally:
-            os.close(descriptor)
+
+def append_line(file: Path, line: bytes) -> None:
+    """Append one line in one write, so that several processes can share the file. Only its owner can read it."""
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    try:
+        os.write(descriptor, line)
+    finally:
+        os.close(descriptor)
 
 
 def _format(record: RequestRecord) -> str:

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from segue.bridge.actions import Action, Respond, Write
 from segue.bridge.caller import own_error, respond_error
+from segue.gateway.body_log import MAX_BODY
 from segue.gateway.control import LocalResponse
 from segue.gateway.request_log import RequestRecord
 from segue.wire.registry import WIRES
@@ -23,6 +24,8 @@ class Response:
     def __init__(self, send: SendEvent, record: RequestRecord, find_api: Callable[[], str]) -> None:
         self.record = record
         self.is_logged = True
+        self.kept: bytearray | None = None
+        """The beginning of the body, if it is kept."""
         self._send = send
         self._find_api = find_api
         self._is_sending = False
@@ -84,6 +87,8 @@ class Response:
             await self.send_error(500, message)
 
     async def _emit(self, event: MutableMapping[str, Any]) -> None:
+        if self.kept is not None and len(self.kept) < MAX_BODY:
+            self.kept += event.get("body", b"")
         self._is_sending = True
         try:
             await self._send(event)

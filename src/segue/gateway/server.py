@@ -26,6 +26,7 @@ from segue.bridge.providers import Endpoint
 from segue.bridge.routes import Route, RouteQuery, Router
 from segue.errors import InputError, format_os_error
 from segue.gateway.app import Gateway
+from segue.gateway.body_log import BodyLog
 from segue.gateway.client_key_file import ClientKeyFile
 from segue.gateway.client_keys import ClientKey
 from segue.gateway.clients import ClientGate
@@ -90,6 +91,7 @@ class GatewaySettings(Struct, frozen=True):
     log_json: bool = False
     log_output: IO[str] | None = None
     usage_file: Path | None = None
+    body_file: Path | None = None
     timeout: float = 600.0
     memory: int = 256 * 2**20
     store: str | None = None
@@ -147,6 +149,9 @@ class GatewayServer:
             _check_certificate(settings.certificate, settings.private_key)
         self._log = RequestLog(as_json=settings.log_json, usage_file=settings.usage_file, output=settings.log_output)
         self._log.check_usage_file()
+        self._bodies = BodyLog(settings.body_file, self._log.write_message) if settings.body_file is not None else None
+        if self._bodies is not None:
+            self._bodies.check()
         self.table = RouteTable(settings.resolve)
         self._raw = RawRoutes(self._open_client, settings.timeout)
         self._configure(loaded)
@@ -215,6 +220,7 @@ class GatewayServer:
             refresh=self._refresh,
             metrics=self._metrics,
             log=self._log,
+            bodies=self._bodies,
         )
 
     def _find_route(self, query: RouteQuery) -> Route:
