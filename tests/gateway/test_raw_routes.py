@@ -79,6 +79,28 @@ def test_embeddings_of_the_openai_sdk(tmp_path: Path) -> None:
         assert 'segue_tokens_total{kind="input",target="vendor"} 8' in metrics
 
 
+def test_files_of_the_openai_sdk() -> None:
+    file = {"id": "file-1", "object": "file", "bytes": 5, "created_at": 1, "filename": "a.txt", "purpose": "batch"}
+    data = json.dumps({**file, "status": "processed"}).encode()
+
+    def answer(handler: Handler) -> None:
+        if handler.command == "DELETE":
+            handler.reply(b'{"id": "file-1", "object": "file", "deleted": true}')
+        elif handler.path.endswith("/content"):
+            handler.reply(b"a,b", content_type="text/csv")
+        else:
+            handler.reply(data)
+
+    with raw_gateway(answer, raw=(RawRouteSettings("/v1", "vendor", name="rest"),)) as (gateway, upstream):
+        client = openai.OpenAI(api_key="x", base_url=f"{gateway.url}/v1", max_retries=0)
+        assert client.files.create(file=("a.txt", b"x" * 2_000_000), purpose="batch").id == "file-1"
+        assert len(upstream.requests[0].body) > 2_000_000
+        assert upstream.requests[0].headers["content-type"].startswith("multipart/form-data; boundary=")
+        assert client.files.content("file-1").text == "a,b"
+        assert client.files.delete("file-1").deleted
+        assert httpx2.head(f"{gateway.url}/v1/files/x").headers["content-length"] == str(len(data))
+
+
 def test_headers_of_the_connection_stay_on_it() -> None:
     headers = {
         "connection": "keep-alive, x-hop",

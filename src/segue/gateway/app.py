@@ -17,7 +17,7 @@ from segue.bridge.actions import End, Respond
 from segue.bridge.bridge import Bridge
 from segue.bridge.relay import Relay
 from segue.bridge.shell import AsyncShell, run_async_exchange
-from segue.bridge.surfaces import find_surface, guess_api
+from segue.bridge.surfaces import guess_api
 from segue.canonical.request import Usage
 from segue.gateway.bodies import BodyError, DisconnectedError, read_body
 from segue.gateway.body_log import BodyLog
@@ -144,8 +144,7 @@ class Gateway:
         # A route that passes the client's credentials on gets those for the provider, not the client key.
         vendor_keys = tuple(key for key in keys if key != client_key)
         async with admission:
-            is_translated = find_surface(scope["method"], path, headers) is not None
-            raw = self._raw.find(path, is_translated=is_translated)
+            raw = self._raw.find(scope["method"], path, headers)
             if raw is not None:
                 items = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in scope["headers"]]
                 request = RawRequest(scope["method"], path, query, items, vendor_keys)

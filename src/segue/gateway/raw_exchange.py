@@ -20,6 +20,7 @@ from segue.bridge.http_requests import raw_request
 from segue.bridge.provider_errors import TransportError, connection_error, missing_key_error
 from segue.bridge.providers import Endpoint
 from segue.bridge.secret import Secret
+from segue.bridge.surfaces import find_surface
 from segue.canonical.request import Usage
 from segue.gateway.bodies import BodyError, DisconnectedError, iter_body
 from segue.gateway.raw_routes import RawRoute, request_headers, response_headers
@@ -55,10 +56,12 @@ class RawRoutes:
     def replace(self, routes: tuple[RawRoute, ...]) -> None:
         self._routes = routes
 
-    def find(self, path: str, *, is_translated: bool) -> RawRoute | None:
-        """Return the first route of a path; for one that segue translates, only a route with `always`."""
-        matching = (route for route in self._routes if route.matches(path))
-        return next((route for route in matching if route.settings.always or not is_translated), None)
+    def find(self, method: str, path: str, headers: Mapping[str, str]) -> RawRoute | None:
+        """Return the first route of a request; for one that segue translates, only a route with `always`."""
+        for route in self._routes:
+            if route.matches(path) and (route.settings.always or find_surface(method, path, headers) is None):
+                return route
+        return None
 
     async def run(self, route: RawRoute, request: RawRequest, receive: Receive, response: Response) -> Usage | None:
         """Answer a request of a raw route, and return the usage of its response."""
