@@ -182,13 +182,15 @@ def test_client_keys_are_loaded_again(project: Project) -> None:
         assert gateway.post(authorization=f"Bearer {key}").status_code == 200
         revoked = project.run("keys", "client", "revoke", "ada")
         assert "no keys are left" in revoked.err
-        # A key that is revoked must not let everyone in.
+        # A key that is revoked must not let everyone in, even while the configuration is broken.
+        project.write_user_config("[gateway]\nport = 'x'\n")
         assert gateway.post(authorization=f"Bearer {key}").status_code == 401
         gateway.wait_for_line("no client keys any more: no client is admitted; segue keys client add makes a key")
         other = project.run("keys", "client", "add", "bob").lines[0]
         assert gateway.post(authorization=f"Bearer {other}").status_code == 200
         assert project.run("keys", "client", "revoke", "bob").code == 0
         assert gateway.post().status_code == 401
+        project.write_user_config("")
         assert project.run("route", "--reload").code == 0
         gateway.wait_for_line("no client keys any more: all clients of this machine are admitted")
         assert gateway.post().status_code == 200

@@ -92,6 +92,12 @@ def command(
         except BadInputError as error:
             raise InputError(error.message) from None
 
+    def load_clients() -> tuple[ClientKey, ...]:
+        try:
+            return load_client_keys()
+        except BadInputError as error:
+            raise InputError(error.message) from None
+
     try:
         server = GatewayServer(
             GatewaySettings(
@@ -99,6 +105,7 @@ def command(
                 load,
                 load_envelope_keys(),
                 client_key_file(),
+                load_clients,
                 host=host or table.host or _HOST,
                 port=table.port or _PORT if port is None else port,
                 hosts=table.hosts,

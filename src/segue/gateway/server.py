@@ -80,7 +80,8 @@ class GatewaySettings(Struct, frozen=True):
     load_routes: Callable[[], GatewayRoutes]
     keys: EnvelopeKeys
     client_file: Path | None = None
-    """The file with the client keys: when it changes, they are loaded again."""
+    """The file with the client keys: when it changes, `load_clients` loads them, even if the routes are not valid."""
+    load_clients: Callable[[], Sequence[ClientKey]] = tuple
     host: str = "127.0.0.1"
     port: int = DEFAULT_PORT
     hosts: tuple[str, ...] = ()
@@ -175,7 +176,7 @@ class GatewayServer:
             limits=self._limits or ProcessLimits(),
         )
         self._client_file = ClientKeyFile(
-            settings.client_file, lambda: settings.load_routes().clients, self._clients, self._log.write_message
+            settings.client_file, settings.load_clients, self._clients, self._log.write_message
         )
         self.app = self._build_app()
 
