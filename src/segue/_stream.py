@@ -210,7 +210,7 @@ class ReplyStream:
             return b""
         self._closed = True
         self._close_run()
-        self.reply = reply = self._sent.with_model(self._parser.close())
+        self.reply = reply = self._sent.with_defaults(self._parser.close())
         data = self._render_events(self._parser.events())
         if self._mapper.failure is not None:
             self._renderer.render(self._mapper.usage)
@@ -222,6 +222,11 @@ class ReplyStream:
         self._request_report.extend(self.report.findings)
         return data
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether the target's last event was received: nothing that follows is part of the reply."""
+        return self._parser.is_done
+
     def fail(self, error: ApiError | RemoteProtocolError | str, *, retry: bool | None = None) -> bytes:
         """Return the end of the caller's stream: this error, in the form of the caller's API.
 
@@ -232,7 +237,7 @@ class ReplyStream:
             self._closed = True
             self._close_run()
             with suppress(RemoteProtocolError):
-                self.reply = self._sent.with_model(self._parser.close())
+                self.reply = self._sent.with_defaults(self._parser.close())
         return self._render_failure(_to_api_error(error, retry=retry))
 
     def _render_failure(self, error: ApiError) -> bytes:
@@ -361,7 +366,8 @@ class _EventMapper:
             opening = None if event.opening is None else {**event.opening, **find_model_fields(event.opening, name)}
             event = msgspec.structs.replace(event, native=_view_with_model(event.native, name), opening=opening)
         model = name or event.model or self._sent.model
-        return msgspec.structs.replace(event, id=self._sent.assign_reply_id(event.id), model=model)
+        created = self._sent.options.created if event.created is None else event.created
+        return msgspec.structs.replace(event, id=self._sent.assign_reply_id(event.id), model=model, created=created)
 
     def _map_block_event(self, event: BlockStart | BlockEnd) -> list[Event]:
         block, reasoning = event.block, self._reasoning

@@ -74,8 +74,8 @@ class HttpClient:
         self._connect_timeout = connect_timeout
         self._session: aiohttp.ClientSession | None = None
 
-    async def send(self, request: HttpRequest) -> HttpResponse:
-        """Send the request, and wait for the response headers."""
+    async def send(self, request: HttpRequest, body: AsyncIterator[bytes] | None = None) -> HttpResponse:
+        """Send the request, and wait for the response headers. `body` is sent in place of that of the request."""
         import aiohttp
         from yarl import URL
 
@@ -85,7 +85,7 @@ class HttpClient:
                 request.method,
                 URL(request.url, encoded=True),
                 headers=_request_headers(request),
-                data=_request_body(request.body),
+                data=_request_body(request.body) if body is None else body,
                 allow_redirects=False,
                 **_proxy_options(request.url),
             )

@@ -71,12 +71,14 @@ class ReplyOptions(msgspec.Struct, frozen=True):
     """Options of one exchange with a caller.
 
     `model` is the model name that the caller gets. `salt` makes the ids of the reply's calls differ from those of any
-    other exchange, even of one with the same request.
+    other exchange, even of one with the same request. `created` is the time of a reply that has none, in seconds since
+    1970.
     """
 
     model: str | None = None
     salt: str = ""
     reasoning: ReasoningMapper | None = None
+    created: int | None = None
 
 
 class ReadReply(msgspec.Struct, frozen=True):
@@ -179,16 +181,19 @@ class SentRequest(msgspec.Struct, frozen=True):
         origin = msgspec.structs.replace(call.origin, raw_id=None) if self.is_cross_api else call.origin
         return msgspec.structs.replace(call, id=hash_tool_id("segue", call.id, call.name, salt, 0), origin=origin)
 
-    def with_model(self, reply: Reply) -> Reply:
-        """Return the reply with the requested model if it names none: not every API repeats it."""
-        return msgspec.structs.replace(reply, model=self.model) if reply.model is None else reply
+    def with_defaults(self, reply: Reply) -> Reply:
+        """Return the reply with the requested model and the time of the exchange if it has none: not every API does."""
+        if reply.model is not None and reply.created is not None:
+            return reply
+        created = self.options.created if reply.created is None else reply.created
+        return msgspec.structs.replace(reply, model=reply.model or self.model, created=created)
 
 
 def read_reply(sent: SentRequest, data: object, limits: ReplyLimits) -> ReadReply:
     """Parse a provider's whole reply, and render it for the caller of the request."""
     assert sent.source is not None
     report = Report(target=sent.source.name)
-    reply = map_reply(sent.with_model(parse_reply(sent.wire, data, limits)), sent, report, turn_key="")
+    reply = map_reply(sent.with_defaults(parse_reply(sent.wire, data, limits)), sent, report, turn_key="")
     return ReadReply(reply, render_reply(reply, sent.source, report, sent), report)
 
 
@@ -286,7 +291,7 @@ class ReplyReader:
         if self._reply is None:
             reply = self._parser.close()
             require_call_names(reply, self._sent.wire)
-            self._reply = map_reply(self._sent.with_model(reply), self._sent, self.report)
+            self._reply = map_reply(self._sent.with_defaults(reply), self._sent, self.report)
         return self._reply
 
 

@@ -84,6 +84,11 @@ def test_key_is_passed_on_to_the_own_vendor_alone(caller: str, dialect: str | No
         value = "Bearer caller-1" if name == "authorization" else value
         shell = Shell(endpoint, pass_credentials=True, caller=dialect)
         answer = shell.run(path_of(caller), request_body(caller), [whole(endpoint.api)], headers={name: value})
+        if not is_vendor and endpoint.variables:
+            # The key of the gateway is never used in place of the caller's.
+            assert answer.status == 401
+            assert not answer.sent
+            continue
         assert answer.status == 200, answer.data
         headers = {key: str(header) for key, header in answer.sent[0].headers.items()}
         carried = {key for key, header in headers.items() if "caller-1" in header}
@@ -97,7 +102,41 @@ def test_signature_is_not_passed_on() -> None:
     answer = shell.run(
         path_of("bedrock"), request_body("bedrock"), [whole("bedrock")], headers={"authorization": SIGNATURE}
     )
-    assert answer.sent[0].headers["authorization"] == "Bearer upstream-key"
+    assert answer.status == 401
+    assert not answer.sent
+
+
+@pytest.mark.parametrize("caller", CALLER_APIS)
+def test_route_with_the_callers_key_needs_one(caller: str) -> None:
+    provider = {"openai-chat": "openai", "openai-responses": "openai"}.get(caller, caller)
+    shell = Shell(target(provider), pass_credentials=True)
+    for headers in ({}, {"authorization": "Basic x"}, {"cookie": "key=caller-1"}):
+        answer = shell.run(path_of(caller), request_body(caller), [whole(target(provider).api)], headers=headers)
+        assert answer.status == 401
+        assert not answer.sent
+        assert WIRES[caller].key_header in answer.data.decode().lower()
+
+
+def test_targets_of_other_vendors_are_left_out() -> None:
+    shell = Shell(target("gemini"), target("anthropic"), pass_credentials=True)
+    answer = shell.run(
+        "/v1/messages", request_body("anthropic"), [whole("anthropic")], headers={"x-api-key": "caller-1"}
+    )
+    assert answer.status == 200
+    assert "anthropic.com" in answer.sent[0].url
+
+
+def test_trace_reaches_every_provider() -> None:
+    parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    for api in MODELS:
+        given = {"traceparent": parent, "tracestate": "vendor=1"}
+        answer = Shell(endpoint(api)).run("/v1/messages", request_body("anthropic"), [whole(api)], headers=given)
+        assert {name: answer.sent[0].headers[name] for name in given} == given
+    for broken in ({"traceparent": "zz"}, {"tracestate": "vendor=1"}):
+        answer = Shell(endpoint("gemini")).run(
+            "/v1/messages", request_body("anthropic"), [whole("gemini")], headers=broken
+        )
+        assert not {"traceparent", "tracestate"} & {*answer.sent[0].headers}
 
 
 def test_vendor_without_a_key_of_its_own() -> None:

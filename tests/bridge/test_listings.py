@@ -18,6 +18,7 @@ from botocore.parsers import create_parser
 from botocore.validate import validate_parameters
 from google.genai.types import CountTokensResponse
 from google.genai.types import Model as GeminiModel
+from mistralai.client.models import ModelList
 from openai.types.responses.input_token_count_params import InputTokenCountParams
 
 import segue
@@ -60,13 +61,17 @@ def test_openai_models(api: str) -> None:
     assert render_model(api, BIG) == {
         "id": BIG.name,
         "object": "model",
+        "type": "base",
         "created": 0,
         "owned_by": "anthropic",
+        "capabilities": {"completion_chat": True, "function_calling": True},
         "context_window": 1_000_000,
         "context_length": 1_000_000,
+        "max_context_length": 1_000_000,
         "max_completion_tokens": 64_000,
     }
-    assert render_model(api, SMALL) == {"id": SMALL.name, "object": "model", "created": 0, "owned_by": "moonshot"}
+    assert not {"context_window", "context_length", "max_context_length"} & {*render_model(api, SMALL)}
+    assert ModelList.model_validate(listed).data
 
 
 def test_codex_keeps_its_own_models() -> None:

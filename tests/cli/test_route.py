@@ -78,6 +78,18 @@ def test_the_newest_of_several_gateways_is_changed(project: Project) -> None:
         assert new != old
 
 
+def test_addresses_of_the_same_gateway(project: Project) -> None:
+    with serving(project, "--emulated") as gateway:
+        port = gateway.url.rpartition(":")[2]
+        for url in (
+            *(gateway.url, f"{gateway.url}/", f"{gateway.url}/v1", f"http://localhost:{port}", f"localhost:{port}/"),
+            *(f"http://LOCALHOST:{port}/", f"127.0.0.1:{port}", f"http://[::1]:{port}"),
+        ):
+            assert project.run("route", "--url", url).lines == [f"{gateway.url}: emulated/claude-sonnet-5"], url
+        for url in (f"http://evil.example:{port}", "localhost", "http://localhost:1", "x:y", "", "http://[::1"):
+            assert is_one_line_error(project.run("route", "--url", url)), url
+
+
 def test_a_gateway_with_tls_is_found(project: Project) -> None:
     folder = project.home.parent
     make_certificate(folder)

@@ -94,6 +94,21 @@ def test_sighup_and_reload_load_the_configuration_again(project: Project) -> Non
             assert len(one.requests) == 2
 
 
+def test_reload_closes_no_connection(project: Project) -> None:
+    with start("anthropic", script="say One.\nwait 2\nsay Two.\n---\nsay Three.") as emulator:
+        project.write_user_config(PROVIDER.format("up", "anthropic", emulator.base_url))
+        with serving(project, "-m", "up/claude-sonnet-5") as gateway, httpx2.Client(timeout=PATIENCE) as client:
+            path = f"{gateway.url}/v1/chat/completions"
+            with client.stream("POST", path, json={**HELLO, "stream": True}) as reply:
+                chunks = reply.iter_bytes()
+                first = next(chunks)
+                gateway.process.send_signal(signal.SIGHUP)
+                gateway.wait_for_line("the configuration was loaded again")
+                assert project.run("route", "--reload").code == 0
+                assert b"[DONE]" in first + b"".join(chunks)
+            assert client.post(path, json=HELLO).status_code == 200
+
+
 def test_a_port_in_use_is_one_line(project: Project) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
@@ -165,16 +180,53 @@ def test_client_keys_are_loaded_again(project: Project) -> None:
     with serving(project, "--emulated") as gateway:
         assert gateway.post().status_code == 401
         assert gateway.post(authorization=f"Bearer {key}").status_code == 200
-        assert project.run("keys", "client", "revoke", "ada").code == 0
-        assert project.run("route", "--reload").code == 0
+        revoked = project.run("keys", "client", "revoke", "ada")
+        assert "no keys are left" in revoked.err
+        # A key that is revoked must not let everyone in, even while the configuration is broken.
+        project.write_user_config("[gateway]\nport = 'x'\n")
         assert gateway.post(authorization=f"Bearer {key}").status_code == 401
-        assert gateway.post().status_code == 401
+        gateway.wait_for_line("no client keys any more: no client is admitted; segue keys client add makes a key")
         other = project.run("keys", "client", "add", "bob").lines[0]
-        assert project.run("route", "--reload").code == 0
         assert gateway.post(authorization=f"Bearer {other}").status_code == 200
+        assert project.run("keys", "client", "revoke", "bob").code == 0
+        assert gateway.post().status_code == 401
+        project.write_user_config("")
+        assert project.run("route", "--reload").code == 0
+        gateway.wait_for_line("no client keys any more: all clients of this machine are admitted")
+        assert gateway.post().status_code == 200
         _, rest = gateway.end()
         assert key not in rest
         assert other not in rest
+
+
+def test_routes_without_trust_are_refused(project: Project) -> None:
+    """Other models than those of the project file would be served."""
+    project.write_config(ROUTE.format("anthropic"))
+    ended = project.run("serve", "--port", "0")
+    assert is_one_line_error(ended)
+    assert "is not trusted: segue trust shows and trusts it" in ended.err
+    with serving(project, "--trust") as gateway:
+        assert gateway.url
+    assert project.run("trust").code == 0
+    with serving(project) as gateway:
+        project.write_config(ROUTE.format("gemini"))
+        failed = project.run("route", "--reload")
+        assert is_one_line_error(failed)
+        assert "is not trusted" in failed.err
+        gateway.process.send_signal(signal.SIGHUP)
+        gateway.wait_for_line("not loaded again: .* is not trusted")
+
+
+def test_names_of_real_models_get_the_emulated_default(project: Project) -> None:
+    with serving(project, "--emulated", "--log-json") as gateway:
+        for name in ("gpt-5", "gemini-3.8-flash", "unknown"):
+            assert gateway.post({**HELLO, "model": name}).status_code == 200
+            logged = json.loads(gateway.wait_for_line('.*"request_id".*')[0])
+            assert (logged["model"], logged["target"]) == (name, "emulated/claude-sonnet-5")
+            assert logged["findings"]["note"] == 1
+        assert gateway.post({**HELLO, "model": "openai/gpt-5"}).status_code == 200
+        logged = json.loads(gateway.wait_for_line('.*"request_id".*')[0])
+        assert (logged["target"], logged["findings"].get("note")) == ("emulated/gpt-5", None)
 
 
 def test_keys_of_providers_stay_inside(project: Project) -> None:

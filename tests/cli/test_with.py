@@ -208,3 +208,10 @@ def test_a_client_that_can_not_start_is_one_line(project: Project) -> None:
 def test_mistakes_are_one_line(project: Project, model: str) -> None:
     assert is_one_line_error(project.run("with", "claude", "-m", model, **variables(project)))
     assert folders(project) == []
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_print_leaves_nothing_in_the_home_folder(project: Project, client: str) -> None:
+    before = sorted(project.home.rglob("*"))
+    assert project.run("with", client, "--emulated", "--print").code == 0
+    assert sorted(project.home.rglob("*")) == before

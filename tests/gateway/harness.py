@@ -10,7 +10,8 @@ from typing import Any
 from segue.bridge.envelopes import EnvelopeKeys
 from segue.bridge.providers import Endpoint, resolve
 from segue.emulator import Emulator, start
-from segue.gateway.clients import ClientKey
+from segue.gateway.client_keys import ClientKey
+from segue.gateway.raw_routes import RawRouteSettings
 from segue.gateway.routes import RouteSettings
 from segue.gateway.server import GatewayRoutes, GatewayServer, GatewaySettings
 from segue.wire.registry import WIRES
@@ -45,6 +46,7 @@ def running_gateway(
     routes: Sequence[RouteSettings] = (),
     default: Sequence[str] = (),
     clients: Sequence[ClientKey] = (),
+    raw: Sequence[RawRouteSettings] = (),
     **settings: Any,
 ) -> Generator[Running]:
     """Run a gateway with an emulated provider for each API in `scripts`, named `test-API`."""
@@ -59,7 +61,7 @@ def running_gateway(
             return resolve(name, {"KEY": "upstream-key", "AWS_REGION": "us-east-1"}, providers)
 
         first = tuple(default) or (model_of(next(iter(scripts))),)
-        loaded = GatewayRoutes(tuple(routes), first, prefers_default=not routes, clients=tuple(clients))
+        loaded = GatewayRoutes(tuple(routes), first, prefers_default=not routes, clients=tuple(clients), raw=tuple(raw))
         log = io.StringIO()
         server = GatewayServer(GatewaySettings(find, lambda: loaded, KEYS, port=0, log_output=log, **settings))
         with server.running():

@@ -13,11 +13,11 @@ import httpx2
 import openai
 import pytest
 
-from segue.gateway.clients import ClientKey, hash_key
+from segue.gateway.client_keys import ClientKey, hash_key
 from segue.gateway.routes import RouteSettings
 from tests.gateway.harness import Running, model_of, running_gateway
 
-HELLO = "\n---\n".join(["say Hi there."] * 20)
+HELLO = "\n---\n".join(["say Hi there."] * 40)
 CHAT = {"model": "any", "messages": [{"role": "user", "content": "Hello"}]}
 SURFACES: dict[str, tuple[str, dict[str, Any]]] = {
     "chat": ("/v1/chat/completions", CHAT),
@@ -81,6 +81,37 @@ def test_foreign_hosts_origins_and_upgrades_are_refused(headers: dict[str, str],
         response = get(gateway, "/v1/models", **headers)
         assert response.status_code == status
         assert not gateway.emulators["anthropic"].requests
+
+
+@pytest.mark.parametrize("surface", SURFACES)
+def test_every_surface_refuses_foreign_hosts_and_origins(surface: str) -> None:
+    path, body = SURFACES[surface]
+    with running_gateway({"anthropic": HELLO}) as gateway:
+        for headers, status in (
+            ({"host": "evil.example"}, 421),
+            ({"origin": "https://evil.example"}, 403),
+            ({"origin": "null"}, 403),
+        ):
+            response = post(gateway, path, body, **headers)
+            assert response.status_code == status
+            assert response.headers["x-request-id"]
+        assert not gateway.emulators["anthropic"].requests
+
+
+def test_keys_are_accepted_wherever_an_api_has_them() -> None:
+    clients = (ClientKey("ada", hash_key("key-ada")),)
+    with running_gateway({"anthropic": HELLO}, clients=clients) as gateway:
+        for path, body in SURFACES.values():
+            for headers in (
+                {"x-api-key": "key-ada"},
+                {"x-goog-api-key": "key-ada"},
+                {"api-key": "key-ada"},
+                {"authorization": "Bearer key-ada"},
+                {"x-api-key": "other", "authorization": "bearer key-ada"},
+            ):
+                assert post(gateway, path, body, **headers).status_code == 200
+            assert post(gateway, f"{path}?key=key-ada", body).status_code == 200
+            assert post(gateway, path, body, **{"x-api-key": "other"}).status_code == 401
 
 
 def test_configured_hosts_and_origins_are_served() -> None:

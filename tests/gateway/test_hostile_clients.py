@@ -21,7 +21,7 @@ import pytest
 from segue.bridge.bridge import Bridge
 from segue.bridge.relay import Relay
 from segue.errors import InputError
-from segue.gateway.clients import ClientKey, hash_key
+from segue.gateway.client_keys import ClientKey, hash_key
 from segue.gateway.connections import ConnectionLimits
 from segue.gateway.metrics import Metrics
 from segue.gateway.request_log import RequestLog, RequestRecord
@@ -149,6 +149,26 @@ def test_bodies_and_keys_are_not_logged(as_json: bool, tmp_path: Path) -> None:
     for text in ("prompt-text", "Reply-text", "client-secret", "wrong-secret", "upstream-key"):
         assert text not in written
     assert "upstream-key" not in shown
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_bodies_are_logged_only_if_asked_and_without_secrets(tmp_path: Path, stream: bool) -> None:
+    secret = "sk-ant-" + "a1" * 20
+    file = tmp_path / "logs" / "bodies.jsonl"
+    with running_gateway({"anthropic": HELLO}, body_file=file) as gateway:
+        message = {"role": "user", "content": f"my words, api_key={secret}"}
+        reply = post(gateway, {**CHAT, "messages": [message], "stream": stream}, authorization=f"Bearer {secret}")
+        assert reply.status_code == 200
+        wait_for_log(gateway, "; 200;")
+        line = json.loads(file.read_text())
+        assert "my words" in line["request"]
+        assert "there" in line["response"]
+        assert ("[DONE]" in line["response"]) is stream
+        assert line["request_id"] == reply.headers["x-request-id"]
+        assert secret not in file.read_text() + gateway.log
+        assert file.stat().st_mode & 0o777 == 0o600
+    with pytest.raises(InputError, match="log-bodies"), running_gateway({"anthropic": HELLO}, body_file=tmp_path):
+        pass
 
 
 def test_an_unexpected_error_is_an_answer_without_its_message(monkeypatch: pytest.MonkeyPatch) -> None:

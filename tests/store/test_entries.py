@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import itertools
 import os
+import sqlite3
 import stat
 import threading
 from collections.abc import Callable, Generator
+from contextlib import closing
 from pathlib import Path
 
 import psycopg
 import pytest
 
 from segue.errors import StoreError
+from segue.store.client_uses import LEASE, WINDOW, UseCounts
 from segue.store.entries import EntryLimits, EntryStore, SqliteEntries
 from segue.store.entry_stores import open_entries
 from segue.store.postgres_entries import PostgresEntries
@@ -165,3 +168,84 @@ def test_removed_file_is_reported(tmp_path: Path) -> None:
         store.save({"b": b"1"})
     store.close()
     assert not path.exists()
+
+
+# ------------------------------------------------------------------------------------------------------------- uses
+
+
+def test_uses_count_for_all_processes(opened: Open) -> None:
+    first, second = opened(), opened()
+    seen: list[UseCounts] = []
+
+    def record(counts: UseCounts) -> None:
+        seen.append(counts)
+
+    assert first.begin_use("ada", "1", record) is None
+    assert second.begin_use("ada", "2", record) is None
+    assert second.begin_use("bob", "3", record) is None
+    first.end_use("2", tokens=70)
+    second.renew_uses(["1", "2"])
+    assert second.begin_use("ada", "4", record) is None
+    counted = [(counts.open, counts.requests, counts.tokens) for counts in seen]
+    assert counted == [(0, 0, 0), (1, 1, 0), (0, 0, 0), (1, 2, 70)]
+
+
+def test_denied_use_is_not_counted(opened: Open) -> None:
+    store = opened()
+    assert store.begin_use("ada", "1", lambda _: None) is None
+    assert store.begin_use("ada", "2", lambda counts: counts.requests) == 1
+    assert store.begin_use("ada", "3", lambda counts: counts.requests) == 1
+
+
+def test_uses_and_leases_end(tmp_path: Path, clock: Clock) -> None:
+    store = SqliteEntries(tmp_path / "entries.db", clock=clock)
+    assert store.begin_use("ada", "1", lambda _: None) is None
+    assert store.begin_use("ada", "2", lambda _: None) is None
+    clock.now += LEASE / 2
+    store.renew_uses(["1"])
+    store.end_use("2", 5)
+    clock.now += LEASE / 2 + 1
+    # The lease of a process that was killed is not renewed.
+    counts = store.begin_use("ada", "3", lambda counts: counts)
+    assert counts is not None
+    assert (counts.open, counts.requests, counts.tokens) == (1, 2, 5)
+    assert counts.oldest_request == LEASE + 1
+    assert counts.oldest_tokens == LEASE / 2 + 1
+    clock.now += WINDOW
+    counts = store.begin_use("ada", "3", lambda counts: counts)
+    assert counts == UseCounts()
+    store.close()
+
+
+def test_concurrent_uses_are_exact(opened: Open) -> None:
+    """However many threads and processes there are, no more than the limit is admitted."""
+    stores = [opened() for _ in range(3)]
+    admitted: list[str] = []
+
+    def work(store: EntryStore, number: int) -> None:
+        for index in range(5):
+            use = f"{number}-{index}"
+            if store.begin_use("ada", use, lambda counts: True if counts.open >= 4 else None) is None:
+                admitted.append(use)
+
+    threads = [threading.Thread(target=work, args=(store, number)) for number, store in enumerate(stores)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(admitted) == 4
+
+
+def test_store_of_an_earlier_version_gets_the_table_of_uses(tmp_path: Path) -> None:
+    path = tmp_path / "entries.db"
+    store = SqliteEntries(path)
+    store.save({"key": b"value"})
+    store.close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("DROP TABLE uses")
+        connection.execute("PRAGMA user_version = 1")
+        connection.commit()
+    store = SqliteEntries(path)
+    assert store.load(["key"]) == {"key": b"value"}
+    assert store.begin_use("ada", "1", lambda _: None) is None
+    store.close()

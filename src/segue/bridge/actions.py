@@ -47,6 +47,13 @@ class Finish(Struct, frozen=True):
     """End the response to the caller, and close the connection to the provider."""
 
 
+class End(Struct, frozen=True):
+    """End the response to the caller: the reply is complete, but the provider's response has not ended yet.
+
+    Read on for a short time, so that the connection to the provider can be used again.
+    """
+
+
 class Load(Struct, frozen=True):
     """Load these entries of the store, and feed an `Entries` with those that exist."""
 
@@ -71,7 +78,7 @@ class Wait(Struct, frozen=True):
     seconds: float
 
 
-Action: TypeAlias = Send | Authorize | Respond | Write | Finish | Load | Save | Delete | Wait
+Action: TypeAlias = Send | Authorize | Respond | Write | Finish | End | Load | Save | Delete | Wait
 
 
 class ResponseHead(Struct, frozen=True):

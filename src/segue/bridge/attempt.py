@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from msgspec.structs import replace
@@ -67,6 +67,7 @@ class Attempt:
         self._client = client
         self._chunks: list[bytes] = []
         self._size = 0
+        self._now = datetime.fromtimestamp(0, UTC)
         self._status = 0
         self._headers: Mapping[str, str] = {}
         self._limits = DEFAULT_LIMITS
@@ -121,7 +122,8 @@ class Attempt:
         return _prepend_fields(data, fields)
 
     def build_request(self, *, now: datetime, credentials: aws.Credentials | None) -> HttpRequest:
-        headers = self._caller.vendor_headers(WIRES[self.endpoint.api].provider)
+        self._now = now
+        headers = self._caller.passed_headers(WIRES[self.endpoint.api].provider)
         return reply_request(
             self.endpoint, [self.data], now=now, credentials=credentials, stream=self._caller.stream, headers=headers
         )
@@ -140,7 +142,8 @@ class Attempt:
     @property
     def _sent_request(self) -> SentRequest:
         model = self._caller.model if self._route.keeps_model_name else None
-        return self.converted.prepare_reply(ReplyOptions(model, self._salt, self.sealer))
+        created = int(self._now.timestamp())
+        return self.converted.prepare_reply(ReplyOptions(model, self._salt, self.sealer, created))
 
     def check_encoding(self) -> ProviderError | None:
         """Return the error for a response that is compressed, which was not requested."""

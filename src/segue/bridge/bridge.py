@@ -7,13 +7,13 @@ from datetime import datetime
 
 import msgspec
 
-from segue.bridge.caller import Caller, caller_error, parse_caller
+from segue.bridge.caller import Caller, caller_error, own_error, parse_caller
 from segue.bridge.envelopes import EnvelopeKeys
 from segue.bridge.lookups import CountRelay, ErrorRelay, ModelsRelay, StoredResponseRelay
 from segue.bridge.relay import Relay, RelaySettings, invalid_request_error
 from segue.bridge.reply_relay import ReplyRelay
 from segue.bridge.routes import Route, RouteQuery, Router
-from segue.bridge.surfaces import find_surface
+from segue.bridge.surfaces import find_surface, guess_api
 from segue.errors import InputError
 from segue.wire.base import ApiError
 from segue.wire.limits import DEFAULT_LIMITS, ReplyLimits
@@ -51,7 +51,8 @@ class Bridge:
         surface = find_surface(method, path, headers)
         if surface is None:
             message = f"segue does not translate {method} {path.partition('?')[0]}"
-            return ErrorRelay(WIRES["openai-chat"], ApiError(404, message, code="not_found"))
+            api = guess_api(method, path, headers)
+            return ErrorRelay(WIRES[api], own_error(404, message, api))
         try:
             caller = parse_caller(surface, headers, body)
         except InputError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from math import ceil
 from typing import Any, cast
@@ -20,7 +21,7 @@ from segue.wire.fast_path import decode_members
 from segue.wire.registry import WIRES
 
 JSON = "application/json"
-_OVERLOADED_STATUS, _SERVER_ERROR_STATUS = 529, 500
+_NOT_FOUND_STATUS, _OVERLOADED_STATUS, _SERVER_ERROR_STATUS = 404, 529, 500
 # The kind and code of errors in OpenAI's form, by status.
 _OPENAI_ERRORS: Mapping[int, tuple[str, str | None]] = {
     401: ("invalid_request_error", "invalid_api_key"),
@@ -38,6 +39,11 @@ _VENDOR_HEADERS: Mapping[str, tuple[str, ...]] = {
     "openai": ("openai-beta",),
     "gemini": ("x-goog-api-client",),
 }
+
+
+# The formats of W3C Trace Context; a state that is longer may be dropped.
+_TRACE_PARENT = re.compile("[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
+_TRACE_STATE = re.compile("[ -~]{1,512}")
 
 
 class Caller(Struct, frozen=True):
@@ -59,10 +65,17 @@ class Caller(Struct, frozen=True):
         raw = self.members.get(key)
         return None if raw is None else msgspec.json.decode(raw)
 
-    def vendor_headers(self, provider: str) -> dict[str, str]:
-        """Return the headers that are passed on to this provider: none unless it is the caller's own vendor."""
+    def passed_headers(self, provider: str) -> dict[str, str]:
+        """Return the headers that are passed on to this provider: the trace, and those of the caller's own vendor."""
         names = _VENDOR_HEADERS.get(provider, ()) if provider == self.wire.provider else ()
-        return {name: self.headers[name] for name in names if name in self.headers}
+        return {**self._trace_headers(), **{name: self.headers[name] for name in names if name in self.headers}}
+
+    def _trace_headers(self) -> dict[str, str]:
+        """Return the headers of a distributed trace, if they are valid."""
+        parent, state = self.headers.get("traceparent", ""), self.headers.get("tracestate", "")
+        if _TRACE_PARENT.fullmatch(parent) is None:
+            return {}
+        return {"traceparent": parent, **({"tracestate": state} if _TRACE_STATE.fullmatch(state) else {})}
 
 
 def parse_caller(surface: Surface, headers: Mapping[str, str], body: bytes) -> Caller:
@@ -95,6 +108,13 @@ def caller_error(error: ApiError, caller_api: str) -> ApiError:
     return replace(
         error, status=status, kind=kind, code=error.code if error.code == "context_length_exceeded" else code
     )
+
+
+def own_error(status: int, message: str, caller_api: str) -> ApiError:
+    """Return an error of segue itself for a request that reaches no model, in the form of the caller's API."""
+    error = caller_error(ApiError(status, message), caller_api)
+    # Clients treat the codes of these statuses as those of a model.
+    return replace(error, code="not_found") if status == _NOT_FOUND_STATUS else error
 
 
 def respond_error(wire: Wire, error: ApiError, *, retry_after: float | None = None) -> list[Action]:

@@ -8,30 +8,46 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from segue.bridge.caller import Caller
+from segue.bridge.caller import Caller, caller_error
 from segue.bridge.providers import Endpoint, catalogue
 from segue.bridge.secret import Secret
-from segue.wire.base import Wire
+from segue.wire.base import ApiError, Wire
 from segue.wire.registry import WIRES
 
 _KEY_HEADERS = ("x-api-key", "x-goog-api-key", "api-key")
 _BEARER = "bearer "
 
 
-def use_caller_key(endpoint: Endpoint, caller: Caller) -> Endpoint:
-    """Return the endpoint with the caller's key in place of its own, if it is the vendor of the caller's API.
+def use_caller_key(endpoint: Endpoint, caller: Caller) -> Endpoint | None:
+    """Return the endpoint with the caller's key in place of its own; None if it can't be used without its own.
 
-    A signature is not passed on: it is made for one body, which the conversion changes.
+    It can if it is the vendor of the caller's API and the caller sent a key, or if it needs no key. A signature is not
+    passed on: it is made for one body, which the conversion changes.
     """
     if not _is_vendor(endpoint, caller.wire):
-        return endpoint
+        return endpoint if not endpoint.variables else None
     key = next((caller.headers[name] for name in _KEY_HEADERS if caller.headers.get(name)), None)
     if key is not None:
         return replace(endpoint, key=Secret(key), bearer=False, signer=None)
     authorization = caller.headers.get("authorization", "")
     if not authorization.lower().startswith(_BEARER):
-        return endpoint
+        return None
     return replace(endpoint, key=Secret(authorization[len(_BEARER) :].strip()), bearer=True, signer=None)
+
+
+def missing_caller_key_error(endpoint: Endpoint, caller: Caller) -> ApiError:
+    """Return the error for a request without a key that the endpoint can be used with."""
+    if _is_vendor(endpoint, caller.wire):
+        message = f"this route needs your own key for {endpoint.provider} in {expected_key_headers(endpoint)}"
+    else:
+        message = f"this route passes your own key on, but {endpoint.provider} is not the vendor of your API"
+    return caller_error(ApiError(401, message), caller.wire.base_api)
+
+
+def expected_key_headers(endpoint: Endpoint) -> str:
+    """Return the headers in which a caller may send its key for an endpoint, for messages."""
+    own = WIRES[endpoint.api].key_header
+    return "the header Authorization (Bearer)" if own == "authorization" else f"the header {own} or Authorization"
 
 
 def _is_vendor(endpoint: Endpoint, wire: Wire) -> bool:

@@ -17,6 +17,7 @@ from segue.bridge.actions import (
     Authorize,
     Delete,
     Elapsed,
+    End,
     Entries,
     Finish,
     Load,
@@ -34,7 +35,7 @@ class Read(Struct, frozen=True):
     """Read the next bytes of the provider's response; empty at its end."""
 
 
-Command: TypeAlias = Send | Read | Authorize | Load | Save | Delete | Wait | Respond | Write
+Command: TypeAlias = Send | Read | Authorize | Load | Save | Delete | Wait | Respond | Write | End
 """The results: a `ResponseHead` for `Send`, bytes for `Read`, credentials for `Authorize`, a mapping for `Load`."""
 
 
@@ -83,5 +84,5 @@ def drive(relay: Relay, *, raise_failures: bool = False) -> Generator[Command, A
                 actions.extend(relay.feed(result))
             case Respond():
                 has_head = True
-            case Save() | Delete() | Write():
+            case Save() | Delete() | Write() | End():
                 pass

@@ -69,12 +69,31 @@ def stream_media_type(api: str) -> str:
 
 
 def count_request(
-    endpoint: Endpoint, path: str, body: bytes, *, now: datetime, credentials: aws.Credentials | None = None
+    endpoint: Endpoint,
+    path: str,
+    body: bytes,
+    *,
+    now: datetime,
+    credentials: aws.Credentials | None = None,
+    headers: Mapping[str, str] | None = None,
 ) -> HttpRequest:
     """Return the request for the provider's token counter at a path below the base URL."""
     url = _base_url(endpoint) + path.replace("{model}", quote(endpoint.model, safe=""))
-    request = HttpRequest("POST", url, {"content-type": _JSON, "accept": _JSON}, [body])
+    request = HttpRequest("POST", url, {"content-type": _JSON, "accept": _JSON, **(headers or {})}, [body])
     return _add_auth_headers(endpoint, request, now, credentials)
+
+
+def raw_request(
+    endpoint: Endpoint, method: str, path: str, headers: Mapping[str, str], *, now: datetime
+) -> HttpRequest:
+    """Return a request at a path below the base URL, with the headers of the caller and the key of the endpoint.
+
+    The version that both the base URL and the path have (`/v1`) is not repeated.
+    """
+    base, first = endpoint.base_url, path.partition("?")[0].split("/")[1]
+    if first and base.endswith(f"/{first}"):
+        base = base.removesuffix(f"/{first}")
+    return _add_auth_headers(endpoint, HttpRequest(method, base + path, headers), now, None)
 
 
 def models_request(endpoint: Endpoint, *, now: datetime, credentials: aws.Credentials | None = None) -> HttpRequest:

@@ -106,14 +106,18 @@ def _render_row(base: str, entry: ModelEntry) -> JsonObject:
                 "modelLifecycle": {"status": "ACTIVE"},
             }
         case _:
-            # OpenAI's own lists have no sizes: these are the keys of Groq, and of OpenRouter and Moonshot.
+            # OpenAI's own lists have no sizes: these are the keys of Groq, of OpenRouter and Moonshot, and of
+            # Mistral, whose SDK needs the type and the capabilities.
             row = {
                 "id": entry.name,
                 "object": "model",
+                "type": "base",
                 "created": 0,
                 "owned_by": entry.provider,
+                "capabilities": {"completion_chat": True, "function_calling": True},
                 "context_window": entry.context,
                 "context_length": entry.context,
+                "max_context_length": entry.context,
                 "max_completion_tokens": entry.max_output,
             }
     return {key: value for key, value in row.items() if value is not None}

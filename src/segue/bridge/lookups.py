@@ -8,6 +8,7 @@ from segue._convert import convert_job
 from segue.bridge import aws, provider_errors, stored_responses
 from segue.bridge.actions import Action, Authorize, Delete, ResponseHead, Send
 from segue.bridge.caller import Caller, caller_error
+from segue.bridge.caller_key import use_caller_key
 from segue.bridge.envelopes import entry_keys
 from segue.bridge.http_requests import count_request
 from segue.bridge.listings import (
@@ -118,9 +119,11 @@ class CountRelay(Relay):
         self._settings = settings
         self._caller = caller
         self._endpoint: Endpoint = route.targets[0]
+        keyed = use_caller_key(self._endpoint, caller) if route.pass_credentials else self._endpoint
         self._status = 0
         self._chunks: list[bytes] = []
-        counted = route.counts == "upstream" and WIRES[self._endpoint.api].base_api in COUNTERS
+        counted = keyed is not None and route.counts == "upstream" and WIRES[keyed.api].base_api in COUNTERS
+        self._endpoint = keyed or self._endpoint
         self.actions = self.guard(self.send if counted else self._estimate)
 
     @property
@@ -151,7 +154,11 @@ class CountRelay(Relay):
         converted = convert_job(parse_count_request(self._caller.surface.api, self._caller.body), job)
         path = COUNTERS[target.base_api].path
         body = count_body(endpoint.api, converted.data, endpoint.model)
-        return [Send(count_request(endpoint, path, body, now=self._settings.now(), credentials=credentials))]
+        headers = self._caller.passed_headers(WIRES[endpoint.api].provider)
+        request = count_request(
+            endpoint, path, body, now=self._settings.now(), credentials=credentials, headers=headers
+        )
+        return [Send(request)]
 
     def receive_head(self, head: ResponseHead) -> list[Action]:
         self._status = head.status

@@ -13,10 +13,10 @@ from msgspec import Raw
 
 from segue._stream import ReplyStream
 from segue.bridge import aws, provider_errors, stored_responses
-from segue.bridge.actions import Action, Authorize, Finish, Respond, ResponseHead, Save, Send, Wait, Write
+from segue.bridge.actions import Action, Authorize, End, Finish, Respond, ResponseHead, Save, Send, Wait, Write
 from segue.bridge.attempt import Attempt, bind_endpoint
 from segue.bridge.caller import Caller, JsonArrayWriter, caller_error, keep_alive, stream_headers
-from segue.bridge.caller_key import use_caller_key
+from segue.bridge.caller_key import missing_caller_key_error, use_caller_key
 from segue.bridge.envelopes import entry_keys, open_envelope, seal
 from segue.bridge.lookups import response_keys
 from segue.bridge.provider_errors import TransportError
@@ -68,7 +68,8 @@ class ReplyRelay(Relay):
         self._attempt: Attempt | None = None
         self._targets: tuple[Endpoint, ...] = route.targets
         if route.pass_credentials:
-            self._targets = tuple(use_caller_key(target, caller) for target in route.targets)
+            keyed = (use_caller_key(target, caller) for target in route.targets)
+            self._targets = tuple(target for target in keyed if target is not None)
         self._target = 0
         self._failures = 0
         self._sends_reasoning = True
@@ -112,6 +113,8 @@ class ReplyRelay(Relay):
 
     def _start(self) -> list[Action]:
         """Replace a reference to an earlier response by its items, where the provider does not hold them."""
+        if not self._targets:
+            return self.respond_error(missing_caller_key_error(self._route.targets[0], self._caller))
         reference = stored_responses.find_reference(self._caller)
         if reference is None:
             return self._load_reasoning()
@@ -196,6 +199,10 @@ class ReplyRelay(Relay):
             attempt.converted.report.add(
                 "reasoning", "request sent again without reasoning: the provider rejected it", level="changed"
             )
+        if self._route.is_default:
+            attempt.converted.report.add(
+                "model", f"no route for this model: served by {attempt.endpoint.name}", subject=self.model, level="note"
+            )
         signer = attempt.endpoint.signer
         if signer is None or isinstance(signer, aws.Credentials):
             return self.authorize(signer)
@@ -258,6 +265,10 @@ class ReplyRelay(Relay):
         if stream.failure is not None:
             # The provider sent an error: the end of its response is not awaited.
             return self._close_stream(attempt, stream)
+        if stream.is_complete:
+            # Some providers keep the connection open.
+            *actions, last = self._close_stream(attempt, stream)
+            return [*actions, End() if isinstance(last, Finish) else last]
         return self._write_held() if stream.has_content else []
 
     def _hold(self, rendered: bytes) -> None:

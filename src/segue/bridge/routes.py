@@ -73,6 +73,8 @@ class Route(Struct, frozen=True):
     pass_credentials: bool = False
     keeps_model_name: bool = True
     """Whether replies have the model name of the request; otherwise they have that of the provider."""
+    is_default: bool = False
+    """Whether the name of the request has no route of its own."""
     envelopes: bool = True
     """Whether the reasoning of other APIs is sealed for the caller and restored from what it sends back."""
 

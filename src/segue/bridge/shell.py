@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from segue.bridge import aws
-from segue.bridge.actions import Authorize, Delete, Load, Respond, ResponseHead, Save, Send, Wait, Write
+from segue.bridge.actions import Authorize, Delete, End, Load, Respond, ResponseHead, Save, Send, Wait, Write
 from segue.bridge.driver import Command, Read, UpstreamError, drive
 from segue.bridge.http_requests import HttpRequest
 from segue.bridge.provider_errors import TransportError
@@ -100,7 +100,7 @@ class _Executor:
                 return self._shell.save(command.entries)
             case Delete():
                 return self._shell.delete(command.keys)
-            case Respond() | Write():
+            case Respond() | Write() | End():
                 return None
 
     def close(self) -> None:
@@ -135,7 +135,7 @@ class _AsyncExecutor:
                 return await self._shell.save(command.entries)
             case Delete():
                 return await self._shell.delete(command.keys)
-            case Respond() | Write():
+            case Respond() | Write() | End():
                 return None
 
     async def close(self) -> None:
@@ -167,17 +167,18 @@ def run_exchange(relay: Relay, shell: Shell, *, raise_failures: bool = False) ->
 
 async def run_async_exchange(
     relay: Relay, shell: AsyncShell, *, raise_failures: bool = False
-) -> AsyncGenerator[Respond | bytes, None]:
+) -> AsyncGenerator[Respond | bytes | End, None]:
     """Yield the head of the caller's response, then its body in chunks. `raise_failures` is that of `drive`.
 
-    Closing the generator closes the connection to the provider.
+    An `End` after the last chunk means that the provider's response is still read. Closing the generator closes the
+    connection to the provider.
     """
     commands, executor = drive(relay, raise_failures=raise_failures), _AsyncExecutor(shell)
     try:
         command = next(commands, None)
         while command is not None:
-            if isinstance(command, Respond | Write):
-                yield command if isinstance(command, Respond) else command.data
+            if isinstance(command, Respond | Write | End):
+                yield command.data if isinstance(command, Write) else command
             try:
                 result = await executor.execute(command)
             except UpstreamError as failure:

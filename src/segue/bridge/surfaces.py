@@ -32,64 +32,107 @@ class Surface(Struct, frozen=True):
 
 
 class _Row(Struct, frozen=True):
+    """A kind of path: one of `starts`, a model or a resource, and `end`; without `starts`, only the end.
+
+    `version` is the path segment before it, where another API has the same path without one.
+    """
+
     method: str
-    pattern: re.Pattern[str]
+    end: str
     api: str
-    operation: Operation
+    operation: Operation = "reply"
+    starts: tuple[str, ...] = ()
     stream: bool = False
+    version: re.Pattern[str] | None = None
 
+    def find_variable(self, path: str) -> str | None:
+        """Return the variable part of a path, empty if this kind has none; None if the path is of another kind.
 
-def _row(method: str, pattern: str, api: str, operation: Operation = "reply", *, stream: bool = False) -> _Row:
-    return _Row(method, re.compile(rf"(?:/[^?]*)?{pattern}/?"), api, operation, stream)
+        In time linear in the length of the path.
+        """
+        if not path.endswith(self.end):
+            return None
+        rest = path[: len(path) - len(self.end)]
+        variable = ""
+        if self.starts:
+            at, start = max((rest.rfind(start), start) for start in self.starts)
+            variable = rest[at + len(start) :]
+            if at < 0 or not variable or (start == _RESPONSE and "/" in variable):
+                return None
+            rest = rest[:at]
+        is_other = self.version is not None and not self.version.fullmatch(rest.rpartition("/")[2])
+        return None if is_other else variable
 
 
 # Paths of OpenAI's Assistants API end as those of other APIs do: /v1/threads/THREAD/messages.
 _ASSISTANTS = "/threads/"
-_GEMINI = r"/(?:models|tunedModels)/(?P<model>.+)"
+_GEMINI = ("/models/", "/tunedModels/")
+_BEDROCK = ("/model/",)
+_RESPONSE = "/responses/"
+_PREVIEW = re.compile(r"v\d(?:alpha|beta)\d?")
 _ROWS = (
-    _row("POST", "/messages/count_tokens", "anthropic", "count"),
-    _row("POST", "/messages", "anthropic"),
-    _row("POST", "/responses/input_tokens", "openai-responses", "count"),
-    _row("POST", "/responses", "openai-responses"),
-    _row("GET", "/responses/(?P<resource>[^/]+)/input_items", "openai-responses", "items"),
-    _row("GET", "/responses/(?P<resource>[^/]+)", "openai-responses", "retrieve"),
-    _row("DELETE", "/responses/(?P<resource>[^/]+)", "openai-responses", "delete"),
-    _row("POST", "/chat/completions", "openai-chat"),
-    _row("POST", f"{_GEMINI}:generateContent", "gemini"),
-    _row("POST", f"{_GEMINI}:streamGenerateContent", "gemini", stream=True),
-    _row("POST", f"{_GEMINI}:countTokens", "gemini", "count"),
-    _row("POST", "/model/(?P<model>.+)/converse", "bedrock"),
-    _row("POST", "/model/(?P<model>.+)/converse-stream", "bedrock", stream=True),
-    _row("POST", "/model/(?P<model>.+)/count-tokens", "bedrock", "count"),
-    _row("GET", "/foundation-models", "bedrock", "models"),
-    _row("GET", r"/v\d(?:alpha|beta)\d?/models", "gemini", "models"),
-    _row("GET", r"/v\d(?:alpha|beta)\d?/models/(?P<model>.+)", "gemini", "model"),
-    _row("GET", "/models", "openai-chat", "models"),
-    _row("GET", "/models/(?P<model>.+)", "openai-chat", "model"),
+    _Row("POST", "/messages/count_tokens", "anthropic", "count"),
+    _Row("POST", "/messages", "anthropic"),
+    _Row("POST", "/responses/input_tokens", "openai-responses", "count"),
+    _Row("POST", "/responses", "openai-responses"),
+    _Row("GET", "/input_items", "openai-responses", "items", (_RESPONSE,)),
+    _Row("GET", "", "openai-responses", "retrieve", (_RESPONSE,)),
+    _Row("DELETE", "", "openai-responses", "delete", (_RESPONSE,)),
+    _Row("POST", "/chat/completions", "openai-chat"),
+    _Row("POST", ":generateContent", "gemini", starts=_GEMINI),
+    _Row("POST", ":streamGenerateContent", "gemini", starts=_GEMINI, stream=True),
+    _Row("POST", ":countTokens", "gemini", "count", _GEMINI),
+    _Row("POST", "/converse", "bedrock", starts=_BEDROCK),
+    _Row("POST", "/converse-stream", "bedrock", starts=_BEDROCK, stream=True),
+    _Row("POST", "/count-tokens", "bedrock", "count", _BEDROCK),
+    _Row("GET", "/foundation-models", "bedrock", "models"),
+    _Row("GET", "/models", "gemini", "models", version=_PREVIEW),
+    _Row("GET", "", "gemini", "model", ("/models/",), version=_PREVIEW),
+    _Row("GET", "/models", "openai-chat", "models"),
+    _Row("GET", "", "openai-chat", "model", ("/models/",)),
+)
+# Parts of paths that only one API has, for requests that segue does not translate.
+_MARKS = (
+    ("/messages", "anthropic"),
+    ("/responses", "openai-responses"),
+    ("/v1beta", "gemini"),
+    ("/v1alpha", "gemini"),
+    ("/model/", "bedrock"),
 )
 
 
 def find_surface(method: str, path: str, headers: Mapping[str, str]) -> Surface | None:
     """Return the surface of a request; None if segue does not translate it. `path` may have a query."""
     path, _, query = path.partition("?")
-    if _ASSISTANTS in path:
+    if _ASSISTANTS in path or not path.startswith("/"):
         return None
+    path, method = path.removesuffix("/"), method.upper()
     for row in _ROWS:
-        match = row.pattern.fullmatch(path) if row.method == method.upper() else None
-        if match is None:
+        variable = row.find_variable(path) if row.method == method else None
+        if variable is None:
             continue
-        found = match.groupdict()
         api = _model_list_api(headers) or row.api if row.operation in ("models", "model") else row.api
-        model, resource = found.get("model"), found.get("resource")
+        value = unquote(variable) or None
+        has_resource = row.operation in ("items", "retrieve", "delete")
         return Surface(
             api,
             row.operation,
-            unquote(model) if model is not None else None,
-            unquote(resource) if resource is not None else None,
+            None if has_resource else value,
+            value if has_resource else None,
             stream=row.stream,
             json_array=row.stream and api == "gemini" and parse_qs(query).get("alt") != ["sse"],
         )
     return None
+
+
+def guess_api(method: str, path: str, headers: Mapping[str, str]) -> str:
+    """Return the API that a caller most likely expects errors of: that of the path, or else of a part or a header."""
+    surface = find_surface(method, path, headers)
+    if surface is not None:
+        return surface.api
+    if _ASSISTANTS in path:
+        return "openai-chat"
+    return _model_list_api(headers) or next((api for mark, api in _MARKS if mark in path), "openai-chat")
 
 
 def _model_list_api(headers: Mapping[str, str]) -> str | None:

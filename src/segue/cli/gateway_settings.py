@@ -14,7 +14,8 @@ from msgspec import Meta, Struct
 
 from segue.cli import config
 from segue.cli.streams import BadInputError
-from segue.gateway.clients import ClientKey
+from segue.gateway.client_keys import ClientKey
+from segue.gateway.raw_routes import RawRouteSettings
 from segue.gateway.routes import RouteSettings
 
 _LOCATION = re.compile(r" - at `\$\.?(?P<path>[^`]*)`")
@@ -38,6 +39,7 @@ class GatewayTable(Struct, frozen=True, forbid_unknown_fields=True):
     store_days: Annotated[float, Meta(gt=0)] = 30
     workers: Annotated[int, Meta(ge=1, le=64)] = 1
     routes: tuple[RouteSettings, ...] = ()
+    raw: tuple[RawRouteSettings, ...] = ()
 
 
 def parse_table(values: Mapping[str, Any]) -> GatewayTable:

@@ -16,7 +16,7 @@ from segue.cli import options, streams
 from segue.cli.streams import BadInputError
 
 if TYPE_CHECKING:
-    from segue.gateway.clients import ClientKey
+    from segue.gateway.client_keys import ClientKey
 
 _DAY = 86_400
 
@@ -65,6 +65,8 @@ def _describe_limits(key: ClientKey) -> Iterator[str]:
     if key.expires is not None:
         word = "expired" if key.expires <= time.time() else "expires"
         yield f"{word} {datetime.fromtimestamp(key.expires, UTC):%Y-%m-%d %H:%M} UTC"
+    if key.routes:
+        yield f"routes {' '.join(key.routes)}"
     if key.models:
         yield f"models {' '.join(key.models)}"
 
@@ -72,6 +74,7 @@ def _describe_limits(key: ClientKey) -> Iterator[str]:
 @options.command("add", group=client)
 @click.argument("name")
 @click.option("--model", "models", multiple=True, metavar="PATTERN", help="Allow only these model names (repeatable).")
+@click.option("--route", "routes", multiple=True, metavar="PATTERN", help="Allow only these routes (repeatable).")
 @click.option("--requests", type=click.IntRange(1), metavar="N", help="Requests a minute.")
 @click.option("--tokens", type=click.IntRange(1), metavar="N", help="Tokens a minute.")
 @click.option("--concurrent", type=click.IntRange(1), metavar="N", help="Requests at once.")
@@ -80,6 +83,7 @@ def add(
     name: str,
     *,
     models: tuple[str, ...],
+    routes: tuple[str, ...],
     requests: int | None,
     tokens: int | None,
     concurrent: int | None,
@@ -88,7 +92,7 @@ def add(
 ) -> None:
     """Make a client key and print it once; it can't be shown again."""
     from segue.cli.gateway_settings import load_client_keys, save_client_keys
-    from segue.gateway.clients import NAME_PATTERN, ClientKey, hash_key
+    from segue.gateway.client_keys import NAME_PATTERN, ClientKey, hash_key
 
     if re.fullmatch(NAME_PATTERN, name) is None:
         raise BadInputError(f"{name!r} can't be the name of a client key: use letters, digits and . _ @ -")
@@ -97,7 +101,7 @@ def add(
         raise BadInputError(f"there is a client key {name!r} already; revoke it first")
     secret = f"segue-{secrets.token_urlsafe(32)}"
     expires = None if days is None else time.time() + days * _DAY
-    key = ClientKey(name, hash_key(secret), models, requests, tokens, concurrent, expires)
+    key = ClientKey(name, hash_key(secret), models, requests, tokens, concurrent, expires, routes)
     save_client_keys([*keys, key])
     streams.write(msgspec.json.encode({"name": name, "key": secret}) if as_json else secret, b"\n" if as_json else "\n")
 
@@ -105,14 +109,21 @@ def add(
 @options.command("revoke", group=client)
 @click.argument("name")
 def revoke(name: str, *, as_json: bool) -> None:
-    """Remove a client key. A running gateway loads it with `segue route --reload`."""
+    """Remove a client key. A running gateway refuses it from its next request on."""
     from segue.cli.gateway_settings import load_client_keys, save_client_keys
 
     keys = load_client_keys()
     if all(key.name != name for key in keys):
         raise BadInputError(f"there is no client key {name!r}")
-    save_client_keys([key for key in keys if key.name != name])
+    left = [key for key in keys if key.name != name]
+    save_client_keys(left)
     if as_json:
         streams.write(msgspec.json.encode({"revoked": name}), b"\n")
     else:
-        streams.print_message(f"revoked {name}; segue route --reload applies it to a running gateway")
+        effect = (
+            ""
+            if left
+            else "; no keys are left: a running gateway admits no client until there is one, or on loopback until "
+            "segue route --reload"
+        )
+        streams.print_message(f"revoked {name}{effect}")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _TIMEOUT = 10.0
 _HTTP_OK = 200
+_THIS_MACHINE = "localhost"
 
 
 @options.command("route", json_help="Print the gateway's answer as JSON.")
@@ -57,10 +58,30 @@ def _find(url: str | None) -> RunFile:
 
     running = find_running()
     if url is not None:
-        running = [run for run in running if run.url == url.rstrip("/")]
+        wanted = _find_address(url)
+        running = [run for run in running if wanted is not None and _find_address(run.url) == wanted]
     if not running:
         raise BadInputError("no gateway is running" if url is None else f"no gateway of yours is running on {url}")
     return running[0]
+
+
+def _find_address(url: str) -> tuple[str, int] | None:
+    """Return the host and port of a URL, which may be without scheme or with a path; None if it has none.
+
+    All names of this machine are one host.
+    """
+    from segue.bridge.addresses import is_local
+
+    text = url if "://" in url else f"http://{url}"
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError:
+        return None
+    if not parts.hostname:
+        return None
+    default = 443 if parts.scheme == "https" else 80
+    return _THIS_MACHINE if is_local(text) else parts.hostname, default if port is None else port
 
 
 def _call(run: RunFile, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:

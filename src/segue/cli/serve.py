@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from segue.bridge.providers import Endpoint
+    from segue.cli.config import Config
     from segue.cli.providers import Providers
-    from segue.gateway.clients import ClientKey
+    from segue.gateway.client_keys import ClientKey
+    from segue.gateway.raw_routes import RawRouteSettings
     from segue.gateway.routes import RouteSettings
     from segue.gateway.server import GatewayRoutes, GatewayServer
 
@@ -33,6 +35,8 @@ _HOST, _PORT = "127.0.0.1", 8787
 @click.option("--usage", type=click.Path(path_type=Path), metavar="FILE", help="Append usage to a file of JSON lines.")
 @click.option("--store", metavar="FILE|URL", help="Keep reasoning and responses in SQLite or PostgreSQL.")
 @click.option("--workers", type=click.IntRange(1, 64), metavar="N", help="Processes (default: 1; more need a store).")
+@click.option("--log-json", is_flag=True, help="As --json.")
+@click.option("--log-bodies", type=click.Path(path_type=Path), metavar="FILE", help="Append all bodies to a file.")
 @click.option("--worker", "is_worker", is_flag=True, hidden=True)
 @click.option("--trust", "trusting", is_flag=True, help="Trust the project's .segue.toml for this run.")
 def command(
@@ -44,6 +48,8 @@ def command(
     usage: Path | None,
     store: str | None,
     workers: int | None,
+    log_json: bool,
+    log_bodies: Path | None,
     is_worker: bool,
     trusting: bool,
     as_json: bool,
@@ -58,7 +64,7 @@ def command(
       segue serve -m moonshot/kimi-k2.6
       ANTHROPIC_BASE_URL=http://127.0.0.1:8787 claude
     """
-    from segue.cli.gateway_settings import load_client_keys, load_table
+    from segue.cli.gateway_settings import client_key_file, load_client_keys, load_table
     from segue.cli.providers import Providers
     from segue.errors import InputError
     from segue.gateway.server import GatewayServer, GatewaySettings
@@ -68,6 +74,9 @@ def command(
 
     seat = read_seat() if is_worker else None
     table, loaded = load_table(trusting=trusting)
+    # With a model on the command line, the routes of the configuration are left out anyway.
+    needs_trust = not models and not emulated
+    _check_trust(loaded, needs_trust=needs_trust)
     if loaded.untrusted_file is not None and seat is None:
         streams.print_message(loaded.untrusted_file.describe_ignored())
     known = Providers(loaded)
@@ -77,8 +86,15 @@ def command(
     def load() -> GatewayRoutes:
         try:
             current, reloaded = load_table(trusting=trusting)
+            _check_trust(reloaded, needs_trust=needs_trust)
             fresh = resolver.with_providers(Providers(reloaded))
-            return load_routes(models, fresh, routes=current.routes, clients=load_client_keys())
+            return load_routes(models, fresh, routes=current.routes, raw=current.raw, clients=load_client_keys())
+        except BadInputError as error:
+            raise InputError(error.message) from None
+
+    def load_clients() -> tuple[ClientKey, ...]:
+        try:
+            return load_client_keys()
         except BadInputError as error:
             raise InputError(error.message) from None
 
@@ -88,6 +104,8 @@ def command(
                 resolver.resolve,
                 load,
                 load_envelope_keys(),
+                client_key_file(),
+                load_clients,
                 host=host or table.host or _HOST,
                 port=table.port or _PORT if port is None else port,
                 hosts=table.hosts,
@@ -100,8 +118,9 @@ def command(
                 store=store or table.store,
                 store_limits=EntryLimits(table.store_megabytes * 2**20, table.store_days * 86_400),
                 workers=workers or table.workers,
-                log_json=as_json,
+                log_json=as_json or log_json,
                 usage_file=usage or (Path(table.usage).expanduser() if table.usage else None),
+                body_file=log_bodies,
                 is_emulated=resolver.is_emulated,
             ),
             seat,
@@ -115,6 +134,16 @@ def command(
             server.run(lambda: _print_opening(server, resolver))
     finally:
         resolver.close()
+
+
+def _check_trust(loaded: Config, *, needs_trust: bool) -> None:
+    """Raise `BadInputError` if the routes are in a project file that is not trusted: other models would be served."""
+    file = loaded.untrusted_file
+    if needs_trust and file is not None and "gateway" in file.ignored:
+        raise BadInputError(
+            f"{file.path} has settings of the gateway and is not trusted: segue trust shows and trusts it, "
+            "--trust does so for this run"
+        )
 
 
 def _find_file(name: str | None, setting: str) -> Path | None:
@@ -189,15 +218,20 @@ def load_routes(
     resolver: ModelResolver,
     *,
     routes: Sequence[RouteSettings] = (),
+    raw: Sequence[RawRouteSettings] = (),
     clients: Sequence[ClientKey] = (),
 ) -> GatewayRoutes:
-    """Return the routes of a gateway; with `models`, all names without a provider are served by them."""
+    """Return the routes of a gateway.
+
+    With `models`, and where models are emulated, all names without a provider are served by the default ones.
+    """
     from segue.gateway.server import GatewayRoutes
 
     return GatewayRoutes(
         routes=() if models else tuple(routes),
+        raw=tuple(raw),
         default=tuple(models) or resolver.default_models(),
-        prefers_default=bool(models),
+        prefers_default=bool(models) or resolver.is_emulated,
         aliases=resolver.aliases,
         clients=tuple(clients),
         resolve=resolver.resolve,

@@ -65,10 +65,7 @@ def command(
     program = shutil.which(setup.program)
     if program is None and not prints:
         raise BadInputError(f"{setup.program} is not installed; install it with: npm install -g {setup.package}")
-    # Not in the system's temporary folder: some clients refuse settings in a folder that others can write to.
-    base = user_cache_path("segue", appauthor=False)
-    base.mkdir(parents=True, exist_ok=True, mode=0o700)
-    _remove_abandoned(base)
+    base = None if prints else _prepare_base()
     with tempfile.TemporaryDirectory(prefix=_PREFIX, dir=base) as name:
         folder = Path(name)
         (folder / _OWNER).write_text(str(os.getpid()))
@@ -100,10 +97,13 @@ class _Session:
         as_json: bool,
     ) -> int | None:
         """Return the exit code of the client; None if it was only printed."""
+        from segue.bridge.envelopes import EnvelopeKeys
         from segue.cli import providers
         from segue.gateway.server import GatewayServer, GatewaySettings
         from segue.store.envelope_keys import load_envelope_keys
 
+        # Printing starts nothing, so it leaves nothing in the user's folders.
+        keys = EnvelopeKeys(secrets.token_bytes(32)) if prints else load_envelope_keys()
         known = providers.load(trusting=trusting)
         resolver = ModelResolver(known, emulated=emulated or (not models and known.first_with_key() is None))
         if known.config.untrusted_file is not None:
@@ -112,7 +112,7 @@ class _Session:
             settings = GatewaySettings(
                 resolver.resolve,
                 lambda: self._add_client(load_routes(models or resolver.default_models(), resolver)),
-                load_envelope_keys(),
+                keys,
                 port=0,
                 log_output=output,
                 is_emulated=resolver.is_emulated,
@@ -131,7 +131,7 @@ class _Session:
 
     def _add_client(self, routes: GatewayRoutes) -> GatewayRoutes:
         """Return the routes with one client key: only this client can use the gateway."""
-        from segue.gateway.clients import ClientKey, hash_key
+        from segue.gateway.client_keys import ClientKey, hash_key
 
         return msgspec.structs.replace(routes, clients=(ClientKey(self._setup.name, hash_key(self._key)),))
 
@@ -160,6 +160,8 @@ class _Session:
 
     def _run_client(self, launch: Launch) -> int:
         """Run the client in the foreground. It gets the terminal's signals itself; others are passed on."""
+        for folder in launch.folders:
+            folder.mkdir(parents=True, exist_ok=True)
         process = subprocess.Popen([self._program, *launch.arguments, *self._arguments], env=self._environ(launch))
         previous = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGQUIT)}
         for number in (signal.SIGTERM, signal.SIGHUP):
@@ -170,6 +172,17 @@ class _Session:
             for number, handler in previous.items():
                 signal.signal(number, handler)
         return code if code >= 0 else 128 - code
+
+
+def _prepare_base() -> Path:
+    """Return the folder of the temporary ones.
+
+    It is not the system's temporary folder: some clients refuse settings in a folder that others can write to.
+    """
+    base = user_cache_path("segue", appauthor=False)
+    base.mkdir(parents=True, exist_ok=True, mode=0o700)
+    _remove_abandoned(base)
+    return base
 
 
 def _remove_abandoned(base: Path) -> None:

@@ -10,52 +10,43 @@ import asyncio
 import re
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
-from typing import Any, TypeAlias
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import suppress
 
-import msgspec
-
-from segue.bridge.actions import Action, Respond, Write
+from segue.bridge.actions import End, Respond
 from segue.bridge.bridge import Bridge
 from segue.bridge.relay import Relay
 from segue.bridge.shell import AsyncShell, run_async_exchange
-from segue.gateway.clients import Admission, ClientGate
-from segue.gateway.control import Control, LocalResponse
-from segue.gateway.guard import Guard, find_key
+from segue.bridge.surfaces import guess_api
+from segue.canonical.request import Usage
+from segue.gateway.bodies import BodyError, DisconnectedError, read_body
+from segue.gateway.body_log import BodyLog
+from segue.gateway.clients import ClientGate
+from segue.gateway.control import Control
+from segue.gateway.guard import Guard, find_keys
+from segue.gateway.limits import Admission, Denied
 from segue.gateway.metrics import Metrics
-from segue.gateway.request_log import RequestLog, RequestRecord
+from segue.gateway.raw_exchange import RawRequest, RawRoutes
+from segue.gateway.raw_routes import RawRoute, find_path_error
+from segue.gateway.request_log import RAW_OPERATION, RequestLog, RequestRecord
+from segue.gateway.responses import Receive, Response, Scope, SendEvent
 from segue.gateway.usage import CLIENT_CLOSED_STATUS
 
-Scope: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
-SendEvent: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-
-_HTTP_OK = 200
 _MAX_BODY = 64 * 2**20
-_BODY_SECONDS = 60.0
 _KEEP_ALIVE_SECONDS = 15.0
+_DRAIN_SECONDS = 1.0
 _MAX_CONTROL_BODY = 64 * 2**10
 _MAX_LOGGED_PATH = 300
-# Matching a path takes time quadratic in its length.
 _MAX_PATH = 2000
 _REQUEST_ID = re.compile("[A-Za-z0-9._:/+=@-]{1,128}")
 _TRACE = re.compile("[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 
-class _DisconnectedError(Exception):
-    """The client closed the connection before its request was complete."""
-
-
-class _BodyError(Exception):
-    """The body of a request is too large, or did not arrive in time."""
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-
-
 class Gateway:
-    """An ASGI application for all APIs. `shell` has the connections to providers and the store."""
+    """An ASGI application for all APIs. `shell` has the connections to providers and the store.
+
+    `refresh` is called before each request: it applies changes of other processes.
+    """
 
     def __init__(
         self,
@@ -65,8 +56,11 @@ class Gateway:
         guard: Guard,
         clients: ClientGate,
         control: Control,
+        raw: RawRoutes,
+        refresh: Callable[[], None],
         metrics: Metrics,
         log: RequestLog,
+        bodies: BodyLog | None = None,
         max_body: int = _MAX_BODY,
     ) -> None:
         self._bridge = bridge
@@ -74,9 +68,13 @@ class Gateway:
         self._guard = guard
         self._clients = clients
         self._control = control
+        self._raw = raw
+        self._refresh = refresh
         self._metrics = metrics
         self._log = log
+        self._bodies = bodies
         self._max_body = max_body
+        self._drains: set[asyncio.Task[None]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: SendEvent) -> None:
         if scope["type"] == "http":
@@ -90,12 +88,12 @@ class Gateway:
             scope["path"][:_MAX_LOGGED_PATH],
             traceparent=_keep_if(_TRACE, headers.get("traceparent", "")),
         )
-        response = _Response(send, record)
+        response = Response(send, record, lambda: guess_api(scope["method"], _raw_path(scope)[:_MAX_PATH], headers))
         started = time.monotonic()
         self._metrics.active += 1
         try:
             await self._answer(scope, headers, receive, response)
-        except (_DisconnectedError, asyncio.CancelledError):
+        except (DisconnectedError, asyncio.CancelledError):
             record.status = CLIENT_CLOSED_STATUS
             record.error = "the client closed the connection"
         except Exception as error:  # noqa: BLE001  a request never ends the server, and its client gets an answer
@@ -116,8 +114,9 @@ class Gateway:
             if response.is_logged:
                 self._log.write(record)
 
-    async def _answer(self, scope: Scope, headers: Mapping[str, str], receive: Receive, response: _Response) -> None:
-        path: str = scope["raw_path"].decode("latin-1") if scope.get("raw_path") else scope["path"]
+    async def _answer(self, scope: Scope, headers: Mapping[str, str], receive: Receive, response: Response) -> None:
+        self._refresh()
+        path = _raw_path(scope)
         query: str = scope["query_string"].decode("latin-1")
         refusal = self._guard.check(headers)
         if refusal is not None:
@@ -136,74 +135,125 @@ class Gateway:
         if headers.get("upgrade", "").strip().lower() == "websocket":
             await response.send_error(426, "WebSocket connections are not supported here; send POST requests")
             return
-        key = find_key(headers, query)
-        admission = self._clients.admit(key)
-        if not isinstance(admission, Admission):
+        keys = find_keys(headers, query)
+        admission, client_key = await self._clients.admit(keys)
+        response.record.client = admission.client
+        if isinstance(admission, Denied):
             await response.send_error(admission.status, admission.message, retry_after=admission.retry_after)
             return
-        response.record.client = admission.client
-        with admission:
-            try:
-                body = await self._read_body(receive, self._max_body)
-            except _BodyError as error:
-                await response.send_error(error.status, str(error))
-                return
-            if admission.client and key:
-                # A route that passes the client's credentials on gets those for the provider, not the client key.
-                headers = {name: value for name, value in headers.items() if key not in value}
-            relay = self._bridge.open(
-                scope["method"], f"{path}?{query}" if query else path, headers, body, client=admission.client
-            )
-            try:
-                await self._run(relay, receive, response)
-            finally:
-                response.record.add_relay(relay)
-                if _is_fallback(relay):
-                    self._metrics.count("segue_fallbacks_total", route=response.record.route)
-                if relay.usage is not None and relay.target is not None:
-                    self._metrics.add_usage(relay.target, relay.usage)
-                    admission.add_tokens(relay.usage.input + relay.usage.output)
+        # A route that passes the client's credentials on gets those for the provider, not the client key.
+        vendor_keys = tuple(key for key in keys if key != client_key)
+        async with admission:
+            raw = self._raw.find(scope["method"], path, headers)
+            if raw is not None:
+                items = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in scope["headers"]]
+                request = RawRequest(scope["method"], path, query, items, vendor_keys)
+                await self._pass_on(raw, request, admission, receive, response)
+            else:
+                if client_key:
+                    headers = {name: value for name, value in headers.items() if client_key not in value}
+                url = f"{path}?{query}" if query else path
+                await self._convert(scope["method"], url, headers, admission, receive, response)
 
-    async def _change(self, receive: Receive, response: _Response) -> None:
+    async def _convert(
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        admission: Admission,
+        receive: Receive,
+        response: Response,
+    ) -> None:
+        """Answer a request of an API with a relay."""
         try:
-            body = await self._read_body(receive, _MAX_CONTROL_BODY)
-        except _BodyError as error:
+            body = await read_body(receive, self._max_body)
+        except BodyError as error:
+            await response.send_error(error.status, str(error))
+            return
+        relay = self._bridge.open(method, url, headers, body, client=admission.client)
+        response.kept = bytearray() if self._bodies is not None else None
+        try:
+            await self._run(relay, receive, response)
+        finally:
+            if self._bodies is not None:
+                await self._bodies.write(response.record.request_id, body, bytes(response.kept or b""))
+            response.record.add_relay(relay)
+            if _is_fallback(relay):
+                self._metrics.count("segue_fallbacks_total", route=response.record.route)
+            if relay.usage is not None and relay.target is not None:
+                self._add_usage(relay.target, relay.usage, admission)
+
+    async def _pass_on(
+        self, route: RawRoute, request: RawRequest, admission: Admission, receive: Receive, response: Response
+    ) -> None:
+        """Answer a request of a raw route."""
+        record = response.record
+        record.api, record.operation = route.endpoint.api, RAW_OPERATION
+        record.route, record.target = route.name, route.endpoint.provider
+        if not self._clients.allows_raw(admission.client, route.name):
+            await response.send_error(403, f"the client key {admission.client} does not allow the route {route.name}")
+        elif (why := find_path_error(request.path, request.query)) is not None:
+            await response.send_error(400, why)
+        else:
+            usage = await self._raw.run(route, request, receive, response)
+            if usage is not None:
+                record.add_usage(usage)
+                self._add_usage(record.target, usage, admission)
+
+    def _add_usage(self, target: str, usage: Usage, admission: Admission) -> None:
+        self._metrics.add_usage(target, usage)
+        admission.tokens += usage.input + usage.output
+
+    async def _change(self, receive: Receive, response: Response) -> None:
+        try:
+            body = await read_body(receive, _MAX_CONTROL_BODY)
+        except BodyError as error:
             await response.send_error(error.status, str(error))
         else:
             await response.send_local(self._control.change(body))
 
-    async def _read_body(self, receive: Receive, limit: int) -> bytes:
-        chunks: list[bytes] = []
-        size = 0
-        try:
-            async with asyncio.timeout(_BODY_SECONDS):
-                while True:
-                    event = await receive()
-                    if event["type"] == "http.disconnect":
-                        raise _DisconnectedError
-                    chunks.append(event.get("body", b""))
-                    size += len(chunks[-1])
-                    if size > limit:
-                        raise _BodyError(413, f"the body has more than {limit:,} bytes")
-                    if not event.get("more_body"):
-                        return b"".join(chunks)
-        except TimeoutError:
-            raise _BodyError(408, "the body did not arrive in time") from None
-
-    async def _run(self, relay: Relay, receive: Receive, response: _Response) -> None:
+    async def _run(self, relay: Relay, receive: Receive, response: Response) -> None:
         """Send the response of a relay while the client is there."""
         watcher = asyncio.create_task(_watch(relay, receive, response, asyncio.current_task()))
         chunks = run_async_exchange(relay, self._shell())
+        is_ended = False
         try:
             async for chunk in chunks:
                 if isinstance(chunk, Respond):
                     await response.start(chunk.status, chunk.headers)
+                elif isinstance(chunk, End):
+                    is_ended = True
+                    break
                 else:
                     await response.write(chunk)
             await response.end()
         finally:
             watcher.cancel()
-            await chunks.aclose()
+            if is_ended:
+                self._drain(chunks)
+            else:
+                await chunks.aclose()
+
+    def _drain(self, chunks: AsyncGenerator[object, None]) -> None:
+        """Read the rest of a provider's response, which is usually there already, so that its connection is kept."""
+        task = asyncio.create_task(_read_rest(chunks))
+        self._drains.add(task)
+        task.add_done_callback(self._drains.discard)
+
+
+async def _read_rest(chunks: AsyncGenerator[object, None]) -> None:
+    try:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_DRAIN_SECONDS):
+                async for _ in chunks:
+                    pass
+    finally:
+        await chunks.aclose()
+
+
+def _raw_path(scope: Scope) -> str:
+    """Return the path as the client sent it, without decoding."""
+    return scope["raw_path"].decode("latin-1") if scope.get("raw_path") else scope["path"]
 
 
 def _find_request_id(headers: Mapping[str, str]) -> str:
@@ -220,7 +270,7 @@ def _is_fallback(relay: Relay) -> bool:
     return relay.route is not None and relay.finish is not None and relay.target != relay.route.targets[0].name
 
 
-async def _watch(relay: Relay, receive: Receive, response: _Response, running: asyncio.Task[None] | None) -> None:
+async def _watch(relay: Relay, receive: Receive, response: Response, running: asyncio.Task[None] | None) -> None:
     """Cancel the exchange when the client goes away, and keep a silent stream open."""
     while True:
         try:
@@ -232,70 +282,3 @@ async def _watch(relay: Relay, receive: Receive, response: _Response, running: a
         if event["type"] == "http.disconnect" and running is not None:
             running.cancel()
             return
-
-
-class _Response:
-    """The response to one request."""
-
-    def __init__(self, send: SendEvent, record: RequestRecord) -> None:
-        self.record = record
-        self.is_logged = True
-        self._send = send
-        self._is_sending = False
-        self._last_write = time.monotonic()
-
-    def is_idle(self, seconds: float) -> bool:
-        """Return whether nothing was written for so long, and nothing is being written."""
-        return not self._is_sending and time.monotonic() - self._last_write >= seconds
-
-    async def start(self, status: int, headers: Mapping[str, str]) -> None:
-        self.record.status = status
-        self.record.stream = "content-length" not in headers
-        all_headers = {**headers, "x-request-id": self.record.request_id}
-        encoded = [(name.encode("latin-1"), value.encode("latin-1", "replace")) for name, value in all_headers.items()]
-        await self._emit({"type": "http.response.start", "status": status, "headers": encoded})
-
-    async def write(self, data: bytes) -> None:
-        await self._emit({"type": "http.response.body", "body": data, "more_body": True})
-
-    async def end(self) -> None:
-        await self._emit({"type": "http.response.body", "body": b"", "more_body": False})
-
-    async def carry_out(self, actions: Iterable[Action]) -> None:
-        for action in actions:
-            if isinstance(action, Respond):
-                await self.start(action.status, action.headers)
-            elif isinstance(action, Write):
-                await self.write(action.data)
-
-    async def send_local(self, response: LocalResponse) -> None:
-        self.is_logged = response.is_logged
-        headers = {"content-type": response.content_type, "content-length": str(len(response.data))}
-        await self.start(response.status, headers)
-        await self._emit({"type": "http.response.body", "body": response.data, "more_body": False})
-
-    async def send_error(self, status: int, message: str, *, retry_after: float | None = None) -> None:
-        """Send an error that is independent of the API: most SDKs show its message."""
-        self.record.error = message
-        data = msgspec.json.encode({"error": {"type": "gateway_error", "message": message, "code": status}})
-        headers = {"content-type": "application/json", "content-length": str(len(data))}
-        if retry_after is not None:
-            headers["retry-after"] = f"{retry_after:.0f}"
-        await self.start(status, headers)
-        await self._emit({"type": "http.response.body", "body": data, "more_body": False})
-
-    async def send_bug(self, kind: str) -> None:
-        """Answer a request that failed in segue itself; a response that has begun is cut off."""
-        message = f"this is a bug in segue, please report it: {kind}"
-        if self.record.status:
-            self.record.status, self.record.error = 500, message
-        else:
-            await self.send_error(500, message)
-
-    async def _emit(self, event: MutableMapping[str, Any]) -> None:
-        self._is_sending = True
-        try:
-            await self._send(event)
-        finally:
-            self._is_sending = False
-            self._last_write = time.monotonic()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,11 +18,15 @@ _PROVIDER = "segue"
 
 
 class Launch(Struct, frozen=True):
-    """How a client is started: more arguments before the user's, variables to set, and variables to remove."""
+    """How a client is started: more arguments before the user's, variables to set, and variables to remove.
+
+    `folders` are those of the user that must exist before the start.
+    """
 
     arguments: tuple[str, ...] = ()
     variables: Mapping[str, str] = {}
     removed: tuple[str, ...] = ()
+    folders: tuple[Path, ...] = ()
 
 
 class SetupContext(Struct, frozen=True):
@@ -117,7 +121,6 @@ def _prepare_opencode(context: SetupContext) -> Launch:
 def _prepare_pi(context: SetupContext) -> Launch:
     name = "PI_CODING_AGENT_DIR"
     own = Path(context.environ.get(name) or Path.home() / ".pi" / "agent")
-    own.mkdir(parents=True, exist_ok=True)
     model = {
         "id": context.model,
         "name": context.model,
@@ -130,10 +133,11 @@ def _prepare_pi(context: SetupContext) -> Launch:
     provider = {"baseUrl": context.url, "apiKey": context.key, "api": "anthropic-messages", "models": [model]}
     users = _read_json(own / "models.json")
     providers = {**users.get("providers", {}), _PROVIDER: provider}
-    # Sessions are new folders and files: the folder that has them must exist before it is linked.
-    (own / "sessions").mkdir(exist_ok=True)
-    overlay(own, context.folder, {"models.json": {**users, "providers": providers}})
-    return Launch(("--provider", _PROVIDER, "--model", context.model), {name: str(context.folder)})
+    # New sessions are new folders and files in this one.
+    sessions = own / "sessions"
+    overlay(own, context.folder, {"models.json": {**users, "providers": providers}}, [sessions.name])
+    arguments = ("--provider", _PROVIDER, "--model", context.model)
+    return Launch(arguments, {name: str(context.folder)}, folders=(sessions,))
 
 
 CLIENTS: Mapping[str, ClientSetup] = {
@@ -149,11 +153,15 @@ CLIENTS: Mapping[str, ClientSetup] = {
 }
 
 
-def overlay(own: Path, folder: Path, files: Mapping[str, Any]) -> None:
-    """Fill a folder with links to the entries of another, except for these files."""
-    for entry in own.iterdir():
-        if entry.name not in files:
-            (folder / entry.name).symlink_to(entry)
+def overlay(own: Path, folder: Path, files: Mapping[str, Any], linked: Iterable[str] = ()) -> None:
+    """Fill a folder with links to the entries of another, except for these files.
+
+    Entries in `linked` are linked even if they do not exist yet.
+    """
+    existing = (entry.name for entry in own.iterdir()) if own.is_dir() else ()
+    for name in dict.fromkeys((*existing, *linked)):
+        if name not in files:
+            (folder / name).symlink_to(own / name)
     for name, content in files.items():
         _write_json(folder / name, content)
 

@@ -1,151 +1,98 @@
-"""Client keys: who may use a gateway, with which limits.
-
-A key is stored as its SHA-256 hash. Limits are counted in this process; several workers count on their own.
-"""
+"""`ClientGate`: which clients may use a gateway, by the keys that they send."""
 
 from __future__ import annotations
 
 import hmac
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
-from hashlib import sha256
-from types import TracebackType
-from typing import Annotated
 
-from msgspec import Meta, Struct
-
-_MINUTE = 60.0
-
-
-NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$"
-"""The names of clients: they are written to logs."""
-_HASH_PATTERN = "^[0-9a-f]{64}$"
-_Limit = Annotated[int, Meta(ge=1)]
-
-
-class ClientKey(Struct, frozen=True, forbid_unknown_fields=True):
-    """A client key and its limits; None means no limit. `expires` is in seconds since 1970."""
-
-    name: Annotated[str, Meta(pattern=NAME_PATTERN)]
-    hash: Annotated[str, Meta(pattern=_HASH_PATTERN)]
-    models: tuple[str, ...] = ()
-    requests_per_minute: _Limit | None = None
-    tokens_per_minute: _Limit | None = None
-    concurrent: _Limit | None = None
-    expires: float | None = None
-
-
-def hash_key(key: str) -> str:
-    return sha256(key.encode()).hexdigest()
-
-
-class Denied(Struct, frozen=True):
-    """Why a client is not admitted."""
-
-    status: int
-    message: str
-    retry_after: float | None = None
-
-
-class _Usage:
-    """The requests and tokens of a client in the last minute, and its open requests."""
-
-    def __init__(self) -> None:
-        self.open = 0
-        self.requests: deque[float] = deque()
-        self.tokens: deque[tuple[float, int]] = deque()
-
-    def forget_before(self, moment: float) -> None:
-        while self.requests and self.requests[0] <= moment:
-            self.requests.popleft()
-        while self.tokens and self.tokens[0][0] <= moment:
-            self.tokens.popleft()
-
-
-class Admission:
-    """One admitted request. As a context manager it counts as open until it ends."""
-
-    def __init__(self, client: str, usage: _Usage, now: Callable[[], float]) -> None:
-        self.client = client
-        self._usage = usage
-        self._now = now
-
-    def add_tokens(self, number: int) -> None:
-        self._usage.tokens.append((self._now(), number))
-
-    def __enter__(self) -> Admission:
-        self._usage.open += 1
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._usage.open -= 1
+from segue.gateway.client_keys import ClientKey, hash_key
+from segue.gateway.limits import Admission, Denied, Limits, ProcessLimits
 
 
 class ClientGate:
     """Admits clients by their keys. Without keys every client is admitted, which is for loopback only.
 
-    A gateway that had keys needs one as long as it runs: with the last key revoked, no client is admitted.
+    A key that is revoked must not let everyone in: if the last one is removed, no client is admitted until there is
+    another, or until the configuration is loaded again on loopback. With `always_needs_key`, no client is ever admitted
+    without one. `limits` counts the uses of each client.
     """
 
     def __init__(
         self,
         keys: Sequence[ClientKey] = (),
         *,
-        now: Callable[[], float] = time.monotonic,
+        always_needs_key: bool = False,
+        limits: Limits | None = None,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
         self._keys = tuple(keys)
-        self._needs_key = bool(keys)
-        self._now = now
+        self._always_needs_key = always_needs_key
+        self._needs_key = always_needs_key or bool(keys)
+        self._limits = limits or ProcessLimits()
         self._wall_clock = wall_clock
-        self._usage: dict[str, _Usage] = {}
 
-    def replace(self, keys: Sequence[ClientKey]) -> None:
-        """Use other keys from now on; open requests go on."""
+    def replace(self, keys: Sequence[ClientKey], *, is_reload: bool = False) -> None:
+        """Use other keys from now on; open requests go on. `is_reload`: the whole configuration is loaded again."""
         self._keys = tuple(keys)
-        self._needs_key = self._needs_key or bool(keys)
+        self._needs_key = self._always_needs_key or bool(keys) or (self._needs_key and not is_reload)
 
-    def accepts(self, key: str | None) -> bool:
-        """Return whether this key is valid, or none is needed. Limits do not count."""
-        if not self._needs_key:
+    @property
+    def has_keys(self) -> bool:
+        return bool(self._keys)
+
+    @property
+    def needs_key(self) -> bool:
+        return self._needs_key
+
+    def accepts(self, given: Sequence[str]) -> bool:
+        """Return whether one of these keys is valid, or none is needed. Limits do not count."""
+        if not self.needs_key:
             return True
-        client = self._find(key)
+        client, _ = self._find(given)
         return client is not None and not self._is_expired(client)
 
     def _is_expired(self, client: ClientKey) -> bool:
         return client.expires is not None and self._wall_clock() >= client.expires
 
-    def admit(self, key: str | None) -> Admission | Denied:
-        """Return the admission of a request with this key, or why it is denied."""
-        if not self._needs_key:
-            return Admission("", self._usage.setdefault("", _Usage()), self._now)
-        client = self._find(key)
+    async def admit(self, given: Sequence[str]) -> tuple[Admission | Denied, str | None]:
+        """Return the admission of a request with these keys, or why it is denied, and the one that is the client's."""
+        if not self.needs_key:
+            return Admission(""), None
+        client, key = self._find(given)
         if client is None:
-            return Denied(401, "a valid client key is needed; segue keys client add makes one")
+            return Denied(401, "a valid client key is needed; segue keys client add makes one"), None
         if self._is_expired(client):
-            return Denied(401, f"the client key {client.name} has expired")
-        usage, now = self._usage.setdefault(client.name, _Usage()), self._now()
-        usage.forget_before(now - _MINUTE)
-        if client.concurrent is not None and usage.open >= client.concurrent:
-            return Denied(429, f"{client.name} has {usage.open} requests open, the limit", 1.0)
-        if client.requests_per_minute is not None and len(usage.requests) >= client.requests_per_minute:
-            return Denied(429, f"{client.name} has reached its requests a minute", usage.requests[0] + _MINUTE - now)
-        if client.tokens_per_minute is not None and sum(n for _, n in usage.tokens) >= client.tokens_per_minute:
-            return Denied(429, f"{client.name} has reached its tokens a minute", usage.tokens[0][0] + _MINUTE - now)
-        usage.requests.append(now)
-        return Admission(client.name, usage, self._now)
+            return Denied(401, f"the client key {client.name} has expired", client.name), key
+        if not client.is_limited:
+            return Admission(client.name), key
+        return await self._limits.admit(client), key
 
-    def allows(self, client: str, model: str | None) -> bool:
+    def allows_model(self, client: str, model: str | None) -> bool:
         """Return whether a client may use a model name; without a list of models it may use all."""
-        patterns = next((key.models for key in self._keys if key.name == client), ())
+        patterns = self._find_named(client, "models")
         return not patterns or any(fnmatchcase(model or "", pattern) for pattern in patterns)
 
-    def _find(self, key: str | None) -> ClientKey | None:
-        """Return the client of a key. All hashes are compared, each in constant time."""
-        given = hash_key(key or "")
-        matches = [client for client in self._keys if hmac.compare_digest(given, client.hash)]
-        return matches[0] if matches and key else None
+    def allows_route(self, client: str, route: str) -> bool:
+        """Return whether a client may use a route; without a list of routes it may use all."""
+        patterns = self._find_named(client, "routes")
+        return not patterns or any(fnmatchcase(route, pattern) for pattern in patterns)
+
+    def allows_raw(self, client: str, route: str) -> bool:
+        """Return whether a client may use a route whose requests are not read: its models are not known."""
+        has_routes = bool(self._find_named(client, "routes"))
+        return self.allows_route(client, route) and (has_routes or not self._find_named(client, "models"))
+
+    def _find_named(self, client: str, field: str) -> tuple[str, ...]:
+        return next((getattr(key, field) for key in self._keys if key.name == client), ())
+
+    def _find(self, given: Sequence[str]) -> tuple[ClientKey | None, str | None]:
+        """Return the client of one of these keys, and the key. All hashes are compared, each in constant time."""
+        matches = [
+            (client, key)
+            for key in given
+            for client in self._keys
+            if hmac.compare_digest(hash_key(key), client.hash) and key
+        ]
+        return matches[0] if matches else (None, None)

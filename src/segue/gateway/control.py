@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from segue.errors import InputError
-from segue.gateway.guard import find_key, is_equal
+from segue.gateway.guard import find_keys, has_secret
 from segue.gateway.metrics import Metrics
 from segue.gateway.shared_metrics import SharedMetrics
 
@@ -41,8 +41,8 @@ class LocalResponse(NamedTuple):
 class Control:
     """Answers the gateway's own paths.
 
-    `is_client` is whether a key may see models and metrics. `change` sets the models and returns their names; `reload`
-    loads the configuration again; `status` describes the gateway.
+    `is_client` is whether one of these keys may see models and metrics. `change` sets the models and returns their
+    names; `reload` loads the configuration again; `status` describes the gateway.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Control:
         token: str,
         metrics: Metrics | SharedMetrics,
         *,
-        is_client: Callable[[str | None], bool],
+        is_client: Callable[[Sequence[str]], bool],
         change: Callable[[Sequence[str]], Sequence[str]],
         reload: Callable[[], None],
         status: Callable[[], Mapping[str, Any]],
@@ -92,10 +92,10 @@ class Control:
             return _json(400, {"error": str(error)}, is_logged=True)
 
     def _has_token(self, headers: Mapping[str, str]) -> bool:
-        return is_equal(find_key(headers, ""), self._token)
+        return has_secret(find_keys(headers, ""), self._token)
 
     def _may_read(self, headers: Mapping[str, str]) -> bool:
-        return self._is_client(find_key(headers, "")) or self._has_token(headers)
+        return self._is_client(find_keys(headers, "")) or self._has_token(headers)
 
     def _apply(self, body: bytes) -> Mapping[str, Any]:
         try:

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from segue.bridge.addresses import is_local
 
-_KEY_HEADERS = ("x-api-key", "x-goog-api-key", "api-key")
+KEY_HEADERS = ("x-api-key", "x-goog-api-key", "api-key")
 
 
 class Refusal(Struct, frozen=True):
@@ -53,17 +53,16 @@ def _bracket(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def find_key(headers: Mapping[str, str], query: str) -> str | None:
-    """Return the key of a client, wherever its API has it."""
-    for name in _KEY_HEADERS:
-        if headers.get(name):
-            return headers[name].strip()
+def find_keys(headers: Mapping[str, str], query: str) -> tuple[str, ...]:
+    """Return the keys of a request, wherever the APIs have them: of a client, and of its vendor beside it."""
+    found = [headers[name].strip() for name in KEY_HEADERS if headers.get(name)]
     scheme, _, token = headers.get("authorization", "").partition(" ")
-    if scheme.lower() == "bearer" and token.strip():
-        return token.strip()
-    return next(iter(parse_qs(query).get("key", ())), None)
+    if scheme.lower() == "bearer":
+        found.append(token.strip())
+    found += parse_qs(query).get("key", ())
+    return tuple(dict.fromkeys(key for key in found if key))
 
 
-def is_equal(given: str | None, expected: str) -> bool:
-    """Compare secrets in constant time."""
-    return given is not None and hmac.compare_digest(given.encode(), expected.encode())
+def has_secret(given: Iterable[str], expected: str) -> bool:
+    """Return whether a secret is among these; each is compared in constant time."""
+    return any(hmac.compare_digest(secret.encode(), expected.encode()) for secret in given)

@@ -16,8 +16,11 @@ from msgspec import Struct
 
 from segue.bridge.relay import Relay
 from segue.bridge.reply_relay import ReplyRelay
+from segue.canonical.request import Usage
 from segue.errors import InputError, format_os_error
 
+RAW_OPERATION = "raw"
+"""The operation of a request that is passed on as it is."""
 _MAX_NAME, _MAX_ERROR = 200, 1000
 # A name of these characters can't be taken for another part of a line.
 _PLAIN_NAME = re.compile(r"[\w./:@+~*%-]+(?: \d+)?")
@@ -62,11 +65,13 @@ class RequestRecord(Struct):
             # The message may quote the body.
             self.error = "the request is not valid"
         if relay.usage is not None:
-            usage = relay.usage
-            self.input, self.output = usage.input, usage.output
-            self.cache_read, self.cache_write = usage.cache_read, usage.cache_write
+            self.add_usage(relay.usage)
         if relay.report is not None:
             self.findings = dict(Counter(finding.level for finding in relay.report.findings))
+
+    def add_usage(self, usage: Usage) -> None:
+        self.input, self.output = usage.input, usage.output
+        self.cache_read, self.cache_write = usage.cache_read, usage.cache_write
 
 
 class RequestLog:
@@ -81,9 +86,10 @@ class RequestLog:
         record.time = datetime.now(UTC).isoformat(timespec="milliseconds")
         line = msgspec.json.encode(record).decode() if self._as_json else _format(record)
         self._write_line(line)
-        if self._usage_file is not None and record.operation == "reply":
+        is_used = record.operation == "reply" or (record.operation == RAW_OPERATION and (record.input or record.output))
+        if self._usage_file is not None and is_used:
             try:
-                self._append_usage(msgspec.json.encode(record) + b"\n", self._usage_file)
+                append_line(self._usage_file, msgspec.json.encode(record) + b"\n")
             except OSError as error:
                 self.write_message(f"the usage can't be written: {format_os_error(error)}")
 
@@ -105,18 +111,19 @@ class RequestLog:
         """Create the usage file; raise `InputError` if it can't be written."""
         if self._usage_file is not None:
             try:
-                self._append_usage(b"", self._usage_file)
+                append_line(self._usage_file, b"")
             except OSError as error:
                 raise InputError(f"can't write {self._usage_file}: {format_os_error(error)}", path="usage") from None
 
-    def _append_usage(self, line: bytes, file: Path) -> None:
-        """Append one line in one write, so that several processes can share the file."""
-        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        try:
-            os.write(descriptor, line)
-        finally:
-            os.close(descriptor)
+
+def append_line(file: Path, line: bytes) -> None:
+    """Append one line in one write, so that several processes can share the file. Only its owner can read it."""
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    try:
+        os.write(descriptor, line)
+    finally:
+        os.close(descriptor)
 
 
 def _format(record: RequestRecord) -> str:

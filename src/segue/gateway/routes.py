@@ -74,7 +74,7 @@ class _Row:
     def endpoints(self) -> tuple[Endpoint, ...]:
         return self._endpoints
 
-    def build(self) -> Route:
+    def build(self, *, is_default: bool = False) -> Route:
         settings, endpoints = self.settings, self._endpoints
         if settings.balance == "round-robin":
             first = next(self._turn) % len(endpoints)
@@ -88,6 +88,7 @@ class _Row:
             counts=settings.counts,
             attempts=settings.attempts,
             pass_credentials=settings.auth == "client",
+            is_default=is_default,
         )
 
 
@@ -154,6 +155,10 @@ class RouteTable:
             self._override = row
         return tuple(endpoint.name for endpoint in row.endpoints) if row is not None else ()
 
+    @property
+    def has_override(self) -> bool:
+        return self._override is not None
+
     def find(self, query: RouteQuery) -> Route:
         """Return the route of a request; raise `InputError` if there is none."""
         with self._lock:
@@ -165,13 +170,13 @@ class RouteTable:
             return row.build()
         name = names.aliases.get(query.model or "", query.model or "")
         if default is not None and (not name or (self._prefers_default and "/" not in name)):
-            return default.build()
+            return default.build(is_default=bool(name))
         try:
             return Route(name, (names.resolve(name),), attempts=_ATTEMPTS)
         except InputError:
             if default is None:
                 raise
-            return default.build()
+            return default.build(is_default=True)
 
     def list_models(self) -> tuple[ModelEntry, ...]:
         """Return the names that callers can use: those of routes without patterns, aliases, and the targets."""

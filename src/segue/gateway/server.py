@@ -23,18 +23,25 @@ from segue.bridge.bridge import Bridge
 from segue.bridge.entries import AsyncEntries, AsyncEntryMemory
 from segue.bridge.envelopes import EnvelopeKeys
 from segue.bridge.providers import Endpoint
-from segue.bridge.routes import ModelEntry, Route, RouteQuery, Router
+from segue.bridge.routes import Route, RouteQuery, Router
 from segue.errors import InputError, format_os_error
 from segue.gateway.app import Gateway
-from segue.gateway.clients import ClientGate, ClientKey
+from segue.gateway.body_log import BodyLog
+from segue.gateway.client_key_file import ClientKeyFile
+from segue.gateway.client_keys import ClientKey
+from segue.gateway.clients import ClientGate
 from segue.gateway.connections import ConnectionLimits, make_protocol
 from segue.gateway.control import Control
 from segue.gateway.guard import Guard
+from segue.gateway.limits import ProcessLimits
 from segue.gateway.metrics import Metrics
+from segue.gateway.raw_exchange import RawRoutes
+from segue.gateway.raw_routes import RawRouteSettings, build_raw_routes
 from segue.gateway.request_log import RequestLog
 from segue.gateway.routes import RouteSettings, RouteTable
 from segue.gateway.run_file import RunFile, metrics_prefix, route_file, write_run_file
 from segue.gateway.shared_entries import SharedEntries
+from segue.gateway.shared_limits import SharedLimits
 from segue.gateway.shared_metrics import SharedMetrics
 from segue.gateway.shared_route import SharedRoute
 from segue.gateway.workers import Supervisor, WorkerSeat
@@ -56,6 +63,7 @@ class GatewayRoutes(Struct, frozen=True):
     prefers_default: bool = False
     aliases: Mapping[str, str] = {}
     clients: tuple[ClientKey, ...] = ()
+    raw: tuple[RawRouteSettings, ...] = ()
     resolve: Callable[[str], Endpoint] | None = None
     """Returns the endpoint of a model name, where providers were loaded again; None: that of the settings."""
 
@@ -71,6 +79,9 @@ class GatewaySettings(Struct, frozen=True):
     resolve: Callable[[str], Endpoint]
     load_routes: Callable[[], GatewayRoutes]
     keys: EnvelopeKeys
+    client_file: Path | None = None
+    """The file with the client keys: when it changes, `load_clients` loads them, even if the routes are not valid."""
+    load_clients: Callable[[], Sequence[ClientKey]] = tuple
     host: str = "127.0.0.1"
     port: int = DEFAULT_PORT
     hosts: tuple[str, ...] = ()
@@ -81,6 +92,7 @@ class GatewaySettings(Struct, frozen=True):
     log_json: bool = False
     log_output: IO[str] | None = None
     usage_file: Path | None = None
+    body_file: Path | None = None
     timeout: float = 600.0
     memory: int = 256 * 2**20
     store: str | None = None
@@ -136,11 +148,14 @@ class GatewayServer:
         settings.validate(loaded.clients)
         if settings.certificate is not None:
             _check_certificate(settings.certificate, settings.private_key)
-        self.table = RouteTable(settings.resolve)
-        self._configure(loaded)
-        self._clients = ClientGate(loaded.clients)
         self._log = RequestLog(as_json=settings.log_json, usage_file=settings.usage_file, output=settings.log_output)
         self._log.check_usage_file()
+        self._bodies = BodyLog(settings.body_file, self._log.write_message) if settings.body_file is not None else None
+        if self._bodies is not None:
+            self._bodies.check()
+        self.table = RouteTable(settings.resolve)
+        self._raw = RawRoutes(self._open_client, settings.timeout)
+        self._configure(loaded)
         self.socket = seat.open_socket() if seat is not None else _bind(settings.host, settings.port)
         host, port = self.socket.getsockname()[:2]
         scheme = "http" if settings.certificate is None else "https"
@@ -154,6 +169,15 @@ class GatewayServer:
         self._shared_metrics = SharedMetrics(self._metrics, metrics_prefix(run_file)) if run_file else None
         self._shared = self._open_entries()
         self._entries: AsyncEntries = self._shared or AsyncEntryMemory(settings.memory)
+        self._limits = SharedLimits(self._shared) if self._shared is not None else None
+        self._clients = ClientGate(
+            loaded.clients,
+            always_needs_key=not _is_loopback(settings.host),
+            limits=self._limits or ProcessLimits(),
+        )
+        self._client_file = ClientKeyFile(
+            settings.client_file, settings.load_clients, self._clients, self._log.write_message
+        )
         self.app = self._build_app()
 
     def _open_entries(self) -> SharedEntries | None:
@@ -175,7 +199,7 @@ class GatewayServer:
     def _build_app(self) -> Gateway:
         settings = self._settings
         bridge = Bridge(
-            Router(self._find_route, self._list_models),
+            Router(self._find_route, self.table.list_models),
             keys=settings.keys,
             now=lambda: datetime.now(UTC),
             random=secrets.token_bytes,
@@ -193,28 +217,39 @@ class GatewayServer:
                 reload=self._route.reload,
                 status=self.describe,
             ),
+            raw=self._raw,
+            refresh=self._refresh,
             metrics=self._metrics,
             log=self._log,
+            bodies=self._bodies,
         )
 
     def _find_route(self, query: RouteQuery) -> Route:
-        if not self._clients.allows(query.client, query.model):
+        if not self._clients.allows_model(query.client, query.model):
             raise InputError(f"the client key {query.client} does not allow the model {query.model!r}", path="model")
-        self._route.refresh()
-        return self.table.find(query)
+        route = self.table.find(query)
+        if not self.table.has_override and not self._clients.allows_route(query.client, route.name):
+            raise InputError(f"the client key {query.client} does not allow the route {route.name}", path="model")
+        return route
 
-    def _list_models(self) -> tuple[ModelEntry, ...]:
+    def _refresh(self) -> None:
+        """Apply changes of the client keys, and of the route by another worker."""
+        self._client_file.refresh()
         self._route.refresh()
-        return self.table.list_models()
 
-    def _open_shell(self) -> HttpShell:
+    def _open_client(self) -> HttpClient:
         if self._client is None:
             self._client = HttpClient()
-        return HttpShell(self._client, self._entries, timeout=self._settings.timeout)
+        return self._client
+
+    def _open_shell(self) -> HttpShell:
+        return HttpShell(self._open_client(), self._entries, timeout=self._settings.timeout)
 
     async def _close(self) -> None:
         client, self._client = self._client, None
         try:
+            if self._limits is not None:
+                await self._limits.close()
             if client is not None:
                 await client.close()
         finally:
@@ -225,9 +260,10 @@ class GatewayServer:
         """Load routes and client keys again; raise `InputError` and keep the old ones if they are not valid."""
         loaded = self._settings.load_routes()
         self._configure(loaded)
-        self._clients.replace(loaded.clients)
+        self._client_file.replace(loaded.clients, is_reload=True)
 
     def _configure(self, loaded: GatewayRoutes) -> None:
+        raw = build_raw_routes(loaded.raw, loaded.resolve or self._settings.resolve)
         self.table.configure(
             loaded.routes,
             default=loaded.default,
@@ -235,13 +271,14 @@ class GatewayServer:
             aliases=loaded.aliases,
             resolve=loaded.resolve,
         )
+        self._raw.replace(raw)
 
     def describe(self) -> Mapping[str, Any]:
         """Return the state for `/readyz` and `segue route`."""
         return {
             "url": self.url,
             "emulated": self._settings.is_emulated,
-            "models": [entry.name for entry in self._list_models()],
+            "models": [entry.name for entry in self.table.list_models()],
             **({} if self._shared is None else {"store": "failing" if self._shared.is_failing else "ok"}),
         }
 
@@ -300,6 +337,7 @@ class GatewayServer:
             lifespan="off",
             access_log=False,
             log_config=None,
+            log_level="critical",
             server_header=False,
             date_header=True,
             proxy_headers=False,

@@ -60,15 +60,15 @@ class SharedEntries:
             store.close()
 
     async def load(self, keys: Iterable[str]) -> Mapping[str, bytes]:
-        return await self._run("load", lambda store: store.load(keys)) or {}
+        return await self.run("load", lambda store: store.load(keys)) or {}
 
     async def save(self, entries: Mapping[str, bytes]) -> None:
-        await self._run("save", lambda store: store.save(entries))
+        await self.run("save", lambda store: store.save(entries))
 
     async def delete(self, keys: Iterable[str]) -> None:
-        await self._run("delete", lambda store: store.delete(keys))
+        await self.run("delete", lambda store: store.delete(keys))
 
-    async def _run(self, operation: str, call: Callable[[EntryStore], Any]) -> Any:
+    async def run(self, operation: str, call: Callable[[EntryStore], Any]) -> Any:
         if time.monotonic() < self._resume:
             self._metrics.count("segue_store_failures_total", operation=operation)
             return None

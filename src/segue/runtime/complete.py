@@ -17,7 +17,7 @@ from urllib.parse import quote
 import msgspec
 
 from segue._literals import Api
-from segue.bridge.actions import Respond
+from segue.bridge.actions import End, Respond
 from segue.bridge.bridge import Bridge
 from segue.bridge.entries import AsyncEntryMemory
 from segue.bridge.envelopes import EnvelopeKeys
@@ -72,7 +72,7 @@ class CompletionStream:
     Iterate it with `for` or, from `acomplete`, with `async for`. `close` or `aclose` cancels the reply.
     """
 
-    def __init__(self, relay: Relay, chunks: AsyncGenerator[Respond | bytes, None]) -> None:
+    def __init__(self, relay: Relay, chunks: AsyncGenerator[Respond | bytes | End, None]) -> None:
         self._relay = relay
         self._payloads = _read_payloads(relay, chunks)
         self._chunks = chunks
@@ -278,7 +278,9 @@ def _find_error(relay: Relay, data: bytes) -> SegueError:
     return error if error is not None else RemoteProtocolError(data.decode("utf-8", "replace"))
 
 
-async def _read_payloads(relay: Relay, chunks: AsyncIterator[Respond | bytes]) -> AsyncGenerator[dict[str, Any], None]:
+async def _read_payloads(
+    relay: Relay, chunks: AsyncIterator[Respond | bytes | End]
+) -> AsyncGenerator[dict[str, Any], None]:
     """Yield the payloads of a stream; after a failure, raise its error at the end."""
     decoder = FrameDecoder()
     async for chunk in chunks:

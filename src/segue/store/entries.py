@@ -1,4 +1,4 @@
-"""`EntryStore`: the store entries of a bridge in a database, for any number of processes.
+"""`EntryStore`: the store entries of a bridge and the uses of clients in a database, for any number of processes.
 
 The store is bounded by size and age; the least recently used entries are dropped first. It is a cache: after a power
 loss the newest entries of an SQLite file may be missing.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
@@ -17,13 +17,14 @@ from pathlib import Path
 from msgspec import Struct
 
 from segue.errors import StoreError
+from segue.store.client_uses import ClientUses
 from segue.store.sql import SqlSession
 from segue.store.sqlite_file import prepare_file, read_application_id, translate_errors
 from segue.store.sqlite_session import SqliteSession, enable_wal, open_lock, read_inode, transaction
 
 _APPLICATION_ID = 0x53454745
 """The letters SEGE: entries are not kept in the file of a conversation store."""
-_VERSION = 1
+_VERSION = 2
 _PRAGMAS = ("PRAGMA synchronous = NORMAL", "PRAGMA secure_delete = ON", "PRAGMA trusted_schema = OFF")
 _TIMEOUT = 2.0
 _KEYS_AT_ONCE = 500
@@ -42,7 +43,7 @@ class EntryLimits(Struct, frozen=True):
     age: float = 30 * _DAY
 
 
-class EntryStore(ABC):
+class EntryStore(ClientUses):
     """Entries in a database. Thread-safe; all methods block, and raise `StoreError`. `clock` returns seconds."""
 
     LOCK_CLAUSE = ""
@@ -115,10 +116,6 @@ class EntryStore(ABC):
         """Return a session for reading."""
 
     @abstractmethod
-    def _transaction(self) -> AbstractContextManager[SqlSession]:
-        """Return a session for writing, which is committed at its end."""
-
-    @abstractmethod
     def close(self) -> None:
         """Close the store. Closing it twice is not an error."""
 
@@ -168,6 +165,11 @@ class SqliteEntries(EntryStore):
                         "(key TEXT PRIMARY KEY, value BLOB NOT NULL, size INTEGER NOT NULL, used REAL NOT NULL)"
                     )
                     connection.execute("CREATE INDEX IF NOT EXISTS entries_used ON entries (used, key, size)")
+                    connection.execute(
+                        "CREATE TABLE IF NOT EXISTS uses (id TEXT PRIMARY KEY, client TEXT NOT NULL, "
+                        "started REAL NOT NULL, lease REAL NOT NULL, ended REAL NOT NULL, tokens INTEGER NOT NULL)"
+                    )
+                    connection.execute("CREATE INDEX IF NOT EXISTS uses_client ON uses (client, started)")
                     connection.execute(f"PRAGMA user_version = {_VERSION}")
         except BaseException:
             connection.close()
@@ -183,6 +185,12 @@ class SqliteEntries(EntryStore):
     def _transaction(self) -> Generator[SqlSession]:
         with self._lock, translate_errors(str(self._path)), transaction(self._usable()):
             yield SqliteSession(self._usable())
+
+    def _read_time(self, session: SqlSession) -> float:
+        return self._clock()
+
+    def _lock_client(self, session: SqlSession, client: str) -> None:
+        """Do nothing: a transaction locks the file."""
 
     def _usable(self) -> sqlite3.Connection:
         if self._connection is None:

@@ -24,13 +24,22 @@ from segue.store.sql import SqlSession
 _SCHEMA = "segue_gateway"
 _TIMEOUT = 2.0
 _TABLES = (
-    """CREATE TABLE @entries (
+    """CREATE TABLE IF NOT EXISTS @entries (
         key text COLLATE "C" PRIMARY KEY,
         value bytea NOT NULL,
         size bigint NOT NULL,
         used double precision NOT NULL
     )""",
-    "CREATE INDEX entries_used ON @entries (used)",
+    "CREATE INDEX IF NOT EXISTS entries_used ON @entries (used)",
+    """CREATE TABLE IF NOT EXISTS @uses (
+        id text COLLATE "C" PRIMARY KEY,
+        client text COLLATE "C" NOT NULL,
+        started double precision NOT NULL,
+        lease double precision NOT NULL,
+        ended double precision NOT NULL,
+        tokens bigint NOT NULL
+    )""",
+    "CREATE INDEX IF NOT EXISTS uses_client ON @uses (client, started)",
 )
 
 
@@ -69,12 +78,12 @@ class PostgresEntries(EntryStore):
                     connection.execute(translate_sql(statement, self._schema))
 
     def _has_tables(self, connection: Connection) -> bool:
-        row = connection.execute(
+        rows = connection.execute(
             "SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
-            "WHERE n.nspname = %s AND c.relname = 'entries'",
+            "WHERE n.nspname = %s AND c.relname IN ('entries', 'uses')",
             (self._schema,),
-        ).fetchone()
-        return row is not None
+        ).fetchall()
+        return len(rows) == 2
 
     @contextmanager
     def _session(self) -> Generator[SqlSession]:
@@ -87,6 +96,14 @@ class PostgresEntries(EntryStore):
         self._check_open()
         with translate_errors(self._location), self._pool.connection() as connection, connection.transaction():
             yield PostgresSession(connection, self._schema, binary=True)
+
+    def _read_time(self, session: SqlSession) -> float:
+        # The clocks of several machines differ.
+        [(now,)] = session.run("SELECT CAST(extract(epoch FROM clock_timestamp()) AS double precision)")
+        return now
+
+    def _lock_client(self, session: SqlSession, client: str) -> None:
+        session.run("SELECT pg_advisory_xact_lock(CAST(? AS bigint))", zlib.crc32(f"{self._schema}/{client}".encode()))
 
     def _check_open(self) -> None:
         if self._pool.closed:

@@ -141,7 +141,8 @@ class AsyncChunks:
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for chunk in self._chunks:
-            yield chunk
+            if isinstance(chunk, bytes):
+                yield chunk
 
     async def aclose(self) -> None:
         await self._chunks.aclose()

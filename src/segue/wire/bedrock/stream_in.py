@@ -29,7 +29,8 @@ from segue.wire.stream.deltas import arguments_to_text, merge_deltas
 from segue.wire.stream.framing import EXCEPTION_PREFIX
 
 _DELTA_EVENT = "contentBlockDelta"
-_EVENTS = (_DELTA_EVENT, "contentBlockStart", "contentBlockStop", "messageStart", "messageStop", "metadata")
+_LAST_EVENT = "metadata"
+_EVENTS = (_DELTA_EVENT, "contentBlockStart", "contentBlockStop", "messageStart", "messageStop", _LAST_EVENT)
 # Every payload is padded under this key to hide its length.
 _PADDING = "p"
 _TEXT, _CALL, _REASONING, _REDACTED = "text", "toolUse", "reasoningContent", "redactedContent"
@@ -145,6 +146,7 @@ class BedrockReader(BlockReader[_OpenBlock]):
                 self._response_fields.update(event)
                 if self.is_at_end():
                     self.end_open_blocks(finished=True)
+                    self.done = self.done or kind == _LAST_EVENT
 
     def stop_reason(self) -> object:
         return self._response_fields.get("stopReason")

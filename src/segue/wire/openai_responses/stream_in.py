@@ -149,7 +149,7 @@ class ResponsesReader(PayloadReader):
         self._items.is_truncated = status == "incomplete"
         output = response.get("output")
         self._items.finish_all(cast("list[object]", output) if isinstance(output, list) else [])
-        self._ended = True
+        self._ended = self.done = True
 
     def finish(self) -> Reply:
         if not self._ended and not self.done:

@@ -76,6 +76,11 @@ class StreamParser:
         return self._reader.limit_error
 
     @property
+    def is_done(self) -> bool:
+        """Whether the last event of the API was received; not all have one."""
+        return self._reader.done
+
+    @property
     def error(self) -> ApiError | None:
         """The error that ends the reply, as soon as it is received; `Failed` is emitted by `close`."""
         return self._reader.error

@@ -1,0 +1,218 @@
+"""`RawRoutes`: passes requests on to providers and their responses back, both as they arrive.
+
+Nothing is kept of the bodies but the end of the response, for its usage, and a short error, in which keys are masked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from segue.bridge.caller_key import expected_key_headers
+from segue.bridge.http_requests import raw_request
+from segue.bridge.provider_errors import TransportError, connection_error, missing_key_error
+from segue.bridge.providers import Endpoint
+from segue.bridge.secret import Secret
+from segue.bridge.surfaces import find_surface
+from segue.canonical.request import Usage
+from segue.gateway.bodies import BodyError, DisconnectedError, iter_body
+from segue.gateway.raw_routes import RawRoute, request_headers, response_headers
+from segue.gateway.responses import Receive, Response
+from segue.http_client import HttpClient, HttpResponse
+
+_TAIL = 1 << 14
+_MAX_ERROR = 1 << 18
+_ERROR_STATUS = 400
+_USAGE = re.compile(rb'(?<!\\)"(?:usage|usageMetadata)"\s*:\s*(?=\{)')
+_INPUT = ("prompt_tokens", "input_tokens", "promptTokenCount")
+_OUTPUT = ("completion_tokens", "output_tokens", "candidatesTokenCount")
+
+
+class RawRequest(Struct, frozen=True):
+    """A client's request for a raw route. `vendor_keys` are its keys without the client key."""
+
+    method: str
+    path: str
+    query: str
+    headers: Sequence[tuple[str, str]]
+    vendor_keys: tuple[str, ...] = ()
+
+
+class RawRoutes:
+    """The raw routes of a gateway. They can be replaced while it runs. `open_client` returns the HTTP client."""
+
+    def __init__(self, open_client: Callable[[], HttpClient], timeout: float) -> None:
+        self._routes: tuple[RawRoute, ...] = ()
+        self._open_client = open_client
+        self._timeout = timeout
+
+    def replace(self, routes: tuple[RawRoute, ...]) -> None:
+        self._routes = routes
+
+    def find(self, method: str, path: str, headers: Mapping[str, str]) -> RawRoute | None:
+        """Return the first route of a request; for one that segue translates, only a route with `always`."""
+        for route in self._routes:
+            if route.matches(path) and (route.settings.always or find_surface(method, path, headers) is None):
+                return route
+        return None
+
+    async def run(self, route: RawRoute, request: RawRequest, receive: Receive, response: Response) -> Usage | None:
+        """Answer a request of a raw route, and return the usage of its response."""
+        return await _run_exchange(route, request, self._open_client(), receive, response, self._timeout)
+
+
+async def _run_exchange(
+    route: RawRoute, request: RawRequest, client: HttpClient, receive: Receive, response: Response, timeout: float
+) -> Usage | None:
+    """The same. `timeout` is the longest silence in seconds."""
+    endpoint = route.endpoint
+    if route.settings.auth == "client":
+        if not request.vendor_keys:
+            await response.send_error(401, f"this route needs your own key in {expected_key_headers(endpoint)}")
+            return None
+        endpoint = replace(endpoint, key=Secret(request.vendor_keys[0]))
+    if endpoint.lacks_key:
+        await response.send_error(401, missing_key_error(endpoint).message)
+        return None
+    upload = _Upload(receive, route.settings.max_megabytes * 2**20, timeout)
+    path = route.build_path(request.path, request.query)
+    headers = request_headers(request.headers)
+    http_request = raw_request(endpoint, request.method, path, headers, now=datetime.now(UTC))
+    watcher = asyncio.create_task(_watch(upload, receive, asyncio.current_task()))
+    try:
+        upstream = await upload.send(client, http_request, has_body=_has_body(request.headers))
+        try:
+            return await _pass_back(upstream, endpoint, response, timeout)
+        finally:
+            upstream.close()
+    except BodyError as error:
+        await response.send_error(error.status, str(error))
+    except TransportError as error:
+        await _fail(response, endpoint, error)
+    finally:
+        watcher.cancel()
+    return None
+
+
+async def _watch(upload: _Upload, receive: Receive, running: asyncio.Task[Any] | None) -> None:
+    """Cancel the exchange when the client goes away after its request."""
+    await upload.is_complete.wait()
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    if running is not None:
+        running.cancel()
+
+
+def _has_body(headers: Sequence[tuple[str, str]]) -> bool:
+    return any(name == "transfer-encoding" or (name == "content-length" and value != "0") for name, value in headers)
+
+
+class _Upload:
+    """Sends the body of a request as it arrives."""
+
+    def __init__(self, receive: Receive, limit: int, timeout: float) -> None:
+        self._receive = receive
+        self._limit = limit
+        self._timeout = timeout
+        self._failure: BodyError | DisconnectedError | None = None
+        self.is_complete = asyncio.Event()
+
+    async def send(self, client: HttpClient, request: Any, *, has_body: bool) -> HttpResponse:
+        """Return the head of the response; raise a failure of the client's body as it is."""
+        try:
+            async with asyncio.timeout(self._timeout) as deadline:
+                if not has_body:
+                    self.is_complete.set()
+                    return await client.send(request)
+                return await client.send(request, self._iter_chunks(deadline))
+        except TimeoutError:
+            raise TransportError("timeout", f"no response within {self._timeout:g} s") from None
+        except TransportError:
+            if self._failure is not None:
+                raise self._failure from None
+            raise
+
+    async def _iter_chunks(self, deadline: asyncio.Timeout) -> AsyncGenerator[bytes]:
+        loop = asyncio.get_running_loop()
+        try:
+            async for chunk in iter_body(self._receive, self._limit):
+                yield chunk
+                deadline.reschedule(loop.time() + self._timeout)
+            self.is_complete.set()
+        except (BodyError, DisconnectedError) as error:
+            self._failure = error
+            raise
+
+
+async def _pass_back(upstream: HttpResponse, endpoint: Endpoint, response: Response, timeout: float) -> Usage | None:
+    headers = response_headers(upstream.header_items)
+    if upstream.status >= _ERROR_STATUS:
+        data = await _read_error(upstream, endpoint, timeout)
+        headers = [(name, value) for name, value in headers if name != "content-length"]
+        await response.start_items(upstream.status, [*headers, ("content-length", str(len(data)))])
+        await response.end(data)
+        response.record.error = f"{endpoint.provider} answered with {upstream.status}"
+        return None
+    await response.start_items(upstream.status, headers)
+    tail = b""
+    while data := await _read(upstream, timeout):
+        await response.write(data)
+        tail = (tail + data)[-_TAIL:]
+    await response.end()
+    return find_usage(tail)
+
+
+async def _read(upstream: HttpResponse, timeout: float) -> bytes:
+    try:
+        async with asyncio.timeout(timeout):
+            return await upstream.read()
+    except TimeoutError:
+        raise TransportError("timeout", f"no data within {timeout:g} s") from None
+
+
+async def _read_error(upstream: HttpResponse, endpoint: Endpoint, timeout: float) -> bytes:
+    """Return the body of an error without the key, which some providers quote."""
+    body = b""
+    while len(body) < _MAX_ERROR and (data := await _read(upstream, timeout)):
+        body += data
+    text = body.decode("utf-8", "surrogateescape")
+    return (endpoint.key.mask_in(text) if endpoint.key is not None else text).encode("utf-8", "surrogateescape")
+
+
+async def _fail(response: Response, endpoint: Endpoint, error: TransportError) -> None:
+    """Answer with the failure of the connection; a response that has begun is cut off."""
+    failure = connection_error(endpoint, error)
+    message = failure.message.replace(endpoint.name, endpoint.provider)
+    if response.has_begun:
+        response.record.error = message
+    else:
+        await response.send_error(504 if failure.cause == "timeout" else 502, message)
+
+
+def find_usage(tail: bytes) -> Usage | None:
+    """Return the usage in the end of a response; None if it has none."""
+    matches = list(_USAGE.finditer(tail))
+    if not matches:
+        return None
+    text = tail[matches[-1].end() :].decode("utf-8", "replace")
+    try:
+        found, _ = json.JSONDecoder().raw_decode(text)
+    except (ValueError, RecursionError):
+        return None
+    fields = cast("dict[str, Any]", found)
+    details = fields.get("prompt_tokens_details") or fields.get("input_tokens_details")
+    cached: Mapping[str, Any] = cast("dict[str, Any]", details) if isinstance(details, dict) else {}
+    usage = Usage(_number(fields, _INPUT), _number(fields, _OUTPUT), _number(cached, ("cached_tokens",)))
+    return usage if usage.input or usage.output else None
+
+
+def _number(fields: Mapping[str, Any], names: Sequence[str]) -> int:
+    found = (fields[name] for name in names if isinstance(fields.get(name), int))
+    return max(0, next(found, 0))

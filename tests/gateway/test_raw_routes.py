@@ -1,0 +1,347 @@
+"""Raw routes: requests are passed on as they are, with the key of the gateway, to the configured provider alone."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import anthropic
+import httpx2
+import openai
+import pytest
+
+from segue.bridge.providers import Endpoint, resolve
+from segue.errors import InputError
+from segue.gateway.client_keys import ClientKey, hash_key
+from segue.gateway.raw_exchange import find_usage
+from segue.gateway.raw_routes import RawRouteSettings, find_path_error
+from segue.gateway.server import GatewayRoutes, GatewayServer, GatewaySettings
+from tests.gateway.harness import KEYS, Running, running_gateway
+from tests.gateway.test_hostile_clients import wait_for_log, wait_until
+from tests.gateway.upstreams import Handler, Upstream, running_upstream
+
+EMBEDDING = {
+    "object": "list",
+    "data": [{"object": "embedding", "index": 0, "embedding": [0.25, 0.5]}],
+    "model": "e",
+    "usage": {"prompt_tokens": 8, "total_tokens": 8},
+}
+
+
+def reply_embedding(handler: Handler) -> None:
+    handler.reply(json.dumps(EMBEDDING).encode(), connection="x-inner", x_inner="1", x_outer="2", set_cookie="a=b")
+
+
+@contextmanager
+def raw_gateway(
+    answer: Any = reply_embedding, *, base: str = "/v1", api: str = "openai-chat", **options: Any
+) -> Generator[tuple[Running, Upstream]]:
+    """Run a gateway whose provider `vendor` is a plain server."""
+    import io
+
+    raw = options.pop("raw", (RawRouteSettings("/v1/embeddings", "vendor"),))
+    clients = options.pop("clients", ())
+    with running_upstream(answer) as upstream:
+        providers = {"vendor": {"api": api, "base_url": upstream.url + base, "key_variable": "KEY"}}
+
+        def find(name: str) -> Endpoint:
+            return resolve(name, {"KEY": "upstream-key"}, providers)
+
+        loaded = GatewayRoutes((), ("vendor/model",), prefers_default=True, clients=tuple(clients), raw=tuple(raw))
+        log = io.StringIO()
+        server = GatewayServer(GatewaySettings(find, lambda: loaded, KEYS, port=0, log_output=log, **options))
+        with server.running():
+            yield Running(server, {}, log), upstream
+
+
+def test_embeddings_of_the_openai_sdk(tmp_path: Path) -> None:
+    with raw_gateway(usage_file=tmp_path / "usage.jsonl") as (gateway, upstream):
+        client = openai.OpenAI(api_key="client-secret", base_url=f"{gateway.url}/v1", max_retries=0)
+        reply = client.embeddings.create(model="e", input="text", encoding_format="float")
+        assert reply.data[0].embedding == [0.25, 0.5]
+        assert reply.usage.prompt_tokens == 8
+        (received,) = upstream.requests
+        assert (received.method, received.path) == ("POST", "/v1/embeddings")
+        assert json.loads(received.body)["input"] == "text"
+        assert received.headers["authorization"] == "Bearer upstream-key"
+        assert "client-secret" not in str(received.headers)
+        wait_for_log(gateway, "/v1/embeddings; 200")
+        assert "vendor; 8 in, 0 out" in gateway.log
+        line = json.loads((tmp_path / "usage.jsonl").read_text())
+        assert (line["route"], line["target"], line["input"]) == ("/v1/embeddings", "vendor", 8)
+        metrics = httpx2.get(f"{gateway.url}/metrics").text
+        assert 'segue_tokens_total{kind="input",target="vendor"} 8' in metrics
+
+
+def test_files_of_the_openai_sdk() -> None:
+    file = {"id": "file-1", "object": "file", "bytes": 5, "created_at": 1, "filename": "a.txt", "purpose": "batch"}
+    data = json.dumps({**file, "status": "processed"}).encode()
+
+    def answer(handler: Handler) -> None:
+        if handler.command == "DELETE":
+            handler.reply(b'{"id": "file-1", "object": "file", "deleted": true}')
+        elif handler.path.endswith("/content"):
+            handler.reply(b"a,b", content_type="text/csv")
+        else:
+            handler.reply(data)
+
+    with raw_gateway(answer, raw=(RawRouteSettings("/v1", "vendor", name="rest"),)) as (gateway, upstream):
+        client = openai.OpenAI(api_key="x", base_url=f"{gateway.url}/v1", max_retries=0)
+        assert client.files.create(file=("a.txt", b"x" * 2_000_000), purpose="batch").id == "file-1"
+        assert len(upstream.requests[0].body) > 2_000_000
+        assert upstream.requests[0].headers["content-type"].startswith("multipart/form-data; boundary=")
+        assert client.files.content("file-1").text == "a,b"
+        assert client.files.delete("file-1").deleted
+        assert httpx2.head(f"{gateway.url}/v1/files/x").headers["content-length"] == str(len(data))
+
+
+def test_headers_of_the_connection_stay_on_it() -> None:
+    headers = {
+        "connection": "keep-alive, x-hop",
+        "x-hop": "1",
+        "te": "trailers",
+        "cookie": "caller-cookie",
+        "x-api-key": "caller-key",
+        "proxy-authorization": "Basic caller-proxy",
+        "x-forwarded-for": "caller-address",
+        "x-custom": "kept",
+        "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+    }
+    with raw_gateway() as (gateway, upstream):
+        response = httpx2.post(f"{gateway.url}/v1/embeddings?a=1&key=caller-query&b=%20", json={}, headers=headers)
+        assert response.status_code == 200
+        (received,) = upstream.requests
+        assert "caller-" not in str(received)
+        assert not {"x-hop", "te"} & {*received.headers}
+        assert received.headers["x-custom"] == "kept"
+        assert received.headers["traceparent"] == headers["traceparent"]
+        assert received.path == "/v1/embeddings?a=1&b=+"
+        assert response.headers["x-outer"] == "2"
+        assert not {"x-inner", "set-cookie"} & {*response.headers}
+        assert response.headers["x-request-id"].startswith("req_")
+
+
+@pytest.mark.parametrize(
+    ("settings", "path", "sent"),
+    [
+        (RawRouteSettings("/v1", "vendor"), "/v1/files/a/content?x=1", "/v1/files/a/content?x=1"),
+        (RawRouteSettings("/openai", "vendor", to="/"), "/openai/v1/batches", "/v1/batches"),
+        (RawRouteSettings("/openai/", "vendor", to="/deployments/x"), "/openai/images", "/v1/deployments/x/images"),
+        (RawRouteSettings("/v1/models", "vendor", always=True), "/v1/models/m", "/v1/models/m"),
+    ],
+)
+def test_paths_below_a_prefix(settings: RawRouteSettings, path: str, sent: str) -> None:
+    with raw_gateway(raw=(settings,)) as (gateway, upstream):
+        assert httpx2.get(gateway.url + path).status_code == 200
+        assert [(request.method, request.path) for request in upstream.requests] == [("GET", sent)]
+
+
+def test_paths_that_segue_translates_are_not_raw() -> None:
+    with raw_gateway(raw=(RawRouteSettings("/v1", "vendor"),)) as (gateway, upstream):
+        assert httpx2.get(f"{gateway.url}/v1/models").json()["data"][0]["id"] == "vendor/model"
+        assert httpx2.get(f"{gateway.url}/elsewhere").status_code == 404
+        assert httpx2.get(f"{gateway.url}/v1x/files").status_code == 404
+        assert not upstream.requests
+
+
+TRAVERSALS = (
+    *("/v1/files/../admin", "/v1/files/%2e%2e/admin", "/v1/files/%2E./admin", "/v1/files/..%2fadmin", "/v1/./files"),
+    *("/v1/files/%252e%252e/admin", "/v1//evil.example/x", "/v1/%2f%2fevil.example", "/v1/files/..;a/x"),
+    *("/v1/files\\..\\x", "/v1/files/%5c..", "/v1/a%00b", "/v1/a%0d%0ax", "/v1/files/%zz", "/v1/#x", "/v1/é"),
+)
+
+
+@pytest.mark.parametrize("path", TRAVERSALS)
+def test_paths_that_lead_elsewhere_are_rejected(path: str) -> None:
+    assert find_path_error(path) is not None
+
+
+@pytest.mark.parametrize("path", ["/v1/files/file-1.txt", "/v1/a:b@c", "/v1/files/%C3%A9", "/v1/..x/y.."])
+def test_other_paths_are_passed_on(path: str) -> None:
+    assert find_path_error(path) is None
+
+
+@pytest.mark.parametrize(
+    "target", ["//evil.example/v1/files", "http://evil.example/v1/files", "/v1/files/../../x", "/v1/files/%2e%2e/x"]
+)
+def test_no_url_of_a_client_is_fetched(target: str) -> None:
+    with raw_gateway(raw=(RawRouteSettings("/v1", "vendor"), RawRouteSettings("/", "vendor"))) as (gateway, upstream):
+        parts = urlsplit(gateway.url)
+        with socket.create_connection((parts.hostname, parts.port), timeout=30) as connection:
+            connection.sendall(f"GET {target} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n".encode())
+            status = int(connection.makefile("rb").readline().split()[1])
+        # The server drops the host of an absolute form; its path is passed on to the provider alone.
+        assert status in (400, 404) or {request.path for request in upstream.requests} <= {"/v1/files"}
+        assert all("evil" not in str(request) for request in upstream.requests)
+
+
+def test_both_bodies_are_streamed() -> None:
+    """Neither side waits for the end of the other's body."""
+    first = threading.Event()
+
+    def echo(handler: Handler) -> None:
+        handler.begin_chunks("audio/mpeg")
+        handler.write_chunk(b"one")
+        assert first.wait(30)
+        handler.write_chunk(b"two")
+        handler.write_chunk(b"")
+
+    def body() -> Generator[bytes]:
+        for _ in range(64):
+            yield b"x" * 2**16
+
+    with raw_gateway(echo, raw=(RawRouteSettings("/v1/audio", "vendor"),)) as (gateway, upstream):
+        with httpx2.stream("POST", f"{gateway.url}/v1/audio/speech", content=body(), timeout=30) as response:
+            chunks = response.iter_raw()
+            assert next(chunks) == b"one"
+            first.set()
+            assert b"".join(chunks) == b"two"
+            assert response.headers["content-type"] == "audio/mpeg"
+        assert len(upstream.requests[0].body) == 64 * 2**16
+
+
+def test_upload_is_passed_on_before_it_is_complete() -> None:
+    """The head of the request reaches the provider while the client still sends the body."""
+    with raw_gateway() as (gateway, upstream):
+        reached = threading.Event()
+
+        def body() -> Generator[bytes]:
+            yield b"[" + b" " * 2**17
+            wait_until(lambda: bool(upstream.requests))
+            reached.set()
+            yield b"]"
+
+        assert httpx2.post(f"{gateway.url}/v1/embeddings", content=body(), timeout=60).status_code == 200
+        assert reached.is_set()
+
+
+def test_client_that_leaves_cancels_the_request() -> None:
+    def answer(handler: Handler) -> None:
+        handler.begin_chunks()
+        while True:
+            handler.write_chunk(b": wait\n\n" * 1000)
+
+    with raw_gateway(answer) as (gateway, upstream):
+        with httpx2.stream("POST", f"{gateway.url}/v1/embeddings", json={}, timeout=30) as response:
+            assert next(response.iter_raw())
+        assert upstream.closed.wait(30)
+        wait_for_log(gateway, "; 499;")
+
+
+def test_large_uploads_are_refused() -> None:
+    raw = (RawRouteSettings("/v1/files", "vendor", max_megabytes=1),)
+    with raw_gateway(raw=raw) as (gateway, _):
+        response = httpx2.post(f"{gateway.url}/v1/files", content=(b"x" * 2**18 for _ in range(8)), timeout=30)
+        assert response.status_code == 413
+        assert "1,048,576" in response.json()["error"]["message"]
+
+
+def test_errors_pass_without_the_key() -> None:
+    def answer(handler: Handler) -> None:
+        handler.reply(b'{"error": {"message": "Incorrect API key: upstream-key", "type": "x"}}', 401)
+
+    with raw_gateway(answer) as (gateway, _):
+        client = openai.OpenAI(api_key="x", base_url=f"{gateway.url}/v1", max_retries=0)
+        with pytest.raises(openai.AuthenticationError, match=r"\[key removed\]"):
+            client.embeddings.create(model="e", input="text")
+        wait_for_log(gateway, "vendor answered with 401")
+        assert "upstream-key" not in gateway.log
+
+
+def test_failures_have_the_form_of_the_callers_api() -> None:
+    def reset(_handler: Handler) -> None:
+        raise ConnectionAbortedError
+
+    with raw_gateway(reset) as (gateway, _):
+        client = openai.OpenAI(api_key="x", base_url=f"{gateway.url}/v1", max_retries=0)
+        with pytest.raises(openai.InternalServerError) as raised:
+            client.embeddings.create(model="e", input="text")
+        assert raised.value.status_code == 502
+    raw = (RawRouteSettings("/v1/messages/batches", "vendor"),)
+    with raw_gateway(reset, base="", api="anthropic", raw=raw) as (gateway, _):
+        other = anthropic.Anthropic(api_key="x", base_url=gateway.url, max_retries=0)
+        with pytest.raises(anthropic.InternalServerError) as failed:
+            other.messages.batches.list()
+        assert "can't be reached" in str(failed.value)
+
+
+def test_response_that_breaks_is_cut_off() -> None:
+    def answer(handler: Handler) -> None:
+        handler.begin_chunks()
+        handler.write_chunk(b"data: 1\n\n")
+        raise ConnectionAbortedError
+
+    with raw_gateway(answer) as (gateway, _):
+        with pytest.raises(httpx2.RemoteProtocolError):
+            httpx2.post(f"{gateway.url}/v1/embeddings", json={}, timeout=30)
+        wait_for_log(gateway, "vendor can't be reached")
+
+
+def test_keys_and_limits_hold() -> None:
+    clients = (
+        ClientKey("ada", hash_key("key-ada"), requests_per_minute=1),
+        ClientKey("bob", hash_key("key-bob"), models=("small-*",)),
+        ClientKey("eve", hash_key("key-eve"), models=("small-*",), routes=("/v1/emb*",)),
+    )
+    with raw_gateway(clients=clients) as (gateway, upstream):
+
+        def post(key: str) -> int:
+            headers = {"authorization": f"Bearer {key}"}
+            return httpx2.post(f"{gateway.url}/v1/embeddings", json={}, headers=headers).status_code
+
+        assert [post(key) for key in ("wrong", "key-ada", "key-ada")] == [401, 200, 429]
+        # The models of a request that is not read are not known.
+        assert [post("key-bob"), post("key-eve")] == [403, 200]
+        assert all("key-" not in str(request.headers).replace("upstream-key", "") for request in upstream.requests)
+
+
+def test_own_key_of_the_client() -> None:
+    raw = (RawRouteSettings("/v1/embeddings", "vendor", auth="client"),)
+    clients = (ClientKey("ada", hash_key("key-ada")),)
+    with raw_gateway(raw=raw, clients=clients) as (gateway, upstream):
+        url = f"{gateway.url}/v1/embeddings"
+        refused = httpx2.post(url, json={}, headers={"authorization": "Bearer key-ada"})
+        assert refused.status_code == 401
+        assert "Authorization" in refused.json()["error"]["message"]
+        assert not upstream.requests
+        both = {"x-api-key": "key-ada", "authorization": "Bearer own-key"}
+        assert httpx2.post(url, json={}, headers=both).status_code == 200
+        assert upstream.requests[0].headers["authorization"] == "Bearer own-key"
+        assert "key-ada" not in str(upstream.requests[0])
+
+
+@pytest.mark.parametrize(
+    ("tail", "tokens"),
+    [
+        (b'{"usage": {"prompt_tokens": 3, "completion_tokens": 4}}', (3, 4, 0)),
+        (
+            b'data: {"usage":{"input_tokens":5,"output_tokens":1,"input_tokens_details":{"cached_tokens":2}}}\n',
+            (5, 1, 2),
+        ),
+        (b'{"usageMetadata": {"promptTokenCount": 7}}', (7, 0, 0)),
+        (b'{"text": "\\"usage\\": {\\"prompt_tokens\\": 3}"}', None),
+        (b'{"usage": {"prompt_tokens": 3', None),
+        (b'{"usage": {"prompt_tokens": "3"}}', None),
+        (b"\xff\xfe", None),
+    ],
+)
+def test_usage_in_the_end_of_a_response(tail: bytes, tokens: tuple[int, int, int] | None) -> None:
+    usage = find_usage(tail)
+    assert (None if usage is None else (usage.input, usage.output, usage.cache_read)) == tokens
+
+
+def test_settings_that_are_not_valid() -> None:
+    for path, provider in (("v1", "vendor"), ("/a/../b", "vendor"), ("/v1", "a/b"), ("/v1", "")):
+        with pytest.raises(ValueError, match="is not"):
+            RawRouteSettings(path, provider)
+    with (
+        pytest.raises(InputError, match=r"gateway.raw\[0\].provider"),
+        running_gateway({"anthropic": ""}, raw=(RawRouteSettings("/v1/files", "nowhere"),)),
+    ):
+        pass
