@@ -9,7 +9,7 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from segue.bridge import Bridge, Relay, Route, RouteQuery, Router
-from segue.bridge.actions import Authorize, Delete, Load, Respond, ResponseHead, Save, Send, Wait, Write
+from segue.bridge.actions import Authorize, Delete, End, Load, Respond, ResponseHead, Save, Send, Wait, Write
 from segue.bridge.driver import Read, UpstreamError, drive
 from segue.bridge.entries import EntryMemory
 from segue.bridge.envelopes import EnvelopeKeys
@@ -179,6 +179,8 @@ def carry_out(relay: Relay, responses: Iterable[Response], memory: EntryMemory) 
             case Write():
                 assert head is not None, "bytes before the head"
                 writes.append(command.data)
+            case End():
+                pass
     assert head is not None, "no response"
     return Answer(head.status, head.headers, b"".join(writes), writes, sent, waits, relay)
 

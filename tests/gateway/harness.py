@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -17,6 +18,7 @@ from segue.gateway.server import GatewayRoutes, GatewayServer, GatewaySettings
 from segue.wire.registry import WIRES
 
 KEYS = EnvelopeKeys(b"k" * 32)
+_PATIENCE = 60.0
 
 
 class Running:
@@ -32,6 +34,13 @@ class Running:
     @property
     def log(self) -> str:
         return self._log.getvalue()
+
+    def wait_for_log(self, text: str) -> None:
+        """Wait for a log line: it is written after the response."""
+        deadline = time.monotonic() + _PATIENCE
+        while text not in self.log:
+            assert time.monotonic() < deadline, self.log
+            time.sleep(0.01)
 
 
 def model_of(api: str) -> str:

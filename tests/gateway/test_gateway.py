@@ -139,7 +139,7 @@ def test_client_keys_are_needed_and_limited() -> None:
         allowed = {**CHAT, "model": "allowed-model"}
         assert post(gateway, path, allowed, **{"x-goog-api-key": "key-two"}).status_code == 200
         assert "key-one" not in gateway.log
-        assert "one; POST" in gateway.log
+        gateway.wait_for_log("one; POST")
         sent = gateway.emulators["anthropic"].requests
         assert len(sent) == 3
 

@@ -62,11 +62,6 @@ def wait_until(state: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def wait_for_log(gateway: Running, text: str) -> None:
-    """Wait for a log line: it is written after the response."""
-    wait_until(lambda: text in gateway.log)
-
-
 # ---------------------------------------------------------------------------------------------------------------- logs
 
 
@@ -77,7 +72,7 @@ def test_a_request_id_that_is_none_is_replaced(given: str) -> None:
             headers = [(b"x-request-id", given.encode("latin-1"))]
             reply = client.post(gateway.url + PATH, json=CHAT, headers=headers)
         assert reply.headers["x-request-id"].startswith("req_")
-        wait_for_log(gateway, "POST")
+        gateway.wait_for_log("POST")
         assert gateway.log.startswith("req_")
         assert given == "" or given not in gateway.log
 
@@ -101,7 +96,7 @@ def test_model_names_can_not_forge_a_line(model: str, logged: str, tmp_path: Pat
         if reply.status_code == 400:
             assert model == "\ud800"
             return
-        wait_for_log(gateway, logged)
+        gateway.wait_for_log(logged)
         assert gateway.log.count("\n") == 1
         assert gateway.log[:-1].isprintable()
         assert len(gateway.log) < 1000
@@ -159,7 +154,7 @@ def test_bodies_are_logged_only_if_asked_and_without_secrets(tmp_path: Path, str
         message = {"role": "user", "content": f"my words, api_key={secret}"}
         reply = post(gateway, {**CHAT, "messages": [message], "stream": stream}, authorization=f"Bearer {secret}")
         assert reply.status_code == 200
-        wait_for_log(gateway, "; 200;")
+        gateway.wait_for_log("; 200;")
         line = json.loads(file.read_text())
         assert "my words" in line["request"]
         assert "there" in line["response"]
@@ -349,7 +344,7 @@ def test_a_client_that_does_not_read_is_dropped() -> None:
                 b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s"
                 % (len(body), body)
             )
-            wait_for_log(gateway, "POST")
+            gateway.wait_for_log("POST")
             received = b""
             with suppress(ConnectionError):
                 while data := connection.recv(2**16):

@@ -113,7 +113,7 @@ def test_errors_of_bodies_hosts_and_paths() -> None:
         return httpx2.post(gateway.url + path, content=b"x" * 2000, headers=headers, timeout=30)
 
     with running_gateway({"anthropic": HELLO}) as gateway:
-        gateway.server.app._max_body = 1000  # pyright: ignore[reportPrivateUsage]
+        gateway.server.app._max_body = 1000
         forms: dict[str, Callable[[Any], Any]] = {
             "/v1/chat/completions": lambda body: body["error"]["type"],
             "/v1/messages?beta=true": lambda body: (body["type"], body["error"]["type"]),
@@ -143,4 +143,4 @@ def test_log_line_of_a_limit_has_the_client() -> None:
         ask_chat(gateway.url, "key-full")
         with pytest.raises(openai.RateLimitError):
             ask_chat(gateway.url, "key-full")
-        assert "; full; POST /v1/chat/completions; 429;" in gateway.log
+        gateway.wait_for_log("; full; POST /v1/chat/completions; 429;")

@@ -23,7 +23,7 @@ from segue.gateway.raw_exchange import find_usage
 from segue.gateway.raw_routes import RawRouteSettings, find_path_error
 from segue.gateway.server import GatewayRoutes, GatewayServer, GatewaySettings
 from tests.gateway.harness import KEYS, Running, running_gateway
-from tests.gateway.test_hostile_clients import wait_for_log, wait_until
+from tests.gateway.test_hostile_clients import wait_until
 from tests.gateway.upstreams import Handler, Upstream, running_upstream
 
 EMBEDDING = {
@@ -71,8 +71,8 @@ def test_embeddings_of_the_openai_sdk(tmp_path: Path) -> None:
         assert json.loads(received.body)["input"] == "text"
         assert received.headers["authorization"] == "Bearer upstream-key"
         assert "client-secret" not in str(received.headers)
-        wait_for_log(gateway, "/v1/embeddings; 200")
-        assert "vendor; 8 in, 0 out" in gateway.log
+        gateway.wait_for_log("/v1/embeddings; 200")
+        gateway.wait_for_log("vendor; 8 in, 0 out")
         line = json.loads((tmp_path / "usage.jsonl").read_text())
         assert (line["route"], line["target"], line["input"]) == ("/v1/embeddings", "vendor", 8)
         metrics = httpx2.get(f"{gateway.url}/metrics").text
@@ -231,7 +231,7 @@ def test_client_that_leaves_cancels_the_request() -> None:
         with httpx2.stream("POST", f"{gateway.url}/v1/embeddings", json={}, timeout=30) as response:
             assert next(response.iter_raw())
         assert upstream.closed.wait(30)
-        wait_for_log(gateway, "; 499;")
+        gateway.wait_for_log("; 499;")
 
 
 def test_large_uploads_are_refused() -> None:
@@ -250,7 +250,7 @@ def test_errors_pass_without_the_key() -> None:
         client = openai.OpenAI(api_key="x", base_url=f"{gateway.url}/v1", max_retries=0)
         with pytest.raises(openai.AuthenticationError, match=r"\[key removed\]"):
             client.embeddings.create(model="e", input="text")
-        wait_for_log(gateway, "vendor answered with 401")
+        gateway.wait_for_log("vendor answered with 401")
         assert "upstream-key" not in gateway.log
 
 
@@ -280,7 +280,7 @@ def test_response_that_breaks_is_cut_off() -> None:
     with raw_gateway(answer) as (gateway, _):
         with pytest.raises(httpx2.RemoteProtocolError):
             httpx2.post(f"{gateway.url}/v1/embeddings", json={}, timeout=30)
-        wait_for_log(gateway, "vendor can't be reached")
+        gateway.wait_for_log("vendor can't be reached")
 
 
 def test_keys_and_limits_hold() -> None:

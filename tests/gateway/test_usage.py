@@ -99,7 +99,7 @@ def test_a_gateway_writes_what_is_read(tmp_path: Path) -> None:
         assert httpx2.get(gateway.url + "/v1/models", timeout=30).status_code == 200
         metrics = httpx2.get(gateway.url + "/metrics", timeout=30).text
         assert 'segue_fallbacks_total{route="both 0"} 1' in metrics
-        assert "both → test-kimi/" in gateway.log
+        gateway.wait_for_log("both → test-kimi/")
     assert file.stat().st_mode & 0o777 == 0o600
     report = read_usage(file.read_bytes().splitlines(), lambda *_: None)
     counts = [(total.route, total.model, total.requests, total.errors) for total in report.totals]
