@@ -12,6 +12,8 @@ import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
+from importlib import import_module
+from importlib.util import find_spec
 from ipaddress import ip_address
 from pathlib import Path
 from typing import IO, Any
@@ -284,7 +286,8 @@ class GatewayServer:
 
     def run(self, on_ready: Callable[[], None] = lambda: None) -> None:
         """Serve until SIGINT or SIGTERM, which let open requests finish. SIGHUP reloads the routes."""
-        asyncio.run(self.serve(on_ready))
+        with asyncio.Runner(loop_factory=_find_loop_factory()) as runner:
+            runner.run(self.serve(on_ready))
 
     def run_workers(self, command: Sequence[str], on_ready: Callable[[], None] = lambda: None) -> int:
         """The same with several processes. `command` starts one, which reads its seat from standard input.
@@ -373,6 +376,11 @@ class GatewayServer:
             self._log.write_message(f"the configuration was not loaded again: {error}")
         else:
             self._log.write_message("the configuration was loaded again")
+
+
+def _find_loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """Return the constructor of uvloop's event loop, if it is installed; None stands for the one of asyncio."""
+    return None if find_spec("uvloop") is None else import_module("uvloop").new_event_loop
 
 
 def _is_loopback(host: str) -> bool:
