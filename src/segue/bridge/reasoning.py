@@ -245,7 +245,7 @@ def digest_opening(wire: Wire, conversation: Raw | None) -> str:
 def _split_opening(conversation: Raw | None) -> list[Raw]:
     """Return the first items of a conversation, at least those up to the first user message."""
     view = memoryview(conversation or b"")
-    if view[:1] != b"[":
+    if bytes(view[:1]) != b"[":
         return []
     read = 0
     for gap in _ITEM_GAP.finditer(view):
