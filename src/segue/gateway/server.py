@@ -22,6 +22,7 @@ from typing import IO, Any
 import uvicorn
 from msgspec import Struct
 
+from segue import fast
 from segue.bridge.bridge import Bridge
 from segue.bridge.entries import AsyncEntries, AsyncEntryMemory
 from segue.bridge.envelopes import EnvelopeKeys
@@ -78,7 +79,8 @@ class GatewaySettings(Struct, frozen=True):
 
     `resolve` returns the endpoint of a model name, `load_routes` the routes of the configuration. `hosts` and `origins`
     are those of `Guard`. `behind_proxy` states that a proxy with TLS is in front, where the address is not loopback.
-    `store` is the file or `postgresql://` URL of the entries; without it they are in memory, up to `memory` bytes.
+    `store` is the file or `postgresql://` URL of the entries; without it they are in memory, up to half of `memory`
+    bytes. The other half is for conversations that were converted.
     """
 
     resolve: Callable[[str], Endpoint]
@@ -99,7 +101,7 @@ class GatewaySettings(Struct, frozen=True):
     usage_file: Path | None = None
     body_file: Path | None = None
     timeout: float = 600.0
-    memory: int = 256 * 2**20
+    memory: int = 512 * 2**20
     store: str | None = None
     store_limits: EntryLimits = EntryLimits()
     workers: int = 1
@@ -173,7 +175,7 @@ class GatewayServer:
         self._metrics = Metrics()
         self._shared_metrics = SharedMetrics(self._metrics, metrics_prefix(run_file)) if run_file else None
         self._shared = self._open_entries()
-        self._entries: AsyncEntries = self._shared or AsyncEntryMemory(settings.memory)
+        self._entries: AsyncEntries = self._shared or AsyncEntryMemory(settings.memory // 2)
         self._limits = SharedLimits(self._shared) if self._shared is not None else None
         self._clients = ClientGate(
             loaded.clients,
@@ -291,6 +293,7 @@ class GatewayServer:
         """Serve until SIGINT or SIGTERM, which let open requests finish. SIGHUP reloads the routes."""
         if threading.current_thread() is threading.main_thread():
             _collect_less_garbage()
+            fast.conversations.limit(self._settings.memory // 2)
         with asyncio.Runner(loop_factory=_find_loop_factory()) as runner:
             runner.run(self.serve(on_ready))
 
