@@ -20,6 +20,7 @@ import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
+from math import isinf
 from pathlib import Path
 from typing import NamedTuple
 
@@ -122,8 +123,13 @@ def measure(servers: Sequence[Server], load: Load, clients: int, rounds: int) ->
 
 
 def _measure_once(server: Server, sessions: Sequence[Sequence[bytes]], clients: int) -> float:
+    """Return the CPU seconds of a request; infinite if one failed, which is printed."""
     before = server.cpu_seconds()
-    asyncio.run(send_all(server, sessions, clients))
+    try:
+        asyncio.run(send_all(server, sessions, clients))
+    except (aiohttp.ClientError, AssertionError) as error:
+        print(f"({server.name} failed: {error!r})", flush=True)
+        return float("inf")
     return (server.cpu_seconds() - before) / sum(map(len, sessions))
 
 
@@ -134,7 +140,7 @@ def measure_all(provider: Server, servers: Sequence[Server], rounds: int, *, qui
             response.read()
         for clients in load.clients[:2] if quick else load.clients:
             bare, *others = measure(servers, load, clients, rounds)
-            cells = [f"{seconds * 1e3:.2f} ({seconds / bare:.1f} ×)" for seconds in others]
+            cells = ["failed" if isinf(time) else f"{time * 1e3:.2f} ({time / bare:.1f} ×)" for time in others]
             row = [load.title, str(clients), f"{bare * 1e3:.2f}", *cells]
             print(row, flush=True)
             yield row
@@ -143,7 +149,8 @@ def measure_all(provider: Server, servers: Sequence[Server], rounds: int, *, qui
 def rates(rows: Sequence[Sequence[str]]) -> list[str]:
     """Return how many requests of 1.1 MB one core serves in a second, by the row of 16 clients."""
     row = next(row for row in rows if row[:2] == ["1.1 MB", "16"])
-    return ["requests of 1.1 MB a second and core", *(f"{1e3 / float(cell.split()[0]):.0f}" for cell in row[2:])]
+    times = ["inf" if cell == "failed" else cell.split()[0] for cell in row[2:]]
+    return ["requests of 1.1 MB a second and core", *(f"{1e3 / float(time):.0f}" for time in times)]
 
 
 def main() -> None:

@@ -29,7 +29,8 @@ from segue.render.report import Report
 from segue.wire.base import ReasoningPlace, Wire
 
 _MAX_INTEGER = 2**53
-_ITEM_GAP = re.compile(rb"\}\s*,\s*\{")
+# Between two items of a conversation, as most clients write them.
+_ITEM_GAP = re.compile(rb'\}\s*,\s*\{\s*"(?:role"|parts"|content"|type"\s*:\s*"(?:message|reasoning|function_call))')
 _decode_items = msgspec.json.Decoder(list[Raw]).decode
 
 SealBlocks = Callable[[Sequence[PlacedBlock]], str | None]
@@ -249,7 +250,7 @@ def _split_opening(conversation: Raw | None) -> list[Raw]:
         return []
     read = 0
     for gap in _ITEM_GAP.finditer(view):
-        # Most gaps are between two items. A beginning that ends inside an item is not valid JSON.
+        # Some gaps are inside of an item: what comes before them is not valid JSON.
         read += gap.start()
         if read > len(view):
             break

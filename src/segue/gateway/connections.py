@@ -30,7 +30,7 @@ class ConnectionLimits(Struct, frozen=True):
     stall_seconds: float = 300.0
 
 
-class _JoiningTransport:
+class JoiningTransport:
     """Joins the writes of one step of the event loop: the head of a response with its body, the last bytes with the
     end. A write to a socket costs more than most of what the gateway does for a request.
     """
@@ -56,9 +56,14 @@ class _JoiningTransport:
         self._flush()
         self._transport.close()
 
+    def abort(self) -> None:
+        # A client that sends too much gets the response before its connection is closed.
+        self._flush()
+        self._transport.abort()
+
     def _flush(self) -> None:
         joined, self._joined, self._size = self._joined, [], 0
-        if joined:
+        if joined and not self._transport.is_closing():
             self._transport.write(b"".join(joined))
 
 
@@ -74,7 +79,7 @@ class _LimitedProtocol(HttpProtocol):
     _header_bytes = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:
-        super().connection_made(cast("asyncio.Transport", _JoiningTransport(transport, self.loop)))
+        super().connection_made(cast("asyncio.Transport", JoiningTransport(transport, self.loop)))
         if len(self.connections) > self.limits.connections:
             transport.abort()
         else:
