@@ -58,7 +58,7 @@ class Load(NamedTuple):
 def make_sessions(round_number: int, clients: int, *, run: str, size: int, items: int, stream: bool) -> list[Session]:
     """Return sessions of recorded clients, extended to a size; no two rounds have the same."""
     recorded = load_runs(run)[0]
-    requests = grow(recorded, items=items, size=size, count=4) if items else recorded.requests
+    requests = grow(recorded, items=items, size=size, count=4) if items else recorded.requests[:4]
     # A few large sessions are enough, and many do not fit into memory.
     requests = requests[-2:] if size * clients > 2**25 else requests
     count = max(clients, 2 if size > 2**20 else 8)
