@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import signal
 import statistics
+import sys
 import tempfile
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
@@ -163,6 +165,8 @@ def main() -> None:
     if options.serve:
         serve(options.serve[0], int(options.serve[1]), options.serve[2])
         return
+    # The servers are stopped at any end of this process.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     with ExitStack() as stack:
         provider = start_provider()
         stack.callback(provider.stop)
