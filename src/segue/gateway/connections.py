@@ -17,7 +17,7 @@ else:
     # The faster one of two classes with the same members, if it is installed.
     from uvicorn.protocols.http.auto import AutoHTTPProtocol as HttpProtocol
 
-
+# More bytes are written at once.
 _MAX_JOINED = 1 << 16
 
 
@@ -31,8 +31,9 @@ class ConnectionLimits(Struct, frozen=True):
 
 
 class JoiningTransport:
-    """Joins the writes of one step of the event loop: the head of a response with its body, the last bytes with the
-    end. A write to a socket costs more than most of what the gateway does for a request.
+    """Joins the writes of one step of the event loop: the head of a response with its body, the last bytes with the end.
+
+    A write to a socket costs as much as a good part of the conversion.
     """
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
