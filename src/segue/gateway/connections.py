@@ -31,7 +31,7 @@ class ConnectionLimits(Struct, frozen=True):
 
 
 class JoiningTransport:
-    """Joins the writes of one step of the event loop: the head of a response with its body, the last bytes with the end.
+    """Joins the writes of one step of the event loop: the head of a response with its body, the last bytes and the end.
 
     A write to a socket costs as much as a good part of the conversion.
     """
