@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 PIP    := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip --disable-pip-version-check install -qq
 PINS   := pyproject.toml constraints.txt
 BENCH  := .venv-bench
-PEERS  := litellm llm-rosetta 'pydantic-ai-slim[anthropic]' langchain-anthropic
+PEERS  := 'litellm[proxy]' 'llm-rosetta[gateway]' 'pydantic-ai-slim[anthropic]' langchain-anthropic
 
 # Two environments with agent frameworks: on the newest SDKs, and on openai 2 with httpx.
 AGENTS      := .venv-frameworks
@@ -100,9 +100,10 @@ specs: setup ## write the vendors' request types of src/segue/specs/ from their 
 templates: setup ## unpack the models' own chat templates into .cache (once; tests say why they skip if that can't be)
 	@$(BIN)/python -m tests.templates.unpack
 
-soak: setup ## the properties at length: 80 times the examples, thousands of killed writers, no time limit
+soak: setup ## the properties at length: 80 times the examples, thousands of killed writers, 256 streams for a minute
 	@SEGUE_SOAK=1 $(PYTEST) --timeout=0 $(SOAK) $(ARGS)
 	@SEGUE_SOAK=1 $(PYTEST) --timeout=0 -m hypothesis $(SOAK:%=--ignore=%) $(ARGS)
+	@$(BIN)/python -m tests.gateway.load
 
 bench: $(BENCH)/ready-$(HERE) ## run each script in benchmarks/ beside its peers, in an environment of its own
 	@set -e; for script in benchmarks/[a-z]*.py; do echo "== $$script"; $(BENCH)/bin/python "$$script" $(ARGS); done
@@ -155,7 +156,7 @@ $(OLD)/ready-$(HERE): $(OLD_PINS) | $(READY)-dev
 $(BENCH)/ready-$(HERE): pyproject.toml | $(MADE)
 	@echo "installing segue and its peers into $(BENCH)"
 	@rm -rf $(BENCH) && $(PYTHON) -m venv $(BENCH)
-	@$(BENCH)/bin/python -m pip --disable-pip-version-check install -qq -e . $(PEERS)
+	@$(BENCH)/bin/python -m pip --disable-pip-version-check install -qq -e '.[gateway]' $(PEERS)
 	@touch $@
 
 $(AGENTS)-%/ready-$(HERE): tests/frameworks/%.txt pyproject.toml | $(MADE)

@@ -55,9 +55,9 @@ def format_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def write_page(tables: str, script: str) -> None:
-    """Write the tables of a script between its marks on the page."""
+def write_page(tables: str, script: str, page: Path = PAGE) -> None:
+    """Write the tables of a script between its marks on a page."""
     begin, end = MARK.format("Begin", script), MARK.format("End", script)
-    head, _, rest = PAGE.read_text().partition(begin)
+    head, _, rest = page.read_text().partition(begin)
     _, _, tail = rest.partition(end)
-    PAGE.write_text(f"{head}{begin}\n\n{tables}\n\n{end}{tail}")
+    page.write_text(f"{head}{begin}\n\n{tables}\n\n{end}{tail}")

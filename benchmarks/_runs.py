@@ -39,12 +39,12 @@ def conversation_key(body: dict[str, Any]) -> str:
     return next(key for key in CONVERSATION_KEYS if key in body)
 
 
-def vary(requests: list[bytes], number: int) -> list[bytes]:
+def vary(requests: list[bytes], number: int, words: int = 0) -> list[bytes]:
     """Return the requests with a number in the first text of the first user message, the same in all of them.
 
-    No repetition of a measurement can then profit from an earlier one.
+    No repetition of a measurement can then profit from an earlier one. `words` more make it longer.
     """
-    return [_vary_body(request, f"{number} ") for request in requests]
+    return [_vary_body(request, f"{number} " + "word " * words) for request in requests]
 
 
 def _vary_body(data: bytes, prefix: str) -> bytes:

@@ -1,226 +1,188 @@
-"""The CPU time of a gateway's process for each request, as a multiple of a bare pass-through on the same server.
+"""The CPU time of a gateway's process for each request, beside a bare pass-through and other gateways.
 
-Client, provider and servers are on loopback. The provider answers at once with a fixed reply, the pass-through sends
-each request on unchanged. Both servers are processes of their own; their CPU time is read from the system, and they are
-measured in turns. The bodies are recorded requests of Claude Code (`benchmarks/grow.py`), sent to a Chat provider.
+Client, provider and gateways are on loopback (`benchmarks/_gateways.py`). All gateways get the same requests in turns;
+their CPU time is read from the system, and the median of several rounds counts. The requests are those of recorded runs
+of Claude Code and pi, sent to a Chat provider. Each client has a session of its own, and sends its last requests one
+after the other. All but the first of a session are measured; the first ones have a row of their own.
 
-    python benchmarks/gateway.py            all sizes and streams
-    python benchmarks/gateway.py --quick    fewer requests
+    make bench                              all of it, with the peers
+    python benchmarks/gateway.py --quick    fewer clients and rounds
+    python benchmarks/gateway.py --write    the tables also into docs/gateway-speed.md
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import itertools
-import os
-import socket
-import subprocess
+import signal
+import statistics
 import sys
-import time
-from collections.abc import Sequence
+import tempfile
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from functools import partial
+from math import isinf
 from pathlib import Path
+from typing import NamedTuple
 
 import aiohttp
-from _measure import format_table
+from _gateways import KEY, MODEL, Server, serve, start_gateways, start_provider
+from _measure import ROOT, decode, encode, format_table, write_page
 from _runs import load_runs, vary
 from grow import grow
 
-EVENTS = 300
-REPLY = (
-    b'{"id":"chatcmpl-1","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,'
-    b'"finish_reason":"stop","message":{"role":"assistant","content":"Done."}}],'
-    b'"usage":{"prompt_tokens":9,"completion_tokens":2,"total_tokens":11}}'
+PAGE = ROOT / "docs" / "gateway-speed.md"
+CLIENTS = (1, 16, 64)
+_HEADERS = {"x-api-key": KEY, "anthropic-version": "2023-06-01", "content-type": "application/json"}
+
+
+class Session(NamedTuple):
+    """The requests of one client: the first one, and those that are measured."""
+
+    first: bytes
+    others: list[bytes]
+
+
+class Load(NamedTuple):
+    """One row: what clients send. `make` returns the sessions of a round; `pace` is that of the provider."""
+
+    title: str
+    make: Callable[[int, int], list[Session]]
+    pace: float = 0.0
+    clients: Sequence[int] = CLIENTS
+    measures_first: bool = False
+
+
+# ------------------------------------------------------------------------------------------------------------ requests
+
+
+def make_sessions(round_number: int, clients: int, *, run: str, size: int, items: int, stream: bool) -> list[Session]:
+    """Return sessions of recorded clients, extended to a size; no two rounds have the same."""
+    recorded = load_runs(run)[0]
+    requests = grow(recorded, items=items, size=size, count=4) if items else recorded.requests[:4]
+    # A few large sessions are enough, and many do not fit into memory.
+    requests = requests[-2:] if size * clients > 2**25 else requests
+    count = max(clients, 2 if size > 2**20 else 8)
+    sessions: list[Session] = []
+    for number in range(count):
+        # Prompts of different lengths, as those of different users are.
+        varied = vary(requests, round_number * 1000 + number, words=number)
+        first, *others = (_adapt(body, stream=stream) for body in varied)
+        sessions.append(Session(first, others))
+    return sessions
+
+
+def _adapt(data: bytes, *, stream: bool) -> bytes:
+    return encode({**decode(data), "model": MODEL, "stream": stream})
+
+
+_SMALL = partial(make_sessions, run="pi-on-anthropic", size=0, items=0)
+_MIDDLE = partial(make_sessions, run="claude-on-anthropic", size=180_000, items=120, stream=False)
+_LARGE = partial(make_sessions, run="claude-on-anthropic", size=1_100_000, items=400, stream=False)
+LOADS = (
+    Load("7 kB", partial(_SMALL, stream=False)),
+    Load("180 kB", _MIDDLE),
+    Load("1.1 MB", _LARGE),
+    Load("1.1 MB, the first of a session", _LARGE, clients=(16,), measures_first=True),
+    Load("7 kB, 300 events at once", partial(_SMALL, stream=True)),
+    Load("7 kB, 300 events, one each 5 ms", partial(_SMALL, stream=True), pace=0.005, clients=(16,)),
 )
-CHUNK = (
-    b'data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,%b}]}\n\n'
-)
-STREAM = [
-    CHUNK % b'"delta":{"role":"assistant","content":""},"finish_reason":null',
-    *[CHUNK % b'"delta":{"content":" word"},"finish_reason":null'] * EVENTS,
-    CHUNK % b'"delta":{},"finish_reason":"stop"',
-    b"data: [DONE]\n\n",
-]
-
-
-# ---------------------------------------------------------------------------------------------------------- the servers
-
-
-async def answer(scope, receive, send) -> None:
-    """Answer at once: a stream if the body has the flag."""
-    body = await read_body(receive)
-    is_stream = b'"stream":true' in body
-    kind = b"text/event-stream" if is_stream else b"application/json"
-    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", kind)]})
-    for chunk in STREAM if is_stream else [REPLY]:
-        await send({"type": "http.response.body", "body": chunk, "more_body": True})
-        if is_stream:
-            await asyncio.sleep(0)
-    await send({"type": "http.response.body", "body": b""})
-
-
-async def read_body(receive) -> bytes:
-    chunks: list[bytes] = []
-    while True:
-        event = await receive()
-        chunks.append(event.get("body", b""))
-        if not event.get("more_body"):
-            return b"".join(chunks)
-
-
-class PassThrough:
-    """Sends each request on unchanged, and returns the response as it arrives."""
-
-    def __init__(self, upstream: str) -> None:
-        self._upstream = upstream
-        self._session: aiohttp.ClientSession | None = None
-
-    async def __call__(self, scope, receive, send) -> None:
-        if self._session is None:
-            self._session = aiohttp.ClientSession(auto_decompress=False)
-        body = await read_body(receive)
-        async with self._session.post(self._upstream + "/chat/completions", data=body) as response:
-            kind = response.headers["content-type"].encode()
-            await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", kind)]})
-            async for chunk in response.content.iter_any():
-                await send({"type": "http.response.body", "body": chunk, "more_body": True})
-        await send({"type": "http.response.body", "body": b""})
-
-
-def serve(name: str, port: int, upstream: str) -> None:
-    """Run one of the servers in this process."""
-    import uvicorn
-
-    if name == "gateway":
-        from segue.bridge.envelopes import EnvelopeKeys
-        from segue.bridge.providers import resolve
-        from segue.gateway.server import GatewayRoutes, GatewayServer, GatewaySettings
-
-        providers = {"up": {"api": "openai-chat", "base_url": upstream, "key_variable": "KEY"}}
-        settings = GatewaySettings(
-            lambda model: resolve(model, {"KEY": "k"}, providers),
-            lambda: GatewayRoutes(default=("up/m",), prefers_default=True),
-            EnvelopeKeys(b"k" * 32),
-            port=port,
-            log_output=Path(os.devnull).open("w"),  # noqa: SIM115
-        )
-        GatewayServer(settings).run()
-        return
-    app = answer if name == "provider" else PassThrough(upstream)
-    uvicorn.run(app, port=port, access_log=False, log_level="critical", lifespan="off")
-
-
-class Server:
-    """A server in a process of its own."""
-
-    def __init__(self, name: str, upstream: str = "") -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        command = [sys.executable, __file__, "--serve", name, str(self.port), upstream]
-        self._process = subprocess.Popen(command)
-        self.url = f"http://127.0.0.1:{self.port}"
-        self._wait()
-
-    def _wait(self) -> None:
-        for _ in range(200):
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
-                    return
-            time.sleep(0.05)
-        raise SystemExit("a server did not start")
-
-    def cpu_seconds(self) -> float:
-        """Return the CPU time of the process so far, with all its threads."""
-        tasks = Path(f"/proc/{self._process.pid}/task").iterdir()
-        return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
-
-    def resident_megabytes(self) -> float:
-        lines = Path(f"/proc/{self._process.pid}/status").read_text().splitlines()
-        return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
-
-    def stop(self) -> None:
-        self._process.terminate()
-        self._process.wait()
 
 
 # -------------------------------------------------------------------------------------------------------- measurements
 
 
-async def send_all(server: Server, bodies: Sequence[bytes], concurrency: int) -> None:
-    queue = iter(bodies)
-    async with aiohttp.ClientSession(auto_decompress=False) as session:
+async def send_all(server: Server, sessions: Sequence[Sequence[bytes]], clients: int) -> None:
+    """Send the requests of all sessions, each session by one of the clients."""
+    queue = iter(sessions)
+    connector = aiohttp.TCPConnector(limit=0)
+    async with aiohttp.ClientSession(auto_decompress=False, connector=connector, headers=_HEADERS) as session:
 
         async def work() -> None:
-            for body in queue:
-                async with session.post(server.url + "/v1/messages", data=body) as response:
-                    await response.read()
-                    assert response.status == 200
+            for bodies in queue:
+                for body in bodies:
+                    async with session.post(server.url + "/v1/messages", data=body) as response:
+                        received = await response.read()
+                        assert response.status == 200, (server.name, received)
 
-        await asyncio.gather(*(work() for _ in range(concurrency)))
+        await asyncio.gather(*(work() for _ in range(clients)))
 
 
-def measure(servers: Sequence[Server], bodies: Sequence[bytes], concurrency: int, rounds: int) -> list[float]:
-    """Return the least CPU seconds of a request for each server, measured in turns."""
-    least = [float("inf")] * len(servers)
-    for _ in range(rounds):
+def measure(servers: Sequence[Server], load: Load, clients: int, rounds: int) -> list[float]:
+    """Return the CPU seconds of a request for each server, measured in turns."""
+    samples: list[list[float]] = [[] for _ in servers]
+    # The first round is for what is loaded and compiled at first use.
+    for number in range(rounds + 1):
+        sessions = load.make(number, clients)
+        first, others = [[session.first] for session in sessions], [session.others for session in sessions]
         for index, server in enumerate(servers):
-            before = server.cpu_seconds()
-            asyncio.run(send_all(server, bodies, concurrency))
-            least[index] = min(least[index], (server.cpu_seconds() - before) / len(bodies))
-    return least
+            firsts = _measure_once(server, first, clients)
+            seconds = firsts if load.measures_first else _measure_once(server, others, clients)
+            if number:
+                samples[index].append(seconds)
+    return [statistics.median(row) for row in samples]
 
 
-def sessions(name: str, *, items: int, size: int, count: int, stream: bool) -> list[bytes]:
-    """Return requests of Claude Code: the last ones of a session of this size, of several sessions in turn."""
-    run = load_runs(name)[0]
-    requests = grow(run, items=items, size=size, count=4) if items else run.requests[:4]
-    found: list[bytes] = []
-    for number in itertools.count():
-        found += vary(requests, number)
-        if len(found) >= count:
-            break
-    flag, other = (b'"stream":true', b'"stream":false') if stream else (b'"stream":false', b'"stream":true')
-    return [body.replace(other, flag) for body in found[:count]]
+def _measure_once(server: Server, sessions: Sequence[Sequence[bytes]], clients: int) -> float:
+    """Return the CPU seconds of a request; infinite if one failed, which is printed."""
+    before = server.cpu_seconds()
+    try:
+        asyncio.run(send_all(server, sessions, clients))
+    except (aiohttp.ClientError, AssertionError) as error:
+        print(f"({server.name} failed: {error!r})", flush=True)
+        return float("inf")
+    return (server.cpu_seconds() - before) / sum(map(len, sessions))
+
+
+def measure_all(provider: Server, servers: Sequence[Server], rounds: int, *, quick: bool) -> Iterator[list[str]]:
+    """Yield the rows of the table: milliseconds, and multiples of the pass-through."""
+    for load in LOADS:
+        with urllib.request.urlopen(f"{provider.url}/pace/{load.pace}") as response:
+            response.read()
+        for clients in load.clients[:2] if quick else load.clients:
+            bare, *others = measure(servers, load, clients, rounds)
+            cells = ["failed" if isinf(time) else f"{time * 1e3:.2f} ({time / bare:.1f} ×)" for time in others]
+            row = [load.title, str(clients), f"{bare * 1e3:.2f}", *cells]
+            print(row, flush=True)
+            yield row
+
+
+def rates(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return how many requests of 1.1 MB one core serves in a second, by the row of 16 clients."""
+    row = next(row for row in rows if row[:2] == ["1.1 MB", "16"])
+    times = ["inf" if cell == "failed" else cell.split()[0] for cell in row[2:]]
+    return ["requests of 1.1 MB a second and core", *(f"{1e3 / float(time):.0f}" for time in times)]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="fewer requests and rounds")
+    parser.add_argument("--quick", action="store_true", help="fewer clients and rounds")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--write", action="store_true", help="write the tables into docs/gateway-speed.md")
     parser.add_argument("--serve", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
         serve(options.serve[0], int(options.serve[1]), options.serve[2])
         return
-    rounds = 2 if options.quick else 4
-    provider = Server("provider")
-    servers = [Server("pass-through", provider.url), Server("gateway", provider.url)]
-    started = servers[1].resident_megabytes()
-    small = sessions("pi-on-anthropic", items=0, size=0, count=64, stream=False)
-    middle = sessions("claude-on-anthropic", items=120, size=180_000, count=24, stream=False)
-    large = sessions("claude-on-anthropic", items=400, size=1_100_000, count=16, stream=False)
-    streams = sessions("pi-on-anthropic", items=0, size=0, count=24, stream=True)
-    rows: list[list[str]] = []
-    try:
-        for title, bodies in (("7 kB", small), ("180 kB", middle), ("1.1 MB", large), ("7 kB, 300 events", streams)):
-            for concurrency in (1, 16):
-                bare, gateway = measure(servers, bodies, concurrency, rounds)
-                rows.append(
-                    [
-                        title,
-                        str(concurrency),
-                        f"{bare * 1e3:.2f} ms",
-                        f"{gateway * 1e3:.2f} ms",
-                        f"{gateway / bare:.1f}",
-                    ]
-                )
-                print(rows[-1], flush=True)
-        head = ["body", "at once", "pass-through", "gateway", "× pass-through"]
-        print(format_table(head, rows))
-        print(f"\nresident after start: {started:.0f} MB, at the end: {servers[1].resident_megabytes():.0f} MB")
-    finally:
-        for server in (*servers, provider):
-            server.stop()
+    # The servers are stopped at any end of this process.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    with ExitStack() as stack:
+        provider = start_provider()
+        stack.callback(provider.stop)
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        servers = start_gateways(provider.url, Path(folder), stack)
+        names = [server.name for server in servers]
+        started = [f"{server.resident_megabytes():.0f}" for server in servers]
+        rows = list(measure_all(provider, servers, 2 if options.quick else options.rounds, quick=options.quick))
+        ended = [f"{server.resident_megabytes():.0f}" for server in servers]
+    memory = [["MB resident after start", *started], ["MB resident at the end", *ended], rates(rows)]
+    tables = "\n\n".join(
+        (format_table(["ms of CPU a request", "clients", *names], rows), format_table(["", *names], memory))
+    )
+    print(tables)
+    if options.write:
+        write_page(tables, "gateway", PAGE)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """`HttpClient`: sends requests and streams responses. The only module that uses the HTTP library, aiohttp.
 
-Every connection failure is raised as `TransportError`. Timeouts are set by the caller, except the connect timeout. The
-choice of the library is explained in docs/decisions/0008-http-client.md.
+Every connection failure is raised as `TransportError`. The choice of the library is explained in
+docs/decisions/0008-http-client.md.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 import os
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.request import getproxies, proxy_bypass
 
@@ -21,6 +21,7 @@ from segue.bridge.provider_errors import TransportError, TransportErrorKind
 
 if TYPE_CHECKING:
     import aiohttp
+    from yarl import URL
 
 # Smaller fragments of a body are joined, so that each write fills a packet.
 _CHUNK = 1 << 16
@@ -74,19 +75,24 @@ class HttpClient:
         self._connect_timeout = connect_timeout
         self._session: aiohttp.ClientSession | None = None
 
-    async def send(self, request: HttpRequest, body: AsyncIterator[bytes] | None = None) -> HttpResponse:
-        """Send the request, and wait for the response headers. `body` is sent in place of that of the request."""
+    async def send(
+        self, request: HttpRequest, body: AsyncIterator[bytes] | None = None, *, silence: float | None = None
+    ) -> HttpResponse:
+        """Send the request, and wait for the response headers. `body` is sent in place of that of the request.
+
+        `silence` is the longest time in seconds between two reads from the connection; other timeouts are the caller's.
+        """
         import aiohttp
-        from yarl import URL
 
         session = self._get_session()
         try:
             response = await session.request(
                 request.method,
-                URL(request.url, encoded=True),
+                _parse_url(request.url),
                 headers=_request_headers(request),
                 data=_request_body(request.body) if body is None else body,
                 allow_redirects=False,
+                timeout=_client_timeout(self._connect_timeout, silence),
                 **_proxy_options(request.url),
             )
         except (aiohttp.ClientError, OSError, ValueError, asyncio.IncompleteReadError) as error:
@@ -105,13 +111,19 @@ class HttpClient:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0),
                 cookie_jar=aiohttp.DummyCookieJar(),
-                timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._connect_timeout),
                 max_line_size=_MAX_LINE,
                 max_field_size=_MAX_LINE,
                 max_headers=_MAX_HEADERS,
                 auto_decompress=False,
             )
         return self._session
+
+
+@lru_cache(maxsize=64)
+def _client_timeout(connect: float, silence: float | None) -> aiohttp.ClientTimeout:
+    import aiohttp
+
+    return aiohttp.ClientTimeout(total=None, sock_connect=connect, sock_read=silence)
 
 
 def _request_headers(request: HttpRequest) -> dict[str, str]:
@@ -142,6 +154,13 @@ async def _iter_chunks(fragments: Sequence[bytes]) -> AsyncIterator[bytes]:
         yield b"".join(buffered)
 
 
+@lru_cache(maxsize=64)
+def _parse_url(url: str) -> URL:
+    from yarl import URL
+
+    return URL(url, encoded=True)
+
+
 def _proxy_options(url: str) -> dict[str, Any]:
     """Return the proxy configured in the environment; none for local URLs.
 
@@ -149,8 +168,10 @@ def _proxy_options(url: str) -> dict[str, Any]:
     """
     from yarl import URL
 
-    target = URL(url, encoded=True)
-    if is_local(url) or proxy_bypass(target.host or ""):
+    if is_local(url):
+        return {}
+    target = _parse_url(url)
+    if proxy_bypass(target.host or ""):
         return {}
     proxies = getproxies()
     configured = proxies.get(target.scheme) or proxies.get("all")

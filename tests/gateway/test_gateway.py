@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
+import sys
 import time
+from importlib.machinery import ModuleSpec
+from types import ModuleType
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -221,6 +225,22 @@ def test_large_and_broken_bodies() -> None:
             assert response.status == status
             assert error["error"]["message"]
         connection.close()
+
+
+def test_uvloop_is_used_if_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    def new_event_loop() -> asyncio.AbstractEventLoop:
+        loops.append(asyncio.new_event_loop())
+        return loops[-1]
+
+    module = ModuleType("uvloop")
+    module.__spec__ = ModuleSpec("uvloop", None)
+    module.__dict__["new_event_loop"] = new_event_loop
+    monkeypatch.setitem(sys.modules, "uvloop", module)
+    with running_gateway({"anthropic": HELLO}) as gateway:
+        assert post(gateway, "/v1/chat/completions", CHAT).status_code == 200
+    assert len(loops) == 1
 
 
 def test_client_that_leaves_cancels_the_request() -> None:

@@ -26,17 +26,6 @@ SCRIPT = "\n---\n".join([*(STEP.format(number=number) for number in range(ROUNDS
 LOOKS = "\n---\n".join(['think A thought.\nsay Looking.\nwait 0.1\ncall look {"n": 1}'] * 2000)
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The location of a store."""
-    if request.param == "sqlite":
-        return str(tmp_path / "entries" / "entries.db")
-    url: str = request.getfixturevalue("server")
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("DROP SCHEMA IF EXISTS segue_gateway CASCADE")
-    return url
-
-
 def test_conversation_moves_at_every_request(place: str, tmp_path: Path) -> None:
     with start("anthropic", script=SCRIPT) as emulator:
         home = Home(tmp_path / "home", emulator, MODEL)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from segue._convert import ConvertedExchange, convert_job
 from segue._stream import ReplyStream
 from segue.bridge import aws, provider_errors
-from segue.bridge.caching import place_cache_key, place_markers, remove_billing_header
+from segue.bridge.caching import has_billing_header, place_cache_key, place_markers, remove_billing_header
 from segue.bridge.caller import Caller
 from segue.bridge.content_encoding import find_encoding_error
 from segue.bridge.envelopes import Binding, fingerprint_key
@@ -82,7 +82,8 @@ class Attempt:
     def _convert(self, body: bytes, restorer: ReasoningRestorer | None) -> tuple[ConvertedExchange, bytes]:
         caller, endpoint, route = self._caller, self.endpoint, self._route
         removed: str | None = None
-        if caller.wire.base_api == "anthropic" and endpoint.api != "anthropic":
+        is_foreign = caller.wire.base_api == "anthropic" and endpoint.api != "anthropic"
+        if is_foreign and has_billing_header(caller.members):
             body, removed = remove_billing_header(body)
         policy = route.policy if self.has_reasoning else replace(route.policy, reasoning="none")
         job = ConvertJob(

@@ -8,7 +8,7 @@ body of another shape than its API's is returned unchanged: this module rejects 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from hashlib import sha256
 from typing import Any, TypeAlias, cast
@@ -262,14 +262,17 @@ def cache_key(members: Members, client: str, route: str) -> str:
 # ------------------------------------------------------------------------------------------------------ billing header
 
 
+def has_billing_header(members: Mapping[str, Raw]) -> bool:
+    """Return whether the fields of an Anthropic body may have Claude Code's billing header: most have none."""
+    return _BILLING_HEADER.encode() in bytes(members.get("system", b""))
+
+
 def remove_billing_header(data: bytes) -> tuple[bytes, str | None]:
     """Remove Claude Code's billing header from the system text of an Anthropic body, for any provider but Anthropic.
 
     Returns the body, and the text of the finding if there was a header. The header is a line at the start of a block,
     usually alone in the first one.
     """
-    if _BILLING_HEADER.encode() not in data:
-        return data, None
     edited = _edit(data, _remove_billing_lines)
     return edited, None if edited is data else BILLING_HEADER_REMOVED
 

@@ -10,6 +10,7 @@ before the texts that follow it, `2n + 1` directly before call `n + 1`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import cast
@@ -26,9 +27,11 @@ from segue.errors import InputError
 from segue.render.reasoning import has_reasoning_content
 from segue.render.report import Report
 from segue.wire.base import ReasoningPlace, Wire
-from segue.wire.fast_path import decode_members
 
 _MAX_INTEGER = 2**53
+# Between two items of a conversation, as most clients write them.
+_ITEM_GAP = re.compile(rb'\}\s*,\s*\{\s*"(?:role"|parts"|content"|type"\s*:\s*"(?:message|reasoning|function_call))')
+_decode_items = msgspec.json.Decoder(list[Raw]).decode
 
 SealBlocks = Callable[[Sequence[PlacedBlock]], str | None]
 OpenEnvelope = Callable[[str], Opened | Rejected]
@@ -220,30 +223,48 @@ def digest_calls(messages: Sequence[Message]) -> list[str]:
     return digests
 
 
-def digest_opening(wire: Wire, body: bytes) -> str:
-    """Return a digest of the first user message of a body, which is the same in all requests of a conversation.
+def digest_opening(wire: Wire, conversation: Raw | None) -> str:
+    """Return a digest of the first user message of a conversation, which is the same in all its requests.
 
-    Only the items up to it are parsed. Conversations that begin with the same words share it.
+    `conversation` is the JSON of its items; only those up to the message are parsed. Conversations that begin with the
+    same words share the digest.
     """
-    key = wire.conversation_key
-    conversation = decode_members(body).get(key)
     items: list[object] = []
-    for raw in _decode_items(conversation):
+    for raw in _split_opening(conversation):
         item = msgspec.json.decode(raw)
         items.append(item)
-        if isinstance(item, dict) and cast("dict[str, object]", item).get("role") == "user":
+        if _is_user(item):
             break
     try:
-        messages = wire.parse_request({key: items}).messages
+        messages = wire.parse_request({wire.conversation_key: items}).messages
     except InputError:
         messages = ()
     opening = next((message for message in messages if message.speaker == "human"), None)
     return sha256(b"".join(_identify(opening)) if opening is not None else b"").hexdigest()
 
 
-def _decode_items(conversation: Raw | None) -> list[Raw]:
-    is_list = conversation is not None and bytes(conversation).startswith(b"[")
-    return msgspec.json.decode(conversation, type=list[Raw]) if is_list and conversation is not None else []
+def _split_opening(conversation: Raw | None) -> list[Raw]:
+    """Return the first items of a conversation, at least those up to the first user message."""
+    view = memoryview(conversation or b"")
+    if bytes(view[:1]) != b"[":
+        return []
+    read = 0
+    for gap in _ITEM_GAP.finditer(view):
+        # Some gaps are inside of an item: what comes before them is not valid JSON.
+        read += gap.start()
+        if read > len(view):
+            break
+        try:
+            items = _decode_items(bytes(view[: gap.start() + 1]) + b"]")
+        except msgspec.DecodeError:
+            continue
+        if _is_user(msgspec.json.decode(items[-1])):
+            return items
+    return _decode_items(view)
+
+
+def _is_user(item: object) -> bool:
+    return isinstance(item, dict) and cast("dict[str, object]", item).get("role") == "user"
 
 
 def _identify(message: Message) -> Iterator[bytes]:

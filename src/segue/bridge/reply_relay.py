@@ -8,6 +8,7 @@ error that clients retry.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 
 from msgspec import Raw
 
@@ -34,6 +35,7 @@ from segue.errors import ProviderError, RemoteProtocolError
 from segue.models import parse_model
 from segue.render.report import Report
 from segue.wire.base import ApiError, RenderContext
+from segue.wire.fast_path import decode_members
 from segue.wire.ids import IdMap
 from segue.wire.names import ANY_NAME, NameMap
 
@@ -43,15 +45,15 @@ _CAUSE_STATUSES = {"timeout": 504, "network": 502, "broken": 502, "key": 401}
 _OPENING = "opening"
 _FIRST_DELAY, _MAX_DELAY = 0.5, 20.0
 _ENVELOPE_BYTES = ENVELOPE_PREFIX.encode()
-# One of these is in every body with tool calls.
-_CALL_KEYS = (
-    b'"tool_calls"',
-    b'"tool_use"',
-    b'"function_call"',
-    b'"functionCall"',
-    b'"toolUse"',
-    b'"custom_tool_call"',
-)
+# One of these is in every body with tool calls, usually that of the caller's own API.
+_CALL_KEYS = {
+    "openai-chat": b'"tool_calls"',
+    "anthropic": b'"tool_use"',
+    "openai-responses": b'"function_call"',
+    "gemini": b'"functionCall"',
+    "bedrock": b'"toolUse"',
+}
+_FREE_TEXT_CALL_KEY = b'"custom_tool_call"'
 
 
 class ReplyRelay(Relay):
@@ -144,19 +146,24 @@ class ReplyRelay(Relay):
 
     def _load_reasoning(self) -> list[Action]:
         """Load the entries with the reasoning of earlier replies, if there can be some."""
-        may_have_calls = any(key in self._body for key in _CALL_KEYS)
-        if not (self._route.envelopes and self._settings.has_store and may_have_calls):
+        if not (self._route.envelopes and self._settings.has_store and self._may_have_calls()):
             return self.send()
-        opening_keys = self._opening_keys()
 
         def proceed(found: Mapping[str, bytes]) -> list[Action]:
             return self._load_entries() if found else self.send()
 
-        return self.load(list(opening_keys), proceed)
+        return self.load(list(self._opening_keys), proceed)
 
+    def _may_have_calls(self) -> bool:
+        own = _CALL_KEYS.get(self.wire.base_api, _FREE_TEXT_CALL_KEY)
+        return any(key in self._body for key in (own, *_CALL_KEYS.values(), _FREE_TEXT_CALL_KEY))
+
+    @cached_property
     def _opening_keys(self) -> tuple[str, ...]:
-        """Return the keys of the entry that marks a conversation with stored reasoning: most have none."""
-        return self._entry_keys(_OPENING, digest_opening(self.wire, self._body))
+        """The keys of the entry that marks a conversation with stored reasoning: most have none."""
+        caller, wire = self._caller, self.wire
+        members = caller.members if self._body is caller.body else decode_members(self._body)
+        return self._entry_keys(_OPENING, digest_opening(wire, members.get(wire.conversation_key)))
 
     def _load_entries(self) -> list[Action]:
         """Load the entries of all calls of the conversation."""
@@ -419,7 +426,7 @@ class ReplyRelay(Relay):
         call, given_id = sealer.calls[0]
         messages = attempt.converted.caller_messages
         digest = digest_calls([*messages, Message("ai", (call,))])[-1]
-        return {self._entry_keys(given_id, digest)[0]: entry.encode(), self._opening_keys()[0]: b""}
+        return {self._entry_keys(given_id, digest)[0]: entry.encode(), self._opening_keys[0]: b""}
 
     def _response_entry(self, response: Raw | None) -> dict[str, bytes]:
         if response is None:

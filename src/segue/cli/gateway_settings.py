@@ -33,7 +33,7 @@ class GatewayTable(Struct, frozen=True, forbid_unknown_fields=True):
     behind_proxy: bool = False
     timeout: Annotated[float, Meta(gt=0)] = 600.0
     usage: str | None = None
-    memory_megabytes: Annotated[int, Meta(ge=1)] = 256
+    memory_megabytes: Annotated[int, Meta(ge=1)] = 512
     store: str | None = None
     store_megabytes: Annotated[int, Meta(ge=1)] = 1024
     store_days: Annotated[float, Meta(gt=0)] = 30

@@ -87,6 +87,10 @@ class ConversationMemory:
         """The approximate size of all entries in bytes."""
         return self._size
 
+    def limit(self, max_size: int) -> None:
+        """Change the limit for the size of all entries, in bytes."""
+        self._max_size = max_size
+
     def clear(self) -> None:
         with self._lock:
             self._entries.clear()

@@ -1,12 +1,13 @@
-"""Limits on connections that uvicorn does not have: number, size and time of headers, clients that do not read.
+"""The connections of clients: limits that uvicorn does not have, and fewer writes to the socket.
 
-A connection that waits for a request has no client key yet. So its cost is bounded before anything is parsed.
+The limits are on the number of connections, size and time of headers, and clients that do not read. A connection that
+waits for a request has no client key yet. So its cost is bounded before anything is parsed.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import Struct
 
@@ -16,6 +17,9 @@ else:
     # The faster one of two classes with the same members, if it is installed.
     from uvicorn.protocols.http.auto import AutoHTTPProtocol as HttpProtocol
 
+# More bytes are written at once.
+_MAX_JOINED = 1 << 16
+
 
 class ConnectionLimits(Struct, frozen=True):
     """Limits for each process. Times are in seconds; `stall` is how long a client may read nothing of a response."""
@@ -24,6 +28,44 @@ class ConnectionLimits(Struct, frozen=True):
     header_bytes: int = 64 * 1024
     header_seconds: float = 30.0
     stall_seconds: float = 300.0
+
+
+class JoiningTransport:
+    """Joins the writes of one step of the event loop: the head of a response with its body, the last bytes and the end.
+
+    A write to a socket costs as much as a good part of the conversion.
+    """
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._joined: list[bytes] = []
+        self._size = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        if not self._joined:
+            self._loop.call_soon(self._flush)
+        self._joined.append(data)
+        self._size += len(data)
+        if self._size > _MAX_JOINED:
+            self._flush()
+
+    def close(self) -> None:
+        self._flush()
+        self._transport.close()
+
+    def abort(self) -> None:
+        # A client that sends too much gets the response before its connection is closed.
+        self._flush()
+        self._transport.abort()
+
+    def _flush(self) -> None:
+        joined, self._joined, self._size = self._joined, [], 0
+        if joined and not self._transport.is_closing():
+            self._transport.write(b"".join(joined))
 
 
 def make_protocol(limits: ConnectionLimits) -> type[asyncio.Protocol]:
@@ -38,7 +80,7 @@ class _LimitedProtocol(HttpProtocol):
     _header_bytes = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:
-        super().connection_made(transport)
+        super().connection_made(cast("asyncio.Transport", JoiningTransport(transport, self.loop)))
         if len(self.connections) > self.limits.connections:
             transport.abort()
         else:

@@ -154,4 +154,4 @@ def _quote(name: str) -> str:
 
 
 def _printable(text: str) -> str:
-    return "".join(char if char.isprintable() else " " for char in text)
+    return text if text.isprintable() else "".join(char if char.isprintable() else " " for char in text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import secrets
 import signal
@@ -12,6 +13,8 @@ import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
+from importlib import import_module
+from importlib.util import find_spec
 from ipaddress import ip_address
 from pathlib import Path
 from typing import IO, Any
@@ -19,6 +22,7 @@ from typing import IO, Any
 import uvicorn
 from msgspec import Struct
 
+from segue import fast
 from segue.bridge.bridge import Bridge
 from segue.bridge.entries import AsyncEntries, AsyncEntryMemory
 from segue.bridge.envelopes import EnvelopeKeys
@@ -53,6 +57,8 @@ from segue.store.entry_stores import open_entries
 DEFAULT_PORT = 8787
 _DRAIN_SECONDS = 30
 _BACKLOG = 512
+# New objects before garbage is searched for; Python's own value is 700.
+_GARBAGE_THRESHOLD = 20_000
 
 
 class GatewayRoutes(Struct, frozen=True):
@@ -73,7 +79,8 @@ class GatewaySettings(Struct, frozen=True):
 
     `resolve` returns the endpoint of a model name, `load_routes` the routes of the configuration. `hosts` and `origins`
     are those of `Guard`. `behind_proxy` states that a proxy with TLS is in front, where the address is not loopback.
-    `store` is the file or `postgresql://` URL of the entries; without it they are in memory, up to `memory` bytes.
+    `store` is the file or `postgresql://` URL of the entries; without it they are in memory, up to half of `memory`
+    bytes. The other half is for conversations that were converted.
     """
 
     resolve: Callable[[str], Endpoint]
@@ -94,7 +101,7 @@ class GatewaySettings(Struct, frozen=True):
     usage_file: Path | None = None
     body_file: Path | None = None
     timeout: float = 600.0
-    memory: int = 256 * 2**20
+    memory: int = 512 * 2**20
     store: str | None = None
     store_limits: EntryLimits = EntryLimits()
     workers: int = 1
@@ -168,7 +175,7 @@ class GatewayServer:
         self._metrics = Metrics()
         self._shared_metrics = SharedMetrics(self._metrics, metrics_prefix(run_file)) if run_file else None
         self._shared = self._open_entries()
-        self._entries: AsyncEntries = self._shared or AsyncEntryMemory(settings.memory)
+        self._entries: AsyncEntries = self._shared or AsyncEntryMemory(settings.memory // 2)
         self._limits = SharedLimits(self._shared) if self._shared is not None else None
         self._clients = ClientGate(
             loaded.clients,
@@ -284,7 +291,11 @@ class GatewayServer:
 
     def run(self, on_ready: Callable[[], None] = lambda: None) -> None:
         """Serve until SIGINT or SIGTERM, which let open requests finish. SIGHUP reloads the routes."""
-        asyncio.run(self.serve(on_ready))
+        if threading.current_thread() is threading.main_thread():
+            _collect_less_garbage()
+            fast.conversations.limit(self._settings.memory // 2)
+        with asyncio.Runner(loop_factory=_find_loop_factory()) as runner:
+            runner.run(self.serve(on_ready))
 
     def run_workers(self, command: Sequence[str], on_ready: Callable[[], None] = lambda: None) -> int:
         """The same with several processes. `command` starts one, which reads its seat from standard input.
@@ -373,6 +384,17 @@ class GatewayServer:
             self._log.write_message(f"the configuration was not loaded again: {error}")
         else:
             self._log.write_message("the configuration was loaded again")
+
+
+def _find_loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """Return the constructor of uvloop's event loop, if it is installed; None stands for the one of asyncio."""
+    return None if find_spec("uvloop") is None else import_module("uvloop").new_event_loop
+
+
+def _collect_less_garbage() -> None:
+    """Search for cyclic garbage less often: an exchange leaves hardly any, and what is loaded by now stays in use."""
+    gc.freeze()
+    gc.set_threshold(_GARBAGE_THRESHOLD)
 
 
 def _is_loopback(host: str) -> bool:

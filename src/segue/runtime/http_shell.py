@@ -25,11 +25,10 @@ class HttpUpstream:
 
     async def read(self) -> bytes:
         try:
-            async with asyncio.timeout(self._timeout):
-                return await self._response.read()
-        except TimeoutError:
-            raise _timeout_error(self._timeout) from None
+            return await self._response.read()
         except TransportError as error:
+            if error.kind == "timeout":
+                raise _timeout_error(self._timeout) from None
             raise UpstreamError(error, error) from None
 
     async def close(self) -> None:
@@ -47,7 +46,7 @@ class HttpShell:
     async def send(self, request: HttpRequest) -> HttpUpstream:
         try:
             async with asyncio.timeout(self._timeout):
-                return HttpUpstream(await self._client.send(request), self._timeout)
+                return HttpUpstream(await self._client.send(request, silence=self._timeout), self._timeout)
         except TimeoutError:
             raise _timeout_error(self._timeout) from None
         except TransportError as error:
