@@ -23,8 +23,8 @@ from typing import Any
 
 import aiohttp
 
+from tests.gateway.load_provider import MODEL, Upstream, expected_text, running_upstream
 from tests.gateway.processes import TOOL, GatewayProcess, Home
-from tests.gateway.upstream import MODEL, Upstream, expected_text, running_upstream
 
 _TURNS = 4
 _STORE_MEGABYTES = 2

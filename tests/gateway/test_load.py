@@ -19,8 +19,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.gateway.load import Load, count_files
+from tests.gateway.load_provider import MODEL, Upstream, running_upstream
 from tests.gateway.processes import Home
-from tests.gateway.upstream import MODEL, Upstream, running_upstream
 
 PATIENCE = 60.0
 STREAMS = 32
@@ -123,4 +123,4 @@ def test_a_client_that_leaves_cancels_its_reply_at_the_provider(tmp_path: Path) 
                     assert connection.recv(1000)
             wait_until(lambda: upstream.left == 4, lambda: upstream.left)
             assert upstream.active == upstream.replies == 0
-            wait_until(lambda: gateway.log.count("499") == 4, lambda: gateway.log)
+            wait_until(lambda: gateway.log.count("; 499;") == 4, lambda: gateway.log)
