@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from segue.cli import options, streams
+from segue.cli import options, streams, user_store
 from segue.cli.conversation_table import display_width, format_local_time, truncate
 from segue.cli.streams import BadInputError
 
@@ -84,7 +84,7 @@ def command(
 def _place() -> Place:
     from segue.sessions.client import Place
 
-    return Place(Path.home(), os.environ, sys.platform)
+    return Place(Path.home(), os.environ, sys.platform, user_store.locate())
 
 
 def _folder() -> Path:
@@ -182,10 +182,11 @@ def _print_report(file: SessionFile, to: Client, report: MoveReport) -> None:
     streams.print_message(f"{source} {file.id}{title} to {to.title}: {_ACTIONS[report.action]}")
     if report.action == "unchanged":
         return
-    for what in ("carried", "changed", "lost"):
+    streams.print_message(f"carried: {', '.join(f'{line.count:,} {line.text}' for line in report.carried)}")
+    for what in ("changed", "lost"):
         for line in getattr(report, what):
-            streams.print_message(f"  {what}: {line.count:,} × {line.text}")
-    streams.print_message(f"  by design: {report.by_design}")
+            streams.print_message(f"{what}: {line.text} ({line.count:,})")
+    streams.print_message(f"not moved: {report.not_moved}")
 
 
 def _describe(file: SessionFile) -> dict[str, Any]:

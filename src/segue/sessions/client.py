@@ -20,13 +20,19 @@ from segue.sessions import files
 from segue.sessions.files import Fingerprint
 from segue.sessions.parsed_log import Line, ParsedLog
 
+CANONICAL = "segue"
+"""In place of an API: units are messages in their canonical form."""
+
 
 class Place(Struct, frozen=True):
-    """Where the clients of a user keep their files: the home folder, the variables, and the platform (as in `sys`)."""
+    """Where the clients of a user keep their files: the home folder, the variables, and the platform (as in `sys`).
+
+    `store` is the location of segue's own store."""
 
     home: Path
     environ: Mapping[str, str] = {}
     platform: str = "linux"
+    store: str = ""
 
     def folder(self, variable: str, *default: str) -> Path:
         """Return the folder named by a variable; without it, a folder below the home."""
@@ -85,6 +91,8 @@ class Client(ABC):
     api: ClassVar[str]
     program: ClassVar[str]
     tested: ClassVar[tuple[str, ...]]
+    has_folders: ClassVar[bool] = True
+    """Whether a session belongs to the folder that it was started in."""
 
     @abstractmethod
     def is_line(self, line: Line) -> bool:
@@ -93,6 +101,10 @@ class Client(ABC):
     @abstractmethod
     def parse(self, lines: list[Line]) -> ParsedLog:
         """Return the body with which the client would continue; `InputError` if there are no messages."""
+
+    def parse_bytes(self, data: bytes) -> ParsedLog | None:
+        """Parse a session that is not detected by its lines; None for all others."""
+        return None
 
     @abstractmethod
     def find(self, place: Place, cwd: Path | None) -> Iterator[SessionFile]:
@@ -118,6 +130,10 @@ class Client(ABC):
     def encode_more(self, data: bytes, draft: Draft) -> bytes:
         """Return what is appended to a session with this content."""
 
+    def join(self, before: bytes, more: bytes) -> bytes:
+        """Return the content of a session to which something was appended."""
+        return before + more
+
     @abstractmethod
     def copy(self, data: bytes, draft: Draft) -> bytes:
         """Return the content of a session as that of another one, with the draft's id and parent."""
@@ -134,7 +150,7 @@ class Client(ABC):
         """Return whether a running client has this session open, as far as that is recorded."""
         return files.is_open_file(session.path)
 
-    def load(self, session: SessionFile) -> bytes:
+    def load(self, place: Place, session: SessionFile) -> bytes:
         """Return the content of a session."""
         return files.read(session.path)
 

@@ -29,7 +29,7 @@ def find_session(clients: Sequence[Client], place: Place, cwd: Path, wanted: str
     """
     names = ", ".join(client.title for client in clients)
     if wanted is None:
-        sessions = list_sessions(clients, place, cwd)
+        sessions = list_sessions(clients, place, cwd if any(client.has_folders for client in clients) else None)
         if not sessions:
             raise InputError(f"no session of {names} in this folder; segue move --list shows those of all folders")
         return sessions[0]
@@ -39,7 +39,7 @@ def find_session(clients: Sequence[Client], place: Place, cwd: Path, wanted: str
     same = [session for session in sessions if session.id == wanted]
     if not same and len(wanted) >= _MIN_PREFIX:
         same = [session for session in sessions if session.id.startswith(wanted)]
-    return _single(same or _search(sessions, cwd, wanted.lower().split()), wanted, names)
+    return _single(same or _search(sessions, place, cwd, wanted.lower().split()), wanted, names)
 
 
 def _find_by_path(clients: Sequence[Client], path: Path) -> SessionFile:
@@ -51,17 +51,17 @@ def _find_by_path(clients: Sequence[Client], path: Path) -> SessionFile:
     return client.describe(path)
 
 
-def _search(sessions: Sequence[SessionFile], cwd: Path, words: Sequence[str]) -> list[SessionFile]:
+def _search(sessions: Sequence[SessionFile], place: Place, cwd: Path, words: Sequence[str]) -> list[SessionFile]:
     """Return the sessions with all words: in their titles, of this folder if there are any, else in their text."""
     titled = [each for each in sessions if each.title and all(word in each.title.lower() for word in words)]
     here = [session for session in sessions if session.cwd == str(cwd)]
     local = [session for session in titled if session in here]
-    return local or titled or [session for session in here if _has_words(session, words)]
+    return local or titled or [session for session in here if _has_words(session, place, words)]
 
 
-def _has_words(session: SessionFile, words: Sequence[str]) -> bool:
+def _has_words(session: SessionFile, place: Place, words: Sequence[str]) -> bool:
     try:
-        text = CLIENTS[session.client].load(session).decode("utf-8", "replace").lower()
+        text = CLIENTS[session.client].load(place, session).decode("utf-8", "replace").lower()
     except InputError:
         return False
     return all(word in text for word in words)

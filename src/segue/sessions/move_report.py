@@ -20,7 +20,7 @@ Action = Literal[
     "copied",  # that session has changed or is open: a new one continues it from where it was
     "unchanged",  # the session was there already
 ]
-BY_DESIGN = "system prompts and tool declarations are those of the client that resumes the session"
+NOT_MOVED = "system prompts and tool declarations, which are those of the client that resumes the session"
 # Findings about a request, which a session is not.
 _REQUEST_KINDS = frozenset({"adjusted", "model", "tools"})
 
@@ -42,7 +42,7 @@ class MoveReport(Struct, frozen=True):
     carried: tuple[Line, ...] = ()
     changed: tuple[Line, ...] = ()
     lost: tuple[Line, ...] = ()
-    by_design: str = BY_DESIGN
+    not_moved: str = NOT_MOVED
     warnings: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from segue.sessions.files import Fingerprint
 from segue.sessions.journeys import Journey, JourneyStore, Stop
 from segue.sessions.move_report import Action, MoveReport, build_report
 from segue.sessions.rendering import CLOSING_TEXT, Rendering, render_more, render_session, split_body
-from segue.sessions.session import Entry, Session, digest_entries, read_session
+from segue.sessions.session import Entry, Session, digest_entries, parse_session
 
 
 class Plan(Struct, frozen=True):
@@ -59,7 +59,7 @@ class Mover:
 
     def plan(self, client: Client, file: SessionFile, target: Client, cwd: str) -> Plan:
         """Prepare a move. Nothing is written."""
-        source = read_session(client, file)
+        source = parse_session(client, file, client.load(self._place, file))
         journey = self._join(source)
         stop = journey.latest_stop(target.name)
         if stop is not None and stop.done >= len(journey.entries):
@@ -99,7 +99,7 @@ class Mover:
         if before is not None and stop.fingerprint.matches_start(before):
             draft = msgspec.structs.replace(draft, parent=parent)
             copied = target.copy(before[: stop.fingerprint.size], draft)
-            data = copied + target.encode_more(copied, draft)
+            data = target.join(copied, target.encode_more(copied, draft))
             return self._finish(journey, source, target, "copied", draft, rendering, stop, b"", data)
         rendering = render_session(target, journey.entries, draft.cwd, draft.model)
         draft = msgspec.structs.replace(draft, units=rendering.units, parent=parent)
@@ -131,13 +131,13 @@ class Mover:
         file = SessionFile(target.name, draft.id, target.locate(self._place, draft), draft.cwd)
         if plan.action == "extended" and plan.base is not None:
             file = plan.base.file
-        _compare(target, file, plan.before + plan.data, draft.units)
+        _compare(target, file, target.join(plan.before, plan.data), draft.units)
         if plan.action == "extended" and plan.base is not None:
             target.extend(self._place, file, plan.base.fingerprint, plan.data)
         else:
             file = target.create(self._place, draft, plan.data)
         try:
-            written = target.load(file)
+            written = target.load(self._place, file)
             session = _compare(target, file, written, draft.units)
         except InputError:
             if plan.action != "extended":
@@ -177,7 +177,7 @@ class Mover:
 
     def _load(self, client: Client, file: SessionFile) -> bytes | None:
         try:
-            return client.load(file)
+            return client.load(self._place, file)
         except InputError:
             return None
 
@@ -216,7 +216,7 @@ def _find_model(journey: Journey, target: Client) -> str | None:
 
 def _compare(client: Client, file: SessionFile, data: bytes, units: tuple[Unit, ...]) -> Session:
     """Parse a written session, and compare its end with the units; `InputError` if the client would read others."""
-    session = read_session(client, file, data)
+    session = parse_session(client, file, data)
     found = [client.normalize(value) for value in split_body(session.log.body, client.api)]
     expected = [client.normalize(unit.value) for unit in units]
     for values in (found, expected):

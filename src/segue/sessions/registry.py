@@ -8,8 +8,9 @@ from segue.errors import unknown_name_error
 from segue.sessions.claude import ClaudeCode
 from segue.sessions.client import Client
 from segue.sessions.codex import Codex
+from segue.sessions.stored import SegueStore
 
-CLIENTS: Mapping[str, Client] = {client.name: client for client in (ClaudeCode(), Codex())}
+CLIENTS: Mapping[str, Client] = {client.name: client for client in (ClaudeCode(), Codex(), SegueStore())}
 
 
 def find_client(name: str, argument: str) -> Client:

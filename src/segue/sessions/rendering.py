@@ -15,11 +15,12 @@ from msgspec import Struct
 from segue._conversation import Conversation
 from segue._literals import Api
 from segue.canonical.blocks import Block, Message, Text, Thinking, ToolCall, ToolResponse
+from segue.canonical.codec import encode_value
 from segue.canonical.envelope import is_envelope
 from segue.canonical.history import History
 from segue.canonical.json import encode_json_sorted
 from segue.render.report import Report
-from segue.sessions.client import Client, Unit
+from segue.sessions.client import CANONICAL, Client, Unit
 from segue.sessions.session import Entry, list_key
 from segue.sessions.translation import Translator
 
@@ -45,7 +46,7 @@ def render_session(client: Client, entries: Sequence[Entry], cwd: str | None, mo
     """Render a whole session, closed by a reply."""
     rendering = _render(client, entries, cwd, model)
     units = rendering.units
-    if units and not is_reply(units[-1], client.api):
+    if client.api != CANONICAL and units and not is_reply(units[-1], client.api):
         closing = Unit(text_unit(client.api, "assistant", CLOSING_TEXT), units[-1].at, synthetic=True)
         units = (*units, closing)
     return _with_units(rendering, units)
@@ -88,7 +89,7 @@ def _render(client: Client, entries: Sequence[Entry], cwd: str | None, model: st
     messages: list[Message] = []
     envelopes = 0
     for entry in entries:
-        message = _without_envelopes(entry.message)
+        message = entry.message if client.api == CANONICAL else _without_envelopes(entry.message)
         envelopes += len(entry.message.blocks) - len(message.blocks)
         if entry.client != client.name:
             translator = translators.setdefault(entry.client, Translator(entry.client, client.name, cwd))
@@ -100,6 +101,11 @@ def _render(client: Client, entries: Sequence[Entry], cwd: str | None, model: st
             messages.append(message)
     chat = Conversation()
     chat.state.history = History(messages)
+    if client.api == CANONICAL:
+        encoded = [encode_value(message) for message in chat.messages]
+        times = [entry.at for entry in entries] if len(entries) == len(encoded) else [None] * len(encoded)
+        units = tuple(Unit(value, at) for value, at in zip(encoded, times, strict=True))
+        return Rendering(units, Report(), renamed, kept, envelopes)
     chat.add_user(_END_TEXT)
     rendered = chat.render(cast("Api", client.api), model)
     units = list(split_body(rendered.body, client.api))

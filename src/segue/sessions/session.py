@@ -18,7 +18,7 @@ from segue.canonical.blocks import Message
 from segue.canonical.codec import decode_message, encode_value
 from segue.canonical.json import encode_json_sorted
 from segue.errors import InputError
-from segue.sessions.client import Client, SessionFile
+from segue.sessions.client import CANONICAL, Client, SessionFile
 from segue.sessions.logs import add_line_number, read_log
 from segue.sessions.parsed_log import ParsedLog
 from segue.sessions.times import message_times
@@ -46,11 +46,10 @@ class Session(Struct, frozen=True):
     entries: tuple[Entry, ...]
 
 
-def read_session(client: Client, file: SessionFile, data: bytes | None = None) -> Session:
-    """Read a session. `InputError` names the file and the line where its format is unknown."""
-    data = client.load(file) if data is None else data
+def parse_session(client: Client, file: SessionFile, data: bytes) -> Session:
+    """Parse a session. `InputError` names the file and the line where its format is unknown."""
     try:
-        log = read_log(data)
+        log = client.parse_bytes(data) or read_log(data)
         if not isinstance(log, ParsedLog) or log.kind != client.kind:
             raise InputError(f"not a session of {client.title}, or in a format that this version does not read")
         return Session(file, data, log, _read_entries(client, log))
@@ -61,6 +60,10 @@ def read_session(client: Client, file: SessionFile, data: bytes | None = None) -
 def _read_entries(client: Client, log: ParsedLog) -> tuple[Entry, ...]:
     key = list_key(log.body)
     items = cast("list[Any]", log.body[key])
+    if client.api == CANONICAL:
+        model = log.body.get("model")
+        decoded = [decode_message(item, f"{key}[{number}]") for number, item in enumerate(items)]
+        return tuple(Entry(message, client.name, None, model) for message in decoded if message.speaker != "system")
     kept = [index for index in range(len(items)) if index not in log.context]
     body: dict[str, Any] = {key: [items[index] for index in kept]}
     if "model" in log.body:

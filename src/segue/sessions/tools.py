@@ -31,6 +31,7 @@ ValueForm = Literal[
     "from-zero",  # of a number from one
     "steps",  # plan items as `step` and `status`
     "todos",  # plan items as `content`, `status` and `activeForm`
+    "states",  # plan items as `text` and `state`: open, doing, done
 ]
 
 
@@ -106,7 +107,27 @@ TOOLS: Mapping[str, tuple[ToolRow, ...]] = {
         ToolRow("patch", ("apply_patch",), free_text="text", header="exec"),
         ToolRow("plan", ("update_plan",), _named(items=Argument("plan", "steps"))),
     ),
+    "segue": (
+        ToolRow("shell", ("shell",), _named(command="command", timeout=Argument("timeout", "seconds"))),
+        ToolRow("read", ("read_file",), _named(path="path", line="start_line", count="lines")),
+        ToolRow("list", ("list_dir",), _named(path="path")),
+        ToolRow("find", ("glob",), _named(pattern="pattern", path="path")),
+        ToolRow("search", ("grep",), _named(pattern="pattern", path="path", glob="glob")),
+        ToolRow("write", ("write_file",), _named(path="path", content="content")),
+        ToolRow(
+            "edit",
+            ("edit_file",),
+            _named(path="path", old="old_string", new="new_string", all="replace_all"),
+            {"replace_all": False},
+        ),
+        ToolRow("plan", ("todo",), _named(items=Argument("items", "states"))),
+        ToolRow("fetch", ("fetch_url",), _named(url="url")),
+    ),
 }
 
-MCP_NAMES: Mapping[str, str] = {"claude": "mcp__{server}__{tool}", "codex": "mcp__{server}__{tool}"}
+MCP_NAMES: Mapping[str, str] = {
+    "claude": "mcp__{server}__{tool}",
+    "codex": "mcp__{server}__{tool}",
+    "segue": "mcp__{server}__{tool}",
+}
 """How a client names the tools of MCP servers."""

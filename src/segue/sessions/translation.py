@@ -22,6 +22,7 @@ _EXEC_HEADER = re.compile(
     r"\A(?:Chunk ID: .*\n)?(?:Exit code: (?P<first>-?\d+)\n)?(?:Wall time: .*\n)?"
     r"(?:Process exited with code (?P<second>-?\d+)\n)?(?:Original token count: .*\n)?Output:\n"
 )
+_STATUSES = {"open": "pending", "doing": "in_progress", "done": "completed"}
 _EXIT_LINE = re.compile(r"\AExit code (?P<code>-?\d+)\n?")
 
 
@@ -149,6 +150,8 @@ class Translator:
         self, operation: Operation, values: dict[str, Any], rows: Mapping[Operation, ToolRow]
     ) -> tuple[Operation, dict[str, Any]]:
         """Return the operation in the form that the target has: edits and writes as a patch, or a patch as one."""
+        if operation == "picture" and operation not in rows:
+            return "read", values
         if operation in rows or operation not in ("edit", "write", "patch"):
             return operation, values
         if operation == "patch":
@@ -240,6 +243,8 @@ def _read_value(value: Any, argument: Argument) -> Any:
             return _rename_items(value, {"step": "text"})
         case "todos":
             return _rename_items(value, {"content": "text"})
+        case "states":
+            return _rename_items(value, {"state": "status"}, _STATUSES)
         case "same":
             return value
 
@@ -255,19 +260,25 @@ def _write_value(value: Any, argument: Argument) -> Any:
             return _rename_items(value, {"text": "step"})
         case "todos":
             return _rename_items(value, {"text": "content"})
+        case "states":
+            return _rename_items(value, {"status": "state"}, {new: old for old, new in _STATUSES.items()})
         case "same":
             return value
 
 
-def _rename_items(items: Any, names: Mapping[str, str]) -> Any:
+def _rename_items(items: Any, names: Mapping[str, str], values: Mapping[str, str] | None = None) -> Any:
+    """Rename the keys of plan items, and the values of the keys that are renamed."""
     if not isinstance(items, list):
         return items
-    return [
-        {names.get(key, key): value for key, value in cast("dict[str, Any]", item).items()}
-        if isinstance(item, dict)
-        else item
-        for item in cast("list[Any]", items)
-    ]
+    renamed: list[Any] = []
+    for item in cast("list[Any]", items):
+        fields = cast("dict[str, Any]", item) if isinstance(item, dict) else {}
+        new = {
+            names.get(key, key): (values or {}).get(value, value) if key in names and isinstance(value, str) else value
+            for key, value in fields.items()
+        }
+        renamed.append(new if fields else item)
+    return renamed
 
 
 def _read_result(text: str, row: ToolRow, *, error: bool) -> tuple[str, int | None]:
