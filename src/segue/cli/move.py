@@ -194,8 +194,7 @@ def _describe(file: SessionFile) -> dict[str, Any]:
 
     from segue.store.base import format_time
 
-    fields = msgspec.to_builtins(file, builtin_types=(Path,))
-    return {**fields, "path": str(file.path), "updated": format_time(file.updated)}
+    return {**msgspec.structs.asdict(file), "path": str(file.path), "updated": format_time(file.updated)}
 
 
 def _list(folder: Path | None, source: str | None, *, as_json: bool) -> None:

@@ -120,8 +120,11 @@ def _has_open(process: Path, wanted: os.stat_result) -> bool:
     return False
 
 
-def is_running(pid: int) -> bool:
-    """Return whether a process with this id runs. Where that can't be tested without ending it, assume it does."""
+def is_running(pid: int, started: str | None = None) -> bool:
+    """Return whether a process with this id runs, and was started at this time, as Linux counts it.
+
+    Where that can't be tested without ending it, assume that it runs.
+    """
     if os.name != "posix":
         return True
     try:
@@ -130,7 +133,12 @@ def is_running(pid: int) -> bool:
         return False
     except OSError:
         return True
-    return pid > 0
+    try:
+        # After the name in parentheses: the state, and as the 20th field the start time.
+        fields = (_PROCESSES / str(pid) / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return True
+    return fields[0] != "Z" and started in (None, fields[19])
 
 
 def is_locked(path: Path) -> bool:

@@ -80,8 +80,7 @@ class ClaudeCode(Client):
             except (OSError, msgspec.DecodeError, UnicodeDecodeError):
                 continue
             fields = cast("dict[str, Any]", record) if isinstance(record, dict) else {}
-            pid = fields.get("pid")
-            if fields.get("sessionId") == session.id and isinstance(pid, int) and files.is_running(pid):
+            if fields.get("sessionId") == session.id and _is_running(fields):
                 return True
         return super().is_open(place, session)
 
@@ -100,6 +99,12 @@ def encode_folder(cwd: str) -> str:
         number, digit = divmod(number, 36)
         digits = _DIGITS[digit] + digits
     return f"{name[:_MAX_FOLDER_NAME]}-{digits}"
+
+
+def _is_running(record: dict[str, Any]) -> bool:
+    pid, started = record.get("pid"), record.get("procStart")
+    known = started if isinstance(started, str) and started.isdigit() else None
+    return isinstance(pid, int) and files.is_running(pid, known)
 
 
 def _root(place: Place) -> Path:

@@ -8,6 +8,7 @@ without an entry in its database to it when it lists or resumes sessions. It hol
 from __future__ import annotations
 
 import secrets
+import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -63,7 +64,7 @@ class Codex(Client):
         return _root(place) / "sessions" / year / month / day / name
 
     def encode(self, place: Place, draft: Draft) -> bytes:
-        return writer.encode(draft, self.tested[-1])
+        return writer.encode(draft, self.tested[-1], _read_provider(place))
 
     def encode_more(self, data: bytes, draft: Draft) -> bytes:
         return writer.encode_more(data, draft)
@@ -84,6 +85,16 @@ class Codex(Client):
 
 def _root(place: Place) -> Path:
     return place.folder("CODEX_HOME", ".codex")
+
+
+def _read_provider(place: Place) -> str | None:
+    """Return the provider in the client's settings: its list has only sessions of that one."""
+    try:
+        settings = tomllib.loads((_root(place) / "config.toml").read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+        return None
+    provider = settings.get("model_provider")
+    return provider if isinstance(provider, str) and provider else None
 
 
 def _describe(path: Path, excerpt: Excerpt) -> SessionFile | None:
