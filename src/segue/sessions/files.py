@@ -31,10 +31,6 @@ class Fingerprint(Struct, frozen=True):
         """Return whether this is the fingerprint of the content."""
         return len(data) == self.size and self == Fingerprint.of(data)
 
-    def matches_start(self, data: bytes) -> bool:
-        """Return whether this is the fingerprint of the content's beginning: the file has only grown."""
-        return len(data) >= self.size and self == Fingerprint.of(data[: self.size])
-
 
 def read(path: Path) -> bytes:
     """Return the content of a file; `InputError` if it can't be read."""

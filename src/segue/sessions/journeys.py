@@ -30,18 +30,23 @@ CREATE TABLE IF NOT EXISTS journey (id TEXT PRIMARY KEY, entries BLOB NOT NULL) 
 CREATE TABLE IF NOT EXISTS stop (
   client TEXT NOT NULL, session TEXT NOT NULL, journey TEXT NOT NULL, path TEXT NOT NULL, cwd TEXT,
   size INTEGER NOT NULL, digest TEXT NOT NULL, own INTEGER NOT NULL, own_digest TEXT NOT NULL,
-  done INTEGER NOT NULL, moved INTEGER NOT NULL, PRIMARY KEY (client, session)
+  done INTEGER NOT NULL, open_calls TEXT NOT NULL, moved INTEGER NOT NULL, PRIMARY KEY (client, session)
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS content (
+  client TEXT NOT NULL, session TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (client, session)
+);
 CREATE INDEX IF NOT EXISTS stop_journey ON stop (journey);
 """
 _FIND = "SELECT id, entries FROM stop JOIN journey ON id = journey WHERE client = ? AND session = ?"
-_COLUMNS = "client, session, path, cwd, size, digest, own, own_digest, done, moved"
+_MARKS = ", ".join("?" * 12)
+_COLUMNS = "client, session, path, cwd, size, digest, own, own_digest, done, open_calls, moved"
 
 
 class Stop(Struct, frozen=True):
     """A session that has the first `done` messages of a journey, as it was when it was last read or written.
 
-    `own` is the number of messages that its file has, and `own_digest` their digest; `moved` is the time.
+    `own` is the number of messages that its file has, and `own_digest` their digest; `open_calls` are the ids of calls
+    that it has no result of; `moved` is the time.
     """
 
     file: SessionFile
@@ -50,14 +55,16 @@ class Stop(Struct, frozen=True):
     own_digest: str
     done: int
     moved: int
+    open_calls: tuple[str, ...] = ()
 
 
 class Journey(Struct):
-    """A conversation and its sessions."""
+    """A conversation and its sessions. `contents` are those of sessions that are not stored yet."""
 
     id: str
     entries: list[Entry]
     stops: list[Stop]
+    contents: dict[tuple[str, str], bytes] = {}
 
     @classmethod
     def start(cls) -> Journey:
@@ -71,7 +78,9 @@ class Journey(Struct):
         stops = [stop for stop in self.stops if stop.file.client == client]
         return max(stops, key=lambda stop: (stop.done, stop.moved), default=None)
 
-    def set_stop(self, stop: Stop) -> None:
+    def set_stop(self, stop: Stop, content: bytes) -> None:
+        """Add a session with its content, in place of an earlier state of it."""
+        self.contents[stop.file.client, stop.file.id] = content
         kept = [other for other in self.stops if (other.file.client, other.file.id) != (stop.file.client, stop.file.id)]
         self.stops = [*kept, stop]
 
@@ -94,9 +103,19 @@ class JourneyStore:
                 stops = connection.execute(f"SELECT {_COLUMNS} FROM stop WHERE journey = ?", (row[0],)).fetchall()
             stored = cast("list[Any]", msgspec.json.decode(zlib.decompress(row[1])))
             entries = [decode_entry(entry, f"entries[{number}]") for number, entry in enumerate(stored)]
-        except (sqlite3.Error, zlib.error, msgspec.DecodeError, SegueError, ValueError) as error:
+        except (sqlite3.Error, zlib.error, msgspec.DecodeError, SegueError, TypeError, ValueError) as error:
             raise InputError(f"the record of moved sessions can't be read: {error}", path=str(self._path)) from None
         return Journey(row[0], entries, [_decode_stop(stop) for stop in stops])
+
+    def load_content(self, client: str, session: str) -> bytes | None:
+        """Return the content that a session had when it was last read or written by a move."""
+        try:
+            with closing(self._connect()) as connection:
+                query = "SELECT data FROM content WHERE client = ? AND session = ?"
+                row = connection.execute(query, (client, session)).fetchone()
+            return zlib.decompress(row[0]) if row is not None else None
+        except (sqlite3.Error, zlib.error, TypeError) as error:
+            raise InputError(f"the record of moved sessions can't be read: {error}", path=str(self._path)) from None
 
     def save(self, journey: Journey) -> None:
         """Store a journey and its sessions, in one transaction."""
@@ -106,9 +125,12 @@ class JourneyStore:
                 connection.execute("INSERT OR REPLACE INTO journey VALUES (?, ?)", (journey.id, entries))
                 for stop in journey.stops:
                     connection.execute(
-                        f"INSERT OR REPLACE INTO stop (journey, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                        f"INSERT OR REPLACE INTO stop (journey, {_COLUMNS}) VALUES ({_MARKS})",
                         (journey.id, *_encode_stop(stop)),
                     )
+                for (client, session), data in journey.contents.items():
+                    values = client, session, zlib.compress(data)
+                    connection.execute("INSERT OR REPLACE INTO content VALUES (?, ?, ?)", values)
                 connection.execute("DELETE FROM journey WHERE id NOT IN (SELECT journey FROM stop)")
         except (sqlite3.Error, OSError) as error:
             raise InputError(f"the record of moved sessions can't be written: {error}", path=str(self._path)) from None
@@ -132,10 +154,10 @@ class JourneyStore:
 def _encode_stop(stop: Stop) -> Sequence[Any]:
     file = stop.file
     fields = (file.client, file.id, str(file.path), file.cwd, stop.fingerprint.size, stop.fingerprint.digest)
-    return (*fields, stop.own, stop.own_digest, stop.done, stop.moved)
+    return (*fields, stop.own, stop.own_digest, stop.done, " ".join(stop.open_calls), stop.moved)
 
 
 def _decode_stop(row: Sequence[Any]) -> Stop:
-    client, session, path, cwd, size, digest, own, own_digest, done, moved = row
+    client, session, path, cwd, size, digest, own, own_digest, done, open_calls, moved = row
     file = SessionFile(client, session, Path(path), cwd, size=size)
-    return Stop(file, Fingerprint(size, digest), own, own_digest, done, moved)
+    return Stop(file, Fingerprint(size, digest), own, own_digest, done, moved, tuple(open_calls.split()))

@@ -62,9 +62,6 @@ class Mover:
         source = parse_session(client, file, client.load(self._place, file))
         journey = self._join(source)
         stop = journey.latest_stop(target.name)
-        if stop is not None and stop.done >= len(journey.entries):
-            # The session is not there any more: written again from the record of the journey.
-            stop = stop if self._load(target, stop.file) is not None else None
         facts = source.log.facts
         draft = Draft(
             target.new_id(self._now),
@@ -78,33 +75,31 @@ class Mover:
             f"{client.name}:{file.id}",
         )
         if stop is None:
-            rendering = render_session(target, journey.entries, cwd, draft.model)
+            rendering = render_session(target, journey.entries, cwd)
             draft = msgspec.structs.replace(draft, units=rendering.units)
             data = target.encode(self._place, draft)
             return self._finish(journey, source, target, "created", draft, rendering, None, b"", data)
-        if stop.done >= len(journey.entries):
+        if stop.done >= len(journey.entries) and self._load(target, stop.file) is not None:
             return self._finish(journey, source, target, "unchanged", draft, None, stop, b"", b"")
         return self._plan_more(journey, source, target, draft, stop)
 
     def _plan_more(self, journey: Journey, source: Session, target: Client, draft: Draft, stop: Stop) -> Plan:
         """Prepare the continuation of a session of the target."""
-        rendering = render_more(target, journey.entries, stop.done, draft.cwd, draft.model)
+        rendering = render_more(target, journey.entries, stop.done, stop.open_calls, draft.cwd)
         draft = msgspec.structs.replace(draft, units=rendering.units)
         before = self._load(target, stop.file)
         if before is not None and stop.fingerprint.matches(before) and not target.is_open(self._place, stop.file):
             own = msgspec.structs.replace(draft, id=stop.file.id)
             data = target.encode_more(before, own)
             return self._finish(journey, source, target, "extended", own, rendering, stop, before, data)
-        parent = f"{target.name}:{stop.file.id}"
-        if before is not None and stop.fingerprint.matches_start(before):
-            draft = msgspec.structs.replace(draft, parent=parent)
-            copied = target.copy(before[: stop.fingerprint.size], draft)
-            data = target.join(copied, target.encode_more(copied, draft))
-            return self._finish(journey, source, target, "copied", draft, rendering, stop, b"", data)
-        rendering = render_session(target, journey.entries, draft.cwd, draft.model)
-        draft = msgspec.structs.replace(draft, units=rendering.units, parent=parent)
-        data = target.encode(self._place, draft)
-        return self._finish(journey, source, target, "created", draft, rendering, None, b"", data)
+        # It was changed, is open, or is gone: a new session continues it as it was.
+        before = self._journeys.load_content(target.name, stop.file.id)
+        if before is None:
+            raise InputError(f"the record of moved sessions has no copy of {stop.file.id}", path=str(stop.file.path))
+        draft = msgspec.structs.replace(draft, parent=f"{target.name}:{stop.file.id}")
+        copied = target.copy(before, draft)
+        data = target.join(copied, target.encode_more(copied, draft)) if draft.units else copied
+        return self._finish(journey, source, target, "copied", draft, rendering, stop, b"", data)
 
     def _finish(
         self,
@@ -147,7 +142,7 @@ class Mover:
         stop = Stop(
             file, Fingerprint.of(written), len(session.entries), digest_entries(session.entries), done, self._now
         )
-        plan.journey.set_stop(stop)
+        plan.journey.set_stop(stop, written)
         self._journeys.save(plan.journey)
         return Moved(file, target.resume(file), plan.report)
 
@@ -159,20 +154,30 @@ class Mover:
         journey = self._journeys.find(file.client, file.id)
         stop = journey.find_stop(file.client, file.id) if journey is not None else None
         own = list(source.entries)
+        open_calls: tuple[str, ...] = ()
         if journey is None or stop is None or digest_entries(own[: stop.own]) != stop.own_digest:
             # A session that never moved, or was rewound or compacted since.
             journey, new = Journey.start(), own
         else:
-            new = own[stop.own :]
+            new, open_calls = own[stop.own :], stop.open_calls
             if new and stop.done < len(journey.entries):
                 # Both this session and another one continued the journey: this one is a branch of its own.
                 kept = [other for other in journey.stops if other.done <= stop.done and other != stop]
                 journey = Journey(Journey.start().id, journey.entries[: stop.done], kept)
             elif stop.done < len(journey.entries):
                 journey = Journey(journey.id, journey.entries[: stop.done], journey.stops)
-        journey.entries = [*journey.entries, *_with_new_ids(new, journey.entries)]
-        fingerprint = Fingerprint.of(source.data)
-        journey.set_stop(Stop(file, fingerprint, len(own), digest_entries(own), len(journey.entries), self._now))
+        new = _with_new_ids(new, journey.entries)
+        journey.entries = [*journey.entries, *new]
+        stop = Stop(
+            file,
+            Fingerprint.of(source.data),
+            len(own),
+            digest_entries(own),
+            len(journey.entries),
+            self._now,
+            _find_open_calls(open_calls, new),
+        )
+        journey.set_stop(stop, source.data)
         return journey
 
     def _load(self, client: Client, file: SessionFile) -> bytes | None:
@@ -180,6 +185,13 @@ class Mover:
             return client.load(self._place, file)
         except InputError:
             return None
+
+
+def _find_open_calls(before: tuple[str, ...], new: list[Entry]) -> tuple[str, ...]:
+    """Return the calls without a result: of those that were open before, and of new messages."""
+    calls = [*before, *(call.id for entry in new for call in calls_of(entry.message) if call.kind != "hosted")]
+    answered = {response.call_id for entry in new for response in responses_of(entry.message)}
+    return tuple(call_id for call_id in calls if call_id not in answered)
 
 
 def _with_new_ids(new: list[Entry], before: list[Entry]) -> list[Entry]:

@@ -6,7 +6,7 @@ The result ends on a reply. What segue added is synthetic.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, cast
 
@@ -42,9 +42,9 @@ class Rendering(Struct, frozen=True):
     envelopes: int = 0
 
 
-def render_session(client: Client, entries: Sequence[Entry], cwd: str | None, model: str | None = None) -> Rendering:
+def render_session(client: Client, entries: Sequence[Entry], cwd: str | None) -> Rendering:
     """Render a whole session, closed by a reply."""
-    rendering = _render(client, entries, cwd, model)
+    rendering = _render(client, entries, cwd)
     units = rendering.units
     if client.api != CANONICAL and units and not is_reply(units[-1], client.api):
         closing = Unit(text_unit(client.api, "assistant", CLOSING_TEXT), units[-1].at, synthetic=True)
@@ -53,17 +53,16 @@ def render_session(client: Client, entries: Sequence[Entry], cwd: str | None, mo
 
 
 def render_more(
-    client: Client, entries: Sequence[Entry], done: int, cwd: str | None, model: str | None = None
+    client: Client, entries: Sequence[Entry], done: int, open_calls: Collection[str], cwd: str | None
 ) -> Rendering:
-    """Render what the messages after the first `done` ones add to a session, and results of calls that were open.
+    """Render what the messages after the first `done` ones add to a session, and results of calls that it left open.
 
     The whole session is rendered twice, with and without them: ids stay valid and unique over all of it.
     """
-    before = _render(client, entries[:done], cwd, model)
-    synthetic = {call_id for finding in before.report.findings_of("synthetic") for call_id in finding.call_ids}
-    open_ids = {projected for call_id, projected in before.report.emitted_results if call_id in synthetic}
+    before = _render(client, entries[:done], cwd)
+    open_ids = {projected for call_id, projected in before.report.emitted_results if call_id in open_calls}
     known = Counter(_key(unit) for unit in before.units if result_id(unit.value) not in open_ids)
-    whole = render_session(client, entries, cwd, model)
+    whole = render_session(client, entries, cwd)
     added: list[Unit] = []
     for unit in whole.units:
         key = _key(unit)
@@ -82,7 +81,7 @@ def _key(unit: Unit) -> bytes:
     return encode_json_sorted(unit.value)
 
 
-def _render(client: Client, entries: Sequence[Entry], cwd: str | None, model: str | None) -> Rendering:
+def _render(client: Client, entries: Sequence[Entry], cwd: str | None) -> Rendering:
     renamed: Counter[tuple[str, str]] = Counter()
     kept: Counter[str] = Counter()
     translators: dict[str, Translator] = {}
@@ -107,7 +106,8 @@ def _render(client: Client, entries: Sequence[Entry], cwd: str | None, model: st
         units = tuple(Unit(value, at) for value, at in zip(encoded, times, strict=True))
         return Rendering(units, Report(), renamed, kept, envelopes)
     chat.add_user(_END_TEXT)
-    rendered = chat.render(cast("Api", client.api), model)
+    # Without a model: the client's own instructions, which some models bind reasoning to, are not known here.
+    rendered = chat.render(cast("Api", client.api))
     units = list(split_body(rendered.body, client.api))
     last = units.pop()
     if _END_TEXT not in str(last):

@@ -15,6 +15,7 @@ from segue.sessions.client import Draft, decode_lines, encode_lines
 from segue.sessions.codex.display import display_call, display_message, display_message_in_page
 from segue.store.base import format_time
 
+_SESSION_KEYS = frozenset({"session_id", "thread_id"})
 _TEXT_TYPES = {"assistant": "output_text"}
 
 
@@ -58,17 +59,24 @@ def _number(lines: Any, first: int) -> Iterator[dict[str, Any]]:
 def copy(data: bytes, draft: Draft) -> bytes:
     """Return the lines of a session under another id."""
     values = decode_lines(data)
-    old: object = None
-    for value in values:
-        payload = cast("dict[str, Any]", value["payload"]) if isinstance(value.get("payload"), dict) else {}
-        if value.get("type") == "session_meta" and old in (None, payload.get("id")):
-            old = payload.get("id")
-            payload.update({key: draft.id for key in ("id", "session_id") if key in payload})
-            if draft.parent is not None:
-                payload["segue_parent"] = draft.parent
-        elif payload.get("thread_id") == old:
-            payload["thread_id"] = draft.id
-    return encode_lines(values)
+    metas = [cast("dict[str, Any]", value["payload"]) for value in values if value.get("type") == "session_meta"]
+    old = metas[0].get("id") if metas else None
+    for meta in metas:
+        if meta.get("id") == old:
+            meta.update(id=draft.id, **({"segue_parent": draft.parent} if draft.parent else {}))
+    return encode_lines(_rename(value, old, draft.id) for value in values)
+
+
+def _rename(value: Any, old: object, new: str) -> Any:
+    """Return a value with another id in all fields that name the session."""
+    if isinstance(value, list):
+        return [_rename(item, old, new) for item in cast("list[Any]", value)]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: new if key in _SESSION_KEYS and item == old else _rename(item, old, new)
+        for key, item in cast("dict[str, Any]", value).items()
+    }
 
 
 class _Lines:
