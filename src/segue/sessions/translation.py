@@ -253,7 +253,7 @@ def _write_value(value: Any, argument: Argument) -> Any:
     """Return the value of an operation in the client's form."""
     match argument.form:
         case "seconds":
-            return value / 1000 if isinstance(value, int | float) else value
+            return (value // 1000 if value % 1000 == 0 else value / 1000) if isinstance(value, int | float) else value
         case "from-zero":
             return value - 1 if isinstance(value, int) else value
         case "steps":
