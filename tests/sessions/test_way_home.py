@@ -14,7 +14,8 @@ import pytest
 
 from segue.errors import InputError
 from segue.sessions.client import SessionFile
-from tests.sessions.world import World, texts
+from tests.sessions.record import WORK
+from tests.sessions.world import World, client, texts
 
 PAIRS = [("claude", "codex"), ("codex", "claude")]
 
@@ -138,8 +139,6 @@ def test_a_file_that_changes_during_the_move_is_not_written(world: World):
     away = world.move(session, "codex").session
     world.resume(away)
     mover = world._mover()
-    from tests.sessions.world import WORK, client
-
     plan = mover.plan(client("codex"), away, client("claude"), WORK)
     world.resume(session)
     changed = world.load(session)

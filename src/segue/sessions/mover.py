@@ -126,14 +126,16 @@ class Mover:
         file = SessionFile(target.name, draft.id, target.locate(self._place, draft), draft.cwd)
         if plan.action == "extended" and plan.base is not None:
             file = plan.base.file
-        _compare(target, file, target.join(plan.before, plan.data), draft.units)
+        expected = target.join(plan.before, plan.data)
+        session = _compare(target, file, expected, draft.units)
         if plan.action == "extended" and plan.base is not None:
             target.extend(self._place, file, plan.base.fingerprint, plan.data)
         else:
             file = target.create(self._place, draft, plan.data)
         try:
             written = target.load(self._place, file)
-            session = _compare(target, file, written, draft.units)
+            if written != expected:
+                session = _compare(target, file, written, draft.units)
         except InputError:
             if plan.action != "extended":
                 target.remove(self._place, file)
