@@ -3,6 +3,8 @@
 The first client reads a file and a picture in parallel, thinks, edits a file, runs a command, and is killed during a
 command of its second prompt. A leg is right if the resumed client's first request is accepted, has every prompt, and
 every call with its own result, and if the client then runs the next command.
+
+A damage is done to the first client's file before it is moved; then only the second client resumes it.
 """
 
 from __future__ import annotations
@@ -22,6 +24,9 @@ from segue.canonical.blocks import Media, ToolCall, ToolResponse, text_of
 from segue.canonical.request import Request
 from segue.emulator import start
 from segue.emulator.steps import CallStep, TextStep, ThinkStep
+from segue.sessions.client import Place
+from segue.sessions.registry import CLIENTS
+from segue.sessions.session import parse_session
 from tests.clients.judge import Script
 from tests.clients.rows import CLIENT_ROWS, UPSTREAMS
 from tests.clients.run import CONFIG, Installation, client_variables, end_session
@@ -65,9 +70,34 @@ MOVE_ROWS: Mapping[str, MoveRow] = {
 }
 
 
+PLAIN = "plain"
+
+
+def _replace_ids(make_id: Callable[[int, str], str]) -> Callable[[bytes, list[ToolCall]], bytes]:
+    """Return a damage that replaces the ids of calls in a file, by their number and tool."""
+
+    def damage(data: bytes, calls: list[ToolCall]) -> bytes:
+        for number, call in enumerate(calls):
+            data = data.replace(f'"{call.raw_id}"'.encode(), f'"{make_id(number, call.name)}"'.encode())
+        return data
+
+    return damage
+
+
+DAMAGES: Mapping[str, Callable[[bytes, list[ToolCall]], bytes]] = {
+    PLAIN: lambda data, _: data,
+    "long-ids": _replace_ids(lambda number, _: f"{number}".rjust(96, "x")),
+    "k2-ids": _replace_ids(lambda number, name: f"functions.{name}:{number}"),
+    # Two parallel calls keep ids of their own: no client tells them apart otherwise.
+    "repeated-ids": _replace_ids(lambda number, _: f"call_{number % 2}"),
+    "cut-off": lambda data, _: data + data[:100],
+}
+
+
 class MoveResult(Struct, frozen=True):
     source: str
     target: str
+    damage: str
     versions: tuple[str, str]
     problems: list[str]
     seconds: float
@@ -76,8 +106,9 @@ class MoveResult(Struct, frozen=True):
 class MoveRun:
     """One pair of clients, in a fresh home and work folder."""
 
-    def __init__(self, source: str, target: str, installed: Installation, folder: Path) -> None:
+    def __init__(self, source: str, target: str, installed: Installation, folder: Path, damage: str = PLAIN) -> None:
         self._clients = source, target
+        self._damage = damage
         self._installed = installed
         self._folder = folder
         self._work = folder / "work"
@@ -92,14 +123,18 @@ class MoveRun:
         started = time.monotonic()
         source, target = self._clients
         problems = [*self.make_session(source)]
-        for leaving, entering in () if problems else ((source, target), (target, source)):
+        if self._damage != PLAIN and not problems:
+            self._damage_session(source)
+        legs = [(source, target), (target, source)][: 2 if self._damage == PLAIN else 1]
+        for leaving, entering in [] if problems else legs:
             problems += [f"{leaving} to {entering}: {problem}" for problem in self.move(leaving, entering)]
             if problems:
                 break
         if not problems:
             shutil.rmtree(self._folder)
         versions = self._installed.version_of(source), self._installed.version_of(target)
-        return MoveResult(source, target, versions, problems, round(time.monotonic() - started, 1))
+        seconds = round(time.monotonic() - started, 1)
+        return MoveResult(source, target, self._damage, versions, problems, seconds)
 
     # ------------------------------------------------------------------------------------------------------------ legs
 
@@ -146,6 +181,13 @@ class MoveRun:
             ("RESULT-one", "RESULT-ONE"),
         ]
         self._words.append(("endless", ""))
+
+    def _damage_session(self, name: str) -> None:
+        client, place = CLIENTS[name], Place(self._folder / "home", {})
+        file = next(client.find(place, self._work))
+        session = parse_session(client, file, client.load(place, file))
+        calls = [block for entry in session.entries for block in entry.message.blocks if isinstance(block, ToolCall)]
+        file.path.write_bytes(DAMAGES[self._damage](session.data, calls))
 
     def move(self, leaving: str, entering: str) -> Iterator[str]:
         """Move the session, and yield what is wrong with the move or with the resumed session."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from segue.canonical.blocks import Message, Text, ToolCall, ToolResponse
+from segue.canonical.blocks import Message, Text, ToolCall, ToolResponse, text_of
 from segue.sessions.patches import FileEdit, FileWrite, parse_patch, render_edit, render_write
 from segue.sessions.registry import CLIENTS
 from segue.sessions.tools import MCP_NAMES, TOOLS, Operation
@@ -197,9 +197,7 @@ def translate_result(
     response = ToolResponse("c1", tool, (Text(text),), error=error)
     (block,) = translator.translate(Message("tool", (response,))).message.blocks
     assert isinstance(block, ToolResponse)
-    (content,) = block.content or ()
-    assert isinstance(content, Text)
-    return content.text, block.error
+    return text_of(block.content), block.error
 
 
 @pytest.mark.parametrize("change", [FileWrite("a/b", "x\n\ny\n"), FileEdit("a", "x\n y", "z")])

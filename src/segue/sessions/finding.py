@@ -31,7 +31,9 @@ def find_session(clients: Sequence[Client], place: Place, cwd: Path, wanted: str
     if wanted is None:
         sessions = list_sessions(clients, place, cwd if any(client.has_folders for client in clients) else None)
         if not sessions:
-            raise InputError(f"no session of {names} in this folder; segue move --list --all lists those of all folders")
+            raise InputError(
+                f"no session of {names} in this folder; segue move --list --all lists those of all folders"
+            )
         return sessions[0]
     if (path := Path(wanted).expanduser()).is_file():
         return _find_by_path(clients, path)

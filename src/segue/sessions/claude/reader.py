@@ -130,12 +130,14 @@ def _active_branch(lines: list[Line], messages: list[Line], boundary: int, prese
         uuid = parents.get(uuid)
     uuids |= preserved | {line.value.get("uuid") for line in messages if line.value.get("isCompactSummary")}
     branch = [line for line in messages if line.value.get("uuid") in uuids]
-    # An abandoned branch may repeat a result that the active branch already has.
-    answered = {name for line in branch for name in _result_ids(line)}
     replies = {name for line in branch if (name := _reply_id(line))}
     uuids |= {line.value.get("uuid") for line in messages if _reply_id(line) in replies}
-    call_ids = {
-        block.get("id")
+    # A result is known by its reply and call: ids may repeat in other replies. An abandoned branch may repeat a result
+    # that the active branch already has.
+    lookup = _ReplyLookup(messages, parents)
+    answered = {key for line in branch for key in lookup.result_keys(line)}
+    calls = {
+        (_reply_id(line), block.get("id"))
         for line in messages
         if line.value.get("uuid") in uuids
         for block in _blocks(line)
@@ -145,8 +147,27 @@ def _active_branch(lines: list[Line], messages: list[Line], boundary: int, prese
         line
         for line in messages
         if line.value.get("uuid") in uuids
-        or (line.value.get("parentUuid") in uuids and not (call_ids - answered).isdisjoint(_result_ids(line)))
+        or (line.value.get("parentUuid") in uuids and not (calls - answered).isdisjoint(lookup.result_keys(line)))
     ]
+
+
+class _ReplyLookup:
+    """Finds the replies that results belong to: the next one above them in the tree."""
+
+    def __init__(self, messages: list[Line], parents: dict[Any, Any]) -> None:
+        self._replies = {line.value.get("uuid"): name for line in messages if (name := _reply_id(line))}
+        self._parents = parents
+
+    def result_keys(self, line: Line) -> list[tuple[str | None, Any]]:
+        """Return the reply and the call of each result in an entry."""
+        ids = [block.get("tool_use_id") for block in _blocks(line) if block.get("type") == "tool_result"]
+        if not ids:
+            return []
+        uuid, passed = line.value.get("parentUuid"), set[Any]()
+        while uuid is not None and uuid not in self._replies and uuid not in passed:
+            passed.add(uuid)
+            uuid = self._parents.get(uuid)
+        return [(self._replies.get(uuid), call_id) for call_id in ids]
 
 
 def _parents(lines: Iterable[Line]) -> dict[Any, Any]:
@@ -157,10 +178,6 @@ def _reply_id(line: Line) -> str | None:
     message = _object(line.value.get("message"))
     name = message.get("id")
     return name if line.value.get("type") == "assistant" and isinstance(name, str) else None
-
-
-def _result_ids(line: Line) -> list[Any]:
-    return [block.get("tool_use_id") for block in _blocks(line) if block.get("type") == "tool_result"]
 
 
 def _is_client_error(line: Line) -> bool:
