@@ -136,9 +136,14 @@ def test_the_older_shell_of_codex_is_recognised():
 
 @pytest.mark.parametrize(("source", "target"), PAIRS)
 def test_tools_of_mcp_servers_keep_server_and_tool(source: str, target: str):
-    name = MCP_NAMES[source].format(server="my_files", tool="read_it")
-    expected = MCP_NAMES[target].format(server="my_files", tool="read_it")
+    name = MCP_NAMES[source].form.format(server="my_files", tool="read_it")
+    expected = MCP_NAMES[target].form.format(server="my_files", tool="read_it")
     assert translate(source, target, name, {"path": "a"}) == (expected, {"path": "a"})
+
+
+def test_codex_has_a_namespace_for_each_mcp_server():
+    assert translate("claude", "codex", "mcp__my-files__read", {}) == ("mcp__my_files::read", {})
+    assert translate("codex", "claude", "mcp__my_files__read", {}) == ("mcp__my_files__read", {})
 
 
 def test_unknown_tools_and_cut_arguments_are_kept():

@@ -125,9 +125,22 @@ TOOLS: Mapping[str, tuple[ToolRow, ...]] = {
     ),
 }
 
-MCP_NAMES: Mapping[str, str] = {
-    "claude": "mcp__{server}__{tool}",
-    "codex": "mcp__{server}__{tool}",
-    "segue": "mcp__{server}__{tool}",
+
+class McpName(Struct, frozen=True):
+    """How a client names the tools of MCP servers: `form` is written, `pattern` is recognised.
+
+    `word_only`: other characters than letters, digits and `_` in the server's name are written as `_`.
+    """
+
+    form: str
+    pattern: str
+    word_only: bool = False
+
+
+_COMMON = McpName("mcp__{server}__{tool}", r"mcp__(.+?)__(.+)")
+MCP_NAMES: Mapping[str, McpName] = {
+    "claude": _COMMON,
+    # A namespace for each server; older versions have one name.
+    "codex": McpName("mcp__{server}::{tool}", r"mcp__(.+?)(?:::|__)(.+)", word_only=True),
+    "segue": _COMMON,
 }
-"""How a client names the tools of MCP servers."""

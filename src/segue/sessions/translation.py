@@ -17,7 +17,7 @@ from segue.sessions.patches import FileEdit, FileWrite, parse_patch, render_edit
 from segue.sessions.tools import MCP_NAMES, TOOLS, Argument, Operation, ToolRow
 
 _PICTURE = re.compile(r"\.(png|jpe?g|gif|webp)$", re.IGNORECASE)
-_MCP = re.compile(r"mcp__(.+?)__(.+)")
+_NOT_WORD = re.compile(r"\W", re.ASCII)
 _EXEC_HEADER = re.compile(
     r"\A(?:Chunk ID: .*\n)?(?:Exit code: (?P<first>-?\d+)\n)?(?:Wall time: .*\n)?"
     r"(?:Process exited with code (?P<second>-?\d+)\n)?(?:Original token count: .*\n)?Output:\n"
@@ -74,9 +74,8 @@ class Translator:
         return any(name in row.names for row in TOOLS.get(self._target, ()))
 
     def _translate_call(self, call: ToolCall) -> ToolCall:
-        mcp = _MCP.fullmatch(call.name.replace("::", ""))
-        if mcp is not None and self._target in MCP_NAMES:
-            name = MCP_NAMES[self._target].format(server=mcp[1].strip("_"), tool=mcp[2])
+        name = self._translate_mcp_name(call.name)
+        if name is not None:
             return call if name == call.name else edit_block(call, name=name)
         found = self._parse(call)
         if found is None:
@@ -91,6 +90,15 @@ class Translator:
             return call
         kind = "custom" if isinstance(arguments, str) else "function"
         return edit_block(call, name=name, arguments=arguments, kind=kind)
+
+    def _translate_mcp_name(self, name: str) -> str | None:
+        """Return the target's name for a tool of an MCP server; None for other tools."""
+        source, target = MCP_NAMES.get(self._source), MCP_NAMES.get(self._target)
+        found = re.fullmatch(source.pattern, name) if source is not None else None
+        if found is None or target is None:
+            return None
+        server = _NOT_WORD.sub("_", found[1]) if target.word_only else found[1]
+        return target.form.format(server=server, tool=found[2])
 
     # ------------------------------------------------------------------------------------------------------- arguments
 
