@@ -64,8 +64,7 @@ class Unit(Struct, frozen=True):
 class Draft(Struct, frozen=True):
     """What is written: the units of a new session, or those added to one. `now` is in microseconds since 1970.
 
-    `model` is the client's own last model, `source_model` that of the session it comes from. `parent` names the session
-    that this one continues, as `CLIENT:ID`.
+    `model` is the client's own last model, if any. `parent` names the session that this one continues, as `CLIENT:ID`.
     """
 
     id: str
@@ -74,7 +73,6 @@ class Draft(Struct, frozen=True):
     now: int
     title: str | None = None
     model: str | None = None
-    source_model: str | None = None
     git_branch: str | None = None
     parent: str | None = None
 

@@ -70,7 +70,6 @@ class Mover:
             self._now,
             source.file.title or facts.name or source.log.title,
             _find_model(journey, target),
-            source.log.body.get("model"),
             facts.git_branch,
             f"{client.name}:{file.id}",
         )
@@ -84,7 +83,8 @@ class Mover:
         return self._plan_more(journey, source, target, draft, stop)
 
     def _plan_more(self, journey: Journey, source: Session, target: Client, draft: Draft, stop: Stop) -> Plan:
-        """Prepare the continuation of a session of the target."""
+        """Prepare the continuation of a session of the target, in its own folder."""
+        draft = msgspec.structs.replace(draft, cwd=stop.file.cwd or draft.cwd)
         rendering = render_more(target, journey.entries, stop.done, stop.open_calls, draft.cwd)
         draft = msgspec.structs.replace(draft, units=rendering.units)
         before = self._load(target, stop.file)

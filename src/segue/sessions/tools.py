@@ -137,10 +137,9 @@ class McpName(Struct, frozen=True):
     word_only: bool = False
 
 
-_COMMON = McpName("mcp__{server}__{tool}", r"mcp__(.+?)__(.+)")
 MCP_NAMES: Mapping[str, McpName] = {
-    "claude": _COMMON,
+    "claude": McpName("mcp__{server}__{tool}", r"mcp__(.+?)__(.+)"),
     # A namespace for each server; older versions have one name.
     "codex": McpName("mcp__{server}::{tool}", r"mcp__(.+?)(?:::|__)(.+)", word_only=True),
-    "segue": _COMMON,
+    "segue": McpName("{server}__{tool}", r"(.+?)__(.+)"),
 }

@@ -98,11 +98,13 @@ def _entries(draft: Draft, parent: str | None, version: str) -> Iterator[dict[st
 def _reply_message(unit: Unit, reply: str, draft: Draft) -> dict[str, Any]:
     (block,) = unit.value["content"]
     calls = block["type"] == "tool_use"
+    model = SYNTHETIC_MODEL if unit.synthetic else draft.model
     return {
         "id": reply,
         "type": "message",
         "role": "assistant",
-        "model": SYNTHETIC_MODEL if unit.synthetic else draft.source_model or "unknown",
+        # The client restores the model of the last reply, and complains about a model that it does not have.
+        **({"model": model} if model is not None else {}),
         "content": [block],
         "stop_reason": "tool_use" if calls else "end_turn",
         "stop_sequence": None,
