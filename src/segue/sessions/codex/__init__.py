@@ -104,7 +104,8 @@ def _describe(path: Path, excerpt: Excerpt) -> SessionFile | None:
         if isinstance(value.get("payload"), dict)
     ]
     meta = next((payload for kind, payload in payloads if kind == "session_meta"), None)
-    if meta is None or not isinstance(meta.get("id"), str):
+    # The source of a subagent's session is an object.
+    if meta is None or not isinstance(meta.get("id"), str) or isinstance(meta.get("source"), dict):
         return None
     items = [payload for kind, payload in payloads if kind == "response_item"]
     models = [payload.get("model") for kind, payload in payloads if kind == "turn_context"]

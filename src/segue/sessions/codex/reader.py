@@ -83,7 +83,7 @@ class _Rollout:
             if is_context:
                 self.context.add(id(item))
             self.items.append((number, item))
-            if self.opening is None and number not in self._compacted:
+            if self.opening is None and number not in self._compacted and not is_context:
                 self.opening = _user_text(item) or None
 
     def _set_facts(self, payload: dict[str, Any]) -> None:
@@ -141,7 +141,7 @@ def _string(value: object) -> str | None:
 
 def find_title(items: list[dict[str, Any]]) -> str | None:
     """Return the title of a session from some of its items: the start of the first prompt."""
-    return next((make_title(text) for item in items if (text := _user_text(item))), None)
+    return next((make_title(text) for item in items if not _is_context(item) and (text := _user_text(item))), None)
 
 
 def _is_context(item: dict[str, Any]) -> bool:
