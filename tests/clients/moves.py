@@ -71,6 +71,8 @@ MOVE_ROWS: Mapping[str, MoveRow] = {
 
 
 PLAIN = "plain"
+DIVERGED = "diverged"
+"""Both clients continue the session: what comes home goes into a new session."""
 
 
 def _replace_ids(make_id: Callable[[int, str], str]) -> Callable[[bytes, list[ToolCall]], bytes]:
@@ -86,6 +88,7 @@ def _replace_ids(make_id: Callable[[int, str], str]) -> Callable[[bytes, list[To
 
 DAMAGES: Mapping[str, Callable[[bytes, list[ToolCall]], bytes]] = {
     PLAIN: lambda data, _: data,
+    DIVERGED: lambda data, _: data,
     "long-ids": _replace_ids(lambda number, _: f"{number}".rjust(96, "x")),
     "k2-ids": _replace_ids(lambda number, name: f"functions.{name}:{number}"),
     # Two parallel calls keep ids of their own: no client tells them apart otherwise.
@@ -115,6 +118,7 @@ class MoveRun:
         self._words: list[tuple[str, str | None]] = []
         self._prompts: list[str] = []
         self._legs = 0
+        self._home_id = ""
         self.written = 0
         """The size of the session that was last written by a move."""
 
@@ -123,10 +127,12 @@ class MoveRun:
         started = time.monotonic()
         source, target = self._clients
         problems = [*self.make_session(source)]
-        if self._damage != PLAIN and not problems:
+        if not problems:
             self._damage_session(source)
-        legs = [(source, target), (target, source)][: 2 if self._damage == PLAIN else 1]
+        legs = [(source, target), (target, source)][: 2 if self._damage in (PLAIN, DIVERGED) else 1]
         for leaving, entering in [] if problems else legs:
+            if self._damage == DIVERGED and self._legs == 1:
+                self._continue_at_home(source)
             problems += [f"{leaving} to {entering}: {problem}" for problem in self.move(leaving, entering)]
             if problems:
                 break
@@ -187,7 +193,15 @@ class MoveRun:
         file = next(client.find(place, self._work))
         session = parse_session(client, file, client.load(place, file))
         calls = [block for entry in session.entries for block in entry.message.blocks if isinstance(block, ToolCall)]
-        file.path.write_bytes(DAMAGES[self._damage](session.data, calls))
+        damaged = DAMAGES[self._damage](session.data, calls)
+        if damaged != session.data:
+            file.path.write_bytes(damaged)
+        self._home_id = file.id
+
+    def _continue_at_home(self, client: str) -> None:
+        """Let the first client continue the session that was moved."""
+        script = Script([Round(1, (), (TextStep("Home answer."),))], CLIENT_ROWS[client].only_tool)
+        self._run_client(client, script, MOVE_ROWS[client].resume("TASK-HOME: answer.", self._home_id), until=None)
 
     def move(self, leaving: str, entering: str) -> Iterator[str]:
         """Move the session, and yield what is wrong with the move or with the resumed session."""
@@ -202,7 +216,7 @@ class MoveRun:
             return
         result = json.loads(moved.stdout)
         self.written = Path(result["to"]["path"]).stat().st_size
-        expected = "created" if self._legs == 1 else "extended"
+        expected = "created" if self._legs == 1 else "copied" if self._damage == DIVERGED else "extended"
         if result["report"]["action"] != expected:
             yield f"the session was {result['report']['action']}, expected {expected}"
         again = subprocess.run(command, cwd=self._work, env=self._variables(entering), capture_output=True, check=False)

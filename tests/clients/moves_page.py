@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tests.clients.moves import DAMAGES, MOVE_ROWS, PLAIN, MoveResult
+from tests.clients.moves import DAMAGES, DIVERGED, MOVE_ROWS, PLAIN, MoveResult
 
 _HEAD = """# Sessions moved between clients
 
@@ -20,6 +20,7 @@ first table are done to the file of the first client; then only the second one r
 """
 _TITLES = {
     PLAIN: "There and back",
+    DIVERGED: "There and back, while the first client continues the session too",
     "long-ids": "Ids of 96 characters",
     "k2-ids": "Ids of Kimi K2",
     "repeated-ids": "Ids that repeat in every reply",
