@@ -9,6 +9,7 @@ import pytest
 
 from segue.errors import InputError
 from segue.sessions.rendering import CLOSING_TEXT
+from tests.cli.client_logs import Codex
 from tests.sessions.world import World, client, texts
 
 RECORDED = ("claude", "codex")
@@ -130,3 +131,13 @@ def test_codex_lists_a_session_of_its_configured_provider(world: World):
     config.write_text('model_provider = "acme"\n')
     lines = world.load(world.move(world.add_recorded("claude"), "codex").session).splitlines()
     assert json.loads(lines[0])["payload"]["model_provider"] == "acme"
+
+
+def test_a_text_that_is_repeated_is_carried_twice(world: World):
+    log = Codex()
+    log.user("Hello.")
+    log.answer("Working on it.")
+    log.answer("Working on it.")
+    moved = world.move(world.add_lines("codex", log.lines), "claude")
+    assert "\n".join(texts(world.read(moved.session), "ai")).count("Working on it.") == 2
+    assert world.violations(moved.session) == []

@@ -75,6 +75,8 @@ class Mover:
         )
         if stop is None:
             rendering = render_session(target, journey.entries, cwd)
+            if not rendering.units:
+                raise InputError("this session has no messages", path=str(file.path))
             draft = msgspec.structs.replace(draft, units=rendering.units)
             data = target.encode(self._place, draft)
             return self._finish(journey, source, target, "created", draft, rendering, None, b"", data)

@@ -113,7 +113,8 @@ def _render(client: Client, entries: Sequence[Entry], cwd: str | None) -> Render
     if _END_TEXT not in str(last):
         raise AssertionError("the renderer moved the last message")
     times = _Times(entries, rendered.report)
-    return Rendering(tuple(Unit(unit, times.find(unit)) for unit in units), rendered.report, renamed, kept, envelopes)
+    written = tuple(Unit(unit, times.find(unit)) for unit in units if not _is_blank(unit, client.api))
+    return Rendering(written, rendered.report, renamed, kept, envelopes)
 
 
 def _without_envelopes(message: Message) -> Message:
@@ -141,6 +142,14 @@ def split_body(body: Mapping[str, Any], api: str) -> Iterator[dict[str, Any]]:
             parts = [{"type": "text", "text": parts}]
         for part in cast("list[Any]", parts):
             yield {**item, part_key: [part]}
+
+
+def _is_blank(unit: Mapping[str, Any], api: str) -> bool:
+    """Return whether a unit is white space: part of a message before, it would be a message of its own."""
+    part_key = _PART_KEYS.get(api)
+    part = cast("dict[str, Any]", unit[part_key][0]) if part_key is not None else {}
+    text = part.get("text")
+    return part.get("type", "text") == "text" and isinstance(text, str) and not text.strip()
 
 
 _PART_KEYS = {"anthropic": "content", "gemini": "parts"}

@@ -61,6 +61,7 @@ def _is_main_entry(value: dict[str, Any]) -> bool:
 
 def _entries(draft: Draft, parent: str | None, version: str) -> Iterator[dict[str, Any]]:
     reply: str | None = None
+    written: list[dict[str, Any]] = []
     calls: dict[str, str] = {}
     at = next((unit.at for unit in draft.units if unit.at is not None), draft.now)
     for number, unit in enumerate(draft.units):
@@ -69,7 +70,10 @@ def _entries(draft: Draft, parent: str | None, version: str) -> Iterator[dict[st
         uuid = str(uuid5(NAMESPACE_URL, f"segue:{draft.id}:{draft.now}:{number}"))
         (block,) = unit.value["content"]
         if role == "assistant":
-            reply = reply or f"msg_{short_hash(uuid)}"
+            if reply is None or block in written:
+                # A line may repeat the reply so far, so a block occurs once in a reply.
+                reply, written = f"msg_{short_hash(uuid)}", []
+            written.append(block)
             if block["type"] == "tool_use":
                 calls[block["id"]] = uuid
             content: dict[str, Any] = {"message": _reply_message(unit, reply, draft), "type": "assistant"}
