@@ -24,8 +24,8 @@ class Home:
         self.session.parent.mkdir(parents=True)
         self.session.write_text(text)
 
-    def run(self, *arguments: str) -> ProcessResult:
-        return run("move", *arguments, HOME=str(self.folder), SEGUE_STORE=str(self.folder / "history.db"), PATH="/bin")
+    def run(self, *arguments: str, path: str = "/nowhere") -> ProcessResult:
+        return run("move", *arguments, HOME=str(self.folder), SEGUE_STORE=str(self.folder / "history.db"), PATH=path)
 
 
 @pytest.fixture
@@ -116,3 +116,17 @@ def test_a_damaged_session_is_an_error_with_its_line(home: Home):
     ended = home.run("--to", "codex")
     assert is_one_line_error(ended)
     assert f"{home.session}: line 4" in ended.err
+
+
+def test_the_client_is_started_with_the_session(home: Home, tmp_path: Path):
+    program = tmp_path / "bin" / "codex"
+    program.parent.mkdir()
+    program.write_text(
+        '#!/bin/sh\nif [ "$1" = --version ]; then echo codex-cli 0.1.0; else echo "STARTED $* in $(pwd)"; fi\n'
+    )
+    program.chmod(0o755)
+    ended = home.run("--to", "codex", "--run", path=f"{program.parent}:/bin:/usr/bin")
+    assert ended.code == 0, ended.err
+    command, started = ended.lines
+    assert started == f"STARTED {command.removeprefix('codex ')} in {home.project}"
+    assert "Codex 0.1.0 was not tested (tested: 0.169.0): it may not list or resume the session\n" in ended.err

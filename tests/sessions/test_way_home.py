@@ -55,6 +55,10 @@ def test_the_first_session_is_as_it_was_with_new_turns(world: World, home: str, 
     assert [text.partition(":")[0] for text in texts(read, "human")] == ["TASK-ONE", "TASK-TWO", "TASK-leg1"]
     assert texts(read, "ai")[-1] == "leg1 answer."
     assert [result for *_, result in world.calls(session)][-1].strip().endswith("RESULT-LEG1")
+    # The report is about the new turns.
+    assert {line.text: line.count for line in back.report.carried} == {"messages": 4, "tool calls": 1, "results": 1}
+    assert [line.count for line in back.report.changed if line.text.startswith("tool ")] == [1]
+    assert [line.count for line in back.report.lost] == [1]
 
 
 @pytest.mark.parametrize(("home", "abroad"), PAIRS)
@@ -201,3 +205,15 @@ def test_a_damaged_record_is_an_error_with_its_path(world: World, tmp_path: Path
 def test_the_record_is_for_its_owner_only(world: World, tmp_path: Path):
     world.move(world.add_recorded("claude"), "codex")
     assert (tmp_path / "moves.db").stat().st_mode & 0o077 == 0
+
+
+def test_a_journey_is_forgotten_after_a_year(world: World, tmp_path: Path):
+    old = world.add_recorded("claude")
+    world.move(old, "codex")
+    with sqlite3.connect(tmp_path / "moves.db") as connection:
+        connection.execute("UPDATE stop SET moved = moved - 366 * 24 * 3600 * 1000000")
+    connection.close()
+    assert world.journeys.find("claude", old.id) is not None
+    world.move(world.add_recorded("codex"), "claude")
+    assert world.journeys.find("claude", old.id) is None
+    assert world.journeys.load_content("claude", old.id) is None

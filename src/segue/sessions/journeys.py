@@ -25,6 +25,9 @@ from segue.sessions.files import Fingerprint
 from segue.sessions.session import Entry, decode_entry, encode_entry
 
 _VERSION = 1
+# In microseconds: a year after its last move, a journey is forgotten.
+_MAX_AGE = 365 * 24 * 3600 * 1_000_000
+_DELETE_OLD = "DELETE FROM stop WHERE journey IN (SELECT journey FROM stop GROUP BY journey HAVING max(moved) < ?)"
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS journey (id TEXT PRIMARY KEY, entries BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS stop (
@@ -131,7 +134,12 @@ class JourneyStore:
                 for (client, session), data in journey.contents.items():
                     values = client, session, zlib.compress(data)
                     connection.execute("INSERT OR REPLACE INTO content VALUES (?, ?, ?)", values)
+                newest = max((stop.moved for stop in journey.stops), default=0)
+                connection.execute(_DELETE_OLD, (newest - _MAX_AGE,))
                 connection.execute("DELETE FROM journey WHERE id NOT IN (SELECT journey FROM stop)")
+                connection.execute(
+                    "DELETE FROM content WHERE (client, session) NOT IN (SELECT client, session FROM stop)"
+                )
         except (sqlite3.Error, OSError) as error:
             raise InputError(f"the record of moved sessions can't be written: {error}", path=str(self._path)) from None
 

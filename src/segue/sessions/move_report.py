@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -10,7 +11,6 @@ from msgspec import Struct
 
 from segue.canonical.blocks import Media, Thinking, ToolCall, ToolResponse
 from segue.sessions.client import Client
-from segue.sessions.journeys import Journey
 from segue.sessions.rendering import Rendering
 from segue.sessions.session import Entry, Session
 
@@ -49,9 +49,7 @@ class MoveReport(Struct, frozen=True):
         return msgspec.to_builtins(self)
 
 
-def build_report(
-    source: Session, target: Client, action: Action, journey: Journey, rendering: Rendering | None
-) -> MoveReport:
+def build_report(source: Session, target: Client, action: Action, rendering: Rendering | None) -> MoveReport:
     """Build the report of a planned move."""
     dropped = [Line(what, count) for what, count in source.log.dropped.items() if count]
     if rendering is None:
@@ -62,12 +60,12 @@ def build_report(
     ]
     changed += [Line(f"tool {name} kept: {target.title} has no counterpart", n) for name, n in rendering.kept.items()]
     lost: list[Line] = []
-    for finding in rendering.report.findings:
+    for finding in rendering.findings:
         if finding.kind in _REQUEST_KINDS or finding.level == "note":
             continue
         line = Line(finding.message, max(1, len(finding.call_ids)))
         if finding.kind == "reasoning":
-            thoughts = _count_thoughts(journey.entries, target)
+            thoughts = _count_thoughts(rendering.entries, target)
             lost.append(Line(f"{finding.message}; it is kept for the way home", thoughts))
         elif finding.level == "lost":
             lost.append(line)
@@ -78,10 +76,10 @@ def build_report(
     synthetic = sum(unit.synthetic for unit in rendering.units)
     if synthetic:
         changed.append(Line("text added at the end, where the last reply is missing", synthetic))
-    return MoveReport(action, tuple(_count(journey.entries)), tuple(changed), tuple(lost + dropped))
+    return MoveReport(action, tuple(_count(rendering.entries)), tuple(changed), tuple(lost + dropped))
 
 
-def _count(entries: list[Entry]) -> list[Line]:
+def _count(entries: Sequence[Entry]) -> list[Line]:
     counts: Counter[str] = Counter()
     for entry in entries:
         counts["messages"] += 1
@@ -99,7 +97,7 @@ def _count(entries: list[Entry]) -> list[Line]:
     return [Line(what, count) for what, count in counts.items() if count]
 
 
-def _count_thoughts(entries: list[Entry], target: Client) -> int:
+def _count_thoughts(entries: Sequence[Entry], target: Client) -> int:
     return sum(
         isinstance(block, Thinking)
         for entry in entries

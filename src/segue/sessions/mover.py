@@ -115,7 +115,7 @@ class Mover:
         before: bytes,
         data: bytes,
     ) -> Plan:
-        report = build_report(source, target, action, journey, rendering)
+        report = build_report(source, target, action, rendering)
         return Plan(journey, source, target, action, draft, rendering, base, before, data, report)
 
     def write(self, plan: Plan) -> Moved:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, cast
 
+import msgspec
 from msgspec import Struct
 
 from segue._conversation import Conversation
@@ -19,7 +20,7 @@ from segue.canonical.codec import encode_value
 from segue.canonical.envelope import is_envelope
 from segue.canonical.history import History
 from segue.canonical.json import encode_json_sorted
-from segue.render.report import Report
+from segue.render.report import Finding, Report
 from segue.sessions.client import CANONICAL, Client, Unit
 from segue.sessions.session import Entry, list_key
 from segue.sessions.translation import Translator
@@ -30,16 +31,19 @@ _END_TEXT = "segue: end of the session"
 
 
 class Rendering(Struct, frozen=True):
-    """The units, the report of the renderer, and the tools: renamed (old and new name) and kept, with their counts.
+    """The units, the messages that they are from, and what was changed or lost on the way.
 
-    `envelopes` counts reasoning that only segue's gateway can open, which was removed.
+    `renamed` (old and new name) and `kept` are tools with their counts. `envelopes` counts reasoning that only segue's
+    gateway can open, which was removed. `result_ids` are pairs of canonical and written id of all results.
     """
 
     units: tuple[Unit, ...]
-    report: Report
-    renamed: Mapping[tuple[str, str], int]
-    kept: Mapping[str, int]
+    entries: Sequence[Entry]
+    findings: Sequence[Finding]
+    renamed: Counter[tuple[str, str]]
+    kept: Counter[str]
     envelopes: int = 0
+    result_ids: Sequence[tuple[str, str]] = ()
 
 
 def render_session(client: Client, entries: Sequence[Entry], cwd: str | None) -> Rendering:
@@ -49,7 +53,7 @@ def render_session(client: Client, entries: Sequence[Entry], cwd: str | None) ->
     if client.api != CANONICAL and units and not is_reply(units[-1], client.api):
         closing = Unit(text_unit(client.api, "assistant", CLOSING_TEXT), units[-1].at, synthetic=True)
         units = (*units, closing)
-    return _with_units(rendering, units)
+    return msgspec.structs.replace(rendering, units=units)
 
 
 def render_more(
@@ -60,7 +64,7 @@ def render_more(
     The whole session is rendered twice, with and without them: ids stay valid and unique over all of it.
     """
     before = _render(client, entries[:done], cwd)
-    open_ids = {projected for call_id, projected in before.report.emitted_results if call_id in open_calls}
+    open_ids = {projected for call_id, projected in before.result_ids if call_id in open_calls}
     known = Counter(_key(unit) for unit in before.units if result_id(unit.value) not in open_ids)
     whole = render_session(client, entries, cwd)
     added: list[Unit] = []
@@ -70,11 +74,26 @@ def render_more(
             known[key] -= 1
         else:
             added.append(unit)
-    return _with_units(whole, tuple(added))
+    return Rendering(
+        tuple(added),
+        entries[done:],
+        _new_findings(whole.findings, before.findings),
+        whole.renamed - before.renamed,
+        whole.kept - before.kept,
+        whole.envelopes - before.envelopes,
+    )
 
 
-def _with_units(rendering: Rendering, units: tuple[Unit, ...]) -> Rendering:
-    return Rendering(units, rendering.report, rendering.renamed, rendering.kept, rendering.envelopes)
+def _new_findings(findings: Sequence[Finding], before: Sequence[Finding]) -> list[Finding]:
+    """Return the findings, and the calls of each, that are not among earlier ones."""
+    known = {finding.key: finding for finding in before}
+    new: list[Finding] = []
+    for finding in findings:
+        old = known.get(finding.key)
+        calls = tuple(call_id for call_id in finding.call_ids if old is None or call_id not in old.call_ids)
+        if old is None or calls:
+            new.append(msgspec.structs.replace(finding, call_ids=calls))
+    return new
 
 
 def _key(unit: Unit) -> bytes:
@@ -104,7 +123,7 @@ def _render(client: Client, entries: Sequence[Entry], cwd: str | None) -> Render
         encoded = [encode_value(message) for message in chat.messages]
         times = [entry.at for entry in entries] if len(entries) == len(encoded) else [None] * len(encoded)
         units = tuple(Unit(value, at) for value, at in zip(encoded, times, strict=True))
-        return Rendering(units, Report(), renamed, kept, envelopes)
+        return Rendering(units, entries, (), renamed, kept, envelopes)
     chat.add_user(_END_TEXT)
     # Without a model: the client's own instructions, which some models bind reasoning to, are not known here.
     rendered = chat.render(cast("Api", client.api))
@@ -114,7 +133,8 @@ def _render(client: Client, entries: Sequence[Entry], cwd: str | None) -> Render
         raise AssertionError("the renderer moved the last message")
     times = _Times(entries, rendered.report)
     written = tuple(Unit(unit, times.find(unit)) for unit in units if not _is_blank(unit, client.api))
-    return Rendering(written, rendered.report, renamed, kept, envelopes)
+    report = rendered.report
+    return Rendering(written, entries, report.findings, renamed, kept, envelopes, report.emitted_results)
 
 
 def _without_envelopes(message: Message) -> Message:

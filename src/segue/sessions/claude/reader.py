@@ -25,6 +25,8 @@ from segue.sessions.parsed_log import Line, ParsedLog, SessionFacts, is_client_t
 API = "anthropic"
 SYNTHETIC_MODEL = "<synthetic>"
 """The model of a reply that the client itself wrote."""
+ADDED_KEY = "segue"
+"""The key of entries that segue added to a session."""
 _MESSAGE_TYPES = ("user", "assistant")
 _TITLE_KEYS = (("custom-title", "customTitle"), ("ai-title", "aiTitle"), ("summary", "summary"))
 # Attachments with content of the user, or that the user referred to. The others are the client's own context.
@@ -62,7 +64,8 @@ def parse_log(lines: list[Line]) -> ParsedLog:
     branch = _active_branch(lines, current, boundary, preserved)
     dropped["lines on branches that were left"] = len(current) - len(branch)
     written = [line for line in branch if not _is_client_error(line)]
-    dropped["lines that no model wrote"] = len(branch) - len(written)
+    added = sum(ADDED_KEY in line.value for line in branch)
+    dropped["lines that no model wrote"] = len(branch) - len(written) - added
     # The summary replaces earlier messages, so it comes before the preserved ones.
     ordered = sorted(written, key=lambda line: (not line.value.get("isCompactSummary"), line.number))
     name = _find_title(lines)

@@ -11,7 +11,7 @@ from typing import Any, cast
 from uuid import NAMESPACE_URL, uuid5
 
 from segue.canonical.ids import short_hash
-from segue.sessions.claude.reader import SYNTHETIC_MODEL
+from segue.sessions.claude.reader import ADDED_KEY, SYNTHETIC_MODEL
 from segue.sessions.client import Draft, Unit, decode_lines, encode_lines
 from segue.store.base import format_time
 
@@ -88,6 +88,7 @@ def _entries(draft: Draft, parent: str | None, version: str) -> Iterator[dict[st
             "parentUuid": parent,
             "isSidechain": False,
             **content,
+            **({ADDED_KEY: "added"} if unit.synthetic else {}),
             "uuid": uuid,
             "timestamp": format_time(at),
             "userType": "external",
