@@ -217,3 +217,16 @@ def test_a_journey_is_forgotten_after_a_year(world: World, tmp_path: Path):
     world.move(world.add_recorded("codex"), "claude")
     assert world.journeys.find("claude", old.id) is None
     assert world.journeys.load_content("claude", old.id) is None
+
+
+def test_a_session_that_is_behind_is_moved_as_it_is(world: World):
+    session = world.add_recorded("claude")
+    away = world.move(session, "codex").session
+    world.resume(away)
+    assert len(texts(world.read(world.move(away, "segue").session), "human")) == 3
+    # Codex has all that this session has, and more.
+    assert world.move(session, "codex").report.action == "unchanged"
+    session.path.unlink()
+    back = world.move(away, "claude")
+    assert len(texts(world.read(back.session), "human")) == 3
+    assert back.report.lost

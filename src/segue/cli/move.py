@@ -171,7 +171,7 @@ def _print_plan(plan: Plan, *, as_json: bool) -> None:
         value = {"from": _describe(plan.source.file), "report": plan.report.to_dict()}
         streams.write(msgspec.json.encode(value), b"\n")
     else:
-        _print_report(plan.source.file, plan.client, plan.report)
+        _print_report(plan.source.file, plan.target, plan.report)
 
 
 def _print_report(file: SessionFile, to: Client, report: MoveReport) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
@@ -187,8 +187,3 @@ def decode_lines(data: bytes) -> list[dict[str, Any]]:
             if isinstance(value, dict):
                 values.append(cast("dict[str, Any]", value))
     return values
-
-
-def first_text(texts: Sequence[object]) -> str | None:
-    """Return the first non-empty string."""
-    return next((text for text in texts if isinstance(text, str) and text), None)

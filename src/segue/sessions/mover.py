@@ -18,27 +18,31 @@ from segue.sessions.client import Client, Draft, Place, SessionFile, Unit
 from segue.sessions.files import Fingerprint
 from segue.sessions.journeys import Journey, JourneyStore, Stop
 from segue.sessions.move_report import Action, MoveReport, build_report
-from segue.sessions.rendering import CLOSING_TEXT, Rendering, render_more, render_session, split_body
+from segue.sessions.rendering import CLOSING_TEXT, render_more, render_session, split_body
 from segue.sessions.session import Entry, Session, digest_entries, parse_session
 
 
 class Plan(Struct, frozen=True):
     """A move that is ready to be written: the journey, the session it comes from, and what the target gets.
 
-    `base` is the session of the target that is extended or copied; None for a new session. `data` is what is appended,
-    or the content of the new session.
+    `reach` is the number of messages of the journey that the target has afterwards. `base` is the session of the target
+    that is extended or copied; None for a new session. `before` is its content, and `data` is what is appended, or the
+    content of the new session.
     """
 
     journey: Journey
+    reach: int
     source: Session
-    client: Client
-    action: Action
+    target: Client
     draft: Draft
-    rendering: Rendering | None
-    base: Stop | None
-    before: bytes
-    data: bytes
     report: MoveReport
+    base: Stop | None = None
+    before: bytes = b""
+    data: bytes = b""
+
+    @property
+    def action(self) -> Action:
+        return self.report.action
 
 
 class Moved(Struct, frozen=True):
@@ -60,77 +64,67 @@ class Mover:
     def plan(self, client: Client, file: SessionFile, target: Client, cwd: str) -> Plan:
         """Prepare a move. Nothing is written."""
         source = parse_session(client, file, client.load(self._place, file))
-        journey = self._join(source)
-        stop = journey.latest_stop(target.name)
+        journey, reach = self._join(source)
+        entries = journey.entries[:reach]
         facts = source.log.facts
         draft = Draft(
             target.new_id(self._now),
             (),
             cwd,
             self._now,
-            source.file.title or facts.name or source.log.title,
-            _find_model(journey, target),
+            file.title or facts.name or source.log.title,
+            _find_model(entries, target),
             facts.git_branch,
             f"{client.name}:{file.id}",
         )
-        if stop is None:
-            rendering = render_session(target, journey.entries, cwd)
-            if not rendering.units:
-                raise InputError("this session has no messages", path=str(file.path))
-            draft = msgspec.structs.replace(draft, units=rendering.units)
-            data = target.encode(self._place, draft)
-            return self._finish(journey, source, target, "created", draft, rendering, None, b"", data)
-        if stop.done >= len(journey.entries) and self._load(target, stop.file) is not None:
-            return self._finish(journey, source, target, "unchanged", draft, None, stop, b"", b"")
-        return self._plan_more(journey, source, target, draft, stop)
-
-    def _plan_more(self, journey: Journey, source: Session, target: Client, draft: Draft, stop: Stop) -> Plan:
-        """Prepare the continuation of a session of the target, in its own folder."""
-        draft = msgspec.structs.replace(draft, cwd=stop.file.cwd or draft.cwd)
-        rendering = render_more(target, journey.entries, stop.done, stop.open_calls, draft.cwd)
+        base = journey.latest_stop(target.name)
+        plan = Plan(journey, reach, source, target, draft, build_report(source, target, "unchanged", None), base)
+        if base is not None and (base.done < reach or self._load(target, base.file) is None):
+            return self._plan_more(plan, base)
+        if base is not None:
+            return plan
+        rendering = render_session(target, entries, cwd)
+        if not rendering.units:
+            raise InputError("this session has no messages", path=str(file.path))
         draft = msgspec.structs.replace(draft, units=rendering.units)
-        before = self._load(target, stop.file)
-        if before is not None and stop.fingerprint.matches(before) and not target.is_open(self._place, stop.file):
-            own = msgspec.structs.replace(draft, id=stop.file.id)
-            data = target.encode_more(before, own)
-            return self._finish(journey, source, target, "extended", own, rendering, stop, before, data)
+        report = build_report(source, target, "created", rendering)
+        return msgspec.structs.replace(plan, draft=draft, report=report, data=target.encode(self._place, draft))
+
+    def _plan_more(self, plan: Plan, base: Stop) -> Plan:
+        """Prepare the continuation of a session of the target, in its own folder."""
+        target, place = plan.target, self._place
+        cwd = base.file.cwd or plan.draft.cwd
+        rendering = render_more(target, plan.journey.entries[: plan.reach], base.done, base.open_calls, cwd)
+        draft = msgspec.structs.replace(plan.draft, cwd=cwd, units=rendering.units)
+        before = self._load(target, base.file)
+        if before is not None and base.fingerprint.matches(before) and not target.is_open(place, base.file):
+            draft = msgspec.structs.replace(draft, id=base.file.id)
+            data = target.encode_more(before, draft)
+            report = build_report(plan.source, target, "extended", rendering)
+            return msgspec.structs.replace(plan, draft=draft, report=report, before=before, data=data)
         # It was changed, is open, or is gone: a new session continues it as it was.
-        before = self._journeys.load_content(target.name, stop.file.id)
+        before = self._journeys.load_content(target.name, base.file.id)
         if before is None:
-            raise InputError(f"the record of moved sessions has no copy of {stop.file.id}", path=str(stop.file.path))
-        draft = msgspec.structs.replace(draft, parent=f"{target.name}:{stop.file.id}")
+            raise InputError(f"the record of moved sessions has no copy of {base.file.id}", path=str(base.file.path))
+        draft = msgspec.structs.replace(draft, parent=f"{target.name}:{base.file.id}")
         copied = target.copy(before, draft)
         data = target.join(copied, target.encode_more(copied, draft)) if draft.units else copied
-        return self._finish(journey, source, target, "copied", draft, rendering, stop, b"", data)
-
-    def _finish(
-        self,
-        journey: Journey,
-        source: Session,
-        target: Client,
-        action: Action,
-        draft: Draft,
-        rendering: Rendering | None,
-        base: Stop | None,
-        before: bytes,
-        data: bytes,
-    ) -> Plan:
-        report = build_report(source, target, action, rendering)
-        return Plan(journey, source, target, action, draft, rendering, base, before, data, report)
+        report = build_report(plan.source, target, "copied", rendering)
+        return msgspec.structs.replace(plan, draft=draft, report=report, data=data)
 
     def write(self, plan: Plan) -> Moved:
         """Write a planned move, read it back, and record it."""
-        target, draft = plan.client, plan.draft
-        if plan.action == "unchanged" and plan.base is not None:
+        target, draft = plan.target, plan.draft
+        if plan.base is not None and plan.action == "unchanged":
             self._journeys.save(plan.journey)
             return Moved(plan.base.file, target.resume(plan.base.file), plan.report)
         # Compared before it is written: what the target would read.
         file = SessionFile(target.name, draft.id, target.locate(self._place, draft), draft.cwd)
-        if plan.action == "extended" and plan.base is not None:
+        if plan.base is not None and plan.action == "extended":
             file = plan.base.file
         expected = target.join(plan.before, plan.data)
         session = _compare(target, file, expected, draft.units)
-        if plan.action == "extended" and plan.base is not None:
+        if plan.base is not None and plan.action == "extended":
             target.extend(self._place, file, plan.base.fingerprint, plan.data)
         else:
             file = target.create(self._place, draft, plan.data)
@@ -142,47 +136,36 @@ class Mover:
             if plan.action != "extended":
                 target.remove(self._place, file)
             raise
-        done = len(plan.journey.entries)
-        stop = Stop(
-            file, Fingerprint.of(written), len(session.entries), digest_entries(session.entries), done, self._now
-        )
+        own = session.entries
+        stop = Stop(file, Fingerprint.of(written), len(own), digest_entries(own), plan.reach, self._now)
         plan.journey.set_stop(stop, written)
         self._journeys.save(plan.journey)
         return Moved(file, target.resume(file), plan.report)
 
     # -------------------------------------------------------------------------------------------------------- journeys
 
-    def _join(self, source: Session) -> Journey:
-        """Return the journey of a session, with the messages that are new in it."""
-        file = source.file
+    def _join(self, source: Session) -> tuple[Journey, int]:
+        """Return the journey of a session with the messages that are new in it, and how many the session has."""
+        file, own = source.file, list(source.entries)
         journey = self._journeys.find(file.client, file.id)
         stop = journey.find_stop(file.client, file.id) if journey is not None else None
-        own = list(source.entries)
-        open_calls: tuple[str, ...] = ()
         if journey is None or stop is None or digest_entries(own[: stop.own]) != stop.own_digest:
             # A session that never moved, or was rewound or compacted since.
-            journey, new = Journey.start(), own
+            journey, stop, new = Journey.start(), None, own
         else:
-            new, open_calls = own[stop.own :], stop.open_calls
+            new = own[stop.own :]
             if new and stop.done < len(journey.entries):
                 # Both this session and another one continued the journey: this one is a branch of its own.
-                kept = [other for other in journey.stops if other.done <= stop.done and other != stop]
+                kept = [other for other in journey.stops if other.done <= stop.done]
                 journey = Journey(Journey.start().id, journey.entries[: stop.done], kept)
-            elif stop.done < len(journey.entries):
-                journey = Journey(journey.id, journey.entries[: stop.done], journey.stops)
         new = _with_new_ids(new, journey.entries)
         journey.entries = [*journey.entries, *new]
-        stop = Stop(
-            file,
-            Fingerprint.of(source.data),
-            len(own),
-            digest_entries(own),
-            len(journey.entries),
-            self._now,
-            _find_open_calls(open_calls, new),
-        )
+        reach = len(journey.entries) if new or stop is None else stop.done
+        open_calls = _find_open_calls(stop.open_calls if stop is not None else (), new)
+        fingerprint = Fingerprint.of(source.data)
+        stop = Stop(file, fingerprint, len(own), digest_entries(own), reach, self._now, open_calls)
         journey.set_stop(stop, source.data)
-        return journey
+        return journey, reach
 
     def _load(self, client: Client, file: SessionFile) -> bytes | None:
         try:
@@ -224,9 +207,9 @@ def _rename(entry: Entry, names: dict[str, str]) -> Any:
     return msgspec.structs.replace(entry.message, blocks=blocks)
 
 
-def _find_model(journey: Journey, target: Client) -> str | None:
+def _find_model(entries: list[Entry], target: Client) -> str | None:
     """Return the model of the target's own last messages."""
-    models = (entry.model for entry in reversed(journey.entries) if entry.client == target.name)
+    models = (entry.model for entry in reversed(entries) if entry.client == target.name)
     return next((model for model in models if model), None)
 
 
