@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from segue.canonical.blocks import Message, Text, ToolCall, ToolResponse, text_of
+from segue.sessions.codex_programs import parse_program
 from segue.sessions.patches import FileEdit, FileWrite, parse_patch, render_edit, render_write
 from segue.sessions.registry import CLIENTS
 from segue.sessions.tools import MCP_NAMES, TOOLS, Operation
@@ -144,6 +145,39 @@ def test_tools_of_mcp_servers_keep_server_and_tool(source: str, target: str):
 def test_codex_has_a_namespace_for_each_mcp_server():
     assert translate("claude", "codex", "mcp__my-files__read", {}) == ("mcp__my_files::read", {})
     assert translate("codex", "claude", "mcp__my_files__read", {}) == ("mcp__my_files__read", {})
+
+
+@pytest.mark.parametrize(
+    ("program", "expected"),
+    [
+        ('text((await tools.exec_command({cmd: "ls -la"})).output);', ("exec_command", {"cmd": "ls -la"})),
+        (
+            "const r = await tools.exec_command({ cmd: 'a \\'b\\'', n: [1, true,], }); text(r.output);",
+            ("exec_command", {"cmd": "a 'b'", "n": [1, True]}),
+        ),
+        (
+            "await tools.apply_patch(`*** Begin Patch\n*** End Patch`)",
+            ("apply_patch", "*** Begin Patch\n*** End Patch"),
+        ),
+        ('text(await tools.view_image({path: "/a.png"}))', ("view_image", {"path": "/a.png"})),
+        ("text((await tools.exec_command({cmd: name})).output);", None),
+        ("text((await tools.exec_command({cmd: `ls ${name}`})).output);", None),
+        ('await tools.exec_command({cmd: "a"}); await tools.exec_command({cmd: "b"});', None),
+        ('text((await tools.exec_command({cmd: "a"})).output.slice(0, 9));', None),
+        ("await tools.exec_command({cmd", None),
+        ("for (;;) {}", None),
+    ],
+)
+def test_a_program_of_one_call_is_that_call(program: str, expected: tuple[str, Any] | None):
+    assert parse_program(program) == expected
+
+
+def test_programs_of_codex_become_calls_of_the_other_client():
+    program = 'text((await tools.exec_command({cmd: "ls"})).output);'
+    assert translate("codex", "claude", "functions::exec", program) == ("Bash", {"command": "ls"})
+    assert translate("codex", "claude", "functions::exec", "for (;;) {}") == ("exec", "for (;;) {}")
+    result = "Script completed\nWall time 0.2 seconds\nOutput:\nout"
+    assert translate_result("codex", "claude", "functions::exec", program, result) == ("out", False)
 
 
 def test_unknown_tools_and_cut_arguments_are_kept():

@@ -13,13 +13,15 @@ from typing import Any, cast
 from msgspec import Struct
 
 from segue.canonical.blocks import Block, Message, Text, ToolCall, ToolResponse, edit_block, text_of
+from segue.sessions.codex_programs import parse_program
 from segue.sessions.patches import FileEdit, FileWrite, parse_patch, render_edit, render_write
 from segue.sessions.tools import MCP_NAMES, TOOLS, Argument, Operation, ToolRow
 
 _PICTURE = re.compile(r"\.(png|jpe?g|gif|webp)$", re.IGNORECASE)
+_NAMESPACE = "functions::"
 _NOT_WORD = re.compile(r"\W", re.ASCII)
 _EXEC_HEADER = re.compile(
-    r"\A(?:Chunk ID: .*\n)?(?:Exit code: (?P<first>-?\d+)\n)?(?:Wall time: .*\n)?"
+    r"\A(?:Chunk ID: .*\n)?(?:Exit code: (?P<first>-?\d+)\n)?(?:Script completed\n)?(?:Wall time:? .*\n)?"
     r"(?:Process exited with code (?P<second>-?\d+)\n)?(?:Original token count: .*\n)?Output:\n"
 )
 _STATUSES = {"open": "pending", "doing": "in_progress", "done": "completed"}
@@ -77,6 +79,7 @@ class Translator:
         name = self._translate_mcp_name(call.name)
         if name is not None:
             return call if name == call.name else edit_block(call, name=name)
+        call = self._unwrap(call)
         found = self._parse(call)
         if found is None:
             return call
@@ -90,6 +93,19 @@ class Translator:
             return call
         kind = "custom" if isinstance(arguments, str) else "function"
         return edit_block(call, name=name, arguments=arguments, kind=kind)
+
+    def _unwrap(self, call: ToolCall) -> ToolCall:
+        """Return a call without Codex's namespace, and a program of one call as that call."""
+        if self._source != "codex" or not call.name.startswith(_NAMESPACE):
+            return call
+        name = call.name.removeprefix(_NAMESPACE)
+        nested = parse_program(call.arguments) if name == "exec" and isinstance(call.arguments, str) else None
+        if nested is None:
+            return edit_block(call, name=name)
+        name, arguments = nested
+        return edit_block(
+            call, name=name, arguments=arguments, kind="custom" if isinstance(arguments, str) else "function"
+        )
 
     def _translate_mcp_name(self, name: str) -> str | None:
         """Return the target's name for a tool of an MCP server; None for other tools."""
