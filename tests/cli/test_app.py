@@ -86,6 +86,7 @@ STARTS = {
     "serve": (2, "--host 192.0.2.1", b""),
     "with": (2, "nobody", b""),
     "route": (2, "--reload anthropic", b""),
+    "move": (2, "missing --to codex --dry-run", b""),
     "keys": (2, "client revoke missing", b""),
     "usage": (0, "- --json", b"{}\n"),
     "emulate": (2, "kimi --script missing.json", b""),

@@ -1,8 +1,8 @@
-"""`make clients`: run the cells that have no result yet, then write docs/clients.md.
+"""`make clients`: run the cells that have no result yet, then write docs/clients.md; then the same for moved sessions.
 
-`ONLY=claude.*.plain,*.kimi.cut-call` selects cells by pattern, `AGAIN=1` runs them in spite of their results.
-`SEGUE_CLIENTS` is a `node_modules` folder with the clients; without it they are installed from npm. `--page` writes the
-page only.
+`ONLY=claude.*.plain,*.kimi.cut-call,move.claude.*` selects cells by pattern, `AGAIN=1` runs them in spite of their
+results. `SEGUE_CLIENTS` is a `node_modules` folder with the clients; without it they are installed from npm. `--page`
+writes the pages only.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ import msgspec
 
 from segue.gateway.client_setups import CLIENTS
 from tests.clients.cells import list_cells
+from tests.clients.moves import DAMAGES, MOVE_ROWS, MoveResult, MoveRun
+from tests.clients.moves_page import write_moves_page
 from tests.clients.page import write_page
 from tests.clients.run import Installation, Result, run_cell
 
@@ -36,8 +38,10 @@ def main() -> None:
     patterns = [pattern for pattern in os.environ.get("ONLY", "").split(",") if pattern]
     if "--page" not in sys.argv:
         _run_cells(results, patterns)
+        _run_moves(CACHE / "moves", patterns)
     if not patterns:
         write_page(ROOT / "docs" / "clients.md", _load(results))
+        write_moves_page(ROOT / "docs" / "client-moves.md", _load_moves(CACHE / "moves"))
 
 
 def _run_cells(results: Path, patterns: list[str]) -> None:
@@ -57,6 +61,23 @@ def _run_cells(results: Path, patterns: list[str]) -> None:
         )
 
 
+def _run_moves(results: Path, patterns: list[str]) -> None:
+    results.mkdir(parents=True, exist_ok=True)
+    pairs = [(source, target) for source in MOVE_ROWS for target in MOVE_ROWS if source != target]
+    for damage in DAMAGES:
+        for source, target in pairs:
+            name = f"move.{source}.{target}.{damage}"
+            file = results / f"{name}.json"
+            if patterns and not any(fnmatchcase(name, pattern) for pattern in patterns):
+                continue
+            if file.exists() and not os.environ.get("AGAIN"):
+                continue
+            result = MoveRun(source, target, _find_installation(), CACHE / "runs" / name, damage).run()
+            file.write_bytes(msgspec.json.format(msgspec.json.encode(result)))
+            outcome = "right" if not result.problems else f"WRONG {result.problems[0]}"
+            print(f"{name:40} {result.seconds:6.1f} s; {outcome}", flush=True)
+
+
 def _find_installation() -> Installation:
     given = os.environ.get("SEGUE_CLIENTS")
     if given:
@@ -71,6 +92,10 @@ def _find_installation() -> Installation:
             subprocess.run(["npm", "install", "--prefix", str(folder), *names], env=variables, check=True)
         (folder / "complete").touch()
     return installed
+
+
+def _load_moves(results: Path) -> list[MoveResult]:
+    return [msgspec.json.decode(file.read_bytes(), type=MoveResult) for file in sorted(results.glob("*.json"))]
 
 
 def _load(results: Path) -> list[Result]:

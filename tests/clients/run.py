@@ -11,19 +11,18 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from msgspec import Struct
 
 from segue.emulator import start
 from segue.gateway.client_setups import CLIENTS
 from tests.clients.judge import Script, count_thoughts, judge, judge_log
-from tests.clients.rows import CLIENT_ROWS, FIRST_PROMPT, SECOND_PROMPT, UPSTREAMS
+from tests.clients.rows import CLIENT_ROWS, FIRST_PROMPT, SECOND_PROMPT, UPSTREAMS, ClientRow
 from tests.clients.task import MISBEHAVIOURS, PLAIN, build_rounds, write_files
 
 _SECONDS = 150
 _PROVIDER = "up"
-_CONFIG = """[providers.up]
+CONFIG = """[providers.up]
 api = "{api}"
 base_url = "{base_url}"
 key_variable = "UPSTREAM_KEY"
@@ -93,7 +92,7 @@ def run_cell(cell: Cell, installed: Installation, folder: Path) -> Result:
     ) as emulator:
         config = home / ".config" / "segue" / "config.toml"
         config.parent.mkdir(parents=True, exist_ok=True)
-        config.write_text(_CONFIG.format(api=cell.upstream, base_url=emulator.base_url))
+        config.write_text(CONFIG.format(api=cell.upstream, base_url=emulator.base_url))
         for number, prompt in enumerate((FIRST_PROMPT, SECOND_PROMPT)):
             ended = _run_client(cell, installed, folder, row.build_arguments(prompt, number > 0))
             if ended is None:
@@ -124,24 +123,12 @@ def _run_client(cell: Cell, installed: Installation, folder: Path, arguments: tu
     model = f"{_PROVIDER}/{UPSTREAMS[cell.upstream]}"
     command = [sys.executable, "-m", "segue", "with", _program_of(cell.client), "-m", model]
     command += ["--log", str(folder / "gateway.log"), "--", *arguments]
-    variables: dict[str, Any] = {
-        "PATH": installed.search_path,
-        "HOME": str(folder / "home"),
-        "CODEX_HOME": str(folder / "home" / ".codex"),
-        "UPSTREAM_KEY": "sk-emulated",
-        "AWS_REGION": "us-east-1",
-        "CI": "1",
-        "LANG": "C.UTF-8",
-        **CLIENT_ROWS[cell.client].variables,
-    }
-    if "PYTHONPATH" in os.environ:
-        variables["PYTHONPATH"] = os.environ["PYTHONPATH"]
     (folder / "home" / ".codex").mkdir(exist_ok=True)
     with (folder / "output.txt").open("ab") as output:
         process = subprocess.Popen(
             command,
             cwd=folder / "work",
-            env=variables,
+            env=client_variables(CLIENT_ROWS[cell.client], installed, folder),
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -152,10 +139,27 @@ def _run_client(cell: Cell, installed: Installation, folder: Path, arguments: tu
         except subprocess.TimeoutExpired:
             return None
         finally:
-            _end_session(process)
+            end_session(process)
 
 
-def _end_session(process: subprocess.Popen[bytes]) -> None:
+def client_variables(row: ClientRow, installed: Installation, folder: Path) -> dict[str, str]:
+    """Return all variables of a client that runs in a home of its own."""
+    variables = {
+        "PATH": installed.search_path,
+        "HOME": str(folder / "home"),
+        "CODEX_HOME": str(folder / "home" / ".codex"),
+        "UPSTREAM_KEY": "sk-emulated",
+        "AWS_REGION": "us-east-1",
+        "CI": "1",
+        "LANG": "C.UTF-8",
+        **row.variables,
+    }
+    if "PYTHONPATH" in os.environ:
+        variables["PYTHONPATH"] = os.environ["PYTHONPATH"]
+    return variables
+
+
+def end_session(process: subprocess.Popen[bytes]) -> None:
     """End the client and all that it has left running."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)

@@ -48,6 +48,7 @@ COMMANDS: Mapping[str, str] = {
     "serve": "serve",
     "with": "with_",
     "route": "route",
+    "move": "move",
     "keys": "keys",
     "usage": "usage",
     "emulate": "emulate",

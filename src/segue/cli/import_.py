@@ -57,9 +57,10 @@ def command(file: str, *, source: str | None, title: str | None, as_json: bool) 
 def _parse_input(data: bytes, source: str | None) -> tuple[_Save, dict[str, Any]]:
     """Parse the input and return a function that stores the conversation, and its kind, dropped entries and secrets."""
     from segue._conversation import Conversation
-    from segue.cli.client_logs import ParsedLog, add_line_number, read_log
-    from segue.cli.client_logs.times import message_times
     from segue.errors import InputError
+    from segue.sessions.logs import add_line_number, read_log
+    from segue.sessions.parsed_log import ParsedLog
+    from segue.sessions.times import message_times
     from segue.store.export import KIND, load_events, save_events
     from segue.store.redaction import find_secret_fields
 

@@ -26,9 +26,21 @@ class Line(Struct, frozen=True):
         return parse_time(self.value.get("timestamp"))
 
 
+class SessionFacts(Struct, frozen=True):
+    """What a log records of its session besides the conversation: its id, folder and branch, the client's version, and
+    the title that the user or the client gave it."""
+
+    id: str | None = None
+    cwd: str | None = None
+    git_branch: str | None = None
+    version: str | None = None
+    name: str | None = None
+
+
 class ParsedLog(Struct, frozen=True):
     """A request body from a log. `lines` and `times` have the line number and the time (if known) of each message;
-    `dropped` counts the entries that are not in the body, by reason."""
+    `dropped` counts the entries that are not in the body, by reason. `context` has the indexes of messages that the
+    client inserted for a session of its own: its instructions, and facts about the machine."""
 
     kind: str
     body: Mapping[str, Any]
@@ -37,6 +49,8 @@ class ParsedLog(Struct, frozen=True):
     line_numbers: list[int] = []
     dropped: dict[str, int] = {}
     times: list[int | None] = []
+    context: frozenset[int] = frozenset()
+    facts: SessionFacts = SessionFacts()
 
 
 def is_client_text(text: str) -> bool:

@@ -13,12 +13,12 @@ from typing import Any, cast
 import msgspec
 
 from segue.canonical.json import parse_json
-from segue.cli.client_logs import claude_code, codex
-from segue.cli.client_logs.parsed_log import Line, ParsedLog
 from segue.errors import InputError
+from segue.sessions.client import Client
+from segue.sessions.parsed_log import Line, ParsedLog
+from segue.sessions.registry import CLIENTS
 
 _BODY_KEYS = frozenset({"messages", "input", "contents"})
-_CLIENTS = (claude_code, codex)
 # The line number is given as the error's path, so the JSON parser's own "line 1" is removed.
 _LINE_ONE = re.compile(r"\bat line 1, ")
 _ENTRY = re.compile(r"\w+\[(\d+)\]")
@@ -34,6 +34,22 @@ def read_log(data: bytes, source: str | None = None) -> ParsedLog | dict[str, An
     return msgspec.structs.replace(log, dropped=dropped)
 
 
+def detect_client(data: bytes) -> Client | None:
+    """Return the client that a file is a session of; None for any other file."""
+    try:
+        lines, _ = _parse_lines(data)
+        value = parse_json(data)[0] if lines is None else None
+    except InputError:
+        return None
+    if isinstance(value, dict):
+        lines = [Line(1, cast("dict[str, Any]", value))]
+    return _find_client(lines or [])
+
+
+def _find_client(lines: list[Line]) -> Client | None:
+    return next((client for client in CLIENTS.values() if any(map(client.is_line, lines))), None)
+
+
 def _parse_log(
     data: bytes, lines: list[Line] | None, source: str | None, *, cut_off: bool
 ) -> ParsedLog | dict[str, Any]:
@@ -44,13 +60,13 @@ def _parse_log(
         if "segue" in value:
             return cast("dict[str, Any]", value)
         lines = [Line(1, cast("dict[str, Any]", value))]
-        if _BODY_KEYS & value.keys() or source is not None:
+        if (_BODY_KEYS & value.keys() or source is not None) and _find_client(lines) is None:
             return ParsedLog("body", lines[0].value, source)
-    for client in _CLIENTS:
-        if any(map(client.is_line, lines)):
-            if source not in (None, client.API):
-                raise InputError(f"this is a session log of {client.NAME}, which uses {client.API}, not {source}")
-            return client.parse_log(lines)
+    client = _find_client(lines)
+    if client is not None:
+        if source not in (None, client.api):
+            raise InputError(f"this is a session log of {client.title}, which uses {client.api}, not {source}")
+        return client.parse(lines)
     if len(lines) == 1 and (not cut_off or _BODY_KEYS & lines[0].value.keys()):
         return ParsedLog("body", lines[0].value, source)
     if all(_BODY_KEYS & line.value.keys() for line in lines):

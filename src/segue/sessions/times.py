@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from segue.canonical.blocks import Message, Native
 from segue.canonical.json import encode_json_sorted
-from segue.cli.client_logs.parsed_log import ParsedLog
+from segue.sessions.parsed_log import ParsedLog
 
 
 def message_times(messages: Sequence[Message], log: ParsedLog) -> list[int | None]:

@@ -17,13 +17,32 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
-from segue.cli.client_logs.parsed_log import Line, ParsedLog, is_client_text, make_title
-from segue.errors import InputError
+import msgspec
 
-NAME = "Claude Code"
+from segue.errors import InputError
+from segue.sessions.parsed_log import Line, ParsedLog, SessionFacts, is_client_text, make_title
+
 API = "anthropic"
+SYNTHETIC_MODEL = "<synthetic>"
+"""The model of a reply that the client itself wrote."""
+ADDED_KEY = "segue"
+"""The key of entries that segue added to a session."""
 _MESSAGE_TYPES = ("user", "assistant")
 _TITLE_KEYS = (("custom-title", "customTitle"), ("ai-title", "aiTitle"), ("summary", "summary"))
+# Attachments with content of the user, or that the user referred to. The others are the client's own context.
+_USER_ATTACHMENTS = frozenset(
+    {
+        "at_mention_reference",
+        "compact_file_reference",
+        "directory",
+        "edited_text_file",
+        "file",
+        "mcp_resource",
+        "pdf_reference",
+        "queued_command",
+        "selected_lines_in_ide",
+    }
+)
 
 
 def is_line(line: Line) -> bool:
@@ -34,6 +53,7 @@ def is_line(line: Line) -> bool:
 
 def parse_log(lines: list[Line]) -> ParsedLog:
     """Return the body with which the client would continue."""
+    lines = [_expand_attachment(line) for line in lines]
     messages = [line for line in lines if is_line(line)]
     main = [line for line in messages if not _is_subagent(line)] or messages
     dropped = {"lines of subagents": len(messages) - len(main)}
@@ -44,10 +64,37 @@ def parse_log(lines: list[Line]) -> ParsedLog:
     branch = _active_branch(lines, current, boundary, preserved)
     dropped["lines on branches that were left"] = len(current) - len(branch)
     written = [line for line in branch if not _is_client_error(line)]
-    dropped["lines that no model wrote"] = len(branch) - len(written)
+    added = sum(ADDED_KEY in line.value for line in branch)
+    dropped["lines that no model wrote"] = len(branch) - len(written) - added
     # The summary replaces earlier messages, so it comes before the preserved ones.
     ordered = sorted(written, key=lambda line: (not line.value.get("isCompactSummary"), line.number))
-    return _build_log(ordered, _find_title(lines) or _first_user_text(ordered, main), dropped)
+    name = _find_title(lines)
+    log = _build_log(ordered, name or _first_user_text(ordered, main), dropped)
+    return msgspec.structs.replace(log, facts=_collect_facts(main, name))
+
+
+def _expand_attachment(line: Line) -> Line:
+    """Return an attachment with content of the user as an entry of the user: the text that the client sent for it."""
+    attachment = _object(line.value.get("attachment"))
+    if line.value.get("type") != "attachment" or attachment.get("type") not in _USER_ATTACHMENTS:
+        return line
+    content: list[Any] = []
+    for item in cast("list[Any]", line.value.get("rendered") or [{"content": attachment.get("prompt")}]):
+        part = _object(item).get("content")
+        content += cast("list[Any]", part) if isinstance(part, list) else [{"type": "text", "text": part}]
+    if not content or not all(_object(part).get("text", True) for part in content):
+        return line
+    return Line(line.number, {**line.value, "type": "user", "message": {"role": "user", "content": content}})
+
+
+def _collect_facts(messages: list[Line], name: str | None) -> SessionFacts:
+    """Collect the facts from the last entry that has each: resuming may change them."""
+
+    def last(key: str) -> str | None:
+        values = (line.value.get(key) for line in reversed(messages))
+        return next((value for value in values if isinstance(value, str) and value), None)
+
+    return SessionFacts(last("sessionId"), last("cwd"), last("gitBranch"), last("version"), name)
 
 
 def _is_subagent(line: Line) -> bool:
@@ -86,12 +133,14 @@ def _active_branch(lines: list[Line], messages: list[Line], boundary: int, prese
         uuid = parents.get(uuid)
     uuids |= preserved | {line.value.get("uuid") for line in messages if line.value.get("isCompactSummary")}
     branch = [line for line in messages if line.value.get("uuid") in uuids]
-    # An abandoned branch may repeat a result that the active branch already has.
-    answered = {name for line in branch for name in _result_ids(line)}
     replies = {name for line in branch if (name := _reply_id(line))}
     uuids |= {line.value.get("uuid") for line in messages if _reply_id(line) in replies}
-    call_ids = {
-        block.get("id")
+    # A result is known by its reply and call: ids may repeat in other replies. An abandoned branch may repeat a result
+    # that the active branch already has.
+    lookup = _ReplyLookup(messages, parents)
+    answered = {key for line in branch for key in lookup.result_keys(line)}
+    calls = {
+        (_reply_id(line), block.get("id"))
         for line in messages
         if line.value.get("uuid") in uuids
         for block in _blocks(line)
@@ -101,8 +150,27 @@ def _active_branch(lines: list[Line], messages: list[Line], boundary: int, prese
         line
         for line in messages
         if line.value.get("uuid") in uuids
-        or (line.value.get("parentUuid") in uuids and not (call_ids - answered).isdisjoint(_result_ids(line)))
+        or (line.value.get("parentUuid") in uuids and not (calls - answered).isdisjoint(lookup.result_keys(line)))
     ]
+
+
+class _ReplyLookup:
+    """Finds the replies that results belong to: the next one above them in the tree."""
+
+    def __init__(self, messages: list[Line], parents: dict[Any, Any]) -> None:
+        self._replies = {line.value.get("uuid"): name for line in messages if (name := _reply_id(line))}
+        self._parents = parents
+
+    def result_keys(self, line: Line) -> list[tuple[str | None, Any]]:
+        """Return the reply and the call of each result in an entry."""
+        ids = [block.get("tool_use_id") for block in _blocks(line) if block.get("type") == "tool_result"]
+        if not ids:
+            return []
+        uuid, passed = line.value.get("parentUuid"), set[Any]()
+        while uuid is not None and uuid not in self._replies and uuid not in passed:
+            passed.add(uuid)
+            uuid = self._parents.get(uuid)
+        return [(self._replies.get(uuid), call_id) for call_id in ids]
 
 
 def _parents(lines: Iterable[Line]) -> dict[Any, Any]:
@@ -115,14 +183,10 @@ def _reply_id(line: Line) -> str | None:
     return name if line.value.get("type") == "assistant" and isinstance(name, str) else None
 
 
-def _result_ids(line: Line) -> list[Any]:
-    return [block.get("tool_use_id") for block in _blocks(line) if block.get("type") == "tool_result"]
-
-
 def _is_client_error(line: Line) -> bool:
     """Return whether an entry is an error message of the client in place of a reply."""
     message = _object(line.value.get("message"))
-    return bool(line.value.get("isApiErrorMessage")) or message.get("model") == "<synthetic>"
+    return bool(line.value.get("isApiErrorMessage")) or message.get("model") == SYNTHETIC_MODEL
 
 
 def _build_log(lines: list[Line], title: str | None, dropped: dict[str, int]) -> ParsedLog:
@@ -191,6 +255,15 @@ def _find_title(lines: list[Line]) -> str | None:
         if titles:
             return titles[-1]
     return None
+
+
+def find_excerpt_title(values: list[dict[str, Any]]) -> str | None:
+    """Return the title of a session from some of its lines: the given one, or the start of the first or last prompt."""
+    lines = [Line(number, value) for number, value in enumerate(values, 1)]
+    prompts = (value.get("lastPrompt") for value in values if value.get("type") == "last-prompt")
+    texts = (text for line in lines if is_line(line) and not _is_subagent(line) and (text := _user_text(line)))
+    text = _find_title(lines) or next(texts, None) or next(prompts, None)
+    return make_title(text) if isinstance(text, str) else None
 
 
 def _first_user_text(lines: list[Line], own: list[Line]) -> str | None:

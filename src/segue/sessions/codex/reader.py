@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from segue.cli.client_logs.parsed_log import Line, ParsedLog, is_client_text, make_title
 from segue.errors import InputError
+from segue.sessions.parsed_log import Line, ParsedLog, SessionFacts, is_client_text, make_title
 
-NAME = "Codex"
 API = "openai-responses"
 _ENVELOPES = frozenset({"session_meta", "response_item", "turn_context", "event_msg", "compacted"})
 _BARE_TYPES = frozenset({"message", "reasoning", "function_call", "function_call_output", "local_shell_call"})
@@ -20,6 +19,8 @@ _BARE_TYPES = frozenset({"message", "reasoning", "function_call", "function_call
 _INTERNAL_TYPES = frozenset({"ghost_snapshot", "compaction_trigger", "other"})
 # Prefixes of user messages that the client inserts.
 _CONTEXT_PREFIXES = ("<environment_context>", "<user_instructions>", "# AGENTS.md instructions")
+# The client's own notes on an item, which it does not send.
+_NOTES_KEY = "internal_chat_message_metadata_passthrough"
 
 
 def is_line(line: Line) -> bool:
@@ -43,6 +44,8 @@ class _Rollout:
         self.opening: str | None = None
         self.times: dict[int, int | None] = {}
         self._compacted: set[int] = set()
+        self.facts: dict[str, str | None] = {}
+        self.context: set[int] = set()
         self.dropped = {"items before the client's own compaction": 0, "items that were rolled back": 0}
 
     def add_line(self, line: Line) -> None:
@@ -55,8 +58,10 @@ class _Rollout:
                 self._add(line.number, payload)
             case "session_meta":
                 self._set_instructions(payload)
+                self._set_facts(payload)
             case "turn_context":
                 self.model = payload.get("model") or self.model
+                self.facts["cwd"] = _string(payload.get("cwd")) or self.facts.get("cwd")
             case "compacted":
                 self._compact(line.number, payload)
             case "event_msg" if payload.get("type") == "thread_rolled_back":
@@ -72,9 +77,26 @@ class _Rollout:
         if not isinstance(item.get("type"), str):
             raise InputError("item without a type", path=f"line {number}")
         if item["type"] not in _INTERNAL_TYPES:
+            is_context = _is_context(item)
+            if _NOTES_KEY in item:
+                item = {key: value for key, value in item.items() if key != _NOTES_KEY}
+            if is_context:
+                self.context.add(id(item))
             self.items.append((number, item))
-            if self.opening is None and number not in self._compacted:
+            if self.opening is None and number not in self._compacted and not is_context:
                 self.opening = _user_text(item) or None
+
+    def _set_facts(self, payload: dict[str, Any]) -> None:
+        if self.facts.get("id"):
+            # A fork repeats the lines of its parent, with the parent's own.
+            return
+        git = payload.get("git")
+        self.facts = {
+            "id": _string(payload.get("id")),
+            "cwd": _string(payload.get("cwd")),
+            "git_branch": _string(cast("dict[str, Any]", git).get("branch")) if isinstance(git, dict) else None,
+            "version": _string(payload.get("cli_version")),
+        }
 
     def _set_instructions(self, payload: dict[str, Any]) -> None:
         base = payload.get("base_instructions")
@@ -113,6 +135,37 @@ class _Rollout:
         return make_title(self.opening)
 
 
+def _string(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def find_title(items: list[dict[str, Any]]) -> str | None:
+    """Return the title of a session from some of its items: the start of the first prompt."""
+    return next((make_title(text) for item in items if not _is_context(item) and (text := _user_text(item))), None)
+
+
+def _is_context(item: dict[str, Any]) -> bool:
+    """Return whether the client inserted this message for its own session: instructions, facts about the machine."""
+    if item.get("type") == "additional_tools":
+        return True
+    if item.get("type") != "message":
+        return False
+    if item.get("role") in ("developer", "system"):
+        return True
+    notes = item.get(_NOTES_KEY)
+    kinds = cast("dict[str, Any]", notes).get("content_item_metadata") if isinstance(notes, dict) else None
+    sources = [_provenance(entry) for entry in cast("list[Any]", kinds)] if isinstance(kinds, list) else []
+    if sources and all(source == "harness" for source in sources):
+        return True
+    return item.get("role") == "user" and not _is_user_message(item)
+
+
+def _provenance(entry: object) -> object:
+    """Return who wrote a part of a message, by the client's notes on it."""
+    source = cast("dict[str, Any]", entry).get("provenance") if isinstance(entry, dict) else None
+    return cast("dict[str, Any]", source).get("type") if isinstance(source, dict) else None
+
+
 def _is_user_message(item: dict[str, Any]) -> bool:
     """Return whether this is a user message that the client did not insert as context."""
     if item.get("type") != "message" or item.get("role") != "user":
@@ -146,4 +199,6 @@ def parse_log(lines: list[Line]) -> ParsedLog:
     body["input"] = [item for _, item in rollout.items]
     numbers = [number for number, _ in rollout.items]
     times = [rollout.times.get(number) for number in numbers]
-    return ParsedLog("codex", body, API, rollout.title, numbers, rollout.dropped, times)
+    context = frozenset(index for index, (_, item) in enumerate(rollout.items) if id(item) in rollout.context)
+    facts = SessionFacts(**rollout.facts)
+    return ParsedLog("codex", body, API, rollout.title, numbers, rollout.dropped, times, context, facts)

@@ -1,0 +1,233 @@
+"""`segue move`: a coding client's session, moved to another coding client."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from segue.cli import options, streams, user_store
+from segue.cli.conversation_table import display_width, format_local_time, truncate
+from segue.cli.streams import BadInputError
+
+if TYPE_CHECKING:
+    from segue.sessions.client import Client, Place, SessionFile
+    from segue.sessions.move_report import MoveReport
+    from segue.sessions.mover import Plan
+
+_MAX_TITLE = 80
+_MAX_MODEL = 24
+_HEADERS = ("client", "id", "updated", "size", "model", "title")
+_ACTIONS = {
+    "created": "a new session",
+    "extended": "appended to the session it came from",
+    "copied": "a new session: the one it came from has changed or is open",
+    "unchanged": "nothing new to move",
+}
+
+
+@options.command("move")
+@click.argument("session", required=False, metavar="[SESSION]")
+@click.option("--from", "source", metavar="CLIENT", help="The client that has the session (default: the newest one).")
+@click.option("--to", "target", metavar="CLIENT", help="The client that gets it.")
+@click.option("--run", "runs", is_flag=True, help="Start the client with the moved session.")
+@click.option("--dry-run", is_flag=True, help="Print the report, and write nothing.")
+@click.option("--list", "lists", is_flag=True, help="List the sessions of this folder, newest first.")
+@click.option("--all", "everywhere", is_flag=True, help="With --list: of all folders.")
+def command(
+    session: str | None,
+    *,
+    source: str | None,
+    target: str | None,
+    runs: bool,
+    dry_run: bool,
+    lists: bool,
+    everywhere: bool,
+    as_json: bool,
+) -> None:
+    """Move a coding client's session to another coding client, and print the command that resumes it.
+
+    SESSION is an id, a path or words to search for (default: the newest session of this folder). Moved back, the work
+    of the other client is appended to the first session, which is as it was, with its reasoning.
+
+    \b
+      segue move --to codex
+      segue move --from codex --to claude --run
+      segue move --list
+    """
+    from segue.sessions.registry import CLIENTS, find_client
+
+    context = click.get_current_context()
+    if lists:
+        _list(None if everywhere else _folder(), source, as_json=as_json)
+        return
+    if target is None:
+        raise click.UsageError(f"--to CLIENT is missing; clients: {', '.join(CLIENTS)}", context)
+    to = find_client(target, "--to")
+    if source == target:
+        raise click.UsageError("--from and --to are the same client", context)
+    clients = [find_client(source, "--from")] if source else [each for each in CLIENTS.values() if each is not to]
+    plan = _plan(clients, to, session)
+    if dry_run:
+        _print_plan(plan, as_json=as_json)
+        return
+    _move(plan, to, runs=runs, as_json=as_json)
+
+
+def _place() -> Place:
+    from segue.sessions.client import Place
+
+    return Place(Path.home(), os.environ, sys.platform, user_store.locate())
+
+
+def _folder() -> Path:
+    if not streams.has_working_folder():
+        raise BadInputError(streams.FOLDER_GONE)
+    return Path.cwd()
+
+
+def _mover() -> Any:
+    from platformdirs import user_data_path
+
+    from segue.sessions.journeys import JourneyStore
+    from segue.sessions.mover import Mover
+
+    path = user_data_path("segue", appauthor=False) / "moves.db"
+    return Mover(_place(), JourneyStore(path), time.time_ns() // 1000)
+
+
+def _plan(clients: list[Client], to: Client, wanted: str | None) -> Plan:
+    from segue.sessions.finding import find_session
+    from segue.sessions.registry import CLIENTS
+
+    folder = _folder()
+    found = find_session(clients, _place(), folder, wanted)
+    # A session that was named may be of another folder: it is resumed there.
+    cwd = found.cwd if wanted is not None and found.cwd and Path(found.cwd).is_dir() else str(folder)
+    plan: Plan = _mover().plan(CLIENTS[found.client], found, to, cwd)
+    _warn(CLIENTS[found.client], plan.source.log.facts.version, "messages may be missing")
+    return plan
+
+
+def _warn(client: Client, version: str | None, risk: str) -> None:
+    """Warn of a version of a client that sessions were not exchanged with."""
+    if version is not None and version not in client.tested:
+        tested = ", ".join(client.tested)
+        streams.print_message(f"{client.title} {version} was not tested (tested: {tested}): {risk}")
+
+
+def _installed_version(program: str) -> str | None:
+    """Return the version that a client prints, or None."""
+    try:
+        result = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
+        return None
+    words = result.stdout.replace("(", " ").split()
+    return next((word for word in words if word[0].isdigit() and "." in word), None)
+
+
+def _move(plan: Plan, to: Client, *, runs: bool, as_json: bool) -> None:
+    import msgspec
+
+    program = shutil.which(to.program)
+    if program is None and runs:
+        raise BadInputError(f"{to.program} is not installed")
+    if program is not None:
+        _warn(to, _installed_version(program), "it may not list or resume the session")
+    moved = _mover().write(plan)
+    line = shlex.join(moved.command)
+    folder = moved.session.cwd or str(_folder())
+    if folder != str(_folder()):
+        line = f"cd {shlex.quote(folder)} && {line}"
+    if as_json:
+        value = {
+            "from": _describe(plan.source.file),
+            "to": _describe(moved.session),
+            "command": moved.command,
+            "report": moved.report.to_dict(),
+        }
+        streams.write(msgspec.json.encode(value), b"\n")
+    else:
+        _print_report(plan.source.file, to, moved.report)
+        with streams.report_if_unwritten("moved", str(moved.session.path)):
+            streams.write(f"{line}\n")
+    if runs and program is not None:
+        sys.stdout.flush()
+        os.chdir(folder)
+        os.execv(program, [program, *moved.command[1:]])
+
+
+def _print_plan(plan: Plan, *, as_json: bool) -> None:
+    import msgspec
+
+    if as_json:
+        value = {"from": _describe(plan.source.file), "report": plan.report.to_dict()}
+        streams.write(msgspec.json.encode(value), b"\n")
+    else:
+        _print_report(plan.source.file, plan.target, plan.report)
+
+
+def _print_report(file: SessionFile, to: Client, report: MoveReport) -> None:
+    from segue.sessions.registry import CLIENTS
+
+    title = f" ({truncate(file.title, _MAX_TITLE)})" if file.title else ""
+    source = CLIENTS[file.client].title
+    streams.print_message(f"{source} {file.id}{title} to {to.title}: {_ACTIONS[report.action]}")
+    if report.action == "unchanged":
+        return
+    streams.print_message(f"carried: {', '.join(f'{line.count:,} {line.text}' for line in report.carried)}")
+    for what in ("changed", "lost"):
+        for line in getattr(report, what):
+            streams.print_message(f"{what}: {line.text} ({line.count:,})")
+    streams.print_message(f"not moved: {report.not_moved}")
+
+
+def _describe(file: SessionFile) -> dict[str, Any]:
+    import msgspec
+
+    from segue.store.base import format_time
+
+    return {**msgspec.structs.asdict(file), "path": str(file.path), "updated": format_time(file.updated)}
+
+
+def _list(folder: Path | None, source: str | None, *, as_json: bool) -> None:
+    import msgspec
+
+    from segue.sessions.finding import list_sessions
+    from segue.sessions.registry import CLIENTS, find_client
+    from segue.view.sanitize import sanitize_line
+
+    clients = [find_client(source, "--from")] if source else list(CLIENTS.values())
+    sessions = list_sessions(clients, _place(), folder)
+    if as_json:
+        streams.write(msgspec.json.encode([_describe(each) for each in sessions]), b"\n")
+        return
+    if not sessions:
+        streams.print_message("no sessions" if folder is None else "no sessions in this folder; try --all")
+        return
+    rows = [
+        (
+            each.client,
+            each.id,
+            format_local_time(each.updated),
+            _format_size(each.size),
+            truncate(sanitize_line(each.model or "-"), _MAX_MODEL),
+            truncate(sanitize_line(each.title or "-"), _MAX_TITLE),
+        )
+        for each in sessions
+    ]
+    widths = [max(display_width(row[at]) for row in (_HEADERS, *rows)) for at in range(len(_HEADERS))]
+    for row in (_HEADERS, *rows):
+        cells = [cell + " " * (width - display_width(cell)) for cell, width in zip(row, widths, strict=True)]
+        streams.write("  ".join(cells).rstrip() + "\n")
+
+
+def _format_size(size: int) -> str:
+    return f"{size / 1e6:.1f} MB" if size >= 1_000_000 else f"{max(1, size // 1000)} kB"

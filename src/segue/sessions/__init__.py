@@ -1,0 +1,1 @@
+"""Sessions of coding clients: finding, reading and writing them, and moving one from a client to another."""

@@ -1,0 +1,129 @@
+"""Claude Code: its folders, its sessions, and the command that resumes them.
+
+A session is `projects/FOLDER/ID.jsonl` below `~/.claude` or `CLAUDE_CONFIG_DIR`; FOLDER is the path of the working
+folder with all but letters and digits replaced. The client resumes only sessions of the folder it is started in. A
+running client has a file with its session's id in `sessions/`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+from uuid import uuid4
+
+import msgspec
+
+from segue.errors import InputError
+from segue.sessions import files
+from segue.sessions.claude import reader, writer
+from segue.sessions.client import Client, Draft, Place, SessionFile
+from segue.sessions.excerpt import Excerpt, read_excerpt
+from segue.sessions.parsed_log import Line, ParsedLog
+
+_NOT_ALPHANUMERIC = re.compile(r"[^a-zA-Z0-9]")
+_MAX_FOLDER_NAME = 200
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+class ClaudeCode(Client):
+    name = "claude"
+    kind = "claude-code"
+    title = "Claude Code"
+    api = reader.API
+    program = "claude"
+    tested = ("2.1.326",)
+
+    def is_line(self, line: Line) -> bool:
+        return reader.is_line(line)
+
+    def parse(self, lines: list[Line]) -> ParsedLog:
+        return reader.parse_log(lines)
+
+    def find(self, place: Place, cwd: Path | None) -> Iterator[SessionFile]:
+        projects = _root(place) / "projects"
+        folder = encode_folder(str(cwd)) if cwd is not None else "*"
+        for path in projects.glob(f"{folder}/*.jsonl"):
+            excerpt = read_excerpt(path)
+            if excerpt is not None and any(map(_is_message, excerpt.values)):
+                yield _describe(path, excerpt)
+
+    def describe(self, path: Path) -> SessionFile:
+        excerpt = read_excerpt(path)
+        if excerpt is None:
+            raise InputError("can't be read", path=str(path))
+        return _describe(path, excerpt)
+
+    def new_id(self, now: int) -> str:
+        return str(uuid4())
+
+    def locate(self, place: Place, draft: Draft) -> Path:
+        return _root(place) / "projects" / encode_folder(draft.cwd) / f"{draft.id}.jsonl"
+
+    def encode(self, place: Place, draft: Draft) -> bytes:
+        return writer.encode(draft, self.tested[-1])
+
+    def encode_more(self, data: bytes, draft: Draft) -> bytes:
+        return writer.encode_more(data, draft, self.tested[-1])
+
+    def copy(self, data: bytes, draft: Draft) -> bytes:
+        return writer.copy(data, draft)
+
+    def resume(self, session: SessionFile) -> tuple[str, ...]:
+        return (self.program, "--resume", session.id)
+
+    def is_open(self, place: Place, session: SessionFile) -> bool:
+        for path in (_root(place) / "sessions").glob("*.json"):
+            try:
+                record = msgspec.json.decode(path.read_bytes())
+            except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+                continue
+            fields = cast("dict[str, Any]", record) if isinstance(record, dict) else {}
+            if fields.get("sessionId") == session.id and _is_running(fields):
+                return True
+        return super().is_open(place, session)
+
+
+def encode_folder(cwd: str) -> str:
+    """Return the name that the client gives to the folder of a project; a long one ends in a hash of the path."""
+    name = _NOT_ALPHANUMERIC.sub("-", cwd)
+    if len(name) <= _MAX_FOLDER_NAME:
+        return name
+    number = 0
+    for unit in memoryview(cwd.encode("utf-16-le")).cast("H"):
+        number = (number * 31 + unit) & 0xFFFFFFFF
+    number = abs(number - 2**32 if number >= 2**31 else number)
+    digits = ""
+    while number or not digits:
+        number, digit = divmod(number, 36)
+        digits = _DIGITS[digit] + digits
+    return f"{name[:_MAX_FOLDER_NAME]}-{digits}"
+
+
+def _is_running(record: dict[str, Any]) -> bool:
+    pid, started = record.get("pid"), record.get("procStart")
+    known = started if isinstance(started, str) and started.isdigit() else None
+    return isinstance(pid, int) and files.is_running(pid, known)
+
+
+def _root(place: Place) -> Path:
+    return place.folder("CLAUDE_CONFIG_DIR", ".claude")
+
+
+def _is_message(value: dict[str, Any]) -> bool:
+    return value.get("type") in ("user", "assistant") and not value.get("isSidechain")
+
+
+def _describe(path: Path, excerpt: Excerpt) -> SessionFile:
+    models = [cast("dict[str, Any]", value.get("message") or {}).get("model") for value in excerpt.values]
+    return SessionFile(
+        "claude",
+        excerpt.last_string("sessionId") or path.stem,
+        path,
+        excerpt.last_string("cwd"),
+        excerpt.updated,
+        excerpt.size,
+        reader.find_excerpt_title(excerpt.values),
+        next((name for name in reversed(models) if isinstance(name, str) and name != reader.SYNTHETIC_MODEL), None),
+    )

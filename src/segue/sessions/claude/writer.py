@@ -1,0 +1,148 @@
+"""Writes sessions of Claude Code: one line for each block, each a child of the line before it.
+
+The lines of one reply have the same `message.id`. The last line is a reply: after a user's message the client inserts
+a request to continue. What segue added has the model `<synthetic>`, as the client marks its own texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, cast
+from uuid import NAMESPACE_URL, uuid5
+
+from segue.canonical.ids import short_hash
+from segue.sessions.claude.reader import ADDED_KEY, SYNTHETIC_MODEL
+from segue.sessions.client import Draft, Unit, decode_lines, encode_lines
+from segue.store.base import format_time
+
+_ENTRY_TYPES = frozenset({"user", "assistant", "attachment", "system", "progress"})
+_USAGE = {
+    "input_tokens": 0,
+    "cache_creation_input_tokens": 0,
+    "cache_read_input_tokens": 0,
+    "output_tokens": 0,
+    "service_tier": "standard",
+}
+_LINE_KEYS = ("sessionId", "session_id")
+
+
+def encode(draft: Draft, version: str) -> bytes:
+    """Return a new session: a title, the entries, and the last prompt, which the client lists."""
+    entries = list(_entries(draft, None, version))
+    head: list[dict[str, Any]] = []
+    if draft.parent is not None:
+        head.append({"type": "segue-parent", "parent": draft.parent, "sessionId": draft.id})
+    if draft.title is not None:
+        head.append({"type": "custom-title", "customTitle": draft.title, "sessionId": draft.id})
+    return encode_lines([*head, *entries, *_tail(draft, entries)])
+
+
+def encode_more(data: bytes, draft: Draft, version: str) -> bytes:
+    """Return the entries that continue a session after its last entry."""
+    values = decode_lines(data)
+    last = next((value["uuid"] for value in reversed(values) if _is_main_entry(value)), None)
+    entries = list(_entries(draft, last, version))
+    separator = b"" if not data or data.endswith(b"\n") else b"\n"
+    return separator + encode_lines([*entries, *_tail(draft, entries)])
+
+
+def copy(data: bytes, draft: Draft) -> bytes:
+    """Return the lines of a session under another session id."""
+    values = decode_lines(data)
+    for value in values:
+        value.update({key: draft.id for key in _LINE_KEYS if key in value})
+    parent = {"type": "segue-parent", "parent": draft.parent, "sessionId": draft.id}
+    return encode_lines([parent, *values] if draft.parent is not None else values)
+
+
+def _is_main_entry(value: dict[str, Any]) -> bool:
+    return value.get("type") in _ENTRY_TYPES and bool(value.get("uuid")) and not value.get("isSidechain")
+
+
+def _entries(draft: Draft, parent: str | None, version: str) -> Iterator[dict[str, Any]]:
+    reply: str | None = None
+    written: list[dict[str, Any]] = []
+    calls: dict[str, str] = {}
+    at = next((unit.at for unit in draft.units if unit.at is not None), draft.now)
+    for number, unit in enumerate(draft.units):
+        at = max(at, unit.at or at)
+        role = unit.value["role"]
+        uuid = str(uuid5(NAMESPACE_URL, f"segue:{draft.id}:{draft.now}:{number}"))
+        (block,) = unit.value["content"]
+        if role == "assistant":
+            if reply is None or block in written:
+                # A line may repeat the reply so far, so a block occurs once in a reply.
+                reply, written = f"msg_{short_hash(uuid)}", []
+            written.append(block)
+            if block["type"] == "tool_use":
+                calls[block["id"]] = uuid
+            content: dict[str, Any] = {"message": _reply_message(unit, reply, draft), "type": "assistant"}
+        else:
+            reply = None
+            content = {"type": "user", "message": {"role": "user", "content": _user_content(block)}}
+            if block["type"] == "tool_result":
+                content["toolUseResult"] = _display_result(block)
+                if block["tool_use_id"] in calls:
+                    content["sourceToolAssistantUUID"] = calls[block["tool_use_id"]]
+        yield {
+            "parentUuid": parent,
+            "isSidechain": False,
+            **content,
+            **({ADDED_KEY: "added"} if unit.synthetic else {}),
+            "uuid": uuid,
+            "timestamp": format_time(at),
+            "userType": "external",
+            "cwd": draft.cwd,
+            "sessionId": draft.id,
+            "version": version,
+            **({"gitBranch": draft.git_branch} if draft.git_branch else {}),
+        }
+        parent = uuid
+
+
+def _reply_message(unit: Unit, reply: str, draft: Draft) -> dict[str, Any]:
+    (block,) = unit.value["content"]
+    calls = block["type"] == "tool_use"
+    model = SYNTHETIC_MODEL if unit.synthetic else draft.model
+    return {
+        "id": reply,
+        "type": "message",
+        "role": "assistant",
+        # The client restores the model of the last reply, and complains about a model that it does not have.
+        **({"model": model} if model is not None else {}),
+        "content": [block],
+        "stop_reason": "tool_use" if calls else "end_turn",
+        "stop_sequence": None,
+        "usage": _USAGE,
+    }
+
+
+def _user_content(block: dict[str, Any]) -> Any:
+    """Return a typed text as the client writes it, and other blocks in a list."""
+    return block["text"] if block["type"] == "text" and block.keys() <= {"type", "text"} else [block]
+
+
+def _display_result(block: dict[str, Any]) -> Any:
+    """Return what the client's screen shows of a result."""
+    content = block.get("content")
+    if isinstance(content, str):
+        text = content
+    else:
+        parts = cast("list[dict[str, Any]]", content) if isinstance(content, list) else []
+        text = "\n".join(part["text"] for part in parts if part.get("type") == "text")
+    return f"Error: {text}" if block.get("is_error") else text
+
+
+def _tail(draft: Draft, entries: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    prompts = [
+        content
+        for entry in entries
+        if entry["type"] == "user" and isinstance(content := entry["message"]["content"], str)
+    ]
+    if entries and prompts:
+        yield {
+            "type": "last-prompt",
+            "lastPrompt": " ".join(prompts[-1].split())[:200],
+            "leafUuid": entries[-1]["uuid"],
+            "sessionId": draft.id,
+        }

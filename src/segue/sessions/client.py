@@ -1,0 +1,189 @@
+"""`Client`: what segue needs of a coding client to find, read and write its sessions; one subclass for each client.
+
+A session is read into a body of the client's own API, and written from `Unit`s of that API. No client overwrites a file
+that it did not create: a session is new, or grows at its end.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, cast
+
+from msgspec import Struct
+
+from segue.canonical.json import parse_json
+from segue.errors import InputError
+from segue.sessions import files
+from segue.sessions.files import Fingerprint
+from segue.sessions.parsed_log import Line, ParsedLog
+
+CANONICAL = "segue"
+"""In place of an API: units are messages in their canonical form."""
+
+
+class Place(Struct, frozen=True):
+    """Where the clients of a user keep their files: the home folder, the variables, and the platform (as in `sys`).
+
+    `store` is the location of segue's own store."""
+
+    home: Path
+    environ: Mapping[str, str] = {}
+    platform: str = "linux"
+    store: str = ""
+
+    def folder(self, variable: str, *default: str) -> Path:
+        """Return the folder named by a variable; without it, a folder below the home."""
+        named = self.environ.get(variable)
+        return Path(named).expanduser() if named else self.home.joinpath(*default)
+
+
+class SessionFile(Struct, frozen=True):
+    """A session that was found. `updated` is in microseconds since 1970; `title` and `model` are None if unknown."""
+
+    client: str
+    id: str
+    path: Path
+    cwd: str | None = None
+    updated: int = 0
+    size: int = 0
+    title: str | None = None
+    model: str | None = None
+
+
+class Unit(Struct, frozen=True):
+    """A piece of a session in the client's API: a message with one block, or an item. `synthetic`: segue added it."""
+
+    value: Mapping[str, Any]
+    at: int | None = None
+    synthetic: bool = False
+
+
+class Draft(Struct, frozen=True):
+    """What is written: the units of a new session, or those added to one. `now` is in microseconds since 1970.
+
+    `model` is the client's own last model, if any. `parent` names the session that this one continues, as `CLIENT:ID`.
+    """
+
+    id: str
+    units: tuple[Unit, ...]
+    cwd: str
+    now: int
+    title: str | None = None
+    model: str | None = None
+    git_branch: str | None = None
+    parent: str | None = None
+
+
+class Client(ABC):
+    """A coding client. `api` is the API whose bodies `parse` returns and whose units `encode` takes.
+
+    `kind` is that of its parsed logs; `tested` are the versions that sessions were exchanged with.
+    """
+
+    name: ClassVar[str]
+    kind: ClassVar[str]
+    title: ClassVar[str]
+    api: ClassVar[str]
+    program: ClassVar[str]
+    tested: ClassVar[tuple[str, ...]]
+    has_folders: ClassVar[bool] = True
+    """Whether a session belongs to the folder that it was started in."""
+
+    @abstractmethod
+    def is_line(self, line: Line) -> bool:
+        """Return whether a line is from a session of this client."""
+
+    @abstractmethod
+    def parse(self, lines: list[Line]) -> ParsedLog:
+        """Return the body with which the client would continue; `InputError` if there are no messages."""
+
+    def parse_bytes(self, data: bytes) -> ParsedLog | None:
+        """Parse a session that is not detected by its lines; None for all others."""
+        return None
+
+    @abstractmethod
+    def find(self, place: Place, cwd: Path | None) -> Iterator[SessionFile]:
+        """Yield the sessions of a folder, or all sessions, in no order."""
+
+    @abstractmethod
+    def describe(self, path: Path) -> SessionFile:
+        """Return a session by its file; `InputError` if it is none of this client."""
+
+    @abstractmethod
+    def new_id(self, now: int) -> str:
+        """Return the id of a new session."""
+
+    @abstractmethod
+    def locate(self, place: Place, draft: Draft) -> Path:
+        """Return the file of a new session."""
+
+    @abstractmethod
+    def encode(self, place: Place, draft: Draft) -> bytes:
+        """Return the content of a new session."""
+
+    @abstractmethod
+    def encode_more(self, data: bytes, draft: Draft) -> bytes:
+        """Return what is appended to a session with this content."""
+
+    def join(self, before: bytes, more: bytes) -> bytes:
+        """Return the content of a session to which something was appended."""
+        return before + more
+
+    @abstractmethod
+    def copy(self, data: bytes, draft: Draft) -> bytes:
+        """Return the content of a session as that of another one, with the draft's id and parent."""
+
+    @abstractmethod
+    def resume(self, session: SessionFile) -> tuple[str, ...]:
+        """Return the command that resumes a session."""
+
+    def normalize(self, value: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a unit as it is read back after it was written."""
+        return value
+
+    def is_open(self, place: Place, session: SessionFile) -> bool:
+        """Return whether a running client has this session open, as far as that is recorded."""
+        return files.is_open_file(session.path)
+
+    def load(self, place: Place, session: SessionFile) -> bytes:
+        """Return the content of a session."""
+        return files.read(session.path)
+
+    def create(self, place: Place, draft: Draft, data: bytes) -> SessionFile:
+        """Write a new session."""
+        path = self.locate(place, draft)
+        files.create(path, data)
+        return SessionFile(self.name, draft.id, path, draft.cwd, draft.now, len(data), draft.title, draft.model)
+
+    def extend(self, place: Place, session: SessionFile, expected: Fingerprint, data: bytes) -> None:
+        """Append to a session that has not changed since its fingerprint was taken."""
+        files.append(session.path, expected, data)
+
+    def remove(self, place: Place, session: SessionFile) -> None:
+        """Remove a session that was just created."""
+        session.path.unlink(missing_ok=True)
+
+
+def encode_lines(values: Iterable[Mapping[str, Any]]) -> bytes:
+    """Encode JSON lines as the clients do: no blanks, non-ASCII text as it is."""
+    return b"".join(
+        json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
+        for value in values
+    )
+
+
+def decode_lines(data: bytes) -> list[dict[str, Any]]:
+    """Decode the JSON lines that are objects; a damaged line is skipped."""
+    values: list[dict[str, Any]] = []
+    for row in data.split(b"\n"):
+        if row.strip():
+            try:
+                value = parse_json(row)[0]
+            except InputError:
+                continue
+            if isinstance(value, dict):
+                values.append(cast("dict[str, Any]", value))
+    return values

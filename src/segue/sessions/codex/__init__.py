@@ -1,0 +1,122 @@
+"""Codex: its folders, its sessions (rollouts), and the command that resumes them.
+
+A session is `sessions/YYYY/MM/DD/rollout-TIME-ID.jsonl` below `~/.codex` or `CODEX_HOME`. The client adds a session
+without an entry in its database to it when it lists or resumes sessions. It holds a lock on
+`thread-writer-locks/ID.lock` while a session is open.
+"""
+
+from __future__ import annotations
+
+import secrets
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, cast
+from uuid import UUID
+
+from segue.errors import InputError
+from segue.sessions import files
+from segue.sessions.client import Client, Draft, Place, SessionFile
+from segue.sessions.codex import reader, writer
+from segue.sessions.excerpt import Excerpt, read_excerpt
+from segue.sessions.parsed_log import Line, ParsedLog
+from segue.store.base import format_time
+
+
+class Codex(Client):
+    name = "codex"
+    kind = "codex"
+    title = "Codex"
+    api = reader.API
+    program = "codex"
+    tested = ("0.169.0",)
+
+    def is_line(self, line: Line) -> bool:
+        return reader.is_line(line)
+
+    def parse(self, lines: list[Line]) -> ParsedLog:
+        return reader.parse_log(lines)
+
+    def find(self, place: Place, cwd: Path | None) -> Iterator[SessionFile]:
+        for path in (_root(place) / "sessions").glob("*/*/*/rollout-*.jsonl"):
+            excerpt = read_excerpt(path)
+            session = _describe(path, excerpt) if excerpt is not None else None
+            if session is not None and (cwd is None or session.cwd == str(cwd)):
+                yield session
+
+    def describe(self, path: Path) -> SessionFile:
+        excerpt = read_excerpt(path)
+        session = _describe(path, excerpt) if excerpt is not None else None
+        if session is None:
+            raise InputError("not a session of Codex: no line with the facts of the session", path=str(path))
+        return session
+
+    def new_id(self, now: int) -> str:
+        """Return a UUID of version 7, by which the client orders sessions."""
+        value = (now // 1000) << 80 | secrets.randbits(80)
+        value = value & ~(0xF << 76) | 0x7 << 76
+        return str(UUID(int=value & ~(0x3 << 62) | 0x2 << 62))
+
+    def locate(self, place: Place, draft: Draft) -> Path:
+        stamp = format_time(draft.now)[:19]
+        year, month, day = stamp[:10].split("-")
+        name = f"rollout-{stamp.replace(':', '-')}-{draft.id}.jsonl"
+        return _root(place) / "sessions" / year / month / day / name
+
+    def encode(self, place: Place, draft: Draft) -> bytes:
+        return writer.encode(draft, self.tested[-1], _read_provider(place))
+
+    def encode_more(self, data: bytes, draft: Draft) -> bytes:
+        return writer.encode_more(data, draft)
+
+    def copy(self, data: bytes, draft: Draft) -> bytes:
+        return writer.copy(data, draft)
+
+    def resume(self, session: SessionFile) -> tuple[str, ...]:
+        return (self.program, "resume", session.id)
+
+    def normalize(self, value: Mapping[str, Any]) -> Mapping[str, Any]:
+        return writer.complete_item(value)
+
+    def is_open(self, place: Place, session: SessionFile) -> bool:
+        lock = _root(place) / "thread-writer-locks" / f"{session.id}.lock"
+        return files.is_locked(lock) or super().is_open(place, session)
+
+
+def _root(place: Place) -> Path:
+    return place.folder("CODEX_HOME", ".codex")
+
+
+def _read_provider(place: Place) -> str | None:
+    """Return the provider in the client's settings: its list has only sessions of that one."""
+    try:
+        settings = tomllib.loads((_root(place) / "config.toml").read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+        return None
+    provider = settings.get("model_provider")
+    return provider if isinstance(provider, str) and provider else None
+
+
+def _describe(path: Path, excerpt: Excerpt) -> SessionFile | None:
+    payloads = [
+        (value.get("type"), cast("dict[str, Any]", value["payload"]))
+        for value in excerpt.values
+        if isinstance(value.get("payload"), dict)
+    ]
+    meta = next((payload for kind, payload in payloads if kind == "session_meta"), None)
+    # The source of a subagent's session is an object.
+    if meta is None or not isinstance(meta.get("id"), str) or isinstance(meta.get("source"), dict):
+        return None
+    items = [payload for kind, payload in payloads if kind == "response_item"]
+    models = [payload.get("model") for kind, payload in payloads if kind == "turn_context"]
+    cwd = meta.get("cwd")
+    return SessionFile(
+        "codex",
+        meta["id"],
+        path,
+        cwd if isinstance(cwd, str) else None,
+        excerpt.updated,
+        excerpt.size,
+        reader.find_title(items),
+        next((model for model in reversed(models) if isinstance(model, str)), None),
+    )

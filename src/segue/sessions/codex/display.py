@@ -1,0 +1,102 @@
+"""What Codex's screen shows of a session: its own events for messages, commands, changes of files and pictures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+from typing import Any, cast
+from urllib.parse import quote
+
+import msgspec
+
+from segue.sessions.patches import FileEdit, FileWrite, parse_patch
+
+_EXIT_CODE = re.compile(r"^(?:Process exited with code|Exit code:?) (-?\d+)$", re.MULTILINE)
+_OUTPUT_MARK = "Output:\n"
+
+
+def display_message(item: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the event of a message, in a session without pages."""
+    text = _text(item)
+    if item["role"] == "assistant":
+        yield {"type": "agent_message", "message": text}
+    elif item["role"] == "user":
+        images = [part["image_url"] for part in item["content"] if isinstance(part.get("image_url"), str)]
+        yield {"type": "user_message", "message": text, "images": images}
+
+
+def display_message_in_page(item: dict[str, Any], id: str) -> dict[str, Any] | None:
+    """Return a message as the screen shows it, in a session with pages."""
+    text = _text(item)
+    if item["role"] == "assistant":
+        return {"type": "AgentMessage", "id": item.get("id", id), "content": [{"type": "Text", "text": text}]}
+    if item["role"] != "user":
+        return None
+    shown: list[dict[str, Any]] = [{"type": "text", "text": text, "text_elements": []}] if text else []
+    images = [part["image_url"] for part in item["content"] if isinstance(part.get("image_url"), str)]
+    shown += [{"type": "image", "image_url": image} for image in images]
+    return {"type": "UserMessage", "id": id, "content": shown}
+
+
+def display_call(call: dict[str, Any], output: dict[str, Any], cwd: str) -> dict[str, Any] | None:
+    """Return a finished call as the screen shows it; None for tools that it does not show."""
+    text = output["output"] if isinstance(output["output"], str) else ""
+    found = _EXIT_CODE.search(text)
+    code = int(found[1]) if found else 0
+    text = text.partition(_OUTPUT_MARK)[2] if _OUTPUT_MARK in text else text
+    status = "completed" if code == 0 and not text.startswith("[error]") else "failed"
+    id = call["call_id"]
+    if call.get("name") == "exec_command":
+        command = _arguments(call).get("cmd")
+        return {
+            "type": "CommandExecution",
+            "id": id,
+            "process_id": None,
+            "command": ["bash", "-lc", command if isinstance(command, str) else ""],
+            "cwd": _file_url(cwd),
+            "parsed_cmd": [{"type": "unknown", "cmd": command if isinstance(command, str) else ""}],
+            "source": "agent",
+            "status": status,
+            "aggregated_output": text,
+            "exit_code": code,
+            "duration": {"secs": 0, "nanos": 0},
+        }
+    if call.get("name") == "view_image":
+        path = _arguments(call).get("path")
+        return {"type": "ImageView", "id": id, "path": _file_url(path)} if isinstance(path, str) else None
+    change = parse_patch(call["input"]) if call.get("name") == "apply_patch" and "input" in call else None
+    if change is None:
+        return None
+    return {
+        "type": "FileChange",
+        "id": id,
+        "changes": {change.path: _display_change(change)},
+        "status": status,
+        "stdout": text,
+        "stderr": "",
+    }
+
+
+def _display_change(change: FileWrite | FileEdit) -> dict[str, Any]:
+    if isinstance(change, FileWrite):
+        return {"type": "add", "content": change.content}
+    old, new = change.old.split("\n"), change.new.split("\n")
+    lines = [f"@@ -1,{len(old)} +1,{len(new)} @@", *(f"-{line}" for line in old), *(f"+{line}" for line in new)]
+    return {"type": "update", "unified_diff": "\n".join([*lines, ""]), "move_path": None}
+
+
+def _text(item: dict[str, Any]) -> str:
+    return "\n".join(part["text"] for part in item["content"] if isinstance(part.get("text"), str))
+
+
+def _file_url(path: str) -> str:
+    return f"file://{quote(str(PurePosixPath(path)))}"
+
+
+def _arguments(call: dict[str, Any]) -> dict[str, Any]:
+    try:
+        value = msgspec.json.decode(call.get("arguments", ""))
+    except (msgspec.DecodeError, TypeError):
+        return {}
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

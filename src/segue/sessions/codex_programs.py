@@ -1,0 +1,111 @@
+"""Programs that Codex's newer models write to call tools: JavaScript of one call, read as that call.
+
+Such a model has one tool, `exec`, which runs a program in which the other tools are functions. A program that does more
+than call one of them with literal arguments and return its output is left as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+_NAME = r"await\s+tools\.(?P<name>\w+)\("
+_FORMS = (
+    # text((await tools.NAME(…)).output);   text(await tools.NAME(…));   await tools.NAME(…);
+    re.compile(rf"\s*(?:text\(\s*)?\(?\s*{_NAME}"),
+    # const result = await tools.NAME(…); text(result.output);
+    re.compile(rf"\s*(?:const|let|var)\s+(?P<variable>\w+)\s*=\s*{_NAME}"),
+)
+_END = re.compile(r"\s*\)?\s*\)?\s*(?:\.output\s*\)?)?\s*;?\s*")
+_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'|`(?:[^`\\$]|\\.|\$(?!\{))*`', re.DOTALL)
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+_KEY = re.compile(r"[A-Za-z_$][\w$]*")
+_SPACE = re.compile(r"\s*")
+_WORDS = {"true": True, "false": False, "null": None}
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": "\0", "\n": ""}
+
+
+def parse_program(text: str) -> tuple[str, Any] | None:
+    """Return the tool and the arguments of the one call that a program makes; None for any other program."""
+    for form in _FORMS:
+        found = form.match(text)
+        if found is None:
+            continue
+        try:
+            value, end = _parse_value(text, found.end())
+        except (ValueError, IndexError, RecursionError):
+            return None
+        rest = text[end:]
+        if "variable" in form.groupindex:
+            name = re.escape(found["variable"])
+            ending = re.fullmatch(rf"\s*\)\s*;?\s*text\(\s*{name}(?:\.output)?\s*\)\s*;?\s*", rest)
+        else:
+            ending = _END.fullmatch(rest)
+        return (found["name"], value) if ending is not None else None
+    return None
+
+
+def _skip(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    return found.end() if found is not None else at
+
+
+def _parse_value(text: str, at: int) -> tuple[Any, int]:
+    """Parse a literal; `ValueError` for anything else."""
+    at = _skip(text, at)
+    if text[at] == "{":
+        return _parse_object(text, at + 1)
+    if text[at] == "[":
+        return _parse_list(text, at + 1)
+    if (found := _STRING.match(text, at)) is not None:
+        return _parse_string(found[0]), found.end()
+    if (found := _NUMBER.match(text, at)) is not None:
+        return json.loads(found[0]), found.end()
+    if (found := _KEY.match(text, at)) is not None and found[0] in _WORDS:
+        return _WORDS[found[0]], found.end()
+    raise ValueError("not a literal")
+
+
+def _parse_object(text: str, at: int) -> tuple[dict[str, Any], int]:
+    fields: dict[str, Any] = {}
+    at = _skip(text, at)
+    while text[at] != "}":
+        found = _STRING.match(text, at) or _KEY.match(text, at)
+        if found is None:
+            raise ValueError("not a key")
+        key = _parse_string(found[0]) if found[0][0] in "\"'`" else found[0]
+        at = _skip(text, found.end())
+        if text[at] != ":":
+            raise ValueError("no value")
+        fields[key], at = _parse_value(text, at + 1)
+        at = _next_item(text, at, "}")
+    return fields, at + 1
+
+
+def _parse_list(text: str, at: int) -> tuple[list[Any], int]:
+    items: list[Any] = []
+    at = _skip(text, at)
+    while text[at] != "]":
+        item, at = _parse_value(text, at)
+        items.append(item)
+        at = _next_item(text, at, "]")
+    return items, at + 1
+
+
+def _next_item(text: str, at: int, end: str) -> int:
+    at = _skip(text, at)
+    if text[at] == ",":
+        return _skip(text, at + 1)
+    if text[at] != end:
+        raise ValueError("no comma")
+    return at
+
+
+def _parse_string(literal: str) -> str:
+    def unescape(found: re.Match[str]) -> str:
+        if found[1]:
+            return chr(int(found[1], 16))
+        return _ESCAPES.get(found[2], found[2])
+
+    return re.sub(r"\\(?:u([0-9a-fA-F]{4})|(.))", unescape, literal[1:-1], flags=re.DOTALL)

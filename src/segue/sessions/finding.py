@@ -1,0 +1,78 @@
+"""Finds sessions: all of a folder over the clients, or the one that an id, a path or search words name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from segue.errors import InputError
+from segue.sessions import files
+from segue.sessions.client import Client, Place, SessionFile
+from segue.sessions.logs import detect_client
+from segue.sessions.registry import CLIENTS
+
+_MIN_PREFIX = 4
+_MAX_LISTED = 5
+
+
+def list_sessions(clients: Iterable[Client], place: Place, cwd: Path | None) -> list[SessionFile]:
+    """Return the sessions of a folder, or all, newest first."""
+    found = [session for client in clients for session in client.find(place, cwd)]
+    return sorted(found, key=lambda session: (session.updated, session.id), reverse=True)
+
+
+def find_session(clients: Sequence[Client], place: Place, cwd: Path, wanted: str | None) -> SessionFile:
+    """Return the newest session of a folder, or the one that is wanted; `InputError` if there is none or no single one.
+
+    An id or its beginning, and a path, also find sessions of other folders. Words are searched in titles first, then in
+    the sessions of this folder.
+    """
+    names = ", ".join(client.title for client in clients)
+    if wanted is None:
+        sessions = list_sessions(clients, place, cwd if any(client.has_folders for client in clients) else None)
+        if not sessions:
+            raise InputError(
+                f"no session of {names} in this folder; segue move --list --all lists those of all folders"
+            )
+        return sessions[0]
+    if (path := Path(wanted).expanduser()).is_file():
+        return _find_by_path(clients, path)
+    sessions = list_sessions(clients, place, None)
+    same = [session for session in sessions if session.id == wanted]
+    if not same and len(wanted) >= _MIN_PREFIX:
+        same = [session for session in sessions if session.id.startswith(wanted)]
+    return _single(same or _search(sessions, place, cwd, wanted.lower().split()), wanted, names)
+
+
+def _find_by_path(clients: Sequence[Client], path: Path) -> SessionFile:
+    path = path.resolve()
+    client = detect_client(files.read(path))
+    if client is None or client not in clients:
+        expected = " or ".join(each.title for each in clients)
+        raise InputError(f"not a session of {expected}", path=str(path))
+    return client.describe(path)
+
+
+def _search(sessions: Sequence[SessionFile], place: Place, cwd: Path, words: Sequence[str]) -> list[SessionFile]:
+    """Return the sessions with all words: in their titles, of this folder if there are any, else in their text."""
+    titled = [each for each in sessions if each.title and all(word in each.title.lower() for word in words)]
+    here = [session for session in sessions if session.cwd == str(cwd)]
+    local = [session for session in titled if session in here]
+    return local or titled or [session for session in here if _has_words(session, place, words)]
+
+
+def _has_words(session: SessionFile, place: Place, words: Sequence[str]) -> bool:
+    try:
+        text = CLIENTS[session.client].load(place, session).decode("utf-8", "replace").lower()
+    except InputError:
+        return False
+    return all(word in text for word in words)
+
+
+def _single(found: Sequence[SessionFile], wanted: str, names: str) -> SessionFile:
+    if not found:
+        raise InputError(f"no session of {names} has the id, the path or the words {wanted!r}")
+    if len(found) > 1:
+        listed = "; ".join(f"{each.id} ({each.client}: {each.title or 'no title'})" for each in found[:_MAX_LISTED])
+        raise InputError(f"{len(found)} sessions match {wanted!r}; name one by its id: {listed}")
+    return found[0]

@@ -1,0 +1,171 @@
+"""Journeys: conversations that moved between clients, with every message in its original form, and their sessions.
+
+Signatures and encrypted reasoning, ids and tools that a client's session can't hold are kept here, so that a session
+that comes home has them again. One SQLite file of the user's, readable by its owner only.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sqlite3
+import zlib
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+from msgspec import Struct
+
+from segue.canonical.json import encode_json
+from segue.errors import InputError, SegueError
+from segue.sessions.client import SessionFile
+from segue.sessions.files import Fingerprint
+from segue.sessions.session import Entry, decode_entry, encode_entry
+
+_VERSION = 1
+# In microseconds: a year after its last move, a journey is forgotten.
+_MAX_AGE = 365 * 24 * 3600 * 1_000_000
+_DELETE_OLD = "DELETE FROM stop WHERE journey IN (SELECT journey FROM stop GROUP BY journey HAVING max(moved) < ?)"
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS journey (id TEXT PRIMARY KEY, entries BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS stop (
+  client TEXT NOT NULL, session TEXT NOT NULL, journey TEXT NOT NULL, path TEXT NOT NULL, cwd TEXT,
+  size INTEGER NOT NULL, digest TEXT NOT NULL, own INTEGER NOT NULL, own_digest TEXT NOT NULL,
+  done INTEGER NOT NULL, open_calls TEXT NOT NULL, moved INTEGER NOT NULL, PRIMARY KEY (client, session)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS content (
+  client TEXT NOT NULL, session TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (client, session)
+);
+CREATE INDEX IF NOT EXISTS stop_journey ON stop (journey);
+"""
+_FIND = "SELECT id, entries FROM stop JOIN journey ON id = journey WHERE client = ? AND session = ?"
+_MARKS = ", ".join("?" * 12)
+_COLUMNS = "client, session, path, cwd, size, digest, own, own_digest, done, open_calls, moved"
+
+
+class Stop(Struct, frozen=True):
+    """A session that has the first `done` messages of a journey, as it was when it was last read or written.
+
+    `own` is the number of messages that its file has, and `own_digest` their digest; `open_calls` are the ids of calls
+    that it has no result of; `moved` is the time.
+    """
+
+    file: SessionFile
+    fingerprint: Fingerprint
+    own: int
+    own_digest: str
+    done: int
+    moved: int
+    open_calls: tuple[str, ...] = ()
+
+
+class Journey(Struct):
+    """A conversation and its sessions. `contents` are those of sessions that are not stored yet."""
+
+    id: str
+    entries: list[Entry]
+    stops: list[Stop]
+    contents: dict[tuple[str, str], bytes] = {}
+
+    @classmethod
+    def start(cls) -> Journey:
+        return cls(secrets.token_hex(16), [], [])
+
+    def find_stop(self, client: str, session: str) -> Stop | None:
+        return next((stop for stop in self.stops if (stop.file.client, stop.file.id) == (client, session)), None)
+
+    def latest_stop(self, client: str) -> Stop | None:
+        """Return the session of a client that has most of the journey; of several, the last one written."""
+        stops = [stop for stop in self.stops if stop.file.client == client]
+        return max(stops, key=lambda stop: (stop.done, stop.moved), default=None)
+
+    def set_stop(self, stop: Stop, content: bytes) -> None:
+        """Add a session with its content, in place of an earlier state of it."""
+        self.contents[stop.file.client, stop.file.id] = content
+        kept = [other for other in self.stops if (other.file.client, other.file.id) != (stop.file.client, stop.file.id)]
+        self.stops = [*kept, stop]
+
+
+class JourneyStore:
+    """The file with all journeys, made on first use."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def find(self, client: str, session: str) -> Journey | None:
+        """Return the journey that a session belongs to."""
+        if not self._path.exists():
+            return None
+        try:
+            with closing(self._connect()) as connection:
+                row = connection.execute(_FIND, (client, session)).fetchone()
+                if row is None:
+                    return None
+                stops = connection.execute(f"SELECT {_COLUMNS} FROM stop WHERE journey = ?", (row[0],)).fetchall()
+            stored = cast("list[Any]", msgspec.json.decode(zlib.decompress(row[1])))
+            entries = [decode_entry(entry, f"entries[{number}]") for number, entry in enumerate(stored)]
+        except (sqlite3.Error, zlib.error, msgspec.DecodeError, SegueError, TypeError, ValueError) as error:
+            raise InputError(f"the record of moved sessions can't be read: {error}", path=str(self._path)) from None
+        return Journey(row[0], entries, [_decode_stop(stop) for stop in stops])
+
+    def load_content(self, client: str, session: str) -> bytes | None:
+        """Return the content that a session had when it was last read or written by a move."""
+        try:
+            with closing(self._connect()) as connection:
+                query = "SELECT data FROM content WHERE client = ? AND session = ?"
+                row = connection.execute(query, (client, session)).fetchone()
+            return zlib.decompress(row[0]) if row is not None else None
+        except (sqlite3.Error, zlib.error, TypeError) as error:
+            raise InputError(f"the record of moved sessions can't be read: {error}", path=str(self._path)) from None
+
+    def save(self, journey: Journey) -> None:
+        """Store a journey and its sessions, in one transaction."""
+        entries = zlib.compress(encode_json([encode_entry(entry) for entry in journey.entries]))
+        try:
+            with closing(self._connect()) as connection, connection:
+                connection.execute("INSERT OR REPLACE INTO journey VALUES (?, ?)", (journey.id, entries))
+                for stop in journey.stops:
+                    connection.execute(
+                        f"INSERT OR REPLACE INTO stop (journey, {_COLUMNS}) VALUES ({_MARKS})",
+                        (journey.id, *_encode_stop(stop)),
+                    )
+                for (client, session), data in journey.contents.items():
+                    values = client, session, zlib.compress(data)
+                    connection.execute("INSERT OR REPLACE INTO content VALUES (?, ?, ?)", values)
+                newest = max((stop.moved for stop in journey.stops), default=0)
+                connection.execute(_DELETE_OLD, (newest - _MAX_AGE,))
+                connection.execute("DELETE FROM journey WHERE id NOT IN (SELECT journey FROM stop)")
+                connection.execute(
+                    "DELETE FROM content WHERE (client, session) NOT IN (SELECT client, session FROM stop)"
+                )
+        except (sqlite3.Error, OSError) as error:
+            raise InputError(f"the record of moved sessions can't be written: {error}", path=str(self._path)) from None
+
+    def _connect(self) -> sqlite3.Connection:
+        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
+        connection = sqlite3.connect(self._path, timeout=10)
+        try:
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            if version == 0:
+                connection.executescript(f"BEGIN IMMEDIATE;{_SCHEMA}PRAGMA user_version = {_VERSION};COMMIT")
+            elif version != _VERSION:
+                raise sqlite3.DatabaseError(f"it has version {version}; this segue reads {_VERSION}")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+def _encode_stop(stop: Stop) -> Sequence[Any]:
+    file = stop.file
+    fields = (file.client, file.id, str(file.path), file.cwd, stop.fingerprint.size, stop.fingerprint.digest)
+    return (*fields, stop.own, stop.own_digest, stop.done, " ".join(stop.open_calls), stop.moved)
+
+
+def _decode_stop(row: Sequence[Any]) -> Stop:
+    client, session, path, cwd, size, digest, own, own_digest, done, open_calls, moved = row
+    file = SessionFile(client, session, Path(path), cwd, size=size)
+    return Stop(file, Fingerprint(size, digest), own, own_digest, done, moved, tuple(open_calls.split()))

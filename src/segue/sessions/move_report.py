@@ -1,0 +1,106 @@
+"""`MoveReport`: what a move carried, changed and lost, with counts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from segue.canonical.blocks import Media, Thinking, ToolCall, ToolResponse
+from segue.sessions.client import Client
+from segue.sessions.rendering import Rendering
+from segue.sessions.session import Entry, Session
+
+Action = Literal[
+    "created",  # a new session was written
+    "extended",  # new turns were appended to the session that it came from
+    "copied",  # that session has changed or is open: a new one continues it from where it was
+    "unchanged",  # the session was there already
+]
+NOT_MOVED = "system prompts and tool declarations, which are those of the client that resumes the session"
+# Findings about a request, which a session is not.
+_REQUEST_KINDS = frozenset({"adjusted", "model", "tools"})
+
+
+class Line(Struct, frozen=True):
+    """One fact and how often it occurs."""
+
+    text: str
+    count: int
+
+
+class MoveReport(Struct, frozen=True):
+    """The facts of a move. `carried`, `changed` and `lost` are about the messages that this move wrote.
+
+    `warnings` are about the clients, not about the content.
+    """
+
+    action: Action
+    carried: tuple[Line, ...] = ()
+    changed: tuple[Line, ...] = ()
+    lost: tuple[Line, ...] = ()
+    not_moved: str = NOT_MOVED
+    warnings: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        return msgspec.to_builtins(self)
+
+
+def build_report(source: Session, target: Client, action: Action, rendering: Rendering | None) -> MoveReport:
+    """Build the report of a planned move."""
+    dropped = [Line(what, count) for what, count in source.log.dropped.items() if count]
+    if rendering is None:
+        return MoveReport(action, lost=tuple(dropped))
+    changed = [
+        Line(f"tool {old} became {new}" if old != new else f"arguments of {old} translated", count)
+        for (old, new), count in rendering.renamed.items()
+    ]
+    changed += [Line(f"tool {name} kept: {target.title} has no counterpart", n) for name, n in rendering.kept.items()]
+    lost: list[Line] = []
+    for finding in rendering.findings:
+        if finding.kind in _REQUEST_KINDS or finding.level == "note":
+            continue
+        line = Line(finding.message, max(1, len(finding.call_ids)))
+        if finding.kind == "reasoning":
+            thoughts = _count_thoughts(rendering.entries, target)
+            lost.append(Line(f"{finding.message}; it is kept for the way home", thoughts))
+        elif finding.level == "lost":
+            lost.append(line)
+        else:
+            changed.append(line)
+    if rendering.envelopes:
+        lost.append(Line("reasoning sealed by segue's gateway removed", rendering.envelopes))
+    synthetic = sum(unit.synthetic for unit in rendering.units)
+    if synthetic:
+        changed.append(Line("text added at the end, where the last reply is missing", synthetic))
+    return MoveReport(action, tuple(_count(rendering.entries)), tuple(changed), tuple(lost + dropped))
+
+
+def _count(entries: Sequence[Entry]) -> list[Line]:
+    counts: Counter[str] = Counter()
+    for entry in entries:
+        counts["messages"] += 1
+        for block in entry.message.blocks:
+            match block:
+                case ToolCall():
+                    counts["tool calls"] += 1
+                case ToolResponse():
+                    counts["results"] += 1
+                    counts["pictures and files"] += sum(isinstance(part, Media) for part in block.content or ())
+                case Media():
+                    counts["pictures and files"] += 1
+                case _:
+                    continue
+    return [Line(what, count) for what, count in counts.items() if count]
+
+
+def _count_thoughts(entries: Sequence[Entry], target: Client) -> int:
+    return sum(
+        isinstance(block, Thinking)
+        for entry in entries
+        if entry.client != target.name
+        for block in entry.message.blocks
+    )

@@ -1,0 +1,226 @@
+"""Moves a session from one client to another: into a new session, or to the end of the one that it came from.
+
+Nothing is written before the whole move is rendered; what is written is read back and compared. A session of the target
+is extended only if it is unchanged since the last move and not open. Otherwise a new session continues it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from segue.canonical.blocks import calls_of, responses_of
+from segue.canonical.ids import hash_tool_id
+from segue.errors import InputError
+from segue.sessions.client import Client, Draft, Place, SessionFile, Unit
+from segue.sessions.files import Fingerprint
+from segue.sessions.journeys import Journey, JourneyStore, Stop
+from segue.sessions.move_report import Action, MoveReport, build_report
+from segue.sessions.rendering import CLOSING_TEXT, render_more, render_session, split_body
+from segue.sessions.session import Entry, Session, digest_entries, parse_session
+
+
+class Plan(Struct, frozen=True):
+    """A move that is ready to be written: the journey, the session it comes from, and what the target gets.
+
+    `reach` is the number of messages of the journey that the target has afterwards. `base` is the session of the target
+    that is extended or copied; None for a new session. `before` is its content, and `data` is what is appended, or the
+    content of the new session.
+    """
+
+    journey: Journey
+    reach: int
+    source: Session
+    target: Client
+    draft: Draft
+    report: MoveReport
+    base: Stop | None = None
+    before: bytes = b""
+    data: bytes = b""
+
+    @property
+    def action(self) -> Action:
+        return self.report.action
+
+
+class Moved(Struct, frozen=True):
+    """A finished move: the session of the target, the command that resumes it, and the report."""
+
+    session: SessionFile
+    command: tuple[str, ...]
+    report: MoveReport
+
+
+class Mover:
+    """Moves sessions of a user's clients. `now` is in microseconds since 1970."""
+
+    def __init__(self, place: Place, journeys: JourneyStore, now: int) -> None:
+        self._place = place
+        self._journeys = journeys
+        self._now = now
+
+    def plan(self, client: Client, file: SessionFile, target: Client, cwd: str) -> Plan:
+        """Prepare a move. Nothing is written."""
+        source = parse_session(client, file, client.load(self._place, file))
+        journey, reach = self._join(source)
+        entries = journey.entries[:reach]
+        facts = source.log.facts
+        draft = Draft(
+            target.new_id(self._now),
+            (),
+            cwd,
+            self._now,
+            file.title or facts.name or source.log.title,
+            _find_model(entries, target),
+            facts.git_branch,
+            f"{client.name}:{file.id}",
+        )
+        base = journey.latest_stop(target.name)
+        plan = Plan(journey, reach, source, target, draft, build_report(source, target, "unchanged", None), base)
+        if base is not None and (base.done < reach or self._load(target, base.file) is None):
+            return self._plan_more(plan, base)
+        if base is not None:
+            return plan
+        rendering = render_session(target, entries, cwd)
+        if not rendering.units:
+            raise InputError("this session has no messages", path=str(file.path))
+        draft = msgspec.structs.replace(draft, units=rendering.units)
+        report = build_report(source, target, "created", rendering)
+        return msgspec.structs.replace(plan, draft=draft, report=report, data=target.encode(self._place, draft))
+
+    def _plan_more(self, plan: Plan, base: Stop) -> Plan:
+        """Prepare the continuation of a session of the target, in its own folder."""
+        target, place = plan.target, self._place
+        cwd = base.file.cwd or plan.draft.cwd
+        rendering = render_more(target, plan.journey.entries[: plan.reach], base.done, base.open_calls, cwd)
+        draft = msgspec.structs.replace(plan.draft, cwd=cwd, units=rendering.units)
+        before = self._load(target, base.file)
+        if before is not None and base.fingerprint.matches(before) and not target.is_open(place, base.file):
+            draft = msgspec.structs.replace(draft, id=base.file.id)
+            data = target.encode_more(before, draft)
+            report = build_report(plan.source, target, "extended", rendering)
+            return msgspec.structs.replace(plan, draft=draft, report=report, before=before, data=data)
+        # It was changed, is open, or is gone: a new session continues it as it was.
+        before = self._journeys.load_content(target.name, base.file.id)
+        if before is None:
+            raise InputError(f"the record of moved sessions has no copy of {base.file.id}", path=str(base.file.path))
+        draft = msgspec.structs.replace(draft, parent=f"{target.name}:{base.file.id}")
+        copied = target.copy(before, draft)
+        data = target.join(copied, target.encode_more(copied, draft)) if draft.units else copied
+        report = build_report(plan.source, target, "copied", rendering)
+        return msgspec.structs.replace(plan, draft=draft, report=report, data=data)
+
+    def write(self, plan: Plan) -> Moved:
+        """Write a planned move, read it back, and record it."""
+        target, draft = plan.target, plan.draft
+        if plan.base is not None and plan.action == "unchanged":
+            self._journeys.save(plan.journey)
+            return Moved(plan.base.file, target.resume(plan.base.file), plan.report)
+        # Compared before it is written: what the target would read.
+        file = SessionFile(target.name, draft.id, target.locate(self._place, draft), draft.cwd)
+        if plan.base is not None and plan.action == "extended":
+            file = plan.base.file
+        expected = target.join(plan.before, plan.data)
+        session = _compare(target, file, expected, draft.units)
+        if plan.base is not None and plan.action == "extended":
+            target.extend(self._place, file, plan.base.fingerprint, plan.data)
+        else:
+            file = target.create(self._place, draft, plan.data)
+        try:
+            written = target.load(self._place, file)
+            if written != expected:
+                session = _compare(target, file, written, draft.units)
+        except InputError:
+            if plan.action != "extended":
+                target.remove(self._place, file)
+            raise
+        own = session.entries
+        stop = Stop(file, Fingerprint.of(written), len(own), digest_entries(own), plan.reach, self._now)
+        plan.journey.set_stop(stop, written)
+        self._journeys.save(plan.journey)
+        return Moved(file, target.resume(file), plan.report)
+
+    # -------------------------------------------------------------------------------------------------------- journeys
+
+    def _join(self, source: Session) -> tuple[Journey, int]:
+        """Return the journey of a session with the messages that are new in it, and how many the session has."""
+        file, own = source.file, list(source.entries)
+        journey = self._journeys.find(file.client, file.id)
+        stop = journey.find_stop(file.client, file.id) if journey is not None else None
+        if journey is None or stop is None or digest_entries(own[: stop.own]) != stop.own_digest:
+            # A session that never moved, or was rewound or compacted since.
+            journey, stop, new = Journey.start(), None, own
+        else:
+            new = own[stop.own :]
+            if new and stop.done < len(journey.entries):
+                # Both this session and another one continued the journey: this one is a branch of its own.
+                kept = [other for other in journey.stops if other.done <= stop.done]
+                journey = Journey(Journey.start().id, journey.entries[: stop.done], kept)
+        new = _with_new_ids(new, journey.entries)
+        journey.entries = [*journey.entries, *new]
+        reach = len(journey.entries) if new or stop is None else stop.done
+        open_calls = _find_open_calls(stop.open_calls if stop is not None else (), new)
+        fingerprint = Fingerprint.of(source.data)
+        stop = Stop(file, fingerprint, len(own), digest_entries(own), reach, self._now, open_calls)
+        journey.set_stop(stop, source.data)
+        return journey, reach
+
+    def _load(self, client: Client, file: SessionFile) -> bytes | None:
+        try:
+            return client.load(self._place, file)
+        except InputError:
+            return None
+
+
+def _find_open_calls(before: tuple[str, ...], new: list[Entry]) -> tuple[str, ...]:
+    """Return the calls without a result: of those that were open before, and of new messages."""
+    calls = [*before, *(call.id for entry in new for call in calls_of(entry.message) if call.kind != "hosted")]
+    answered = {response.call_id for entry in new for response in responses_of(entry.message)}
+    return tuple(call_id for call_id in calls if call_id not in answered)
+
+
+def _with_new_ids(new: list[Entry], before: list[Entry]) -> list[Entry]:
+    """Return messages whose calls have ids of their own: two sessions may have equal calls."""
+    taken = {call.id for entry in before for call in calls_of(entry.message)}
+    names: dict[str, str] = {}
+    for entry in new:
+        for call in calls_of(entry.message):
+            if call.id in taken:
+                names[call.id] = hash_tool_id(entry.client, call.id, call.name, entry.message.turn_key, len(taken))
+            taken.add(names.get(call.id, call.id))
+    if not names:
+        return new
+    return [msgspec.structs.replace(entry, message=_rename(entry, names)) for entry in new]
+
+
+def _rename(entry: Entry, names: dict[str, str]) -> Any:
+    changed = {
+        **{id(call): msgspec.structs.replace(call, id=names.get(call.id, call.id)) for call in calls_of(entry.message)},
+        **{
+            id(response): msgspec.structs.replace(response, call_id=names.get(response.call_id, response.call_id))
+            for response in responses_of(entry.message)
+        },
+    }
+    blocks = tuple(changed.get(id(block), block) for block in entry.message.blocks)
+    return msgspec.structs.replace(entry.message, blocks=blocks)
+
+
+def _find_model(entries: list[Entry], target: Client) -> str | None:
+    """Return the model of the target's own last messages."""
+    models = (entry.model for entry in reversed(entries) if entry.client == target.name)
+    return next((model for model in models if model), None)
+
+
+def _compare(client: Client, file: SessionFile, data: bytes, units: tuple[Unit, ...]) -> Session:
+    """Parse a written session, and compare its end with the units; `InputError` if the client would read others."""
+    session = parse_session(client, file, data)
+    found = [client.normalize(value) for value in split_body(session.log.body, client.api)]
+    expected = [client.normalize(unit.value) for unit in units]
+    for values in (found, expected):
+        if values and CLOSING_TEXT in str(values[-1]):
+            values.pop()
+    if found[len(found) - len(expected) :] != expected:
+        raise InputError("the written session would not be read as it was meant: a bug in segue", path=str(file.path))
+    return session

@@ -1,0 +1,21 @@
+"""The coding clients whose sessions segue reads and writes, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from segue.errors import unknown_name_error
+from segue.sessions.claude import ClaudeCode
+from segue.sessions.client import Client
+from segue.sessions.codex import Codex
+from segue.sessions.stored import SegueStore
+
+CLIENTS: Mapping[str, Client] = {client.name: client for client in (ClaudeCode(), Codex(), SegueStore())}
+
+
+def find_client(name: str, argument: str) -> Client:
+    """Return a client by its name; `InputError` for others."""
+    try:
+        return CLIENTS[name]
+    except KeyError:
+        raise unknown_name_error("client", name, CLIENTS, path=argument) from None

@@ -1,0 +1,256 @@
+"""Renders messages of any clients as the units of one client's session: valid, paired, in its own terms.
+
+The result ends on a reply. What segue added is synthetic.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any, cast
+
+import msgspec
+from msgspec import Struct
+
+from segue._conversation import Conversation
+from segue._literals import Api
+from segue.canonical.blocks import Block, Message, Text, Thinking, ToolCall, ToolResponse
+from segue.canonical.codec import encode_value
+from segue.canonical.envelope import is_envelope
+from segue.canonical.history import History
+from segue.canonical.json import encode_json_sorted
+from segue.render.report import Finding, Report
+from segue.sessions.client import CANONICAL, Client, Unit
+from segue.sessions.session import Entry, list_key
+from segue.sessions.translation import Translator
+
+CLOSING_TEXT = "The session was interrupted before a reply."
+# A message at the end, removed again: without it, the renderer would add one for the model to reply to.
+_END_TEXT = "segue: end of the session"
+
+
+class Rendering(Struct, frozen=True):
+    """The units, the messages that they are from, and what was changed or lost on the way.
+
+    `renamed` (old and new name) and `kept` are tools with their counts. `envelopes` counts reasoning that only segue's
+    gateway can open, which was removed. `result_ids` are pairs of canonical and written id of all results.
+    """
+
+    units: tuple[Unit, ...]
+    entries: Sequence[Entry]
+    findings: Sequence[Finding]
+    renamed: Counter[tuple[str, str]]
+    kept: Counter[str]
+    envelopes: int = 0
+    result_ids: Sequence[tuple[str, str]] = ()
+
+
+def render_session(client: Client, entries: Sequence[Entry], cwd: str | None) -> Rendering:
+    """Render a whole session, closed by a reply."""
+    rendering = _render(client, entries, cwd)
+    units = rendering.units
+    if client.api != CANONICAL and units and not is_reply(units[-1], client.api):
+        closing = Unit(text_unit(client.api, "assistant", CLOSING_TEXT), units[-1].at, synthetic=True)
+        units = (*units, closing)
+    return msgspec.structs.replace(rendering, units=units)
+
+
+def render_more(
+    client: Client, entries: Sequence[Entry], done: int, open_calls: Collection[str], cwd: str | None
+) -> Rendering:
+    """Render what the messages after the first `done` ones add to a session, and results of calls that it left open.
+
+    The whole session is rendered twice, with and without them: ids stay valid and unique over all of it.
+    """
+    before = _render(client, entries[:done], cwd)
+    open_ids = {projected for call_id, projected in before.result_ids if call_id in open_calls}
+    known = Counter(_key(unit) for unit in before.units if result_id(unit.value) not in open_ids)
+    whole = render_session(client, entries, cwd)
+    added: list[Unit] = []
+    for unit in whole.units:
+        key = _key(unit)
+        if known[key]:
+            known[key] -= 1
+        else:
+            added.append(unit)
+    return Rendering(
+        tuple(added),
+        entries[done:],
+        _new_findings(whole.findings, before.findings),
+        whole.renamed - before.renamed,
+        whole.kept - before.kept,
+        whole.envelopes - before.envelopes,
+    )
+
+
+def _new_findings(findings: Sequence[Finding], before: Sequence[Finding]) -> list[Finding]:
+    """Return the findings, and the calls of each, that are not among earlier ones."""
+    known = {finding.key: finding for finding in before}
+    new: list[Finding] = []
+    for finding in findings:
+        old = known.get(finding.key)
+        calls = tuple(call_id for call_id in finding.call_ids if old is None or call_id not in old.call_ids)
+        if old is None or calls:
+            new.append(msgspec.structs.replace(finding, call_ids=calls))
+    return new
+
+
+def _key(unit: Unit) -> bytes:
+    return encode_json_sorted(unit.value)
+
+
+def _render(client: Client, entries: Sequence[Entry], cwd: str | None) -> Rendering:
+    renamed: Counter[tuple[str, str]] = Counter()
+    kept: Counter[str] = Counter()
+    translators: dict[str, Translator] = {}
+    messages: list[Message] = []
+    envelopes = 0
+    for entry in entries:
+        message = entry.message if client.api == CANONICAL else _without_envelopes(entry.message)
+        envelopes += len(entry.message.blocks) - len(message.blocks)
+        if entry.client != client.name:
+            translator = translators.setdefault(entry.client, Translator(entry.client, client.name, cwd))
+            translated = translator.translate(message)
+            renamed.update(translated.changed)
+            kept.update(translated.kept)
+            message = translated.message
+        if message.blocks:
+            messages.append(message)
+    chat = Conversation()
+    chat.state.history = History(messages)
+    if client.api == CANONICAL:
+        encoded = [encode_value(message) for message in chat.messages]
+        times = [entry.at for entry in entries] if len(entries) == len(encoded) else [None] * len(encoded)
+        units = tuple(Unit(value, at) for value, at in zip(encoded, times, strict=True))
+        return Rendering(units, entries, (), renamed, kept, envelopes)
+    chat.add_user(_END_TEXT)
+    # Without a model: the client's own instructions, which some models bind reasoning to, are not known here.
+    rendered = chat.render(cast("Api", client.api))
+    units = list(split_body(rendered.body, client.api))
+    last = units.pop()
+    if _END_TEXT not in str(last):
+        raise AssertionError("the renderer moved the last message")
+    times = _Times(entries, rendered.report)
+    written = tuple(Unit(unit, times.find(unit)) for unit in units if not _is_blank(unit, client.api))
+    report = rendered.report
+    return Rendering(written, entries, report.findings, renamed, kept, envelopes, report.emitted_results)
+
+
+def _without_envelopes(message: Message) -> Message:
+    """Return a message without reasoning in envelopes: only the gateway that sealed them can use them."""
+    blocks = tuple(block for block in message.blocks if not _is_sealed(block))
+    return message if len(blocks) == len(message.blocks) else message.with_blocks(blocks)
+
+
+def _is_sealed(block: Block) -> bool:
+    return isinstance(block, Thinking) and (is_envelope(block.signature) or is_envelope(block.encrypted))
+
+
+# --------------------------------------------------------------------------------------------------------------- units
+
+
+def split_body(body: Mapping[str, Any], api: str) -> Iterator[dict[str, Any]]:
+    """Yield the units of a body: each block or part of a message as a message of its own, or each item."""
+    part_key = _PART_KEYS.get(api)
+    for item in cast("list[dict[str, Any]]", body[list_key(body)]):
+        if part_key is None:
+            yield item
+            continue
+        parts = item[part_key]
+        if isinstance(parts, str):
+            parts = [{"type": "text", "text": parts}]
+        for part in cast("list[Any]", parts):
+            yield {**item, part_key: [part]}
+
+
+def _is_blank(unit: Mapping[str, Any], api: str) -> bool:
+    """Return whether a unit is white space: part of a message before, it would be a message of its own."""
+    part_key = _PART_KEYS.get(api)
+    part = cast("dict[str, Any]", unit[part_key][0]) if part_key is not None else {}
+    text = part.get("text")
+    return part.get("type", "text") == "text" and isinstance(text, str) and not text.strip()
+
+
+_PART_KEYS = {"anthropic": "content", "gemini": "parts"}
+
+
+def text_unit(api: str, role: str, text: str) -> dict[str, Any]:
+    """Return a text as a unit of an API."""
+    return _TEXT_UNITS[api](role, text)
+
+
+_TEXT_UNITS: Mapping[str, Callable[[str, str], dict[str, Any]]] = {
+    "anthropic": lambda role, text: {"role": role, "content": [{"type": "text", "text": text}]},
+    "openai-responses": lambda role, text: {"role": role, "content": text},
+    "gemini": lambda role, text: {"role": "model" if role == "assistant" else role, "parts": [{"text": text}]},
+}
+
+
+def is_reply(unit: Unit, api: str) -> bool:
+    """Return whether a unit is text of the model."""
+    value = unit.value
+    if value.get("role") not in ("assistant", "model"):
+        return False
+    part_key = _PART_KEYS.get(api)
+    return part_key is None or "text" in value[part_key][0]
+
+
+def result_id(value: Mapping[str, Any]) -> str | None:
+    """Return the id of the call that a unit is the result of; None if it is not a result."""
+    if str(value.get("type")).endswith("_output"):
+        return value.get("call_id")
+    parts = chain(_parts(value.get("content")), _parts(value.get("parts")))
+    return next((found for part in parts if (found := _part_result_id(part)) is not None), None)
+
+
+def _part_result_id(part: Mapping[str, Any]) -> str | None:
+    response = part.get("functionResponse")
+    return part.get("tool_use_id") or (cast("dict[str, Any]", response).get("id") if response else None)
+
+
+def _parts(value: object) -> list[dict[str, Any]]:
+    return [part for part in cast("list[Any]", value) if isinstance(part, dict)] if isinstance(value, list) else []
+
+
+def call_id(value: Mapping[str, Any]) -> str | None:
+    """Return the id of the call that a unit is; None if it is not a call."""
+    if str(value.get("type")).endswith("_call"):
+        return value.get("call_id")
+    for part in chain(_parts(value.get("content")), _parts(value.get("parts"))):
+        if part.get("type") == "tool_use":
+            return part.get("id")
+        if "functionCall" in part:
+            return cast("dict[str, Any]", part["functionCall"]).get("id")
+    return None
+
+
+class _Times:
+    """The times of units, found by the id of their call, or by their text."""
+
+    def __init__(self, entries: Sequence[Entry], report: Report) -> None:
+        calls, results = dict(report.emitted_calls), dict(report.emitted_results)
+        self._calls: dict[str | None, int | None] = {}
+        self._results: dict[str | None, int | None] = {}
+        self._texts: dict[str, list[int | None]] = {}
+        for entry in entries:
+            for block in entry.message.blocks:
+                match block:
+                    case ToolCall():
+                        self._calls[calls.get(block.id)] = entry.at
+                    case ToolResponse():
+                        self._results[results.get(block.call_id)] = entry.at
+                    case Text():
+                        self._texts.setdefault(block.text, []).append(entry.at)
+                    case _:
+                        continue
+
+    def find(self, value: Mapping[str, Any]) -> int | None:
+        if (name := call_id(value)) is not None:
+            return self._calls.get(name)
+        if (name := result_id(value)) is not None:
+            return self._results.get(name)
+        content = value.get("content", value.get("parts"))
+        text = content if isinstance(content, str) else "".join(str(part.get("text", "")) for part in _parts(content))
+        queue = self._texts.get(text)
+        return queue.pop(0) if queue else None

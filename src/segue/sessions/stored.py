@@ -1,0 +1,170 @@
+"""segue's own store as a client: conversations are sessions, with every message in its canonical form.
+
+Its sessions have no folder. Their content is that of `segue export --format json`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+
+from segue._conversation import Conversation
+from segue.canonical.blocks import Message
+from segue.canonical.codec import VERSION, decode_message, encode_value
+from segue.canonical.history import History
+from segue.canonical.json import encode_json, parse_json
+from segue.errors import InputError, StoreError
+from segue.sessions.client import CANONICAL, Client, Draft, Place, SessionFile
+from segue.sessions.files import Fingerprint
+from segue.sessions.parsed_log import Line, ParsedLog, SessionFacts
+from segue.store import open_store, resolve_file
+from segue.store.base import ConversationStore, ConversationSummary, StoredEvent, format_time, parse_time
+from segue.store.conversation_events import conversation_events, message_event
+from segue.store.events import Event, decode_event, dump_event
+from segue.store.export import KIND, dump_events, fill_times, load_events
+from segue.store.ids import new_id
+from segue.store.replay import replay_events
+
+_MAX_LISTED = 1000
+
+
+class SegueStore(Client):
+    name = "segue"
+    kind = "segue"
+    title = "segue"
+    api = CANONICAL
+    program = "segue"
+    tested = ()
+    has_folders = False
+
+    def is_line(self, line: Line) -> bool:
+        return False
+
+    def parse(self, lines: list[Line]) -> ParsedLog:
+        raise InputError("an export of segue is one JSON value, not lines")
+
+    def parse_bytes(self, data: bytes) -> ParsedLog:
+        envelope = parse_json(data)[0]
+        if not isinstance(envelope, dict) or cast("dict[str, Any]", envelope).get("kind") != KIND:
+            raise InputError("not an export of a stored conversation")
+        fields = cast("dict[str, Any]", envelope)
+        export = load_events(fields)
+        state = replay_events(StoredEvent(seq, 0, event) for seq, event in enumerate(export.events, 1))
+        body = {
+            "messages": [encode_value(message) for message in state.chat.messages],
+            **({"model": state.model} if state.model else {}),
+        }
+        return ParsedLog(self.kind, body, facts=SessionFacts(fields.get("id"), name=state.title))
+
+    def find(self, place: Place, cwd: Path | None) -> Iterator[SessionFile]:
+        """Yield the latest conversations; none belongs to a folder."""
+        if cwd is None and _exists(place):
+            with _open(place) as store:
+                for summary in store.list(_MAX_LISTED):
+                    yield _describe(place, summary)
+
+    def describe(self, path: Path) -> SessionFile:
+        raise InputError("a stored conversation has no file of its own", path=str(path))
+
+    def new_id(self, now: int) -> str:
+        return new_id(now)
+
+    def locate(self, place: Place, draft: Draft) -> Path:
+        return Path(place.store)
+
+    def encode(self, place: Place, draft: Draft) -> bytes:
+        chat = Conversation()
+        chat.state.history = History(_messages(draft))
+        # The settings come before the messages.
+        events = conversation_events(chat)
+        return _encode(draft.id, events, fill_times([None, *(unit.at for unit in draft.units)], len(events)))
+
+    def encode_more(self, data: bytes, draft: Draft) -> bytes:
+        events = [message_event(message) for message in _messages(draft)]
+        return _encode(draft.id, events, fill_times([unit.at for unit in draft.units], len(events)))
+
+    def join(self, before: bytes, more: bytes) -> bytes:
+        if not before:
+            return more
+        first, second = msgspec.json.decode(before), msgspec.json.decode(more)
+        return encode_json({**first, "events": [*first["events"], *second["events"]]})
+
+    def copy(self, data: bytes, draft: Draft) -> bytes:
+        return encode_json({**msgspec.json.decode(data), "id": draft.id})
+
+    def resume(self, session: SessionFile) -> tuple[str, ...]:
+        return (self.program, "chat", "-s", session.id)
+
+    def is_open(self, place: Place, session: SessionFile) -> bool:
+        with _open(place) as store:
+            return store.lease(session.id) is not None
+
+    def load(self, place: Place, session: SessionFile) -> bytes:
+        if not _exists(place):
+            raise InputError("the store does not exist", path=place.store)
+        with _open(place) as store:
+            return b"".join(dump_events(store.get(session.id), store.events(session.id)))
+
+    def create(self, place: Place, draft: Draft, data: bytes) -> SessionFile:
+        events, at = _decode(data)
+        times = fill_times(at, len(events))
+        with _open(place) as store:
+            store.create(draft.title, draft.id, at=times[0] if times else None, events=events, times=times)
+            return _describe(place, store.get(draft.id))
+
+    def extend(self, place: Place, session: SessionFile, expected: Fingerprint, data: bytes) -> None:
+        events, at = _decode(data)
+        with _open(place) as store:
+            summary = store.get(session.id)
+            if not expected.matches(b"".join(dump_events(summary, store.events(session.id)))):
+                raise InputError("the conversation was changed; nothing was written", path=session.id)
+            store.append(session.id, summary.seq, events, at=fill_times(at, len(events)))
+
+    def remove(self, place: Place, session: SessionFile) -> None:
+        with _open(place) as store:
+            store.delete(session.id)
+
+
+def _exists(place: Place) -> bool:
+    file = resolve_file(place.store) if place.store else None
+    return bool(place.store) and (file is None or file.exists())
+
+
+@contextmanager
+def _open(place: Place) -> Generator[ConversationStore]:
+    """Open the user's store; its errors are errors of the input."""
+    try:
+        with open_store(place.store) as store:
+            yield store
+    except StoreError as error:
+        raise InputError(str(error), path="store") from None
+
+
+def _describe(place: Place, summary: ConversationSummary) -> SessionFile:
+    title = summary.title or summary.opening
+    path = Path(place.store)
+    return SessionFile("segue", summary.id, path, None, summary.updated, 0, title, summary.model)
+
+
+def _messages(draft: Draft) -> list[Message]:
+    return [decode_message(unit.value, f"messages[{number}]") for number, unit in enumerate(draft.units)]
+
+
+def _encode(id: str, events: Sequence[Event], times: Sequence[int] | None) -> bytes:
+    encoded = [msgspec.json.decode(dump_event(event)) for event in events]
+    if times is not None:
+        encoded = [{"at": format_time(at, exact=True), **event} for at, event in zip(times, encoded, strict=True)]
+    return encode_json({"segue": VERSION, "kind": KIND, "id": id, "events": encoded})
+
+
+def _decode(data: bytes) -> tuple[list[Event], list[int | None]]:
+    events: list[Event] = []
+    times: list[int | None] = []
+    for event in msgspec.json.decode(data)["events"]:
+        times.append(parse_time(event.pop("at", None)))
+        events.append(decode_event(encode_json(event)))
+    return events, times

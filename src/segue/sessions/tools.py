@@ -1,0 +1,145 @@
+"""The tools of the coding clients: which of them do the same, and how their arguments correspond. Data only.
+
+An operation is a purpose that tools of several clients share, with arguments of its own. A row gives the tool of one
+client for an operation. Arguments without a counterpart keep their names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from msgspec import Struct
+
+Operation = Literal[
+    "shell",  # command, folder, timeout, note
+    "read",  # path, line (from 1), count
+    "picture",  # path
+    "list",  # path
+    "find",  # pattern, path: files by name
+    "search",  # pattern, path, glob: text in files
+    "write",  # path, content
+    "edit",  # path, old, new, all
+    "patch",  # text: a patch in the form of apply_patch
+    "plan",  # items
+    "fetch",  # url, prompt
+    "web",  # query
+]
+ValueForm = Literal[
+    "same",
+    "seconds",  # of a duration in milliseconds
+    "from-zero",  # of a number from one
+    "steps",  # plan items as `step` and `status`
+    "todos",  # plan items as `content`, `status` and `activeForm`
+    "states",  # plan items as `text` and `state`: open, doing, done
+]
+
+
+class Argument(Struct, frozen=True):
+    """A client's name for an argument, and the form of its value."""
+
+    name: str
+    form: ValueForm = "same"
+
+
+class ToolRow(Struct, frozen=True):
+    """The tool of a client for an operation. The first name is written; all are recognised.
+
+    `arguments` maps the operation's arguments to the client's. `implied` are the client's arguments that mean nothing
+    with this value. With `command` the client has no such tool: the operation is a command of its shell, in which the
+    arguments are quoted; `flags` are added for arguments that are given. `free_text` is the operation's argument that
+    is the whole input of the tool. `header` is the form of its results.
+    """
+
+    operation: Operation
+    names: tuple[str, ...] = ()
+    arguments: Mapping[str, Argument] = {}
+    implied: Mapping[str, object] = {}
+    command: str | None = None
+    flags: Mapping[str, str] = {}
+    free_text: str | None = None
+    header: Literal["exit-line", "exec", "none"] = "none"
+
+
+def _named(**names: str | Argument) -> dict[str, Argument]:
+    return {key: Argument(name) if isinstance(name, str) else name for key, name in names.items()}
+
+
+_GREP_FLAGS = {"glob": "-g {}", "-i": "-i", "-A": "-A {}", "-B": "-B {}", "-C": "-C {}", "type": "-t {}"}
+
+TOOLS: Mapping[str, tuple[ToolRow, ...]] = {
+    "claude": (
+        ToolRow(
+            "shell",
+            ("Bash",),
+            _named(command="command", timeout="timeout", note="description"),
+            {"run_in_background": False},
+            header="exit-line",
+        ),
+        ToolRow("read", ("Read",), _named(path="file_path", line="offset", count="limit")),
+        ToolRow("picture", ("Read",), _named(path="file_path")),
+        ToolRow("list", ("LS",), _named(path="path")),
+        ToolRow("find", ("Glob",), _named(pattern="pattern", path="path")),
+        ToolRow("search", ("Grep",), _named(pattern="pattern", path="path", glob="glob")),
+        ToolRow("write", ("Write",), _named(path="file_path", content="content")),
+        ToolRow(
+            "edit",
+            ("Edit",),
+            _named(path="file_path", old="old_string", new="new_string", all="replace_all"),
+            {"replace_all": False},
+        ),
+        ToolRow("plan", ("TodoWrite",), _named(items=Argument("todos", "todos"))),
+        ToolRow("fetch", ("WebFetch",), _named(url="url", prompt="prompt")),
+        ToolRow("web", ("WebSearch",), _named(query="query")),
+    ),
+    "codex": (
+        ToolRow(
+            "shell",
+            ("exec_command", "shell_command", "shell"),
+            _named(command="cmd", folder="workdir", note="justification", timeout="timeout_ms"),
+            header="exec",
+        ),
+        ToolRow("read", command="cat -n {path}"),
+        ToolRow("picture", ("view_image",), _named(path="path")),
+        ToolRow("list", command="ls -la {path}"),
+        ToolRow("find", command="rg --files -g {pattern} {path}"),
+        ToolRow("search", command="rg -n {flags} {pattern} {path}", flags=_GREP_FLAGS),
+        ToolRow("patch", ("apply_patch",), free_text="text", header="exec"),
+        ToolRow("plan", ("update_plan",), _named(items=Argument("plan", "steps"))),
+    ),
+    "segue": (
+        ToolRow("shell", ("shell",), _named(command="command", timeout=Argument("timeout", "seconds"))),
+        ToolRow("read", ("read_file",), _named(path="path", line="start_line", count="lines")),
+        ToolRow("list", ("list_dir",), _named(path="path")),
+        ToolRow("find", ("glob",), _named(pattern="pattern", path="path")),
+        ToolRow("search", ("grep",), _named(pattern="pattern", path="path", glob="glob")),
+        ToolRow("write", ("write_file",), _named(path="path", content="content")),
+        ToolRow(
+            "edit",
+            ("edit_file",),
+            _named(path="path", old="old_string", new="new_string", all="replace_all"),
+            {"replace_all": False},
+        ),
+        ToolRow("plan", ("todo",), _named(items=Argument("items", "states"))),
+        ToolRow("fetch", ("fetch_url",), _named(url="url")),
+    ),
+}
+
+
+class McpName(Struct, frozen=True):
+    """How a client names the tools of MCP servers: `form` is written, `pattern` is recognised.
+
+    `word_only`: other characters than letters, digits and `_` in the server's name are written as `_`.
+    """
+
+    form: str
+    pattern: str
+    word_only: bool = False
+
+
+MCP_NAMES: Mapping[str, McpName] = {
+    "claude": McpName("mcp__{server}__{tool}", r"mcp__(.+?)__(.+)"),
+    # A namespace for each server; older versions have one name.
+    "codex": McpName("mcp__{server}::{tool}", r"mcp__(.+?)(?:::|__)(.+)", word_only=True),
+    "segue": McpName("{server}__{tool}", r"(.+?)__(.+)"),
+}

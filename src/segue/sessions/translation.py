@@ -1,0 +1,332 @@
+"""Translates the tool calls of one client into those of another, with their results, by the table of tools.
+
+A call without a counterpart keeps its name and content. No argument is dropped unless it means nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from typing import Any, cast
+
+from msgspec import Struct
+
+from segue.canonical.blocks import Block, Message, Text, ToolCall, ToolResponse, edit_block, text_of
+from segue.sessions.codex_programs import parse_program
+from segue.sessions.patches import FileEdit, FileWrite, parse_patch, render_edit, render_write
+from segue.sessions.tools import MCP_NAMES, TOOLS, Argument, Operation, ToolRow
+
+_PICTURE = re.compile(r"\.(png|jpe?g|gif|webp)$", re.IGNORECASE)
+_NAMESPACE = "functions::"
+_NOT_WORD = re.compile(r"\W", re.ASCII)
+_EXEC_HEADER = re.compile(
+    r"\A(?:Chunk ID: .*\n)?(?:Exit code: (?P<first>-?\d+)\n)?(?:Script completed\n)?(?:Wall time:? .*\n)?"
+    r"(?:Process exited with code (?P<second>-?\d+)\n)?(?:Original token count: .*\n)?Output:\n"
+)
+_STATUSES = {"open": "pending", "doing": "in_progress", "done": "completed"}
+_EXIT_LINE = re.compile(r"\AExit code (?P<code>-?\d+)\n?")
+
+
+class Translated(Struct, frozen=True):
+    """A message in the terms of another client, and the names of the tools that were translated or kept."""
+
+    message: Message
+    changed: tuple[tuple[str, str], ...] = ()
+    kept: tuple[str, ...] = ()
+
+
+class _Step(Struct, frozen=True):
+    """How a call was translated: the rows of its tool at both ends, by which its result is translated too."""
+
+    source: ToolRow
+    target: ToolRow
+
+
+class Translator:
+    """Translates the messages of one client for another, in order: results follow their calls."""
+
+    def __init__(self, source: str, target: str, cwd: str | None) -> None:
+        self._source = source
+        self._target = target
+        self._cwd = cwd
+        self._steps: dict[str, _Step] = {}
+
+    def translate(self, message: Message) -> Translated:
+        changed: list[tuple[str, str]] = []
+        kept: list[str] = []
+        blocks: list[Block] = []
+        for block in message.blocks:
+            if isinstance(block, ToolCall) and block.kind != "hosted":
+                translated = self._translate_call(block)
+                if translated.name != block.name or translated.arguments is not block.arguments:
+                    changed.append((block.name, translated.name))
+                elif not self._is_native(block.name):
+                    kept.append(block.name)
+                blocks.append(translated)
+            elif isinstance(block, ToolResponse) and not block.hosted:
+                blocks.append(self._translate_result(block))
+            else:
+                blocks.append(block)
+        if all(new is old for new, old in zip(blocks, message.blocks, strict=True)):
+            return Translated(message, (), tuple(kept))
+        return Translated(message.with_blocks(tuple(blocks)), tuple(changed), tuple(kept))
+
+    def _is_native(self, name: str) -> bool:
+        return any(name in row.names for row in TOOLS.get(self._target, ()))
+
+    def _translate_call(self, call: ToolCall) -> ToolCall:
+        name = self._translate_mcp_name(call.name)
+        if name is not None:
+            return call if name == call.name else edit_block(call, name=name)
+        call = self._unwrap(call)
+        found = self._parse(call)
+        if found is None:
+            return call
+        source, operation, values = found
+        rendered = self._render(operation, values, {key: each.name for key, each in source.arguments.items()})
+        if rendered is None:
+            return call
+        row, name, arguments = rendered
+        self._steps[call.id] = _Step(source, row)
+        if name == call.name and arguments == call.arguments:
+            return call
+        kind = "custom" if isinstance(arguments, str) else "function"
+        return edit_block(call, name=name, arguments=arguments, kind=kind)
+
+    def _unwrap(self, call: ToolCall) -> ToolCall:
+        """Return a call without Codex's namespace, and a program of one call as that call."""
+        if self._source != "codex" or not call.name.startswith(_NAMESPACE):
+            return call
+        name = call.name.removeprefix(_NAMESPACE)
+        nested = parse_program(call.arguments) if name == "exec" and isinstance(call.arguments, str) else None
+        if nested is None:
+            return edit_block(call, name=name)
+        name, arguments = nested
+        return edit_block(
+            call, name=name, arguments=arguments, kind="custom" if isinstance(arguments, str) else "function"
+        )
+
+    def _translate_mcp_name(self, name: str) -> str | None:
+        """Return the target's name for a tool of an MCP server; None for other tools."""
+        source, target = MCP_NAMES.get(self._source), MCP_NAMES.get(self._target)
+        found = re.fullmatch(source.pattern, name) if source is not None else None
+        if found is None or target is None:
+            return None
+        server = _NOT_WORD.sub("_", found[1]) if target.word_only else found[1]
+        return target.form.format(server=server, tool=found[2])
+
+    # ------------------------------------------------------------------------------------------------------- arguments
+
+    def _parse(self, call: ToolCall) -> tuple[ToolRow, Operation, dict[str, Any]] | None:
+        """Return the row of a call's tool, the operation, and its arguments; None for a tool without a row."""
+        row = next((row for row in TOOLS.get(self._source, ()) if call.name in row.names), None)
+        if row is None or call.arguments_text is not None or call.broken:
+            return None
+        if row.free_text is not None:
+            text = call.arguments
+            if isinstance(text, dict) and len(cast("dict[str, Any]", text)) == 1:
+                (text,) = cast("dict[str, Any]", text).values()
+            return (row, row.operation, {row.free_text: text}) if isinstance(text, str) else None
+        if not isinstance(call.arguments, dict):
+            return None
+        arguments = cast("dict[str, Any]", call.arguments)
+        names = {argument.name: (key, argument) for key, argument in row.arguments.items()}
+        values: dict[str, Any] = {}
+        for name, value in arguments.items():
+            if name in row.implied and row.implied[name] == value:
+                continue
+            key, argument = names.get(name, (name, None))
+            values[key] = _read_value(value, argument) if argument is not None else value
+        command = values.get("command")
+        if row.operation == "shell" and isinstance(command, list):
+            values["command"] = _join_command(cast("list[Any]", command))
+        is_picture = row.operation == "read" and isinstance(values.get("path"), str) and _PICTURE.search(values["path"])
+        return row, "picture" if is_picture else row.operation, values
+
+    def _render(
+        self, operation: Operation, values: dict[str, Any], own_names: Mapping[str, str]
+    ) -> tuple[ToolRow, str, Any] | None:
+        """Return the target's row for an operation, and the call's name and arguments; None without a counterpart.
+
+        An argument that the target's tool does not have keeps its own name.
+        """
+        rows: dict[Operation, ToolRow] = {row.operation: row for row in reversed(TOOLS.get(self._target, ()))}
+        operation, values = self._choose(operation, values, rows)
+        row = rows.get(operation)
+        if row is None:
+            return None
+        if row.free_text is not None:
+            rest = values.keys() - {row.free_text}
+            return (row, row.names[0], values[row.free_text]) if not rest else None
+        if row.command is not None:
+            return self._render_command(row, values, rows.get("shell"), own_names)
+        arguments: dict[str, Any] = {}
+        for key, value in values.items():
+            argument = row.arguments.get(key)
+            if argument is None:
+                arguments[own_names.get(key, key)] = value
+            else:
+                arguments[argument.name] = _write_value(value, argument)
+        return row, row.names[0], arguments
+
+    def _choose(
+        self, operation: Operation, values: dict[str, Any], rows: Mapping[Operation, ToolRow]
+    ) -> tuple[Operation, dict[str, Any]]:
+        """Return the operation in the form that the target has: edits and writes as a patch, or a patch as one."""
+        if operation == "picture" and operation not in rows:
+            return "read", values
+        if operation in rows or operation not in ("edit", "write", "patch"):
+            return operation, values
+        if operation == "patch":
+            change = parse_patch(str(values["text"]))
+            match change:
+                case FileWrite():
+                    return "write", {"path": self._absolute(change.path), "content": change.content}
+                case FileEdit():
+                    return "edit", {"path": self._absolute(change.path), "old": change.old, "new": change.new}
+                case None:
+                    return operation, values
+        return "patch", _as_patch(operation, values)
+
+    def _absolute(self, path: str) -> str:
+        return path if path.startswith("/") or self._cwd is None else f"{self._cwd.rstrip('/')}/{path}"
+
+    def _render_command(
+        self, row: ToolRow, values: dict[str, Any], shell: ToolRow | None, own_names: Mapping[str, str]
+    ) -> tuple[ToolRow, str, Any] | None:
+        if shell is None or row.command is None:
+            return None
+        values = dict(values)
+        command = row.command
+        flags: list[str] = []
+        for key, template in row.flags.items():
+            if values.get(key) not in (None, False):
+                flags.append(template.format(shlex.quote(str(values.pop(key)))))
+        line, count = values.pop("line", None), values.pop("count", None)
+        for key in re.findall(r"{(\w+)}", command):
+            value = " ".join(flags) if key == "flags" else values.pop(key, None)
+            text = value if key == "flags" else shlex.quote(str(value)) if value is not None else ""
+            command = command.replace(f"{{{key}}}", cast("str", text))
+        command = " ".join(command.split()) if not flags else command.strip()
+        if isinstance(line, int) or isinstance(count, int):
+            first = line if isinstance(line, int) else 1
+            last = str(first + count - 1) if isinstance(count, int) else "$"
+            command += f" | sed -n '{first},{last}p'"
+        rest = {own_names.get(key, key): value for key, value in values.items()}
+        return shell, shell.names[0], {shell.arguments["command"].name: command, **rest}
+
+    # --------------------------------------------------------------------------------------------------------- results
+
+    def _translate_result(self, response: ToolResponse) -> ToolResponse:
+        step = self._steps.get(response.call_id)
+        blocks = response.content
+        name = response.name
+        if step is None or not blocks or not all(isinstance(block, Text) for block in blocks):
+            return response
+        text, code = _read_result(text_of(blocks), step.source, error=response.error)
+        written, error = _write_result(text, code, step.target, error=response.error)
+        if (text_of(blocks), response.error) == (written, error):
+            return response
+        return edit_block(response, content=(Text(written),), error=error, name=name)
+
+
+def _as_patch(operation: Operation, values: dict[str, Any]) -> dict[str, Any]:
+    """Return an edit or a write as the arguments of a patch; as they are if a patch can't express it."""
+    texts = {key: values.get(key) for key in ("path", "content", "old", "new")}
+    path = texts["path"]
+    patch: str | None = None
+    if operation == "write" and values.keys() == {"path", "content"} and _are_texts(path, texts["content"]):
+        patch = render_write(FileWrite(cast("str", path), cast("str", texts["content"])))
+    elif operation == "edit" and values.keys() == {"path", "old", "new"} and _are_texts(*values.values()):
+        patch = render_edit(FileEdit(cast("str", path), cast("str", texts["old"]), cast("str", texts["new"])))
+    return {"text": patch} if patch is not None else {"text": None, **values}
+
+
+def _are_texts(*values: object) -> bool:
+    return all(isinstance(value, str) for value in values)
+
+
+def _join_command(parts: list[Any]) -> Any:
+    """Return a command given as a list: the script that a shell gets, else the words quoted."""
+    if not all(isinstance(part, str) for part in parts):
+        return parts
+    if len(parts) == 3 and parts[0].rpartition("/")[2] in ("bash", "sh", "zsh") and parts[1] in ("-c", "-lc"):
+        return parts[2]
+    return shlex.join(parts)
+
+
+def _read_value(value: Any, argument: Argument) -> Any:
+    """Return a client's value in the form of the operation."""
+    match argument.form:
+        case "seconds":
+            return round(value * 1000) if isinstance(value, int | float) else value
+        case "from-zero":
+            return value + 1 if isinstance(value, int) else value
+        case "steps":
+            return _rename_items(value, {"step": "text"})
+        case "todos":
+            return _rename_items(value, {"content": "text"})
+        case "states":
+            return _rename_items(value, {"state": "status"}, _STATUSES)
+        case "same":
+            return value
+
+
+def _write_value(value: Any, argument: Argument) -> Any:
+    """Return the value of an operation in the client's form."""
+    match argument.form:
+        case "seconds":
+            return (value // 1000 if value % 1000 == 0 else value / 1000) if isinstance(value, int | float) else value
+        case "from-zero":
+            return value - 1 if isinstance(value, int) else value
+        case "steps":
+            return _rename_items(value, {"text": "step"})
+        case "todos":
+            return _rename_items(value, {"text": "content"})
+        case "states":
+            return _rename_items(value, {"status": "state"}, {new: old for old, new in _STATUSES.items()})
+        case "same":
+            return value
+
+
+def _rename_items(items: Any, names: Mapping[str, str], values: Mapping[str, str] | None = None) -> Any:
+    """Rename the keys of plan items, and the values of the keys that are renamed."""
+    if not isinstance(items, list):
+        return items
+    renamed: list[Any] = []
+    for item in cast("list[Any]", items):
+        fields = cast("dict[str, Any]", item) if isinstance(item, dict) else {}
+        new = {
+            names.get(key, key): (values or {}).get(value, value) if key in names and isinstance(value, str) else value
+            for key, value in fields.items()
+        }
+        renamed.append(new if fields else item)
+    return renamed
+
+
+def _read_result(text: str, row: ToolRow, *, error: bool) -> tuple[str, int | None]:
+    """Return the output of a tool and its exit code, without the header that the client writes."""
+    match row.header:
+        case "exec":
+            found = _EXEC_HEADER.match(text)
+            code = (found["first"] or found["second"]) if found else None
+            return (text[found.end() :], int(code) if code else None) if found else (text, None)
+        case "exit-line":
+            found = _EXIT_LINE.match(text) if error else None
+            return (text[found.end() :], int(found["code"])) if found else (text, None if error else 0)
+        case "none":
+            return text, None
+
+
+def _write_result(text: str, code: int | None, row: ToolRow, *, error: bool) -> tuple[str, bool]:
+    """Return a tool's output with the client's header, and whether it is an error."""
+    match row.header:
+        case "exec" if code is not None:
+            return f"Process exited with code {code}\nOutput:\n{text}", False
+        case "exit-line" if code:
+            return f"Exit code {code}\n{text}", True
+        case "none" if code:
+            return f"Exit code {code}\n{text}", error
+        case _:
+            return text, error

@@ -1,0 +1,57 @@
+"""Writes docs/client-moves.md from the results of all moves; one without a result is marked as not run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tests.clients.moves import DAMAGES, DIVERGED, MOVE_ROWS, PLAIN, MoveResult
+
+_HEAD = """# Sessions moved between clients
+
+Written by `make clients`, with the real clients on emulated providers. The client of the row makes a session: it reads
+a file and a picture in parallel, thinks, edits a file, runs a command, and is killed during a command of its second
+prompt. The session is [moved](move.md) to the client of the column, which resumes it with a new prompt, then moved
+home and resumed there.
+
+A cell is *right* if the provider accepts the first request of each resumed client, every prompt is in it and every call
+with its own result, the client runs the next command, and moving a second time changes nothing. The damages below the
+first table are done to the file of the first client; then only the second one resumes it.
+"""
+_TITLES = {
+    PLAIN: "There and back",
+    DIVERGED: "There and back, while the first client continues the session too",
+    "long-ids": "Ids of 96 characters",
+    "k2-ids": "Ids of Kimi K2",
+    "repeated-ids": "Ids that repeat in every reply",
+    "cut-off": "A last line that is cut off",
+}
+
+
+def write_moves_page(file: Path, results: Sequence[MoveResult]) -> None:
+    file.write_text("\n".join(_list_lines({(each.source, each.target, each.damage): each for each in results})) + "\n")
+
+
+def _list_lines(results: dict[tuple[str, str, str], MoveResult]) -> Iterator[str]:
+    yield _HEAD
+    pairs = [((each.source, each.target), each.versions) for each in results.values()]
+    versions = {name: version for names, found in pairs for name, version in zip(names, found, strict=True)}
+    yield f"Versions: {', '.join(f'{name} {version}' for name, version in versions.items())}."
+    for damage in DAMAGES:
+        yield f"\n## {_TITLES[damage]}\n"
+        yield f"| from | {' | '.join(f'to {name}' for name in MOVE_ROWS)} |"
+        yield f"| {' | '.join(['---'] * (len(MOVE_ROWS) + 1))} |"
+        for source in MOVE_ROWS:
+            cells = [_format(results.get((source, target, damage)), source == target) for target in MOVE_ROWS]
+            yield f"| {source} | {' | '.join(cells)} |"
+    wrong = [each for each in results.values() if each.problems]
+    if wrong:
+        yield "\n## What is wrong\n"
+        for each in wrong:
+            yield f"- {each.source} to {each.target}, {each.damage}: {each.problems[0].splitlines()[0][:160]}"
+
+
+def _format(result: MoveResult | None, is_same: bool) -> str:
+    if is_same:
+        return ""
+    return "not run" if result is None else "**wrong**" if result.problems else "right"

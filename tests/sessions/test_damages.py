@@ -1,0 +1,245 @@
+"""Sessions as they are in real life: killed, with repeated, long and foreign ids, orphans, cut arguments, compactions.
+
+Each is moved to the other clients and judged by the request that these would send next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from segue.sessions.client import SessionFile
+from tests.budget import SOAK
+from tests.cli.client_logs import ClaudeCode, Codex
+from tests.sessions.world import World, texts
+
+LONG_ID = "x" * 96
+
+
+def call(id: str, word: str) -> dict[str, Any]:
+    return {"type": "tool_use", "id": id, "name": "Bash", "input": {"command": f"echo {word}"}}
+
+
+def claude_killed() -> list[dict[str, Any]]:
+    log = ClaudeCode()
+    log.user("Do it.")
+    first = log.reply("m1", call("toolu_1", "ONE"))
+    log.reply("m1", call("toolu_2", "TWO"))
+    log.result("toolu_1", "RESULT-ONE", first)
+    return log.lines
+
+
+def claude_repeated_ids() -> list[dict[str, Any]]:
+    log = ClaudeCode()
+    for number, word in enumerate(("ONE", "TWO")):
+        log.user(f"Do {word}.")
+        log.reply(f"m{number}", call("toolu_1", word))
+        log.result("toolu_1", f"RESULT-{word}")
+        log.reply(f"n{number}", {"type": "text", "text": "Done."})
+    return log.lines
+
+
+def claude_with_id(id: str) -> Callable[[], list[dict[str, Any]]]:
+    def build() -> list[dict[str, Any]]:
+        log = ClaudeCode()
+        log.user("Do it.")
+        log.reply("m1", call(id, "ONE"))
+        log.result(id, "RESULT-ONE")
+        log.reply("m2", {"type": "text", "text": "Done."})
+        return log.lines
+
+    return build
+
+
+def claude_orphan() -> list[dict[str, Any]]:
+    log = ClaudeCode()
+    log.user("Do it.")
+    log.result("toolu_9", "RESULT-ORPHAN")
+    log.reply("m1", call("toolu_1", "ONE"))
+    log.result("toolu_1", "RESULT-ONE")
+    return log.lines
+
+
+def claude_unparsed() -> list[dict[str, Any]]:
+    log = ClaudeCode()
+    log.user("Do it.")
+    raw = '{"command": "echo ONE'
+    block = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"__unparsedToolInput": {"raw": raw, "len": 21}}}
+    log.reply("m1", block)
+    log.result("t1", "RESULT-ONE")
+    return log.lines
+
+
+def claude_compacted() -> list[dict[str, Any]]:
+    log = ClaudeCode()
+    log.user("Before.")
+    log.reply("m1", call("toolu_1", "BEFORE"))
+    log.result("toolu_1", "RESULT-BEFORE")
+    log.entry("system", None, subtype="compact_boundary", content="Conversation compacted")
+    log.user("SUMMARY of the work so far.", isCompactSummary=True)
+    log.user("Go on.")
+    log.reply("m2", call("toolu_2", "ONE"))
+    log.result("toolu_2", "RESULT-ONE")
+    return log.lines
+
+
+def codex_call(log: Codex, id: str, word: str) -> None:
+    arguments = f'{{"cmd":"echo {word}"}}'
+    log.line("response_item", type="function_call", name="exec_command", arguments=arguments, call_id=id)
+
+
+def codex_output(log: Codex, id: str, word: str) -> None:
+    log.line("response_item", type="function_call_output", call_id=id, output=f"RESULT-{word}")
+
+
+def codex_killed() -> list[dict[str, Any]]:
+    log = Codex()
+    log.user("Do it.")
+    codex_call(log, "call_1", "ONE")
+    codex_call(log, "call_2", "TWO")
+    codex_output(log, "call_2", "TWO")
+    return log.lines
+
+
+def codex_repeated_ids() -> list[dict[str, Any]]:
+    log = Codex()
+    for word in ("ONE", "TWO"):
+        log.user(f"Do {word}.")
+        codex_call(log, "call_0", word)
+        codex_output(log, "call_0", word)
+        log.answer("Done.")
+    return log.lines
+
+
+def codex_with_id(id: str) -> Callable[[], list[dict[str, Any]]]:
+    def build() -> list[dict[str, Any]]:
+        log = Codex()
+        log.user("Do it.")
+        codex_call(log, id, "ONE")
+        codex_output(log, id, "ONE")
+        log.answer("Done.")
+        return log.lines
+
+    return build
+
+
+def codex_orphan() -> list[dict[str, Any]]:
+    log = Codex()
+    log.user("Do it.")
+    codex_output(log, "call_9", "ORPHAN")
+    codex_call(log, "call_1", "ONE")
+    codex_output(log, "call_1", "ONE")
+    return log.lines
+
+
+def codex_cut() -> list[dict[str, Any]]:
+    log = Codex()
+    log.user("Do it.")
+    arguments = '{"cmd":"echo ONE'
+    log.line("response_item", type="function_call", name="exec_command", arguments=arguments, call_id="call_1")
+    codex_output(log, "call_1", "ONE")
+    return log.lines
+
+
+def codex_compacted() -> list[dict[str, Any]]:
+    log = Codex()
+    log.user("Before.")
+    codex_call(log, "call_1", "BEFORE")
+    codex_output(log, "call_1", "BEFORE")
+    content = [{"type": "input_text", "text": "SUMMARY of the work so far."}]
+    log.line("compacted", message="", replacement_history=[{"type": "message", "role": "user", "content": content}])
+    log.user("Go on.")
+    codex_call(log, "call_2", "ONE")
+    codex_output(log, "call_2", "ONE")
+    return log.lines
+
+
+# The words that must be in the moved session, each call's at its result.
+DAMAGES: dict[str, tuple[str, Callable[[], list[dict[str, Any]]], tuple[str, ...]]] = {
+    "claude killed in mid-call": ("claude", claude_killed, ("ONE",)),
+    "claude repeated ids": ("claude", claude_repeated_ids, ("ONE", "TWO")),
+    "claude long id": ("claude", claude_with_id(LONG_ID), ("ONE",)),
+    "claude K2 id": ("claude", claude_with_id("functions.Bash:0"), ("ONE",)),
+    "claude orphan result": ("claude", claude_orphan, ("ONE",)),
+    "claude cut arguments": ("claude", claude_unparsed, ("ONE",)),
+    "claude compaction": ("claude", claude_compacted, ("ONE",)),
+    "codex killed in mid-call": ("codex", codex_killed, ("TWO",)),
+    "codex repeated ids": ("codex", codex_repeated_ids, ("ONE", "TWO")),
+    "codex long id": ("codex", codex_with_id(LONG_ID), ("ONE",)),
+    "codex K2 id": ("codex", codex_with_id("functions.exec_command:0"), ("ONE",)),
+    "codex orphan result": ("codex", codex_orphan, ("ONE",)),
+    "codex cut arguments": ("codex", codex_cut, ("ONE",)),
+    "codex compaction": ("codex", codex_compacted, ("ONE",)),
+}
+TARGETS = ("claude", "codex")
+
+
+def moved(world: World, name: str, target: str) -> SessionFile:
+    client, build, _ = DAMAGES[name]
+    return world.move(world.add_lines(client, build()), target).session
+
+
+@pytest.mark.parametrize(
+    ("name", "target"), [(name, target) for name in DAMAGES for target in TARGETS if target != DAMAGES[name][0]]
+)
+def test_the_next_request_is_valid_and_results_are_at_their_calls(world: World, name: str, target: str):
+    session = moved(world, name, target)
+    assert world.violations(session) == []
+    calls = world.calls(session)
+    for word in DAMAGES[name][2]:
+        (found,) = [result for _, arguments, result in calls if word in arguments]
+        assert f"RESULT-{word}" in found
+    text = world.load(session).decode()
+    assert ("RESULT-ORPHAN" in text) == ("orphan" in name)
+    assert ("SUMMARY" in text) == ("compaction" in name)
+    assert "BEFORE" not in text
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_it_comes_home_as_it_was(world: World, name: str):
+    client, build, _ = DAMAGES[name]
+    home = world.add_lines(client, build())
+    before = world.load(home)
+    away = world.move(home, "codex" if client == "claude" else "claude").session
+    world.resume(away)
+    back = world.move(away, client)
+    assert back.report.action == "extended"
+    after = world.load(home)
+    assert after.startswith(before)
+    assert texts(world.read(home), "ai")[-1] == "leg1 answer."
+    # What this client's own file had wrong is still wrong in it; the new turns are right.
+    new = [line for line in after[len(before) :].decode().splitlines() if "RESULT-LEG1" in line]
+    assert new
+
+
+@pytest.mark.parametrize(("source", "target"), [("claude", "codex"), ("codex", "claude")])
+def test_five_thousand_messages(world: World, source: str, target: str):
+    """1,250 exchanges of four messages; with `make soak`, there and back."""
+    count = 1250
+    if source == "claude":
+        log = ClaudeCode()
+        for number in range(count):
+            log.user(f"Do {number}.")
+            log.reply(f"m{number}", call(f"toolu_{number}", f"W{number}"))
+            log.result(f"toolu_{number}", f"RESULT-W{number}")
+            log.reply(f"n{number}", {"type": "text", "text": f"Done {number}."})
+        lines = log.lines
+    else:
+        rollout = Codex()
+        for number in range(count):
+            rollout.user(f"Do {number}.")
+            codex_call(rollout, f"call_{number}", f"W{number}")
+            codex_output(rollout, f"call_{number}", f"W{number}")
+            rollout.answer(f"Done {number}.")
+        lines = rollout.lines
+    home = world.add_lines(source, lines)
+    away = world.move(home, target).session
+    assert world.violations(away) == []
+    calls = world.calls(away)
+    assert len(calls) == count
+    assert all(f"RESULT-W{number}" in result for number, (_, _, result) in enumerate(calls))
+    if SOAK:
+        world.resume(away)
+        assert world.move(away, source).report.action == "extended"

@@ -1,0 +1,70 @@
+"""Any history can be moved and comes home: the next requests are valid, and the first session is as it was."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from segue.errors import InputError
+from tests.budget import examples
+from tests.cli.client_logs import ClaudeCode, Codex
+from tests.properties.bodies import build_body
+from tests.properties.generators import scenarios
+from tests.properties.scenario import Scenario
+from tests.sessions.world import World, texts
+
+PAIRS = [("claude", "codex"), ("codex", "claude")]
+
+
+def build_lines(client: str, scenario: Scenario) -> list[dict[str, Any]]:
+    """Return a history as the lines of a session."""
+    if client == "claude":
+        log = ClaudeCode()
+        for number, message in enumerate(build_body(scenario, "anthropic")["messages"]):
+            if message["role"] == "assistant":
+                content = message["content"]
+                blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+                log.reply(f"msg_{number}", *blocks)
+            else:
+                log.user(message["content"])
+        return log.lines
+    rollout = Codex()
+    for item in build_body(scenario, "openai-responses")["input"]:
+        content = item.get("content")
+        if isinstance(content, str):
+            kind = "output_text" if item.get("role") == "assistant" else "input_text"
+            item = {**item, "content": [{"type": kind, "text": content}]}
+        rollout.line("response_item", **{"type": "message", **item})
+    return rollout.lines
+
+
+@pytest.mark.parametrize(("source", "target"), PAIRS)
+def test_any_history_can_be_moved_and_comes_home(source: str, target: str):
+    @given(scenario=scenarios())
+    @examples(4, items=len(PAIRS))
+    def check(scenario: Scenario) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            world = World(Path(folder))
+            session = world.add_lines(source, build_lines(source, scenario))
+            try:
+                moved = world.move(session, target)
+            except InputError as error:
+                if "no messages" in error.message:
+                    return
+                raise
+            assert world.violations(moved.session) == []
+            assert world.move(session, target).report.action == "unchanged"
+            before = world.load(session)
+            world.resume(moved.session)
+            assert world.move(moved.session, source).report.action == "extended"
+            after = world.load(session)
+            assert after.startswith(before)
+            assert after[len(before) :].count(b"TASK-leg1") >= 1
+            assert texts(world.read(session), "ai")[-1] == "leg1 answer."
+            assert [result for *_, result in world.calls(session)][-1].strip().endswith("RESULT-LEG1")
+
+    check()

@@ -1,0 +1,261 @@
+"""The table of tools: every row in both directions, and results in the form of each client."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from segue.canonical.blocks import Message, Text, ToolCall, ToolResponse, text_of
+from segue.sessions.codex_programs import parse_program
+from segue.sessions.patches import FileEdit, FileWrite, parse_patch, render_edit, render_write
+from segue.sessions.registry import CLIENTS
+from segue.sessions.tools import MCP_NAMES, TOOLS, Operation
+from segue.sessions.translation import Translator
+
+# One call of each operation that a client has a tool for, in that client's own terms.
+SAMPLES: dict[str, dict[Operation, tuple[str, Any]]] = {
+    "claude": {
+        "shell": ("Bash", {"command": "ls -la", "timeout": 5000, "description": "List"}),
+        "read": ("Read", {"file_path": "/w/a.py", "offset": 3, "limit": 10}),
+        "picture": ("Read", {"file_path": "/w/a.png"}),
+        "list": ("LS", {"path": "/w"}),
+        "find": ("Glob", {"pattern": "*.py", "path": "/w"}),
+        "search": ("Grep", {"pattern": "x y", "path": "/w", "glob": "*.py"}),
+        "write": ("Write", {"file_path": "/w/n.txt", "content": "one\ntwo\n"}),
+        "edit": ("Edit", {"file_path": "/w/a.py", "old_string": "a\nb", "new_string": "c"}),
+        "plan": ("TodoWrite", {"todos": [{"content": "Read", "status": "completed"}]}),
+        "fetch": ("WebFetch", {"url": "https://example.org", "prompt": "Sum up"}),
+        "web": ("WebSearch", {"query": "segue"}),
+    },
+    "codex": {
+        "shell": ("exec_command", {"cmd": "ls -la", "timeout_ms": 5000, "justification": "List"}),
+        "picture": ("view_image", {"path": "/w/a.png"}),
+        "patch": ("apply_patch", "*** Begin Patch\n*** Add File: /w/n.txt\n+one\n+two\n*** End Patch\n"),
+        "plan": ("update_plan", {"plan": [{"step": "Read", "status": "completed"}]}),
+    },
+    "segue": {
+        "shell": ("shell", {"command": "ls -la", "timeout": 5}),
+        "read": ("read_file", {"path": "/w/a.py", "start_line": 3, "lines": 10}),
+        "list": ("list_dir", {"path": "/w"}),
+        "find": ("glob", {"pattern": "*.py", "path": "/w"}),
+        "search": ("grep", {"pattern": "x y", "path": "/w", "glob": "*.py"}),
+        "write": ("write_file", {"path": "/w/n.txt", "content": "one\ntwo\n"}),
+        "edit": ("edit_file", {"path": "/w/a.py", "old_string": "a\nb", "new_string": "c"}),
+        "plan": ("todo", {"items": [{"text": "Read", "state": "done"}]}),
+        "fetch": ("fetch_url", {"url": "https://example.org"}),
+    },
+}
+PAIRS = [(source, target) for source in SAMPLES for target in SAMPLES if source != target]
+# Operations of which the target has the same tool, so that the way back is exact.
+ROUND_TRIPS = [
+    (source, target, operation)
+    for source, target in PAIRS
+    for operation in SAMPLES[source]
+    if operation in SAMPLES[target] or (operation == "patch" and "write" in SAMPLES[target])
+]
+
+
+def translate(source: str, target: str, name: str, arguments: Any) -> tuple[str, Any]:
+    call = ToolCall(name, arguments, "c1", kind="custom" if isinstance(arguments, str) else "function")
+    (block,) = Translator(source, target, "/w").translate(Message("ai", (call,))).message.blocks
+    assert isinstance(block, ToolCall)
+    assert (block.kind == "custom") == isinstance(block.arguments, str)
+    return block.name, block.arguments
+
+
+def test_every_row_has_a_sample():
+    for client, rows in TOOLS.items():
+        assert {row.operation for row in rows if row.command is None} == set(SAMPLES[client])
+    assert set(TOOLS) == set(SAMPLES) == set(CLIENTS)
+
+
+@pytest.mark.parametrize(("source", "target", "operation"), ROUND_TRIPS)
+def test_a_call_becomes_the_others_and_back(source: str, target: str, operation: Operation):
+    there = translate(source, target, *SAMPLES[source][operation])
+    names = [row.names[0] for row in TOOLS[target] if row.names]
+    assert there[0] in names
+    assert translate(target, source, *there) == SAMPLES[source][operation]
+
+
+@pytest.mark.parametrize(
+    ("operation", "command"),
+    [
+        ("read", "cat -n /w/a.py | sed -n '3,12p'"),
+        ("list", "ls -la /w"),
+        ("find", "rg --files -g '*.py' /w"),
+        ("search", "rg -n -g '*.py' 'x y' /w"),
+    ],
+)
+def test_what_codex_has_no_tool_for_is_a_command(operation: Operation, command: str):
+    assert translate("claude", "codex", *SAMPLES["claude"][operation]) == ("exec_command", {"cmd": command})
+    assert translate("segue", "codex", *SAMPLES["segue"][operation]) == ("exec_command", {"cmd": command})
+
+
+def test_no_argument_is_dropped():
+    grep = {"pattern": "x", "output_mode": "content", "-n": True, "-i": True, "head_limit": 5}
+    assert translate("claude", "codex", "Grep", grep) == (
+        "exec_command",
+        {"cmd": "rg -n -i x", "output_mode": "content", "-n": True, "head_limit": 5},
+    )
+    command = {"cmd": "ls", "workdir": "/w", "yield_time_ms": 5}
+    assert translate("codex", "claude", "exec_command", command) == (
+        "Bash",
+        {"command": "ls", "workdir": "/w", "yield_time_ms": 5},
+    )
+
+
+def test_an_edit_of_all_places_has_no_counterpart_in_a_patch():
+    edit = {"file_path": "/w/a.py", "old_string": "a", "new_string": "b", "replace_all": True}
+    assert translate("claude", "codex", "Edit", edit) == ("Edit", edit)
+    assert translate("claude", "codex", "Edit", {**edit, "replace_all": False})[0] == "apply_patch"
+
+
+def test_a_patch_of_several_files_keeps_its_name():
+    patch = "*** Begin Patch\n*** Add File: a\n+x\n*** Delete File: b\n*** End Patch\n"
+    assert translate("codex", "claude", "apply_patch", patch) == ("apply_patch", patch)
+
+
+def test_paths_in_a_patch_become_absolute():
+    patch = "*** Begin Patch\n*** Update File: src/a.py\n@@\n-a\n+b\n*** End Patch\n"
+    assert translate("codex", "claude", "apply_patch", patch) == (
+        "Edit",
+        {"file_path": "/w/src/a.py", "old_string": "a", "new_string": "b"},
+    )
+
+
+def test_the_older_shell_of_codex_is_recognised():
+    assert translate("codex", "claude", "shell", {"cmd": ["bash", "-lc", "ls | wc"]}) == (
+        "Bash",
+        {"command": "ls | wc"},
+    )
+    assert translate("codex", "claude", "shell", {"command": ["git", "log", "a b"]}) == (
+        "Bash",
+        {"command": "git log 'a b'"},
+    )
+
+
+@pytest.mark.parametrize(("source", "target"), PAIRS)
+def test_tools_of_mcp_servers_keep_server_and_tool(source: str, target: str):
+    name = MCP_NAMES[source].form.format(server="my_files", tool="read_it")
+    expected = MCP_NAMES[target].form.format(server="my_files", tool="read_it")
+    assert translate(source, target, name, {"path": "a"}) == (expected, {"path": "a"})
+
+
+def test_codex_has_a_namespace_for_each_mcp_server():
+    assert translate("claude", "codex", "mcp__my-files__read", {}) == ("mcp__my_files::read", {})
+    assert translate("codex", "claude", "mcp__my_files__read", {}) == ("mcp__my_files__read", {})
+
+
+@pytest.mark.parametrize(
+    ("program", "expected"),
+    [
+        ('text((await tools.exec_command({cmd: "ls -la"})).output);', ("exec_command", {"cmd": "ls -la"})),
+        (
+            "const r = await tools.exec_command({ cmd: 'a \\'b\\'', n: [1, true,], }); text(r.output);",
+            ("exec_command", {"cmd": "a 'b'", "n": [1, True]}),
+        ),
+        (
+            "await tools.apply_patch(`*** Begin Patch\n*** End Patch`)",
+            ("apply_patch", "*** Begin Patch\n*** End Patch"),
+        ),
+        ('text(await tools.view_image({path: "/a.png"}))', ("view_image", {"path": "/a.png"})),
+        ("text((await tools.exec_command({cmd: name})).output);", None),
+        ("text((await tools.exec_command({cmd: `ls ${name}`})).output);", None),
+        ('await tools.exec_command({cmd: "a"}); await tools.exec_command({cmd: "b"});', None),
+        ('text((await tools.exec_command({cmd: "a"})).output.slice(0, 9));', None),
+        ("await tools.exec_command({cmd", None),
+        ("for (;;) {}", None),
+    ],
+)
+def test_a_program_of_one_call_is_that_call(program: str, expected: tuple[str, Any] | None):
+    assert parse_program(program) == expected
+
+
+def test_programs_of_codex_become_calls_of_the_other_client():
+    program = 'text((await tools.exec_command({cmd: "ls"})).output);'
+    assert translate("codex", "claude", "functions::exec", program) == ("Bash", {"command": "ls"})
+    assert translate("codex", "claude", "functions::exec", "for (;;) {}") == ("exec", "for (;;) {}")
+    result = "Script completed\nWall time 0.2 seconds\nOutput:\nout"
+    assert translate_result("codex", "claude", "functions::exec", program, result) == ("out", False)
+
+
+def test_unknown_tools_and_cut_arguments_are_kept():
+    assert translate("claude", "codex", "Agent", {"prompt": "x"}) == ("Agent", {"prompt": "x"})
+    call = ToolCall("Bash", {}, "c1", arguments_text='{"command": "l')
+    message = Message("ai", (call,))
+    assert Translator("claude", "codex", "/w").translate(message).message is message
+
+
+RESULTS = [
+    (
+        "codex",
+        "exec_command",
+        "claude",
+        "Wall time: 0.1 seconds\nProcess exited with code 0\nOutput:\nout\n",
+        "out\n",
+        False,
+    ),
+    (
+        "codex",
+        "exec_command",
+        "claude",
+        "Chunk ID: 1a\nWall time: 0.1 seconds\nProcess exited with code 3\nOriginal token count: 2\nOutput:\nout",
+        "Exit code 3\nout",
+        True,
+    ),
+    ("codex", "exec_command", "segue", "Process exited with code 3\nOutput:\nout", "Exit code 3\nout", False),
+    ("codex", "exec_command", "claude", "no header", "no header", False),
+]
+
+
+@pytest.mark.parametrize(("source", "tool", "target", "text", "expected", "is_error"), RESULTS)
+def test_results_have_the_form_of_the_client(
+    source: str, tool: str, target: str, text: str, expected: str, is_error: bool
+):
+    assert translate_result(source, target, tool, {"cmd": "x"}, text) == (expected, is_error)
+
+
+def test_results_for_codex_have_an_exit_code():
+    arguments = {"command": "x"}
+    assert translate_result("claude", "codex", "Bash", arguments, "out") == (
+        "Process exited with code 0\nOutput:\nout",
+        False,
+    )
+    failed = translate_result("claude", "codex", "Bash", arguments, "Exit code 3\nout", error=True)
+    assert failed == ("Process exited with code 3\nOutput:\nout", False)
+    unknown = translate_result("claude", "codex", "Bash", arguments, "The user rejected it", error=True)
+    assert unknown == ("The user rejected it", True)
+
+
+def translate_result(
+    source: str, target: str, tool: str, arguments: Any, text: str, *, error: bool = False
+) -> tuple[str, bool]:
+    translator = Translator(source, target, "/w")
+    translator.translate(Message("ai", (ToolCall(tool, arguments, "c1"),)))
+    response = ToolResponse("c1", tool, (Text(text),), error=error)
+    (block,) = translator.translate(Message("tool", (response,))).message.blocks
+    assert isinstance(block, ToolResponse)
+    return text_of(block.content), block.error
+
+
+@pytest.mark.parametrize("change", [FileWrite("a/b", "x\n\ny\n"), FileEdit("a", "x\n y", "z")])
+def test_a_patch_of_one_change_is_parsed_back(change: FileWrite | FileEdit):
+    text = render_write(change) if isinstance(change, FileWrite) else render_edit(change)
+    assert text is not None
+    assert parse_patch(text) == change
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "*** Begin Patch\n*** End Patch",
+        "*** Begin Patch\n*** Update File: a\n@@\n context\n*** End Patch",
+        "*** Begin Patch\n*** Update File: a\n@@\n-a\n+b\n@@ def f\n-c\n+d\n*** End Patch",
+        "*** Begin Patch\n*** Update File: a\n*** Move to: b\n@@\n-a\n+b\n*** End Patch",
+        "*** Begin Patch\n*** Delete File: a\n*** End Patch",
+    ],
+)
+def test_other_patches_have_no_counterpart(text: str):
+    assert parse_patch(text) is None

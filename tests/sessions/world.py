@@ -1,0 +1,157 @@
+"""A user's home with sessions of coding clients, and the moves between them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import segue
+from segue.canonical.blocks import ToolCall, ToolResponse, text_of
+from segue.sessions.client import Client, Place, SessionFile
+from segue.sessions.journeys import JourneyStore
+from segue.sessions.mover import Moved, Mover, Plan
+from segue.sessions.registry import CLIENTS
+from segue.sessions.session import Session, parse_session
+from tests.sessions.record import FOLDER, WORK
+
+_ID = re.compile(r"\b(?:toolu|call|msg|rs|fc|fco)_[A-Za-z0-9_]{16,}")
+_UUID = re.compile(r"(?<![0-9a-f])[0-9a-f]{8}((?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b")
+START = 1_795_000_000_000_000
+API_FIELDS: dict[str, dict[str, Any]] = {
+    "anthropic": {"max_tokens": 1000, "tools": [{"name": "stub", "input_schema": {"type": "object"}}]},
+    "openai-responses": {"store": False},
+    "gemini": {},
+}
+_PROMPTS: dict[str, dict[str, Any]] = {
+    "anthropic": {"role": "user", "content": "Go on."},
+    "openai-responses": {"role": "user", "content": "Go on."},
+    "gemini": {"role": "user", "parts": [{"text": "Go on."}]},
+}
+
+
+_PATHS = {
+    "claude": ".claude/projects/-home-me-project/{id}.jsonl",
+    "codex": ".codex/sessions/2026/11/18/rollout-2026-11-18T05-00-00-{id}.jsonl",
+}
+
+
+class World:
+    """A home folder. The clock advances by a second with each move."""
+
+    def __init__(self, folder: Path) -> None:
+        self.place = Place(folder / "home", {}, "linux", str(folder / "history.db"))
+        self.journeys = JourneyStore(folder / "moves.db")
+        self._now = START
+        self._resumed = 0
+
+    def add(self, client: str, data: bytes, id: str = "0a1b2c3d-0000-4000-8000-000000000001") -> SessionFile:
+        """Add a session of a client with this content."""
+        if client == "claude":
+            path = self.place.home / ".claude" / "projects" / "-home-me-project" / f"{id}.jsonl"
+        else:
+            path = (
+                self.place.home
+                / ".codex"
+                / "sessions"
+                / "2026"
+                / "11"
+                / "18"
+                / f"rollout-2026-11-18T05-00-00-{id}.jsonl"
+            )
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        return CLIENTS[client].describe(path)
+
+    def add_lines(self, client: str, lines: list[dict[str, Any]]) -> SessionFile:
+        return self.add(client, b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+
+    def add_recorded(self, client: str) -> SessionFile:
+        """Add the recorded session of a client."""
+        return self.add(client, (FOLDER / f"{client}.jsonl").read_bytes())
+
+    def plan(self, session: SessionFile, target: str) -> Plan:
+        return self._mover().plan(CLIENTS[session.client], session, CLIENTS[target], WORK)
+
+    def move(self, session: SessionFile, target: str) -> Moved:
+        mover = self._mover()
+        return mover.write(mover.plan(CLIENTS[session.client], session, CLIENTS[target], WORK))
+
+    def _mover(self) -> Mover:
+        self._now += 1_000_000
+        return Mover(self.place, self.journeys, self._now)
+
+    def load(self, session: SessionFile) -> bytes:
+        return CLIENTS[session.client].load(self.place, session)
+
+    def read(self, session: SessionFile) -> Session:
+        return parse_session(CLIENTS[session.client], session, self.load(session))
+
+    def resume(self, session: SessionFile) -> None:
+        """Let the client continue a session: append the lines that it wrote when it was recorded."""
+        self._resumed += 1
+        text = (FOLDER / f"{session.client}.more.jsonl").read_text()
+        # Each time with ids of their own.
+        text = _UUID.sub(lambda found: f"{self._resumed:08x}{found[1]}", _ID.sub(rf"\g<0>{self._resumed}", text))
+        lines = [json.loads(line) for line in text.splitlines()]
+        before = [json.loads(line) for line in self.load(session).splitlines()]
+        adapt = _adapt_claude if session.client == "claude" else _adapt_codex
+        with session.path.open("ab") as file:
+            file.writelines(json.dumps(line).encode() + b"\n" for line in adapt(lines, before, session.id))
+
+    def sent_body(self, session: SessionFile) -> dict[str, Any]:
+        """Return the request with which the client would continue the session after another prompt."""
+        client = CLIENTS[session.client]
+        body = dict(self.read(session).log.body)
+        body.pop("model", None)
+        key = next(key for key in ("messages", "input", "contents") if key in body)
+        return {**API_FIELDS[client.api], **body, key: [*body[key], _PROMPTS[client.api]]}
+
+    def violations(self, session: SessionFile) -> list[str]:
+        """Return the rules that the client's next request would break."""
+        verdict = segue.check(self.sent_body(session), CLIENTS[session.client].api)
+        return [f"{each.rule} {each.path}: {each.message}" for each in verdict if each.severity == "reject"]
+
+    def calls(self, session: SessionFile) -> list[tuple[str, str, str]]:
+        """Return the name, the arguments and the result of each call in a session."""
+        return list(_pair(self.read(session)))
+
+
+def _pair(session: Session) -> Iterator[tuple[str, str, str]]:
+    blocks = [block for entry in session.entries for block in entry.message.blocks]
+    results = {block.call_id: block for block in blocks if isinstance(block, ToolResponse)}
+    for block in blocks:
+        if isinstance(block, ToolCall):
+            result = results.get(block.id)
+            yield block.name, str(block.arguments), "" if result is None else text_of(result.content)
+
+
+def texts(session: Session, *speakers: str) -> list[str]:
+    """Return the texts of the messages of some speakers."""
+    return [
+        text
+        for entry in session.entries
+        if entry.message.speaker in speakers and (text := text_of(entry.message.blocks))
+    ]
+
+
+def _adapt_claude(lines: list[dict[str, Any]], before: list[dict[str, Any]], id: str) -> Iterator[dict[str, Any]]:
+    own = {line["uuid"] for line in lines if "uuid" in line}
+    last = next(line["uuid"] for line in reversed(before) if line.get("uuid"))
+    for line in lines:
+        if "parentUuid" in line and line["parentUuid"] not in own:
+            line["parentUuid"] = last
+        yield {**line, **({"sessionId": id} if "sessionId" in line else {})}
+
+
+def _adapt_codex(lines: list[dict[str, Any]], before: list[dict[str, Any]], id: str) -> Iterator[dict[str, Any]]:
+    for number, line in enumerate(lines, len(before)):
+        if "thread_id" in line["payload"]:
+            line["payload"]["thread_id"] = id
+        yield {**line, "ordinal": number}
+
+
+def client(name: str) -> Client:
+    return CLIENTS[name]
