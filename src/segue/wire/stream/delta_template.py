@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import msgspec
@@ -17,7 +16,8 @@ import msgspec
 _Emit = Callable[[str], object]
 Frame: TypeAlias = tuple[str | None, bytes]
 """The name of an event, where the framing has names, and its payload undecoded."""
-FindText: TypeAlias = Callable[[bytes], bytes | None]
+FindText: TypeAlias = Callable[[bytes], bytes]
+"""Returns the text in bytes that match a template, encoded as in JSON; for other bytes, something else or nothing."""
 
 _decode = msgspec.json.Decoder().decode
 decode_text = msgspec.json.Decoder(str).decode
@@ -25,42 +25,38 @@ _decode_texts = msgspec.json.Decoder(list[str]).decode
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _PROBE = "\u00b6probe"
 _END, _CRLF_END = b"\n\n", b"\r\n\r\n"
-# Values of fields that may differ between deltas, and of the text. Zero and no padding are not among them: a reader may
-# replace such a value by that of a later delta.
-_PATTERNS = {
-    "number": rb"[1-9]\d{0,15}+(?!\d)",
-    "padding": rb'"[ !#-\[\]-~]++"',
-    "text": rb'("[^"\\]*+(?:\\.[^"\\]*+)*+")',
-    "": b"",
-}
-# Those fields: sequence numbers, padding, and token counts (the last one is used).
+# Fields that may differ between deltas: sequence numbers, token counts (the last ones are used), and padding. Zero and
+# no padding are fixed: a reader may replace such a value by that of a later delta.
 _VARIABLE_FIELDS = re.compile(
-    rb'"(?:sequence_number|[a-zA-Z]+TokenCount)":\s*(?P<number>%b)|"(?:obfuscation|p)":\s*(?P<padding>%b)'
-    % (_PATTERNS["number"], _PATTERNS["padding"])
+    rb'"(?:sequence_number|[a-zA-Z]+TokenCount)":\s*(?P<number>[1-9]\d*+)|"(?:obfuscation|p)":\s*"(?P<padding>[a-zA-Z\d]++)"'
 )
+# The least of such values, and a function that returns whether a value has no other characters.
+_VALUE_CHECKS: dict[str | None, tuple[bytes, Callable[[bytes], bool]]] = {
+    "number": (b"1", bytes.isdigit),
+    "padding": (b"", bytes.isalnum),
+}
 DECODE_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError)
 
 
 class TextFinder(NamedTuple):
-    """Finds the text in bytes that match a template, still encoded as a JSON string.
-
-    `find_text` returns None for other bytes. It is None where the text simply stands between `head` and `tail`.
-    """
+    """Finds the text in bytes that match a template; without `find_text` it stands between `head` and `tail`."""
 
     find_text: FindText | None
     head: bytes = b""
     tail: bytes = b""
 
-    def find(self, data: bytes) -> bytes | None:
+    def find(self, data: bytes) -> bytes:
         if self.find_text is not None:
-            return self.find_text(data)
-        encoded = data[len(self.head) : len(data) - len(self.tail)]
-        return encoded if self.head + encoded + self.tail == data else None
+            encoded = self.find_text(data)
+        else:
+            encoded = data.removeprefix(self.head).removesuffix(self.tail)
+            if len(self.head) + len(encoded) + len(self.tail) != len(data):
+                return b""
+        return encoded if has_quotes(encoded) else b""
 
     def find_decoded(self, data: bytes) -> str | None:
-        encoded = self.find(data)
         try:
-            return decode_text(encoded) if encoded is not None else None
+            return decode_text(self.find(data))
         except DECODE_ERRORS:
             return None
 
@@ -148,8 +144,7 @@ class DeltaTemplate:
         # Some services end lines with CR and LF.
         *events, rest = stream.split(_CRLF_END if _CRLF_END in stream else _END)
         find_text = self._event_finder.find
-        encoded = [found for event in events if (found := find_text(event)) is not None]
-        text = _join_texts(encoded) if len(encoded) == len(events) else None
+        text = _join_texts([find_text(event) for event in events])
         if text is None:
             return stream
         self.last_payload = events[-1][len(self._lead) :]
@@ -167,6 +162,11 @@ class DeltaTemplate:
         return encoded, stream[len(events) :]
 
 
+def has_quotes(encoded: bytes) -> bool:
+    """Return whether a text has no blanks around its quotes; a line break there would be the end of a data line."""
+    return encoded[:1] == encoded[-1:] == b'"'
+
+
 def _join_texts(encoded: list[bytes]) -> str | None:
     """Decode and join texts; None if there are none, or if one is not a JSON string."""
     try:
@@ -177,37 +177,45 @@ def _join_texts(encoded: list[bytes]) -> str | None:
 
 
 def _variable_finder(head: bytes, tail: bytes) -> FindText:
-    """Return a finder for data in which the variable fields of `head` and `tail` may have other values.
-
-    Its pattern has only the lengths of the fixed bytes, which are compared after the match: so the streams of one API
-    share a few patterns, and none is compiled for each block.
-    """
+    """Return a finder for data in which the variable fields of `head` and `tail` may have other values."""
     before, after = _find_values(head), _find_values(tail)
-    fixed = (*_split_at(head, before), *_split_at(tail, after))
-    kinds = [*(kind for kind, _, _ in before), "text", *(kind for kind, _, _ in after), ""]
-    pattern = b"".join(b"(.{%d})%b" % (len(part), _PATTERNS[kind]) for part, kind in zip(fixed, kinds, strict=True))
-    match_data = re.compile(pattern, re.DOTALL).fullmatch
-    # The group of the text, and those of the fixed bytes.
-    group = len(before) + 2
-    get_fixed = itemgetter(*range(1, group), *range(group + 1, len(fixed) + 2))
+    first, *ends = _split_at(head, before)
+    *starts, last = _split_at(tail, after)
+    # A value is cut off at the byte next to it, which is quicker than a search for all of the fixed bytes.
+    cuts_before = [(*_VALUE_CHECKS[kind], end[:1], end[1:]) for (kind, _, _), end in zip(before, ends, strict=True)]
+    cuts_after = [
+        (*_VALUE_CHECKS[kind], start[-1:], start[:-1]) for (kind, _, _), start in zip(after, starts, strict=True)
+    ]
+    cuts_after.reverse()
+    fixed_size = len(b"".join((first, *ends, *starts, last)))
 
-    def find_text(data: bytes) -> bytes | None:
-        match = match_data(data)
-        return match[group] if match is not None and get_fixed(match) == fixed else None
+    def find_text(data: bytes) -> bytes:
+        rest = data.removeprefix(first).removesuffix(last)
+        size = fixed_size
+        for least, is_valid, byte, fixed in cuts_before:
+            value, _, rest = rest.partition(byte)
+            if value < least or not is_valid(value):
+                return b""
+            rest = rest.removeprefix(fixed)
+            size += len(value)
+        for least, is_valid, byte, fixed in cuts_after:
+            rest, _, value = rest.rpartition(byte)
+            if value < least or not is_valid(value):
+                return b""
+            rest = rest.removesuffix(fixed)
+            size += len(value)
+        # Where other bytes stand in place of the fixed ones, nothing was removed.
+        return rest if size + len(rest) == len(data) else b""
 
     return find_text
 
 
-def _find_values(encoded: bytes) -> list[tuple[str, int, int]]:
+def _find_values(encoded: bytes) -> list[tuple[str | None, int, int]]:
     """Return the kind, start and end of each value that may differ."""
-    return [
-        (kind, *match.span(kind))
-        for match in _VARIABLE_FIELDS.finditer(encoded)
-        if (kind := match.lastgroup) is not None
-    ]
+    return [(match.lastgroup, *match.span(match.lastgroup or 0)) for match in _VARIABLE_FIELDS.finditer(encoded)]
 
 
-def _split_at(encoded: bytes, values: list[tuple[str, int, int]]) -> list[bytes]:
+def _split_at(encoded: bytes, values: list[tuple[str | None, int, int]]) -> list[bytes]:
     """Return the bytes before, between and after the values."""
     starts, stops = [0, *(stop for _, _, stop in values)], [*(start for _, start, _ in values), len(encoded)]
     return [encoded[start:stop] for start, stop in zip(starts, stops, strict=True)]

@@ -11,7 +11,8 @@ import re
 import struct
 import zlib
 from collections.abc import Callable
-from typing import Protocol, cast
+from functools import lru_cache
+from typing import Protocol, TypeAlias, cast
 
 from segue.errors import RemoteProtocolError
 from segue.wire.stream.delta_template import DeltaTemplate, Frame, TextFinder
@@ -380,28 +381,58 @@ _BYTES, _STRING = 6, 7
 EXCEPTION_PREFIX = "exception:"
 _HEADER_CACHE_SIZE = 32
 _LEAD_CACHE_SIZE = 256
+# The headers of an event are shorter; longer ones would take much memory.
+_CACHED_HEADERS_SIZE = 256
 
 
 class _AwsTemplate(FrameTemplate):
     """Messages with the same headers: length and checksums are verified for each."""
 
     def __init__(self, headers: bytes) -> None:
-        self._leads = _Leads(headers)
-        self._start = _PRELUDE.size + len(headers)
-        self._overhead = self._start + _CHECKSUM_SIZE
+        self._layouts = _find_layouts(headers) if len(headers) <= _CACHED_HEADERS_SIZE else _Layouts(headers)
 
     def build_finder(self, template: DeltaTemplate) -> TextFinder:
         finder = template.build_finder(b"", b"")
         find_text = finder.find_text or finder.find
-        leads, overhead, start, crc32 = self._leads, self._overhead, self._start, zlib.crc32
+        layouts, crc32 = self._layouts, zlib.crc32
+        least_size = layouts.overhead
 
-        def find_in_message(message: bytes) -> bytes | None:
-            lead, checksum = leads[len(message) - overhead]
-            payload = message[start:-_CHECKSUM_SIZE]
-            is_valid = lead + payload + _pack_checksum(crc32(payload, checksum)) == message
-            return find_text(payload) if is_valid else None
+        def find_in_message(message: bytes) -> bytes:
+            size = len(message)
+            if size < least_size:
+                return b""
+            unpack, lead, lead_checksum = layouts[size]
+            actual_lead, payload, checksum = unpack(message)
+            is_valid = actual_lead == lead and crc32(payload, lead_checksum) == checksum
+            return find_text(payload) if is_valid else b""
 
         return TextFinder(find_in_message)
+
+
+_Layout: TypeAlias = tuple[Callable[[bytes], tuple[bytes, bytes, int]], bytes, int]
+"""Splits a message into the bytes before its payload, the payload and its checksum. Then the bytes expected before the
+payload, and their checksum."""
+
+
+class _Layouts(dict[int, _Layout]):
+    """The layouts of messages with these headers, by the size of the message."""
+
+    def __init__(self, headers: bytes) -> None:
+        super().__init__()
+        self._headers = headers
+        self.overhead = _PRELUDE.size + len(headers) + _CHECKSUM_SIZE
+
+    def __missing__(self, size: int) -> _Layout:
+        if len(self) >= _LEAD_CACHE_SIZE:
+            self.clear()
+        payload_size = size - self.overhead
+        lead = _encode_lead(self._headers, payload_size)
+        unpack = struct.Struct(f">{len(lead)}s{payload_size}sI").unpack
+        self[size] = found = unpack, lead, zlib.crc32(lead)
+        return found
+
+
+_find_layouts = lru_cache(maxsize=8)(_Layouts)
 
 
 class _AwsDecoder:
@@ -523,11 +554,16 @@ class _Leads(dict[int, tuple[bytes, int]]):
     def __missing__(self, size: int) -> tuple[bytes, int]:
         if len(self) >= _LEAD_CACHE_SIZE:
             self.clear()
-        total = _PRELUDE.size + len(self._headers) + size + _CHECKSUM_SIZE
-        lengths = struct.pack(">II", total, len(self._headers))
-        lead = lengths + _pack_checksum(zlib.crc32(lengths)) + self._headers + self._head
+        lead = _encode_lead(self._headers, size) + self._head
         self[size] = found = lead, zlib.crc32(lead)
         return found
+
+
+def _encode_lead(headers: bytes, payload_size: int) -> bytes:
+    """Return the bytes of a message before its payload."""
+    total = _PRELUDE.size + len(headers) + payload_size + _CHECKSUM_SIZE
+    lengths = struct.pack(">II", total, len(headers))
+    return lengths + _pack_checksum(zlib.crc32(lengths)) + headers
 
 
 def encode_aws_message(payload: bytes, **headers: str) -> bytes:
