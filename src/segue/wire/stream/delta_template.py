@@ -30,8 +30,9 @@ _END, _CRLF_END = b"\n\n", b"\r\n\r\n"
 _VARIABLE_FIELDS = re.compile(
     rb'"(?:sequence_number|[a-zA-Z]+TokenCount)":\s*(?P<number>[1-9]\d*+)|"(?:obfuscation|p)":\s*"(?P<padding>[a-zA-Z\d]++)"'
 )
-# The least of such values, and a function that returns whether a value has no other characters.
-_VALUE_CHECKS: dict[str | None, tuple[bytes, Callable[[bytes], bool]]] = {
+_ValueCheck: TypeAlias = tuple[bytes, Callable[[bytes], bool]]
+"""The least of the values of a field, and a function that returns whether a value has no other characters."""
+_VALUE_CHECKS: dict[str | None, _ValueCheck] = {
     "number": (b"1", bytes.isdigit),
     "padding": (b"", bytes.isalnum),
 }
@@ -80,7 +81,8 @@ class DeltaTemplate:
         self._lines = self._prefix.count(b"\n") + len(_END)
         self._line = self._lines - len(_END)
         self._start, self._stop = len(self._prefix.rpartition(b"\n")[2]), -len(tail) or None
-        self.is_variable = _VARIABLE_FIELDS.search(head) is not None or _VARIABLE_FIELDS.search(tail) is not None
+        self._before, self._after = _split_at_values(head), _split_at_values(tail)
+        self.is_variable = bool(self._before.checks or self._after.checks)
         self.last_payload = b""
 
     @classmethod
@@ -111,8 +113,9 @@ class DeltaTemplate:
 
     def build_finder(self, lead: bytes, end: bytes) -> TextFinder:
         """Return the finder of the text of a payload between these bytes."""
-        head, tail = lead + self._head, self._tail + end
-        return TextFinder(_variable_finder(head, tail)) if self.is_variable else TextFinder(None, head, tail)
+        if self.is_variable:
+            return TextFinder(_variable_finder(lead, self._before, self._after, end))
+        return TextFinder(None, lead + self._head, self._tail + end)
 
     def consume_frames(self, frames: Sequence[Frame], start: int, stop: int) -> int:
         """Emit the texts of the frames from `start` on as one, up to a frame that does not match; return its index."""
@@ -176,18 +179,34 @@ def _join_texts(encoded: list[bytes]) -> str | None:
     return "".join(texts) if encoded and len(texts) == len(encoded) else None
 
 
-def _variable_finder(head: bytes, tail: bytes) -> FindText:
-    """Return a finder for data in which the variable fields of `head` and `tail` may have other values."""
-    before, after = _find_values(head), _find_values(tail)
-    first, *ends = _split_at(head, before)
-    *starts, last = _split_at(tail, after)
+class _Pieces(NamedTuple):
+    """The bytes before, between and after values that may differ, and how those values are checked."""
+
+    fixed: list[bytes]
+    checks: list[_ValueCheck]
+
+
+def _split_at_values(encoded: bytes) -> _Pieces:
+    fixed: list[bytes] = []
+    checks: list[_ValueCheck] = []
+    position = 0
+    for match in _VARIABLE_FIELDS.finditer(encoded):
+        start, stop = match.span(match.lastgroup or 0)
+        fixed.append(encoded[position:start])
+        checks.append(_VALUE_CHECKS[match.lastgroup])
+        position = stop
+    return _Pieces([*fixed, encoded[position:]], checks)
+
+
+def _variable_finder(lead: bytes, before: _Pieces, after: _Pieces, end: bytes) -> FindText:
+    """Return the finder of the text between these pieces, in data that begin with `lead` and end with `end`."""
+    (first, *ends), (*starts, last) = before.fixed, after.fixed
+    fixed_size = sum(map(len, (lead, *before.fixed, *after.fixed, end)))
+    first, last = lead + first, last + end
     # A value is cut off at the byte next to it, which is quicker than a search for all of the fixed bytes.
-    cuts_before = [(*_VALUE_CHECKS[kind], end[:1], end[1:]) for (kind, _, _), end in zip(before, ends, strict=True)]
-    cuts_after = [
-        (*_VALUE_CHECKS[kind], start[-1:], start[:-1]) for (kind, _, _), start in zip(after, starts, strict=True)
-    ]
+    cuts_before = [(*check, fixed[:1], fixed[1:]) for check, fixed in zip(before.checks, ends, strict=True)]
+    cuts_after = [(*check, fixed[-1:], fixed[:-1]) for check, fixed in zip(after.checks, starts, strict=True)]
     cuts_after.reverse()
-    fixed_size = len(b"".join((first, *ends, *starts, last)))
 
     def find_text(data: bytes) -> bytes:
         rest = data.removeprefix(first).removesuffix(last)
@@ -208,17 +227,6 @@ def _variable_finder(head: bytes, tail: bytes) -> FindText:
         return rest if size + len(rest) == len(data) else b""
 
     return find_text
-
-
-def _find_values(encoded: bytes) -> list[tuple[str | None, int, int]]:
-    """Return the kind, start and end of each value that may differ."""
-    return [(match.lastgroup, *match.span(match.lastgroup or 0)) for match in _VARIABLE_FIELDS.finditer(encoded)]
-
-
-def _split_at(encoded: bytes, values: list[tuple[str | None, int, int]]) -> list[bytes]:
-    """Return the bytes before, between and after the values."""
-    starts, stops = [0, *(stop for _, _, stop in values)], [*(start for _, start, _ in values), len(encoded)]
-    return [encoded[start:stop] for start, stop in zip(starts, stops, strict=True)]
 
 
 def _replace_text(value: Any, key: str, text: str, other: str) -> Any:
