@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, cast
 
@@ -169,7 +169,8 @@ class ReplyStream:
         self._format: DeltaFormat | None = None
         """Renders more deltas of the same block, each alone in a read."""
         self._run: DeltaRun | None = None
-        """Converts those deltas."""
+        """Converts those deltas, with the function beside it."""
+        self._convert_delta: Callable[[bytes], bytes | None] | None = None
 
     def feed(self, data: object) -> bytes:
         """Convert the next bytes of the target's stream to bytes for the caller; after `close`, return no bytes.
@@ -180,7 +181,8 @@ class ReplyStream:
             if not isinstance(data, bytearray):
                 raise InputError(f"bytes were expected, not {type(data).__name__}", path="data")
             data = bytes(data)
-        if self._run is not None and (converted := self._run.convert(data)) is not None:
+        convert = self._convert_delta
+        if convert is not None and (converted := convert(data)) is not None:
             return converted
         self._close_run()
         return b"" if self._closed else self._feed(data)
@@ -193,12 +195,13 @@ class ReplyStream:
             return rendered + self.close()
         if self._format is not None and self._last_delta is not None:
             self._run = parser.open_run(data, self._last_delta, self._format)
+            self._convert_delta = self._run and self._run.convert
         return rendered
 
     def _close_run(self) -> None:
         if self._run is not None:
             self._parser.close_run(self._run)
-            self._run = None
+            self._run = self._convert_delta = None
 
     def close(self) -> bytes:
         """Return the end of the caller's stream. Closing twice has no effect.
