@@ -119,6 +119,42 @@ def test_name_of_an_event_is_not_that_of_the_next_one() -> None:
     assert stream.reply.text == "aaaa"
 
 
+def test_line_break_before_a_text_is_the_end_of_the_data_line() -> None:
+    stream = open_stream("anthropic")
+    for event in text_run():
+        stream.feed(event)
+    with pytest.raises(RemoteProtocolError, match="not JSON"):
+        stream.feed(chat_chunk({"content": "a"}).replace(b'"content": "a"', b'"content": \n"a"'))
+
+
+def test_text_of_a_long_run_is_complete() -> None:
+    reads = [chat_chunk({"content": f"{number} "}) for number in range(3_000)]
+    assert sum(map(len, reads)) > 3 << 17
+    assert convert_chunks(reads).text == "".join(f"{number} " for number in range(3_000))
+
+
+@pytest.mark.parametrize("value", [b"0", b"07", b"-7", b"7.5", b'"7"'])
+def test_number_of_another_form_is_not_part_of_a_run(value: bytes) -> None:
+    """The token count of the last chunk is used, in whatever form it is."""
+
+    def chunk(count: bytes) -> bytes:
+        head = b'data: {"candidates":[{"content":{"parts":[{"text":"a"}],"role":"model"},"index":0}],"usageMetadata":'
+        return b'%b{"promptTokenCount":9,"candidatesTokenCount":%b}}\r\n\r\n' % (head, count)
+
+    def convert(*, runs: bool) -> tuple[bytes, object]:
+        converted = segue.convert(request_body("openai-chat"), source="openai-chat", target="gemini")
+        stream = converted.stream() if runs else open_general_stream(converted.stream(), templates=False)
+        read: list[bytes] = []
+        try:
+            read += [stream.feed(chunk(count)) for count in (b"1", b"2", b"3", b"4", value, b"5")]
+        except RemoteProtocolError as error:
+            return b"".join(read), str(error)
+        end = stream.close()
+        return b"".join([*read, end]), stream.reply
+
+    assert convert(runs=True) == convert(runs=False)
+
+
 def test_stream_with_a_number_in_each_event_opens_few_runs() -> None:
     stream = open_stream("anthropic")
     opened: list[DeltaRun | None] = []
