@@ -166,6 +166,8 @@ class ReplyStream:
         self._renderer = source.stream_renderer(context, sent.model, sent.request)
         self._last_delta: Delta | None = None
         """The last event, if it was alone in a read and is a delta."""
+        self._newest_block = -1
+        """Index of the newest block with such a delta."""
         self._format: DeltaFormat | None = None
         """Renders more deltas of the same block, each alone in a read."""
         self._run: DeltaRun | None = None
@@ -251,18 +253,16 @@ class ReplyStream:
         if not isinstance(delta, _DELTAS) or (type(delta) is TextDelta and delta.extras is not None):
             self._last_delta = self._format = None
             return self._render_each(events)
-        last = self._last_delta
-        if last is None or last.index != delta.index or type(last) is not type(delta):
-            self._last_delta, self._format = delta, None
-            return self._render_each(events)
-        self._last_delta = delta
-        if self._format is not None:
+        last, self._last_delta = self._last_delta, delta
+        is_same_block = last is not None and last.index == delta.index and type(last) is type(delta)
+        if self._format is not None and is_same_block:
             return self._format.render(delta.text)
-        if self._mapper.can_pass_through(delta):
-            rendered = self._render_each(events)
-            self._format = self._renderer.open_run(delta)
-            return rendered
-        return self._render_each(events)
+        rendered = self._render_each(events)
+        # More deltas of the block probably follow, unless blocks take turns.
+        is_run = is_same_block or delta.index > self._newest_block
+        self._newest_block = max(self._newest_block, delta.index)
+        self._format = self._renderer.open_run(delta) if is_run and self._mapper.can_pass_through(delta) else None
+        return rendered
 
     def _render_each(self, events: list[Event]) -> bytes:
         if self._extractor is not None:

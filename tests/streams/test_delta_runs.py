@@ -170,6 +170,23 @@ def test_stream_with_a_number_in_each_event_opens_few_runs() -> None:
     assert len(opened) > sum(run is not None for run in opened) == 8
 
 
+def test_blocks_that_take_turns_open_few_runs() -> None:
+    def event(kind: str, index: int, **fields: Any) -> bytes:
+        return encode_sse(json.dumps({"type": kind, "index": index, **fields}).encode(), kind)
+
+    text = event("content_block_start", 0, content_block={"type": "text", "text": "Yes."})
+    call = {"type": "tool_use", "name": "search", "input": {}}
+    starts = [event("content_block_start", index, content_block={**call, "id": f"toolu_{index}"}) for index in (1, 2)]
+    delta = {"type": "input_json_delta", "partial_json": "1"}
+    deltas = [event("content_block_delta", 1 + number % 2, delta=delta) for number in range(20)]
+    stream = segue.convert(request_body("openai-chat"), source="openai-chat", target="anthropic").stream()
+    opened: list[int] = []
+    stream._renderer.open_run = lambda delta: opened.append(delta.index)
+    for read in (text, event("content_block_stop", 0), *starts, *deltas):
+        stream.feed(read)
+    assert opened == [1, 2]
+
+
 # ---------------------------------------------------------------------------------- compared with the general path
 
 DELTAS = (TextDelta, ThinkingDelta, InputDelta)

@@ -55,12 +55,9 @@ def open_run(template: DeltaTemplate, finder: TextFinder, delta_format: DeltaFor
     def convert(read: bytes) -> bytes | None:
         nonlocal size, last_read
         try:
-            if find_text is not None:
-                encoded = find_text(read)
-            else:
-                encoded = read.removeprefix(head).removesuffix(tail)
-                if fixed_size + len(encoded) != len(read):
-                    return None
+            encoded = read.removeprefix(head).removesuffix(tail) if find_text is None else find_text(read)
+            if find_text is None and fixed_size + len(encoded) != len(read):
+                return None
             text = decode_text(encoded)
         except DECODE_ERRORS:
             return None
