@@ -9,9 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import NamedTuple, TypeAlias
 
 import msgspec
+
+from segue.canonical.json import encode_json
 
 _Emit = Callable[[str], object]
 Frame: TypeAlias = tuple[str | None, bytes]
@@ -23,7 +25,7 @@ _decode = msgspec.json.Decoder().decode
 decode_text = msgspec.json.Decoder(str).decode
 _decode_texts = msgspec.json.Decoder(list[str]).decode
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
-_PROBE = "\u00b6probe"
+_PROBE = b'"probe of a text"'
 _END, _CRLF_END = b"\n\n", b"\r\n\r\n"
 # Fields that may differ between deltas: sequence numbers, token counts (the last ones are used), and padding. Zero and
 # no padding are fixed: a reader may replace such a value by that of a later delta.
@@ -96,10 +98,12 @@ class DeltaTemplate:
         try:
             if decode_text(match[0]) != text:
                 return None
-            value, probe = _decode(payload), _decode(head + b'"%b"' % _PROBE.encode() + tail)
+            normal, probe = (encode_json(_decode(data)) for data in (payload, head + _PROBE + tail))
         except DECODE_ERRORS:
             return None
-        if probe == value or _replace_text(probe, key, _PROBE, text) != value:
+        # In another place, or under another key, the probe is not the text that the reader found.
+        before, found, after = probe.partition(b"%b:%b" % (quoted_key, _PROBE))
+        if not found or probe == normal or before + b"%b:%b" % (quoted_key, encode_json(text)) + after != normal:
             return None
         return cls(name, head, tail, emit)
 
@@ -227,16 +231,3 @@ def _variable_finder(lead: bytes, before: _Pieces, after: _Pieces, end: bytes) -
         return rest if size + len(rest) == len(data) else b""
 
     return find_text
-
-
-def _replace_text(value: Any, key: str, text: str, other: str) -> Any:
-    """Return the value with this text under this key replaced."""
-    if isinstance(value, dict):
-        members = cast("dict[str, Any]", value)
-        return {
-            name: other if name == key and member == text else _replace_text(member, key, text, other)
-            for name, member in members.items()
-        }
-    if isinstance(value, list):
-        return [_replace_text(member, key, text, other) for member in cast("list[Any]", value)]
-    return value
