@@ -85,6 +85,7 @@ class DeltaTemplate:
         self._start, self._stop = len(self._prefix.rpartition(b"\n")[2]), -len(tail) or None
         self._before, self._after = _split_at_values(head), _split_at_values(tail)
         self.is_variable = bool(self._before.checks or self._after.checks)
+        self._opening = lead + self._before.fixed[0]
         self.last_payload = b""
 
     @classmethod
@@ -138,6 +139,8 @@ class DeltaTemplate:
 
     def consume_stream(self, stream: bytes) -> bytes:
         """Emit the texts of the events in a stream, if all of them match, and return the remaining bytes."""
+        if not stream.startswith(self._opening):
+            return stream
         if self.is_variable or stream.find(_END) == stream.rfind(_END):
             return self._consume_events(stream)
         encoded, rest = self._split_exact(stream)
