@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, cast
 
@@ -166,10 +166,13 @@ class ReplyStream:
         self._renderer = source.stream_renderer(context, sent.model, sent.request)
         self._last_delta: Delta | None = None
         """The last event, if it was alone in a read and is a delta."""
+        self._newest_block = -1
+        """Index of the newest block with such a delta."""
         self._format: DeltaFormat | None = None
         """Renders more deltas of the same block, each alone in a read."""
         self._run: DeltaRun | None = None
-        """Converts those deltas."""
+        """Converts those deltas, with the function beside it."""
+        self._convert_delta: Callable[[bytes], bytes | None] | None = None
 
     def feed(self, data: object) -> bytes:
         """Convert the next bytes of the target's stream to bytes for the caller; after `close`, return no bytes.
@@ -180,7 +183,8 @@ class ReplyStream:
             if not isinstance(data, bytearray):
                 raise InputError(f"bytes were expected, not {type(data).__name__}", path="data")
             data = bytes(data)
-        if self._run is not None and (converted := self._run.convert(data)) is not None:
+        convert = self._convert_delta
+        if convert is not None and (converted := convert(data)) is not None:
             return converted
         self._close_run()
         return b"" if self._closed else self._feed(data)
@@ -193,12 +197,13 @@ class ReplyStream:
             return rendered + self.close()
         if self._format is not None and self._last_delta is not None:
             self._run = parser.open_run(data, self._last_delta, self._format)
+            self._convert_delta = self._run and self._run.convert
         return rendered
 
     def _close_run(self) -> None:
         if self._run is not None:
             self._parser.close_run(self._run)
-            self._run = None
+            self._run = self._convert_delta = None
 
     def close(self) -> bytes:
         """Return the end of the caller's stream. Closing twice has no effect.
@@ -248,18 +253,16 @@ class ReplyStream:
         if not isinstance(delta, _DELTAS) or (type(delta) is TextDelta and delta.extras is not None):
             self._last_delta = self._format = None
             return self._render_each(events)
-        last = self._last_delta
-        if last is None or last.index != delta.index or type(last) is not type(delta):
-            self._last_delta, self._format = delta, None
-            return self._render_each(events)
-        self._last_delta = delta
-        if self._format is not None:
+        last, self._last_delta = self._last_delta, delta
+        is_same_block = last is not None and last.index == delta.index and type(last) is type(delta)
+        if self._format is not None and is_same_block:
             return self._format.render(delta.text)
-        if self._mapper.can_pass_through(delta):
-            rendered = self._render_each(events)
-            self._format = self._renderer.open_run(delta)
-            return rendered
-        return self._render_each(events)
+        rendered = self._render_each(events)
+        # More deltas of the block probably follow, unless blocks take turns.
+        is_run = is_same_block or delta.index > self._newest_block
+        self._newest_block = max(self._newest_block, delta.index)
+        self._format = self._renderer.open_run(delta) if is_run and self._mapper.can_pass_through(delta) else None
+        return rendered
 
     def _render_each(self, events: list[Event]) -> bytes:
         if self._extractor is not None:

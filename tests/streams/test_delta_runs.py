@@ -119,6 +119,42 @@ def test_name_of_an_event_is_not_that_of_the_next_one() -> None:
     assert stream.reply.text == "aaaa"
 
 
+def test_line_break_before_a_text_is_the_end_of_the_data_line() -> None:
+    stream = open_stream("anthropic")
+    for event in text_run():
+        stream.feed(event)
+    with pytest.raises(RemoteProtocolError, match="not JSON"):
+        stream.feed(chat_chunk({"content": "a"}).replace(b'"content": "a"', b'"content": \n"a"'))
+
+
+def test_text_of_a_long_run_is_complete() -> None:
+    reads = [chat_chunk({"content": f"{number} "}) for number in range(3_000)]
+    assert sum(map(len, reads)) > 3 << 17
+    assert convert_chunks(reads).text == "".join(f"{number} " for number in range(3_000))
+
+
+@pytest.mark.parametrize("value", [b"0", b"07", b"-7", b"7.5", b'"7"'])
+def test_number_of_another_form_is_not_part_of_a_run(value: bytes) -> None:
+    """The token count of the last chunk is used, in whatever form it is."""
+
+    def chunk(count: bytes) -> bytes:
+        head = b'data: {"candidates":[{"content":{"parts":[{"text":"a"}],"role":"model"},"index":0}],"usageMetadata":'
+        return b'%b{"promptTokenCount":9,"candidatesTokenCount":%b}}\r\n\r\n' % (head, count)
+
+    def convert(*, runs: bool) -> tuple[bytes, object]:
+        converted = segue.convert(request_body("openai-chat"), source="openai-chat", target="gemini")
+        stream = converted.stream() if runs else open_general_stream(converted.stream(), templates=False)
+        read: list[bytes] = []
+        try:
+            read += [stream.feed(chunk(count)) for count in (b"1", b"2", b"3", b"4", value, b"5")]
+        except RemoteProtocolError as error:
+            return b"".join(read), str(error)
+        end = stream.close()
+        return b"".join([*read, end]), stream.reply
+
+    assert convert(runs=True) == convert(runs=False)
+
+
 def test_stream_with_a_number_in_each_event_opens_few_runs() -> None:
     stream = open_stream("anthropic")
     opened: list[DeltaRun | None] = []
@@ -132,6 +168,23 @@ def test_stream_with_a_number_in_each_event_opens_few_runs() -> None:
     for number, event in enumerate(text_run()):
         stream.feed(b"id: %d\n%b" % (number, event))
     assert len(opened) > sum(run is not None for run in opened) == 8
+
+
+def test_blocks_that_take_turns_open_few_runs() -> None:
+    def event(kind: str, index: int, **fields: Any) -> bytes:
+        return encode_sse(json.dumps({"type": kind, "index": index, **fields}).encode(), kind)
+
+    text = event("content_block_start", 0, content_block={"type": "text", "text": "Yes."})
+    call = {"type": "tool_use", "name": "search", "input": {}}
+    starts = [event("content_block_start", index, content_block={**call, "id": f"toolu_{index}"}) for index in (1, 2)]
+    delta = {"type": "input_json_delta", "partial_json": "1"}
+    deltas = [event("content_block_delta", 1 + number % 2, delta=delta) for number in range(20)]
+    stream = segue.convert(request_body("openai-chat"), source="openai-chat", target="anthropic").stream()
+    opened: list[int] = []
+    stream._renderer.open_run = lambda delta: opened.append(delta.index)
+    for read in (text, event("content_block_stop", 0), *starts, *deltas):
+        stream.feed(read)
+    assert opened == [1, 2]
 
 
 # ---------------------------------------------------------------------------------- compared with the general path

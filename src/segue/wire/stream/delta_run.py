@@ -11,11 +11,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from segue.canonical.json import encode_json
-from segue.wire.stream.delta_template import DECODE_ERRORS, DeltaTemplate, TextFinder, decode_text
+from segue.wire.stream.delta_template import DECODE_ERRORS, DeltaTemplate, TextFinder, decode_text, has_quotes
 from segue.wire.stream.render import DeltaFormat
 
-# A longer run would hold much of the reply twice.
-_MAX_SIZE = 1 << 17
+# Number of bytes after which the texts of a run are joined: many small strings take ten times the memory.
+_JOIN_SIZE = 1 << 17
 
 
 class RunContent(NamedTuple):
@@ -39,31 +39,38 @@ def open_run(template: DeltaTemplate, finder: TextFinder, delta_format: DeltaFor
     # Functions with variables of their own: attributes and further calls would take as long as the rest.
     find_text, head, tail = finder
     render_text, new_head, new_tail = delta_format
-    start, stop = len(head), -len(tail)
-    size, limit, last_read = 0, min(limit, _MAX_SIZE), b""
+    fixed_size = len(head) + len(tail)
+    size, last_read = 0, b""
+    next_join = min(limit, _JOIN_SIZE)
     texts: list[str] = []
     append = texts.append
 
+    def join_texts(length: int) -> bool:
+        """Join the texts; return False if a run of this length is above the limit."""
+        nonlocal next_join
+        next_join = min(limit, length + _JOIN_SIZE)
+        texts[:] = ["".join(texts)]
+        return length <= limit
+
     def convert(read: bytes) -> bytes | None:
         nonlocal size, last_read
-        if find_text is None:
-            encoded = read[start:stop]
-            if head + encoded + tail != read:
-                return None
-        elif (encoded := find_text(read)) is None:
-            return None
         try:
+            encoded = read.removeprefix(head).removesuffix(tail) if find_text is None else find_text(read)
+            if find_text is None and fixed_size + len(encoded) != len(read):
+                return None
             text = decode_text(encoded)
         except DECODE_ERRORS:
             return None
         length = size + len(read)
-        if not text or length > limit:
+        if not text or (length > next_join and not join_texts(length)):
             return None
-        size, last_read = length, read
-        append(text)
         if len(encoded) != len(text) + 2:
+            if not has_quotes(encoded):
+                return None
             # It has escapes or other characters than ASCII, so it may be encoded in another way than segue's.
             encoded = encode_json(text)
+        size, last_read = length, read
+        append(text)
         return new_head + encoded + new_tail if render_text is None else render_text(text, encoded)
 
     return DeltaRun(template, convert, lambda: RunContent(size, "".join(texts), last_read))

@@ -9,58 +9,57 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from operator import itemgetter
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import NamedTuple, TypeAlias
 
 import msgspec
+
+from segue.canonical.json import encode_json
 
 _Emit = Callable[[str], object]
 Frame: TypeAlias = tuple[str | None, bytes]
 """The name of an event, where the framing has names, and its payload undecoded."""
-FindText: TypeAlias = Callable[[bytes], bytes | None]
+FindText: TypeAlias = Callable[[bytes], bytes]
+"""Returns the text in bytes that match a template, encoded as in JSON; for other bytes, something else or nothing."""
 
 _decode = msgspec.json.Decoder().decode
 decode_text = msgspec.json.Decoder(str).decode
 _decode_texts = msgspec.json.Decoder(list[str]).decode
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
-_PROBE = "\u00b6probe"
+_PROBE = b'"probe of a text"'
 _END, _CRLF_END = b"\n\n", b"\r\n\r\n"
-# Values of fields that may differ between deltas, and of the text. Zero and no padding are not among them: a reader may
-# replace such a value by that of a later delta.
-_PATTERNS = {
-    "number": rb"[1-9]\d{0,15}+(?!\d)",
-    "padding": rb'"[ !#-\[\]-~]++"',
-    "text": rb'("[^"\\]*+(?:\\.[^"\\]*+)*+")',
-    "": b"",
-}
-# Those fields: sequence numbers, padding, and token counts (the last one is used).
+# Fields that may differ between deltas: sequence numbers, token counts (the last ones are used), and padding. Zero and
+# no padding are fixed: a reader may replace such a value by that of a later delta.
 _VARIABLE_FIELDS = re.compile(
-    rb'"(?:sequence_number|[a-zA-Z]+TokenCount)":\s*(?P<number>%b)|"(?:obfuscation|p)":\s*(?P<padding>%b)'
-    % (_PATTERNS["number"], _PATTERNS["padding"])
+    rb'"(?:sequence_number|[a-zA-Z]+TokenCount)":\s*(?P<number>[1-9]\d*+)|"(?:obfuscation|p)":\s*"(?P<padding>[a-zA-Z\d]++)"'
 )
+_ValueCheck: TypeAlias = tuple[bytes, Callable[[bytes], bool]]
+"""The least of the values of a field, and a function that returns whether a value has no other characters."""
+_VALUE_CHECKS: dict[str | None, _ValueCheck] = {
+    "number": (b"1", bytes.isdigit),
+    "padding": (b"", bytes.isalnum),
+}
 DECODE_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError)
 
 
 class TextFinder(NamedTuple):
-    """Finds the text in bytes that match a template, still encoded as a JSON string.
-
-    `find_text` returns None for other bytes. It is None where the text simply stands between `head` and `tail`.
-    """
+    """Finds the text in bytes that match a template; without `find_text` it stands between `head` and `tail`."""
 
     find_text: FindText | None
     head: bytes = b""
     tail: bytes = b""
 
-    def find(self, data: bytes) -> bytes | None:
+    def find(self, data: bytes) -> bytes:
         if self.find_text is not None:
-            return self.find_text(data)
-        encoded = data[len(self.head) : len(data) - len(self.tail)]
-        return encoded if self.head + encoded + self.tail == data else None
+            encoded = self.find_text(data)
+        else:
+            encoded = data.removeprefix(self.head).removesuffix(self.tail)
+            if len(self.head) + len(encoded) + len(self.tail) != len(data):
+                return b""
+        return encoded if has_quotes(encoded) else b""
 
     def find_decoded(self, data: bytes) -> str | None:
-        encoded = self.find(data)
         try:
-            return decode_text(encoded) if encoded is not None else None
+            return decode_text(self.find(data))
         except DECODE_ERRORS:
             return None
 
@@ -84,7 +83,9 @@ class DeltaTemplate:
         self._lines = self._prefix.count(b"\n") + len(_END)
         self._line = self._lines - len(_END)
         self._start, self._stop = len(self._prefix.rpartition(b"\n")[2]), -len(tail) or None
-        self.is_variable = _VARIABLE_FIELDS.search(head) is not None or _VARIABLE_FIELDS.search(tail) is not None
+        self._before, self._after = _split_at_values(head), _split_at_values(tail)
+        self.is_variable = bool(self._before.checks or self._after.checks)
+        self._opening = lead + self._before.fixed[0]
         self.last_payload = b""
 
     @classmethod
@@ -98,10 +99,12 @@ class DeltaTemplate:
         try:
             if decode_text(match[0]) != text:
                 return None
-            value, probe = _decode(payload), _decode(head + b'"%b"' % _PROBE.encode() + tail)
+            normal, probe = (encode_json(_decode(data)) for data in (payload, head + _PROBE + tail))
         except DECODE_ERRORS:
             return None
-        if probe == value or _replace_text(probe, key, _PROBE, text) != value:
+        # In another place, or under another key, the probe is not the text that the reader found.
+        before, found, after = probe.partition(b"%b:%b" % (quoted_key, _PROBE))
+        if not found or probe == normal or before + b"%b:%b" % (quoted_key, encode_json(text)) + after != normal:
             return None
         return cls(name, head, tail, emit)
 
@@ -115,8 +118,9 @@ class DeltaTemplate:
 
     def build_finder(self, lead: bytes, end: bytes) -> TextFinder:
         """Return the finder of the text of a payload between these bytes."""
-        head, tail = lead + self._head, self._tail + end
-        return TextFinder(_variable_finder(head, tail)) if self.is_variable else TextFinder(None, head, tail)
+        if self.is_variable:
+            return TextFinder(_variable_finder(lead, self._before, self._after, end))
+        return TextFinder(None, lead + self._head, self._tail + end)
 
     def consume_frames(self, frames: Sequence[Frame], start: int, stop: int) -> int:
         """Emit the texts of the frames from `start` on as one, up to a frame that does not match; return its index."""
@@ -135,6 +139,8 @@ class DeltaTemplate:
 
     def consume_stream(self, stream: bytes) -> bytes:
         """Emit the texts of the events in a stream, if all of them match, and return the remaining bytes."""
+        if not stream.startswith(self._opening):
+            return stream
         if self.is_variable or stream.find(_END) == stream.rfind(_END):
             return self._consume_events(stream)
         encoded, rest = self._split_exact(stream)
@@ -148,8 +154,7 @@ class DeltaTemplate:
         # Some services end lines with CR and LF.
         *events, rest = stream.split(_CRLF_END if _CRLF_END in stream else _END)
         find_text = self._event_finder.find
-        encoded = [found for event in events if (found := find_text(event)) is not None]
-        text = _join_texts(encoded) if len(encoded) == len(events) else None
+        text = _join_texts([find_text(event) for event in events])
         if text is None:
             return stream
         self.last_payload = events[-1][len(self._lead) :]
@@ -167,6 +172,11 @@ class DeltaTemplate:
         return encoded, stream[len(events) :]
 
 
+def has_quotes(encoded: bytes) -> bool:
+    """Return whether a text has no blanks around its quotes; a line break there would be the end of a data line."""
+    return encoded[:1] == encoded[-1:] == b'"'
+
+
 def _join_texts(encoded: list[bytes]) -> str | None:
     """Decode and join texts; None if there are none, or if one is not a JSON string."""
     try:
@@ -176,51 +186,51 @@ def _join_texts(encoded: list[bytes]) -> str | None:
     return "".join(texts) if encoded and len(texts) == len(encoded) else None
 
 
-def _variable_finder(head: bytes, tail: bytes) -> FindText:
-    """Return a finder for data in which the variable fields of `head` and `tail` may have other values.
+class _Pieces(NamedTuple):
+    """The bytes before, between and after values that may differ, and how those values are checked."""
 
-    Its pattern has only the lengths of the fixed bytes, which are compared after the match: so the streams of one API
-    share a few patterns, and none is compiled for each block.
-    """
-    before, after = _find_values(head), _find_values(tail)
-    fixed = (*_split_at(head, before), *_split_at(tail, after))
-    kinds = [*(kind for kind, _, _ in before), "text", *(kind for kind, _, _ in after), ""]
-    pattern = b"".join(b"(.{%d})%b" % (len(part), _PATTERNS[kind]) for part, kind in zip(fixed, kinds, strict=True))
-    match_data = re.compile(pattern, re.DOTALL).fullmatch
-    # The group of the text, and those of the fixed bytes.
-    group = len(before) + 2
-    get_fixed = itemgetter(*range(1, group), *range(group + 1, len(fixed) + 2))
+    fixed: list[bytes]
+    checks: list[_ValueCheck]
 
-    def find_text(data: bytes) -> bytes | None:
-        match = match_data(data)
-        return match[group] if match is not None and get_fixed(match) == fixed else None
+
+def _split_at_values(encoded: bytes) -> _Pieces:
+    fixed: list[bytes] = []
+    checks: list[_ValueCheck] = []
+    position = 0
+    for match in _VARIABLE_FIELDS.finditer(encoded):
+        start, stop = match.span(match.lastgroup or 0)
+        fixed.append(encoded[position:start])
+        checks.append(_VALUE_CHECKS[match.lastgroup])
+        position = stop
+    return _Pieces([*fixed, encoded[position:]], checks)
+
+
+def _variable_finder(lead: bytes, before: _Pieces, after: _Pieces, end: bytes) -> FindText:
+    """Return the finder of the text between these pieces, in data that begin with `lead` and end with `end`."""
+    (first, *ends), (*starts, last) = before.fixed, after.fixed
+    fixed_size = sum(map(len, (lead, *before.fixed, *after.fixed, end)))
+    first, last = lead + first, last + end
+    # A value is cut off at the byte next to it, which is quicker than a search for all of the fixed bytes.
+    cuts_before = [(*check, fixed[:1], fixed[1:]) for check, fixed in zip(before.checks, ends, strict=True)]
+    cuts_after = [(*check, fixed[-1:], fixed[:-1]) for check, fixed in zip(after.checks, starts, strict=True)]
+    cuts_after.reverse()
+
+    def find_text(data: bytes) -> bytes:
+        rest = data.removeprefix(first).removesuffix(last)
+        size = fixed_size
+        for least, is_valid, byte, fixed in cuts_before:
+            value, _, rest = rest.partition(byte)
+            if value < least or not is_valid(value):
+                return b""
+            rest = rest.removeprefix(fixed)
+            size += len(value)
+        for least, is_valid, byte, fixed in cuts_after:
+            rest, _, value = rest.rpartition(byte)
+            if value < least or not is_valid(value):
+                return b""
+            rest = rest.removesuffix(fixed)
+            size += len(value)
+        # Where other bytes stand in place of the fixed ones, nothing was removed.
+        return rest if size + len(rest) == len(data) else b""
 
     return find_text
-
-
-def _find_values(encoded: bytes) -> list[tuple[str, int, int]]:
-    """Return the kind, start and end of each value that may differ."""
-    return [
-        (kind, *match.span(kind))
-        for match in _VARIABLE_FIELDS.finditer(encoded)
-        if (kind := match.lastgroup) is not None
-    ]
-
-
-def _split_at(encoded: bytes, values: list[tuple[str, int, int]]) -> list[bytes]:
-    """Return the bytes before, between and after the values."""
-    starts, stops = [0, *(stop for _, _, stop in values)], [*(start for _, start, _ in values), len(encoded)]
-    return [encoded[start:stop] for start, stop in zip(starts, stops, strict=True)]
-
-
-def _replace_text(value: Any, key: str, text: str, other: str) -> Any:
-    """Return the value with this text under this key replaced."""
-    if isinstance(value, dict):
-        members = cast("dict[str, Any]", value)
-        return {
-            name: other if name == key and member == text else _replace_text(member, key, text, other)
-            for name, member in members.items()
-        }
-    if isinstance(value, list):
-        return [_replace_text(member, key, text, other) for member in cast("list[Any]", value)]
-    return value

@@ -11,7 +11,9 @@ import re
 import struct
 import zlib
 from collections.abc import Callable
-from typing import Protocol, cast
+from functools import lru_cache
+from itertools import chain
+from typing import Protocol, TypeAlias, cast
 
 from segue.errors import RemoteProtocolError
 from segue.wire.stream.delta_template import DeltaTemplate, Frame, TextFinder
@@ -125,6 +127,9 @@ def _skip_http_headers(data: bytes, *, ended: bool) -> bytes | None:
 _COMMENT_OR_BLANK = b":\n"
 _COMMENTS = re.compile(rb"(?:(?::[^\n]*+)?+\n)*+")
 _BLANK_LINES = re.compile(rb"\n{3,}+")
+# An event with one line of data, with or without a name; the bytes around each of the two.
+_USUAL_EVENT = re.compile(rb"(?:event: ([^\n]*+)\n)?+data: ([^\n]*+)\n(?:\n|\Z)")
+_LABEL_SIZE = len(b"event: \n")
 # All data lines up to another line, all comments up to another line, or one other line.
 _LINES = re.compile(rb"data:[^\n]*+(?:\ndata:[^\n]*+)*+|(?::[^\n]*+\n?+)++|[^\n]++")
 
@@ -198,22 +203,17 @@ class _SseDecoder:
         return self._split_events(self._take_buffer())
 
     def _split_events(self, events: bytes) -> list[Frame]:
-        """Return the frames of complete events; the two usual layouts are split without a loop over lines."""
+        """Return the frames of complete events, the last one without its empty line.
+
+        The two usual layouts are split without a loop over lines.
+        """
         if b"\n\n\n" in events:
             events = _BLANK_LINES.sub(b"\n\n", events)
-        count = 0 if self._bare_json is not None else events.count(b"\n") + 1
-        event_count = events.count(b"\n\n") + 1
-        # Counted first: the lines of another layout take much more memory as objects.
-        lines = events.split(b"\n") if count in (2 * event_count, 3 * event_count) else []
-        if lines and lines[1::2].count(b"") * 2 == count:
-            payloads = [line[6:] for line in lines[::2] if line.startswith(b"data: ")]
-            if len(payloads) * 2 == count:
-                return [(None, payload) for payload in payloads]
-        if lines and lines[2::3].count(b"") * 3 == count:
-            payloads = [line[6:] for line in lines[1::3] if line.startswith(b"data: ")]
-            names = [self._cached_name(line) for line in lines[::3] if line.startswith(b"event: ")]
-            if len(payloads) * 3 == len(names) * 3 == count:
-                return list(zip(names, payloads, strict=True))
+        found: list[tuple[bytes, bytes]] = [] if self._bare_json is not None else _USUAL_EVENT.findall(events)
+        names = [name for name, _ in found]
+        label_count = 2 * len(names) - names.count(b"")
+        if len(b"".join(chain.from_iterable(found))) + label_count * _LABEL_SIZE == len(events) + 1:
+            return [(self._cached_name(name) if name else None, payload) for name, payload in found]
         return [frame for event in events.split(b"\n\n") for frame in self._parse_event_lines(event)]
 
     def _parse_event_lines(self, event: bytes) -> list[Frame]:
@@ -229,7 +229,7 @@ class _SseDecoder:
                 payload = data if payload is None else _append_line(payload, data)
                 self._bare_json = None
             elif lines.startswith(b"event:"):
-                name = _event_name(lines)
+                name = _decode_name(lines[6:])
                 self._bare_json = None
             elif not lines.startswith(b":"):
                 errors += self._parse_bare_line(lines)
@@ -247,12 +247,12 @@ class _SseDecoder:
             self._bare_json = None
         return [value for value in values if _has_error(value[1])]
 
-    def _cached_name(self, line: bytes) -> str:
-        name = self._names.get(line)
+    def _cached_name(self, encoded: bytes) -> str:
+        name = self._names.get(encoded)
         if name is None:
-            name = _event_name(line)
+            name = _decode_name(encoded)
             if len(self._names) < _NAME_CACHE_SIZE:
-                self._names[line] = name
+                self._names[encoded] = name
         return name
 
 
@@ -279,8 +279,8 @@ def _append_line(payload: bytes | bytearray, line: bytes) -> bytearray:
     return buffer
 
 
-def _event_name(line: bytes) -> str:
-    return line[6:].strip().decode("utf-8", "replace")
+def _decode_name(encoded: bytes) -> str:
+    return encoded.strip().decode("utf-8", "replace")
 
 
 def encode_sse(payload: bytes, name: str | None = None) -> bytes:
@@ -380,28 +380,58 @@ _BYTES, _STRING = 6, 7
 EXCEPTION_PREFIX = "exception:"
 _HEADER_CACHE_SIZE = 32
 _LEAD_CACHE_SIZE = 256
+# The headers of an event are shorter; longer ones would take much memory.
+_CACHED_HEADERS_SIZE = 256
 
 
 class _AwsTemplate(FrameTemplate):
     """Messages with the same headers: length and checksums are verified for each."""
 
     def __init__(self, headers: bytes) -> None:
-        self._leads = _Leads(headers)
-        self._start = _PRELUDE.size + len(headers)
-        self._overhead = self._start + _CHECKSUM_SIZE
+        self._layouts = _find_layouts(headers) if len(headers) <= _CACHED_HEADERS_SIZE else _Layouts(headers)
 
     def build_finder(self, template: DeltaTemplate) -> TextFinder:
         finder = template.build_finder(b"", b"")
         find_text = finder.find_text or finder.find
-        leads, overhead, start, crc32 = self._leads, self._overhead, self._start, zlib.crc32
+        layouts, crc32 = self._layouts, zlib.crc32
+        least_size = layouts.overhead
 
-        def find_in_message(message: bytes) -> bytes | None:
-            lead, checksum = leads[len(message) - overhead]
-            payload = message[start:-_CHECKSUM_SIZE]
-            is_valid = lead + payload + _pack_checksum(crc32(payload, checksum)) == message
-            return find_text(payload) if is_valid else None
+        def find_in_message(message: bytes) -> bytes:
+            size = len(message)
+            if size < least_size:
+                return b""
+            unpack, lead, lead_checksum = layouts[size]
+            actual_lead, payload, checksum = unpack(message)
+            is_valid = actual_lead == lead and crc32(payload, lead_checksum) == checksum
+            return find_text(payload) if is_valid else b""
 
         return TextFinder(find_in_message)
+
+
+_Layout: TypeAlias = tuple[Callable[[bytes], tuple[bytes, bytes, int]], bytes, int]
+"""Splits a message into the bytes before its payload, the payload and its checksum. Then the bytes expected before the
+payload, and their checksum."""
+
+
+class _Layouts(dict[int, _Layout]):
+    """The layouts of messages with these headers, by the size of the message."""
+
+    def __init__(self, headers: bytes) -> None:
+        super().__init__()
+        self._headers = headers
+        self.overhead = _PRELUDE.size + len(headers) + _CHECKSUM_SIZE
+
+    def __missing__(self, size: int) -> _Layout:
+        if len(self) >= _LEAD_CACHE_SIZE:
+            self.clear()
+        payload_size = size - self.overhead
+        lead = _encode_lead(self._headers, payload_size)
+        unpack = struct.Struct(f">{len(lead)}s{payload_size}sI").unpack
+        self[size] = found = unpack, lead, zlib.crc32(lead)
+        return found
+
+
+_find_layouts = lru_cache(maxsize=8)(_Layouts)
 
 
 class _AwsDecoder:
@@ -523,11 +553,16 @@ class _Leads(dict[int, tuple[bytes, int]]):
     def __missing__(self, size: int) -> tuple[bytes, int]:
         if len(self) >= _LEAD_CACHE_SIZE:
             self.clear()
-        total = _PRELUDE.size + len(self._headers) + size + _CHECKSUM_SIZE
-        lengths = struct.pack(">II", total, len(self._headers))
-        lead = lengths + _pack_checksum(zlib.crc32(lengths)) + self._headers + self._head
+        lead = _encode_lead(self._headers, size) + self._head
         self[size] = found = lead, zlib.crc32(lead)
         return found
+
+
+def _encode_lead(headers: bytes, payload_size: int) -> bytes:
+    """Return the bytes of a message before its payload."""
+    total = _PRELUDE.size + len(headers) + payload_size + _CHECKSUM_SIZE
+    lengths = struct.pack(">II", total, len(headers))
+    return lengths + _pack_checksum(zlib.crc32(lengths)) + headers
 
 
 def encode_aws_message(payload: bytes, **headers: str) -> bytes:
