@@ -29,8 +29,8 @@ _MARKER_SIZE = 96
 # The size of a converted body in memory, as a multiple of its bytes.
 _SIZE_FACTOR = 10
 
-# A larger body has a long conversation, which the fast path converts with less work even if it is the first.
-_MAX_FIRST_SIZE = 131_072
+# A larger body has a long conversation, which the fast path converts with less work.
+_MAX_SHORT_SIZE = 131_072
 
 _JobKey = tuple[object, ...]
 _Key = tuple[_JobKey, int]
@@ -46,6 +46,11 @@ class FirstBody:
         rendered = msgspec.structs.replace(conversion.rendered, report=conversion.rendered.report.copy())
         self._conversion = msgspec.structs.replace(conversion, rendered=rendered)
         self._job = job
+        self.length = len(conversion.request.messages)
+
+    @property
+    def is_irregular(self) -> bool:
+        return False
 
     @cached_property
     def mark(self) -> Mark:
@@ -75,7 +80,7 @@ class ConversationMemory:
         self._lock = Lock()
         self._entries: OrderedDict[_Key, _Entry] = OrderedDict()
         self._marks_by_job: dict[_JobKey, dict[_Key, Mark]] = {}
-        self._starts: OrderedDict[tuple[_JobKey, bytes], None] = OrderedDict()
+        self._lengths: OrderedDict[tuple[_JobKey, bytes], int] = OrderedDict()
         self._size = 0
         self._number = 0
 
@@ -95,7 +100,7 @@ class ConversationMemory:
         with self._lock:
             self._entries.clear()
             self._marks_by_job.clear()
-            self._starts.clear()
+            self._lengths.clear()
             self._size = 0
 
     def convert_regular(self, data: bytes, job: ConvertJob) -> FastConversion | None:
@@ -114,14 +119,8 @@ class ConversationMemory:
                     return conversion
         return None
 
-    def convert(
-        self,
-        data: bytes,
-        job: ConvertJob,
-        kinds: type[FirstBody | RememberedConversation],
-        max_length: int | None = None,
-    ) -> ContinuedBody | None:
-        """Convert a body that continues a conversation of these kinds; None for any other.
+    def convert(self, data: bytes, job: ConvertJob, max_length: int | None = None) -> ContinuedBody | None:
+        """Convert a body that continues a conversation which is not regular; None for any other.
 
         None also if the whole body must be converted: then the conversation is dropped. With `max_length`, a longer one
         is continued only if that was necessary before: the fast path did not accept it.
@@ -129,12 +128,13 @@ class ConversationMemory:
         if len(data) > MAX_BODY_SIZE:
             return None
         for key, entry in self._find_entries(data, job):
-            if isinstance(entry, RegularConversation) or not isinstance(entry, kinds):
+            if isinstance(entry, RegularConversation):
+                continue
+            if max_length is not None and entry.length > max_length and not entry.is_irregular:
+                self._note_length(data, job, entry.length)
                 continue
             conversation = entry.conversation if isinstance(entry, FirstBody) else entry
             if conversation is None:
-                continue
-            if max_length is not None and conversation.length > max_length and not conversation.is_irregular:
                 continue
             items = conversation.frame.find_items(data)
             if items is None:
@@ -152,16 +152,18 @@ class ConversationMemory:
             return continued
         return None
 
-    def is_first(self, data: bytes, job: ConvertJob) -> bool:
-        """Return whether no body with the same beginning was converted before; the next one is not the first."""
+    def is_short(self, data: bytes, job: ConvertJob, max_length: int) -> bool:
+        """Return whether a body probably has no more messages: the last one with the same beginning had no more."""
+        return len(data) <= _MAX_SHORT_SIZE and self._lengths.get((_job_key(job), data[:_START_SIZE]), 0) <= max_length
+
+    def _note_length(self, data: bytes, job: ConvertJob, length: int) -> None:
+        """Note the number of messages of a body that was not continued."""
         start = _job_key(job), data[:_START_SIZE]
         with self._lock:
-            is_new = start not in self._starts
-            self._starts[start] = None
-            self._starts.move_to_end(start)
-            if len(self._starts) > self._max_count:
-                self._starts.popitem(last=False)
-        return is_new and len(data) <= _MAX_FIRST_SIZE
+            self._lengths[start] = length
+            self._lengths.move_to_end(start)
+            if len(self._lengths) > self._max_count:
+                self._lengths.popitem(last=False)
 
     def add_regular(self, data: bytes, conversation: RegularConversation, job: ConvertJob) -> None:
         """Remember a regular conversation, unless the body continues one that is remembered."""
@@ -173,6 +175,7 @@ class ConversationMemory:
 
     def add(self, data: bytes, conversion: Conversion, job: ConvertJob) -> bool:
         """Remember the conversation of a body that was converted whole. Return whether its rendered body is kept."""
+        self._note_length(data, job, len(conversion.request.messages))
         is_kept = self._is_new(data, job)
         if is_kept:
             self._add(_job_key(job), FirstBody(data, conversion, job), mark_before(data, _START_SIZE))
