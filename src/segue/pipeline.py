@@ -75,7 +75,7 @@ class RenderedRest(msgspec.Struct, frozen=True):
     def is_rest_of(self, transcript: Transcript) -> bool:
         """Return whether the body of the transcript has the same rest."""
         return (
-            are_identical(self.tools, transcript.tools)
+            (self.tools is transcript.tools or are_identical(self.tools, transcript.tools))
             and self.system == transcript.system
             and self.options == transcript.options
             and not self._depends_on_calls
@@ -84,7 +84,9 @@ class RenderedRest(msgspec.Struct, frozen=True):
     @property
     def _depends_on_calls(self) -> bool:
         """Whether the declarations may depend on the calls: there are many tools, or some are deferred."""
-        return len(self.tools) > _MAX_TOOLS or any((tool.extra or {}).get(DEFERRED_KEY) for tool in self.tools)
+        if len(self.tools) > _MAX_TOOLS:
+            return True
+        return bool([tool for tool in self.tools if tool.extra and tool.extra.get(DEFERRED_KEY)])
 
 
 class RenderedBody(msgspec.Struct, frozen=True):
@@ -99,7 +101,7 @@ class RenderedBody(msgspec.Struct, frozen=True):
     @property
     def state(self) -> RenderState:
         """The state that a render of the messages after these continues from."""
-        return RenderState(self.ids.fork(), self.names, self.rest)
+        return RenderState(self.ids, self.names, self.rest)
 
 
 class RenderState(msgspec.Struct, frozen=True):

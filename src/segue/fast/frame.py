@@ -52,7 +52,13 @@ class BodyFrame(Struct, frozen=True):
     def find_variable(self, data: bytes) -> bytes:
         """Return the value of the variable key in a body with this frame."""
         stop = len(data) - len(self.end)
-        return data[data.rindex(self.tail, len(self.head), stop) + len(self.tail) : stop]
+        return data[self._find_tail(data, stop) + len(self.tail) : stop]
+
+    def _find_tail(self, data: bytes, stop: int) -> int:
+        """Return the last position of the tail in a body; a negative number, or one in the head, if it has none."""
+        # The end of the tail is short, so that it is found at once.
+        start = data.rfind(self.tail[-_MARK_SIZE:], 0, stop) + min(len(self.tail), _MARK_SIZE) - len(self.tail)
+        return start if start >= 0 and data.startswith(self.tail, start) else data.rfind(self.tail, 0, stop)
 
     def find_items(self, data: bytes) -> bytes | None:
         """Return the bytes of the other items of a body, as a JSON list; None if the body has another frame."""
@@ -65,8 +71,8 @@ class BodyFrame(Struct, frozen=True):
             if start < first or not data.endswith(self.tail):
                 return None
         else:
-            start = data.rfind(self.tail, first, stop)
-            if start < 0 or not _is_object(data[start + len(self.tail) : stop]):
+            start = self._find_tail(data, stop)
+            if start < first or not _is_object(data[start + len(self.tail) : stop]):
                 return None
         items = data[first:start].strip(_SPACE)
         if not self.head.endswith(b"[") and items:

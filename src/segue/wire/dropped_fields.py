@@ -15,7 +15,7 @@ from segue.wire.mixed_body import MCP, MCP_KEYS
 from segue.wire.registry import WIRES
 
 _SPECIAL_TEXTS = ("search_result", "searchResult", "guardContent")
-_EMPTY_VALUES: tuple[object, ...] = (None, [], {}, "", False)
+_SPECIAL_KEYS = frozenset(_SPECIAL_TEXTS)
 # Keys that have an effect even with an empty value.
 _MEANINGFUL_EMPTY = frozenset({"web_search_options"})
 
@@ -73,12 +73,12 @@ def _special_kind(text: Text, target: Wire) -> str | None:
         return None
     if text.refusal:
         return None if target.refusals else "refusal"
-    if native is not None:
-        kind_of_part = native.fragment.get("type")
-        for kind in _SPECIAL_TEXTS:
-            if kind in native.fragment or kind == kind_of_part:
-                return kind
-    return None
+    if native is None:
+        return None
+    kind_of_part = native.fragment.get("type")
+    if _SPECIAL_KEYS.isdisjoint(native.fragment) and kind_of_part not in _SPECIAL_TEXTS:
+        return None
+    return next(kind for kind in _SPECIAL_TEXTS if kind in native.fragment or kind == kind_of_part)
 
 
 def report_dropped_fields(request: Request, contents: Contents, target: Wire, report: Report) -> None:
@@ -173,7 +173,7 @@ def _find_unknown(fragment: Mapping[str, Any], known: frozenset[str]) -> list[st
     unknown: list[str] = []
     for key in fragment.keys() - known:
         value = fragment[key]
-        if value in _EMPTY_VALUES and not (value == {} and key in _MEANINGFUL_EMPTY):
+        if not value and not (value == {} and key in _MEANINGFUL_EMPTY):
             continue
         inner = _inner_keys(known, key) if isinstance(value, dict) else None
         if inner:
