@@ -104,6 +104,10 @@ class RenderedBody(msgspec.Struct, frozen=True):
         return RenderState(self.ids, self.names, self.rest)
 
 
+class RestChangedError(Exception):
+    """The rest of the body differs from that of the earlier render, which it must be equal to."""
+
+
 class RenderState(msgspec.Struct, frozen=True):
     """What an earlier render of the same request fixed: a render of later messages continues from it.
 
@@ -116,6 +120,8 @@ class RenderState(msgspec.Struct, frozen=True):
     rest: RenderedRest
     bound: BoundPrefix | None = None
     """The earlier messages, where reasoning is bound to them."""
+    needs_same_options: bool = False
+    """Whether to raise `RestChangedError` where the passes choose other options than for the earlier messages."""
 
 
 class Conversion(msgspec.Struct, frozen=True):
@@ -239,7 +245,7 @@ def render_for(
         contents=contents,
         earlier=state and state.bound,
     )
-    reported = request if state is None else _keep_messages(request)
+    reported = request if state is None else _continue_reports(request, transcript, state)
     report.stage = (Step.BODY_FIELDS,)
     report_dropped(reported, contents, wire, report, declared.converted_keys)
     ids = _assign_ids(transcript, scheme, names, state)
@@ -307,8 +313,10 @@ def _render_body(
     return body, RenderedRest(declared, transcript.system, transcript.tools, transcript.options, {**body, key: []})
 
 
-def _keep_messages(request: Request) -> Request:
+def _continue_reports(request: Request, transcript: Transcript, state: RenderState) -> Request:
     """Return the request with only its messages: the earlier render has reported on the rest."""
+    if state.needs_same_options and transcript.options != state.rest.options:
+        raise RestChangedError
     native = request.native and Native(request.native.api, {})
     return msgspec.structs.replace(request, system=(), tools=(), native=native)
 

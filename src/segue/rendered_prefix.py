@@ -31,7 +31,7 @@ from segue.canonical.blocks import Message, Thinking, ToolCall, ToolResponse
 from segue.canonical.json import encode_json
 from segue.canonical.layered_map import LayeredMap
 from segue.canonical.request import Request
-from segue.pipeline import RenderedBody, RenderState
+from segue.pipeline import RenderedBody, RenderState, RestChangedError
 from segue.render.chained_report import ChainedReport, append_report
 from segue.render.cuts import Cut, DeclaredTools, find_cuts, is_local
 from segue.render.draft import are_identical
@@ -222,11 +222,10 @@ class RenderedPrefix(Struct, frozen=True):
         """Render regular messages after the prefix."""
         if self.anchored is None:
             return None
-        window = self._render_messages((*self.leading, *self.anchor, *tail), self.anchored)
-        count = len(self.anchored.entries)
-        if not window.has_same_rest(self.anchored) or window.entries[:count] != self.anchored.entries:
+        window = self._render_after(self.anchored, tail)
+        if window is None:
             return None
-        new = tuple(map(encode_json, window.entries[count:]))
+        new = tuple(map(encode_json, window.entries[len(self.anchored.entries) :]))
         newest = _report_after(self.anchored, window.report)
         if not self._has_place_for(newest):
             return None
@@ -274,16 +273,17 @@ class RenderedPrefix(Struct, frozen=True):
 
     def _settle(self, settled: Sequence[Message], cut: Cut) -> RenderedPrefix | None:
         """Return the prefix with these messages too; None if their entries or the rest differ from the last body."""
-        window = self._render_messages((*self.leading, *self.anchor, *settled), self.anchored)
-        entries, report, leading = window.entries, window.report, self.leading
         if self.anchored is None:
             leading = tuple(takewhile(_is_system, settled))
+            window = self._render_messages(settled, None)
+            entries, report = window.entries, window.report
         else:
-            count = len(self.anchored.entries)
-            if not window.has_same_rest(self.anchored) or entries[:count] != self.anchored.entries:
+            leading = self.leading
+            window = self._render_after(self.anchored, settled)
+            if window is None:
                 return None
-            entries = entries[count:]
-            report = _report_after(self.anchored, report)
+            entries = window.entries[len(self.anchored.entries) :]
+            report = _report_after(self.anchored, window.report)
         encoded = tuple(map(encode_json, entries))
         if self.newest is not None and encoded != self.newest.entries[: len(encoded)]:
             return None
@@ -307,10 +307,9 @@ class RenderedPrefix(Struct, frozen=True):
             anchored = last
         elif anchored is None or not are_identical(anchor, self.anchor):
             anchored = self._render_messages((*leading, *anchor), last)
-        state = last.state
         if bound is not None:
             bound = msgspec.structs.replace(bound, rendered_length=len(anchored.transcript.messages))
-            state = msgspec.structs.replace(state, bound=bound)
+        state = msgspec.structs.replace(last.state, bound=bound, needs_same_options=True)
         return msgspec.structs.replace(
             self,
             length=self.length + len(new.messages),
@@ -327,6 +326,15 @@ class RenderedPrefix(Struct, frozen=True):
             item_ids=item_ids,
             newest=None,
         )
+
+    def _render_after(self, anchored: _Window, messages: Sequence[Message]) -> _Window | None:
+        """Render the anchor and messages after it; None if its entries or the rest differ from the last body."""
+        try:
+            window = self._render_messages((*self.leading, *self.anchor, *messages), anchored)
+        except RestChangedError:
+            return None
+        is_same = window.has_same_rest(anchored) and window.entries[: len(anchored.entries)] == anchored.entries
+        return window if is_same else None
 
     def _render_messages(self, messages: Sequence[Message], earlier: _Window | None) -> _Window:
         report = Report()

@@ -133,7 +133,7 @@ class RememberedConversation(Struct, frozen=True):
         earlier, given = split_items(first), split_items(items)
         if self.prefix.newest is None or len(given) <= len(earlier):
             return None
-        entries = move_markers(earlier, given[: len(earlier)], self.prefix.newest.entries)
+        entries = move_markers(earlier, self.newest.items, given[: len(earlier)], self.prefix.newest.entries)
         first = join_items(items, len(earlier))
         new = cut_items(items, first)
         return _NewItems(first, new, entries) if new is not None and entries is not None else None

@@ -14,6 +14,7 @@ from segue.fast.conversation import ContinuedBody, RememberedConversation, start
 from segue.fast.frame import BodyFrame, Mark, find_frame, mark_before
 from segue.fast.regular import FastConversion, RegularConversation
 from segue.pipeline import Conversion, ConvertJob
+from segue.render.cuts import has_plain_exchange
 
 UNSUPPORTED = (FastPathUnsupportedError, SegueError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 """The errors of a body that needs the full pipeline."""
@@ -53,15 +54,22 @@ class FirstBody:
         return False
 
     @cached_property
+    def can_continue(self) -> bool:
+        """Whether a longer conversation can be rendered from this one: not while its exchange has media in a result."""
+        return has_plain_exchange(self._conversion.request.messages)
+
+    @cached_property
     def mark(self) -> Mark:
-        if self._framed is None:
+        if not self.can_continue or self._framed is None:
             return mark_before(self.data, _START_SIZE)
         frame, items = self._framed
         return mark_before(self.data, len(frame.head) + max(len(items) - _MARKER_SIZE, 0))
 
     @cached_property
     def conversation(self) -> RememberedConversation | None:
-        return start_conversation(self._conversion, self._job, *self._framed) if self._framed is not None else None
+        if not self.can_continue or self._framed is None:
+            return None
+        return start_conversation(self._conversion, self._job, *self._framed)
 
     @cached_property
     def _framed(self) -> tuple[BodyFrame, bytes] | None:

@@ -80,6 +80,16 @@ def find_cuts(
     return cuts
 
 
+def has_plain_exchange(messages: Sequence[Message]) -> bool:
+    """Return whether the last exchange is plain, as far as its messages show: else there is no cut at its end."""
+    for message in reversed(messages):
+        if not _is_plain(message, None):
+            return False
+        if message.speaker == "human":
+            return True
+    return False
+
+
 def _has_text(result: ToolResponse) -> bool:
     return any(isinstance(part, Text) and part.text.strip() for part in result.content or ())
 
