@@ -30,7 +30,7 @@ conversations = ConversationMemory()
 """The conversations that `convert_fast` remembers."""
 _switched_off = Event()
 # A conversation with no more messages is short: the passes convert and continue it.
-_MAX_SHORT_LENGTH = 48
+_MAX_SHORT_LENGTH = 16
 
 
 def enable(enabled: bool) -> None:
