@@ -95,5 +95,16 @@ def test_number_of_noted_lengths_is_limited() -> None:
         data = encode_json({"model": name * 40, "messages": [{"role": "user", "content": "go"}] * 3})
         remembered.add(data, pipeline.convert_request(msgspec.json.decode(data), job), job)
     starts = [encode_json({"model": name * 40, "messages": []}) for name in "abc"]
-    assert [remembered.is_short(start, job, 2) for start in starts] == [True, False, False]
-    assert [remembered.is_short(start, job, 3) for start in starts] == [True, True, True]
+    assert [remembered.needs_template(start, job, 2) for start in starts] == [False, True, True]
+    assert [remembered.needs_template(start, job, 3) for start in starts] == [False, False, False]
+
+
+def test_later_conversations_with_the_same_beginning_make_a_template(conversions: list[Conversion]) -> None:
+    lengths: list[int] = []
+    for number in range(4):
+        items = [user(f"go {number}"), assistant_calls(call("call_1", "f")), result("call_1", "found")]
+        data = encode_json({"model": "m" * 80, "messages": items})
+        segue.convert(data, source="openai-chat", target="anthropic")
+        lengths.append(sum(len(conversion.request.messages) for conversion in conversions))
+        conversions.clear()
+    assert lengths == [3, 3, 3, 0]

@@ -7,7 +7,8 @@ types. Any other body is converted by the full pipeline; the tests compare both 
 
 Conversations are remembered (`segue.fast.memory`): of a body that continues one, only the newest items are converted,
 with types if it is long and regular (`segue.fast.regular`), otherwise by the passes (`segue.fast.conversation`). A
-short one that continues none is converted by the full pipeline: a template costs as much as it saves.
+short one that continues none is converted by the full pipeline, until there were several with the same beginning: a
+template is made once it saves more than it costs.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def convert_fast(data: bytes, job: ConvertJob) -> FastConversion | Conversion | 
     continued = _convert_continued(data, job)
     if continued is not None:
         return continued
-    if conversations.is_short(data, job, _MAX_SHORT_LENGTH):
+    if not conversations.needs_template(data, job, _MAX_SHORT_LENGTH):
         return None
     converted = convert_regular(data, job, remembered=job.fetch is None)
     return _convert_window(data, job) if converted is None else converted

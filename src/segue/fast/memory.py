@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from functools import cached_property
 from threading import Lock
+from typing import NamedTuple
 
 import msgspec
 
@@ -33,8 +34,21 @@ _SIZE_FACTOR = 10
 # A larger body has a long conversation, which the fast path converts with less work.
 _MAX_SHORT_SIZE = 131_072
 
+# So many conversations with the same beginning are converted without a template.
+_MAX_WITHOUT_TEMPLATE = 2
+
 _JobKey = tuple[object, ...]
 _Key = tuple[_JobKey, int]
+
+
+class _SeenBodies(NamedTuple):
+    """The bodies with the same beginning: the length of the last one, and the number of their conversations."""
+
+    length: int
+    conversations: int
+
+
+_NOT_SEEN = _SeenBodies(0, 0)
 
 
 class FirstBody:
@@ -88,7 +102,7 @@ class ConversationMemory:
         self._lock = Lock()
         self._entries: OrderedDict[_Key, _Entry] = OrderedDict()
         self._marks_by_job: dict[_JobKey, dict[_Key, Mark]] = {}
-        self._lengths: OrderedDict[tuple[_JobKey, bytes], int] = OrderedDict()
+        self._seen: OrderedDict[tuple[_JobKey, bytes], _SeenBodies] = OrderedDict()
         self._size = 0
         self._number = 0
 
@@ -108,7 +122,7 @@ class ConversationMemory:
         with self._lock:
             self._entries.clear()
             self._marks_by_job.clear()
-            self._lengths.clear()
+            self._seen.clear()
             self._size = 0
 
     def convert_regular(self, data: bytes, job: ConvertJob) -> FastConversion | None:
@@ -139,7 +153,7 @@ class ConversationMemory:
             if isinstance(entry, RegularConversation):
                 continue
             if max_length is not None and entry.length > max_length and not entry.is_irregular:
-                self._note_length(data, job, entry.length)
+                self._note_body(data, job, entry.length, 0)
                 continue
             conversation = entry.conversation if isinstance(entry, FirstBody) else entry
             if conversation is None:
@@ -154,24 +168,32 @@ class ConversationMemory:
             continued = conversation.extend(data, new) if new is not None else conversation.replace_newest(data, items)
             if continued is None:
                 self._replace(key, None)
+                # The whole body will be added as another one.
+                self._note_body(data, job, conversation.length, -1)
                 continue
             is_irregular = conversation.is_irregular or max_length is None
             self._replace(key, msgspec.structs.replace(continued.conversation, is_irregular=is_irregular))
             return continued
         return None
 
-    def is_short(self, data: bytes, job: ConvertJob, max_length: int) -> bool:
-        """Return whether a body probably has no more messages: the last one with the same beginning had no more."""
-        return len(data) <= _MAX_SHORT_SIZE and self._lengths.get((_job_key(job), data[:_START_SIZE]), 0) <= max_length
+    def needs_template(self, data: bytes, job: ConvertJob, max_length: int) -> bool:
+        """Return whether a template is worth its cost for a body that continues no conversation.
 
-    def _note_length(self, data: bytes, job: ConvertJob, length: int) -> None:
-        """Note the number of messages of a body that was not continued."""
+        It is if the body has probably more messages, as the last one with the same beginning, or if there were several
+        conversations with that beginning: more will follow.
+        """
+        seen = self._seen.get((_job_key(job), data[:_START_SIZE]), _NOT_SEEN)
+        return len(data) > _MAX_SHORT_SIZE or seen.length > max_length or seen.conversations >= _MAX_WITHOUT_TEMPLATE
+
+    def _note_body(self, data: bytes, job: ConvertJob, length: int, added: int) -> None:
+        """Note the length of a body that was not continued, and the number of conversations that it adds."""
         start = _job_key(job), data[:_START_SIZE]
         with self._lock:
-            self._lengths[start] = length
-            self._lengths.move_to_end(start)
-            if len(self._lengths) > self._max_count:
-                self._lengths.popitem(last=False)
+            seen = self._seen.get(start, _NOT_SEEN)
+            self._seen[start] = _SeenBodies(length, seen.conversations + added)
+            self._seen.move_to_end(start)
+            if len(self._seen) > self._max_count:
+                self._seen.popitem(last=False)
 
     def add_regular(self, data: bytes, conversation: RegularConversation, job: ConvertJob) -> None:
         """Remember a regular conversation, unless the body continues one that is remembered."""
@@ -183,7 +205,7 @@ class ConversationMemory:
 
     def add(self, data: bytes, conversion: Conversion, job: ConvertJob) -> bool:
         """Remember the conversation of a body that was converted whole. Return whether its rendered body is kept."""
-        self._note_length(data, job, len(conversion.request.messages))
+        self._note_body(data, job, len(conversion.request.messages), 1)
         is_kept = self._is_new(data, job)
         if is_kept:
             self._add(_job_key(job), FirstBody(data, conversion, job), mark_before(data, _START_SIZE))
