@@ -172,7 +172,7 @@ class RememberedConversation(Struct, frozen=True):
 
     def _finish(self, data: bytes, newest: ParsedItems, extended: ExtendedBody) -> ContinuedBody | None:
         """Return the converted body, and this conversation with its newest items."""
-        features = self.features | find_item_features(newest.items)
+        features = self.features | _find_features(newest.items, self.source, self.job)
         if features != self.features and not self._is_source(features):
             return None
         if self.frame.variable and self._is_same_api:
@@ -303,10 +303,16 @@ def start_conversation(
         prefix,
         ParsedItems(items_data, items, conversion.request.messages),
         len(frame.head) + len(frame.tail) + len(frame.end),
-        find_item_features(items),
+        _find_features(items, source, job),
         calls=CallColumns(source.provider, (), (), ()),
         bare_names=frozenset(bare for namespace, bare in names if namespace is not None),
     )
+
+
+def _find_features(items: Sequence[Any], source: Wire, job: ConvertJob) -> ItemFeatures:
+    """Return what the API of a body is detected by; nothing where its conversation key is enough."""
+    is_certain = job.source is not None and source.conversation_key != "messages"
+    return frozenset() if is_certain else find_item_features(items)
 
 
 def _find_calls(messages: Sequence[Message]) -> list[ToolCall]:

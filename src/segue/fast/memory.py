@@ -168,8 +168,9 @@ class ConversationMemory:
             continued = conversation.extend(data, new) if new is not None else conversation.replace_newest(data, items)
             if continued is None:
                 self._replace(key, None)
-                # The whole body will be added as another one.
-                self._note_body(data, job, conversation.length, -1)
+                # A template may be better, except same-API, where each shape of an item needs one of its own.
+                added = -1 if conversation.source is job.target else _MAX_WITHOUT_TEMPLATE
+                self._note_body(data, job, conversation.length, added)
                 continue
             is_irregular = conversation.is_irregular or max_length is None
             self._replace(key, msgspec.structs.replace(continued.conversation, is_irregular=is_irregular))
