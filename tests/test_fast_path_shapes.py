@@ -324,8 +324,8 @@ def test_text_next_to_calls_needs_another_template() -> None:
 def test_growing_conversation_equals_full_pipeline(
     number: int, source: str, change: Callable[[Body], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each request has one item more. Same-API conversations are converted with types at once."""
-    monkeypatch.setattr(fast_package, "_MIN_LENGTH", 0)
+    """Each request has one item more. Conversations are converted with types at once."""
+    monkeypatch.setattr(fast_package, "_MAX_SHORT_LENGTH", -1)
     rows = product(TURNS.values(), WIRES, POLICIES)
     for turns, target, policy in sample(rows, 211, start=11 * number + CHANGES.index(change)):
         clear()

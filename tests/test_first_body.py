@@ -1,4 +1,4 @@
-"""The first body of its kind is converted by the full pipeline; a later one makes a template."""
+"""A short conversation is converted by the full pipeline; a long one makes a template."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import pytest
 import segue
 from benchmarks._transcripts import RENDERERS, body
 from segue import fast, pipeline
+from segue.canonical.json import encode_json
 from segue.fast import memory
 from segue.pipeline import Conversion, ConvertJob
 from segue.wire.registry import WIRES
+from tests.bodies.chat import assistant_calls, call, result, user
 
 SHORT = {api: body(api, 12) for api in RENDERERS}
 
@@ -63,17 +65,46 @@ def test_changes_of_the_first_result_do_not_reach_the_second() -> None:
 
 
 def test_large_first_body_takes_the_fast_path(monkeypatch: pytest.MonkeyPatch, conversions: list[Conversion]) -> None:
-    monkeypatch.setattr(memory, "_MAX_FIRST_SIZE", 1000)
+    monkeypatch.setattr(memory, "_MAX_SHORT_SIZE", 1000)
     data = body("anthropic", 120)
     converted = segue.convert(data, source="anthropic", target="openai-chat")
     assert [len(conversion.request.messages) < 60 for conversion in conversions] == [True]
     assert converted.data == segue.convert(msgspec.json.decode(data), source="anthropic", target="openai-chat").data
 
 
-def test_number_of_starts_is_limited() -> None:
+def test_conversation_that_became_long_makes_a_template(conversions: list[Conversion]) -> None:
+    items: list[object] = [user("go")]
+    lengths: list[int] = []
+    for number in range(30):
+        items += [assistant_calls(call(f"call_{number}", "f")), result(f"call_{number}", "found")]
+        data = encode_json({"model": "gpt-5", "messages": items})
+        converted = segue.convert(data, source="openai-chat", target="anthropic")
+        lengths += [len(conversion.request.messages) for conversion in conversions]
+        conversions.clear()
+        assert converted.data == segue.convert(msgspec.json.decode(data), source="openai-chat", target="anthropic").data
+        conversions.clear()
+    first, template = lengths
+    assert first == 3
+    assert template < 20
+
+
+def test_number_of_noted_lengths_is_limited() -> None:
     remembered = memory.ConversationMemory(max_count=2)
-    job = ConvertJob(target=WIRES["anthropic"])
-    assert [remembered.is_first(start, job) for start in (b"a", b"b", b"c", b"c", b"b", b"a")] == [
-        *(True, True, True),
-        *(False, False, True),
-    ]
+    job = ConvertJob(target=WIRES["anthropic"], source=WIRES["openai-chat"])
+    for name in "abc":
+        data = encode_json({"model": name * 40, "messages": [{"role": "user", "content": "go"}] * 3})
+        remembered.add(data, pipeline.convert_request(msgspec.json.decode(data), job), job)
+    starts = [encode_json({"model": name * 40, "messages": []}) for name in "abc"]
+    assert [remembered.needs_template(start, job, 2) for start in starts] == [False, True, True]
+    assert [remembered.needs_template(start, job, 3) for start in starts] == [False, False, False]
+
+
+def test_later_conversations_with_the_same_beginning_make_a_template(conversions: list[Conversion]) -> None:
+    lengths: list[int] = []
+    for number in range(4):
+        items = [user(f"go {number}"), assistant_calls(call("call_1", "f")), result("call_1", "found")]
+        data = encode_json({"model": "m" * 80, "messages": items})
+        segue.convert(data, source="openai-chat", target="anthropic")
+        lengths.append(sum(len(conversion.request.messages) for conversion in conversions))
+        conversions.clear()
+    assert lengths == [3, 3, 3, 0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable
 from types import FrameType
@@ -25,9 +26,14 @@ def count_work(action: Callable[[], object], limit: int | None = None) -> int:
         return line
 
     before = sys.gettrace()
+    # The collector would run finalizers of other tests' objects, whose lines do not count.
+    was_enabled = gc.isenabled()
+    gc.disable()
     sys.settrace(line)
     try:
         action()
     finally:
         sys.settrace(before)
+        if was_enabled:
+            gc.enable()
     return count

@@ -75,7 +75,7 @@ class RenderedRest(msgspec.Struct, frozen=True):
     def is_rest_of(self, transcript: Transcript) -> bool:
         """Return whether the body of the transcript has the same rest."""
         return (
-            are_identical(self.tools, transcript.tools)
+            (self.tools is transcript.tools or are_identical(self.tools, transcript.tools))
             and self.system == transcript.system
             and self.options == transcript.options
             and not self._depends_on_calls
@@ -84,7 +84,9 @@ class RenderedRest(msgspec.Struct, frozen=True):
     @property
     def _depends_on_calls(self) -> bool:
         """Whether the declarations may depend on the calls: there are many tools, or some are deferred."""
-        return len(self.tools) > _MAX_TOOLS or any((tool.extra or {}).get(DEFERRED_KEY) for tool in self.tools)
+        if len(self.tools) > _MAX_TOOLS:
+            return True
+        return bool([tool for tool in self.tools if tool.extra and tool.extra.get(DEFERRED_KEY)])
 
 
 class RenderedBody(msgspec.Struct, frozen=True):
@@ -99,7 +101,11 @@ class RenderedBody(msgspec.Struct, frozen=True):
     @property
     def state(self) -> RenderState:
         """The state that a render of the messages after these continues from."""
-        return RenderState(self.ids.fork(), self.names, self.rest)
+        return RenderState(self.ids, self.names, self.rest)
+
+
+class RestChangedError(Exception):
+    """The rest of the body differs from that of the earlier render, which it must be equal to."""
 
 
 class RenderState(msgspec.Struct, frozen=True):
@@ -114,6 +120,8 @@ class RenderState(msgspec.Struct, frozen=True):
     rest: RenderedRest
     bound: BoundPrefix | None = None
     """The earlier messages, where reasoning is bound to them."""
+    needs_same_options: bool = False
+    """Whether to raise `RestChangedError` where the passes choose other options than for the earlier messages."""
 
 
 class Conversion(msgspec.Struct, frozen=True):
@@ -237,7 +245,7 @@ def render_for(
         contents=contents,
         earlier=state and state.bound,
     )
-    reported = request if state is None else _keep_messages(request)
+    reported = request if state is None else _continue_reports(request, transcript, state)
     report.stage = (Step.BODY_FIELDS,)
     report_dropped(reported, contents, wire, report, declared.converted_keys)
     ids = _assign_ids(transcript, scheme, names, state)
@@ -305,8 +313,10 @@ def _render_body(
     return body, RenderedRest(declared, transcript.system, transcript.tools, transcript.options, {**body, key: []})
 
 
-def _keep_messages(request: Request) -> Request:
+def _continue_reports(request: Request, transcript: Transcript, state: RenderState) -> Request:
     """Return the request with only its messages: the earlier render has reported on the rest."""
+    if state.needs_same_options and transcript.options != state.rest.options:
+        raise RestChangedError
     native = request.native and Native(request.native.api, {})
     return msgspec.structs.replace(request, system=(), tools=(), native=native)
 

@@ -20,7 +20,7 @@ render the messages after it:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import takewhile
 from typing import Any
 
@@ -31,8 +31,8 @@ from segue.canonical.blocks import Message, Thinking, ToolCall, ToolResponse
 from segue.canonical.json import encode_json
 from segue.canonical.layered_map import LayeredMap
 from segue.canonical.request import Request
-from segue.pipeline import RenderedBody, RenderState
-from segue.render.chained_report import ID_LISTS, ChainedReport, append_report
+from segue.pipeline import RenderedBody, RenderState, RestChangedError
+from segue.render.chained_report import ChainedReport, append_report
 from segue.render.cuts import Cut, DeclaredTools, find_cuts, is_local
 from segue.render.draft import are_identical
 from segue.render.reasoning_prefix import extend_bound_prefix
@@ -77,7 +77,7 @@ class _Window(Struct, frozen=True):
     before: bytes
     after: bytes
     report: Report
-    id_counts: tuple[int, ...]
+    id_counts: tuple[int, int, int]
     """The length of each list of ids in the report."""
     transcript: Transcript
     names: NameMap
@@ -222,11 +222,10 @@ class RenderedPrefix(Struct, frozen=True):
         """Render regular messages after the prefix."""
         if self.anchored is None:
             return None
-        window = self._render_messages((*self.leading, *self.anchor, *tail), self.anchored)
-        count = len(self.anchored.entries)
-        if not window.has_same_rest(self.anchored) or window.entries[:count] != self.anchored.entries:
+        window = self._render_after(self.anchored, tail)
+        if window is None:
             return None
-        new = tuple(map(encode_json, window.entries[count:]))
+        new = tuple(map(encode_json, window.entries[len(self.anchored.entries) :]))
         newest = _report_after(self.anchored, window.report)
         if not self._has_place_for(newest):
             return None
@@ -274,16 +273,17 @@ class RenderedPrefix(Struct, frozen=True):
 
     def _settle(self, settled: Sequence[Message], cut: Cut) -> RenderedPrefix | None:
         """Return the prefix with these messages too; None if their entries or the rest differ from the last body."""
-        window = self._render_messages((*self.leading, *self.anchor, *settled), self.anchored)
-        entries, report, leading = window.entries, window.report, self.leading
         if self.anchored is None:
             leading = tuple(takewhile(_is_system, settled))
+            window = self._render_messages(settled, None)
+            entries, report = window.entries, window.report
         else:
-            count = len(self.anchored.entries)
-            if not window.has_same_rest(self.anchored) or entries[:count] != self.anchored.entries:
+            leading = self.leading
+            window = self._render_after(self.anchored, settled)
+            if window is None:
                 return None
-            entries = entries[count:]
-            report = _report_after(self.anchored, report)
+            entries = window.entries[len(self.anchored.entries) :]
+            report = _report_after(self.anchored, window.report)
         encoded = tuple(map(encode_json, entries))
         if self.newest is not None and encoded != self.newest.entries[: len(encoded)]:
             return None
@@ -307,10 +307,9 @@ class RenderedPrefix(Struct, frozen=True):
             anchored = last
         elif anchored is None or not are_identical(anchor, self.anchor):
             anchored = self._render_messages((*leading, *anchor), last)
-        state = last.state
         if bound is not None:
             bound = msgspec.structs.replace(bound, rendered_length=len(anchored.transcript.messages))
-            state = msgspec.structs.replace(state, bound=bound)
+        state = msgspec.structs.replace(last.state, bound=bound, needs_same_options=True)
         return msgspec.structs.replace(
             self,
             length=self.length + len(new.messages),
@@ -328,6 +327,15 @@ class RenderedPrefix(Struct, frozen=True):
             newest=None,
         )
 
+    def _render_after(self, anchored: _Window, messages: Sequence[Message]) -> _Window | None:
+        """Render the anchor and messages after it; None if its entries or the rest differ from the last body."""
+        try:
+            window = self._render_messages((*self.leading, *self.anchor, *messages), anchored)
+        except RestChangedError:
+            return None
+        is_same = window.has_same_rest(anchored) and window.entries[: len(anchored.entries)] == anchored.entries
+        return window if is_same else None
+
     def _render_messages(self, messages: Sequence[Message], earlier: _Window | None) -> _Window:
         report = Report()
         request = msgspec.structs.replace(self.request, messages=tuple(messages))
@@ -342,7 +350,7 @@ class RenderedPrefix(Struct, frozen=True):
         else:
             before, after = self._encode_rest(rendered.body)
         entries = rendered.body.get(self.conversation_key, [])
-        id_counts = tuple(len(getattr(report, name)) for name in ID_LISTS)
+        id_counts = len(report.seen), len(report.emitted_calls), len(report.emitted_results)
         return _Window(entries, before, after, report, id_counts, transcript, rendered.names, rendered.state)
 
     def _encode_rest(self, body: dict[str, Any]) -> tuple[bytes, bytes]:
@@ -369,14 +377,17 @@ class RenderedPrefix(Struct, frozen=True):
         """Return whether these messages can be rendered in a window, with their own calls and no repeated items."""
         called: dict[str, str] = {}
         for message in messages:
-            if message.prefill or not all(is_local(block, self.declared) for block in message.blocks):
+            if message.prefill:
                 return False
-            if any(item_id in self.item_ids or item_id in new_item_ids for item_id in _item_ids(message)):
-                return False
+            for item_id in _item_ids(message):
+                if item_id in self.item_ids or item_id in new_item_ids:
+                    return False
             for block in message.blocks:
-                if isinstance(block, ToolCall):
+                if not is_local(block, self.declared):
+                    return False
+                if type(block) is ToolCall:
                     called[block.id] = block.name
-                elif isinstance(block, ToolResponse):
+                elif type(block) is ToolResponse:
                     name = called.get(block.call_id)
                     # A name that only earlier calls have would be projected in text too.
                     if name is None or not (block.name in (None, "", name) or block.name in self.tool_names):
@@ -397,25 +408,27 @@ def _is_system(message: Message) -> bool:
 
 
 def _item_ids_of(messages: Sequence[Message]) -> frozenset[str]:
-    return frozenset(item_id for message in messages for item_id in _item_ids(message))
+    return frozenset([item_id for message in messages for item_id in _item_ids(message)])
 
 
-def _item_ids(message: Message) -> Iterator[str]:
-    """Yield the ids of items. The `id` in the fragment of a call may be its raw id, which is no item's."""
+def _item_ids(message: Message) -> list[str]:
+    """Return the ids of items. The `id` in the fragment of a call may be its raw id, which is no item's."""
+    item_ids: list[str] = []
     natives = [message.native]
     for block in message.blocks:
         if isinstance(block, ToolCall | ToolResponse | Thinking) and block.origin.item_id is not None:
-            yield block.origin.item_id
-        if not isinstance(block, ToolCall | ToolResponse):
+            item_ids.append(block.origin.item_id)
+        if type(block) is not ToolCall and type(block) is not ToolResponse:
             natives.append(block.native)
     for native in natives:
         item_id = native.fragment.get("id") if native is not None else None
         if isinstance(item_id, str):
-            yield item_id
+            item_ids.append(item_id)
+    return item_ids
 
 
 def _report_after(anchored: _Window, report: Report) -> Report:
     """Remove the ids of the anchor from the report. Its findings stay: joining reports merges equal ones."""
-    for name, count in zip(ID_LISTS, anchored.id_counts, strict=True):
-        del getattr(report, name)[:count]
+    seen, calls, results = anchored.id_counts
+    del report.seen[:seen], report.emitted_calls[:calls], report.emitted_results[:results]
     return report

@@ -18,8 +18,7 @@ from segue.canonical.json import encode_json
 from segue.errors import SegueError
 from segue.fast import memory as memory_module
 from segue.fast import regular
-from segue.fast.conversation import RememberedConversation
-from segue.fast.memory import ConversationMemory, FirstBody
+from segue.fast.memory import ConversationMemory
 from segue.pipeline import ConvertJob, convert_request
 from segue.wire.registry import WIRES
 from tests.bodies.chat import assistant, assistant_calls, call, result, user
@@ -173,13 +172,13 @@ def encode(items: Items, **fields: Any) -> bytes:
 @pytest.mark.parametrize("repeat_ids", [False, True])
 @pytest.mark.parametrize("target", WIRES)
 def test_conversation_is_continued(target: str, repeat_ids: bool) -> None:
-    """From the fourth request on: the first ones make a template. Also if a server numbers its calls anew."""
+    """At once by the passes. Once it is long, two requests make a template. Also if a server numbers its calls anew."""
     continued = [
         compare(encode([user("go"), *turns(0, number, repeat_ids=repeat_ids)]), target=target, source="openai-chat")
         for number in range(5, 14)
     ]
-    assert not continued[0]
-    assert all(continued[3:])
+    assert continued[:2] == [False, True]
+    assert all(continued[5:])
 
 
 def claude_items(turns_made: int, *, marked: bool = True) -> Items:
@@ -209,10 +208,10 @@ def test_moved_cache_markers(target: str) -> None:
 
 @pytest.mark.parametrize("target", ["openai-responses", "azure-foundry", "anthropic"])
 @pytest.mark.parametrize("item_id", ["fc_{}", "fc_hist_{}"])
-@pytest.mark.parametrize("min_length", [0, 1000])
-def test_changed_metadata(target: str, item_id: str, min_length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("max_short_length", [-1, 1000])
+def test_changed_metadata(target: str, item_id: str, max_short_length: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Clients send other metadata with each request, which same-API is sent on. Ids of segue are not."""
-    monkeypatch.setattr(fast, "_MIN_LENGTH", min_length)
+    monkeypatch.setattr(fast, "_MAX_SHORT_LENGTH", max_short_length)
     items: Items = [{"role": "user", "content": "go"}]
     continued: list[bool] = []
     for number in range(10):
@@ -444,7 +443,7 @@ def test_memory_is_bounded() -> None:
     for number in range(8):
         for length in (8, 9, 10):
             data = encode([user(f"go {number}"), *turns(0, length)])
-            if memory.convert(data, job, FirstBody | RememberedConversation) is None:
+            if memory.convert(data, job) is None:
                 memory.add(data, convert_request(json.loads(data), job), job)
             assert len(memory) <= 3
             assert memory.size <= 100_000

@@ -236,7 +236,7 @@ def thresholds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
     if request.param == "low":
         monkeypatch.setattr(rendered_prefix, "_STEP", 2)
         monkeypatch.setattr(body_template, "_MAX_EXTRA_EVENTS", 1)
-        monkeypatch.setattr(fast, "_MIN_LENGTH", 2)
+        monkeypatch.setattr(fast, "_MAX_SHORT_LENGTH", 2)
         monkeypatch.setattr(large, "MIN_SIZE", 3000)
         monkeypatch.setattr(large, "_SLICE_SIZE", 400)
     fast.clear()

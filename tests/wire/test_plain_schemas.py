@@ -155,6 +155,8 @@ ODD_LEAVES: dict[str, Any] = {
     "object": {"type": "object", "encrypted": True},
     "name": {"type": "string", "maxLength": 5, "minLength": 9, "default": None},
     "format": {"type": "string", "format": "date", "enum": [1, "a"]},
+    "turns": {"oneOf": [{"type": "string", "enum": ["all"]}, {"type": "string", "pattern": "^[1-9]"}], "title": "n"},
+    "either": {"description": "Two.", "anyOf": [{"type": "string"}, {"type": "integer", "maximum": 9}], "default": 1},
 }
 
 
@@ -167,7 +169,7 @@ def test_odd_nodes_of_a_plain_schema_equal_those_of_the_full_renderer(row: Schem
     schema: dict[str, Any] = {**ORDINARY, "properties": {**ORDINARY["properties"], **ODD_LEAVES, "inner": inner}}
     assert assert_nearly_plain_schema_equals_that_of_the_full_renderer(schema, row)
     # References, and nodes with others in them, need the full renderer.
-    for odd in ({"$ref": "#"}, {"anyOf": [{"type": "string"}]}, {"type": "object", "required": ["a"]}):
+    for odd in ({"$ref": "#"}, {"anyOf": [{"type": "array"}]}, {"type": "object", "required": ["a"]}):
         schema["properties"]["odd"] = odd
         assert not assert_nearly_plain_schema_equals_that_of_the_full_renderer(schema, row)
 

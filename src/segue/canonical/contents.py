@@ -49,37 +49,35 @@ def summarize(messages: Sequence[Message]) -> Contents:
     results: list[ToolResponse] = []
     parts: list[Block] = []
     texts: list[str] = []
-    speakers: set[Speaker] = set()
-    has_names = has_hosted = has_failures = has_omitted = has_blanks = False
+    has_hosted = has_failures = has_omitted = has_blanks = False
     for message in messages:
-        speakers.add(message.speaker)
-        has_names = has_names or bool(message.name)
-        has_blanks = has_blanks or not message.blocks
+        if not message.blocks:
+            has_blanks = True
         blocks += message.blocks
     for block in blocks:
-        if isinstance(block, Text):
+        if type(block) is Text:
             texts.append(block.text)
-        elif isinstance(block, ToolCall):
+        elif type(block) is ToolCall:
             calls.append(block)
             has_hosted = has_hosted or block.kind == "hosted"
             has_omitted = has_omitted or block.broken
-        elif isinstance(block, ToolResponse):
+        elif type(block) is ToolResponse:
             results.append(block)
             parts += block.content or ()
             has_hosted = has_hosted or block.hosted
             has_failures = has_failures or block.error or block.outcome is not None
-        elif isinstance(block, Opaque):
+        elif type(block) is Opaque:
             has_omitted = has_omitted or block.omit_reason is not None
-    texts += [part.text for part in parts if isinstance(part, Text)]
+    texts += [part.text for part in parts if type(part) is Text]
     return Contents(
         blocks=tuple(blocks),
         calls=tuple(calls),
         results=tuple(results),
         parts=tuple(parts),
-        speakers=frozenset(speakers),
+        speakers=frozenset([message.speaker for message in messages]),
         block_types=frozenset(map(type, blocks)),
         part_types=frozenset(map(type, parts)),
-        has_names=has_names,
+        has_names=bool([None for message in messages if message.name]),
         has_hosted=has_hosted,
         has_failures=has_failures,
         has_omitted=has_omitted,

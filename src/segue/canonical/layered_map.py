@@ -22,10 +22,10 @@ class LayeredMap(Generic[K, V]):
     get: Callable[[K], V | None]
     """Returns the value of a key; None if there is none."""
 
-    def __init__(self) -> None:
+    def __init__(self, layers: tuple[dict[K, V], ...] = ()) -> None:
         # The layers, the newest first, and the entries of this map alone: replaced at once, as other threads may read.
-        self._state: tuple[tuple[dict[K, V], ...], dict[K, V]] = (), (new := {})
-        self.get = new.get
+        self._state: tuple[tuple[dict[K, V], ...], dict[K, V]] = layers, (new := {})
+        self.get = partial(_get_value, layers, new) if layers else new.get
 
     def fork(self) -> LayeredMap[K, V]:
         """Return a map with the same entries. Writing to one of the two does not change the other."""
@@ -33,15 +33,12 @@ class LayeredMap(Generic[K, V]):
         if new:
             layers = _push_layer(layers, new)
             self._set_layers(layers)
-        forked: LayeredMap[K, V] = LayeredMap()
-        if layers:
-            forked._set_layers(layers)
-        return forked
+        return LayeredMap(layers)
 
     def _set_layers(self, layers: tuple[dict[K, V], ...]) -> None:
         new: dict[K, V] = {}
         self._state = layers, new
-        self.get = partial(_get_value, layers, new)
+        self.get = partial(_get_value, layers, new) if layers else new.get
 
     def __contains__(self, key: object) -> bool:
         layers, new = self._state

@@ -495,7 +495,7 @@ class TurnCounts:
         """Return the counts after these messages of the same body."""
         counts = self._counts.fork()
         for message in messages:
-            if message.turn_key is not None and calls_of(message):
+            if message.turn_key is not None and ToolCall in map(type, message.blocks):
                 digest, occurrence = split_turn_key(message.turn_key)
                 counts[digest] = occurrence + 1
         return TurnCounts(counts)
@@ -507,7 +507,7 @@ class TurnCounts:
         """
         turn_keys: dict[str | None, str] = {}
         for message in messages:
-            if message.turn_key is not None and calls_of(message):
+            if message.turn_key is not None and ToolCall in map(type, message.blocks):
                 digest, occurrence = split_turn_key(message.turn_key)
                 if earlier := self._counts.get(digest):
                     turn_keys[message.turn_key] = format_turn_key(digest, earlier + occurrence)

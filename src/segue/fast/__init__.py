@@ -6,20 +6,19 @@ conversation and for others with the same rest. The items of the whole conversat
 types. Any other body is converted by the full pipeline; the tests compare both on every shape that is accepted.
 
 Conversations are remembered (`segue.fast.memory`): of a body that continues one, only the newest items are converted,
-with types if it is regular (`segue.fast.regular`), otherwise by the passes (`segue.fast.conversation`). The first body
-of its kind is converted by the full pipeline, because most bodies are followed by their own continuation or by none.
+with types if it is long and regular (`segue.fast.regular`), otherwise by the passes (`segue.fast.conversation`). A
+short one that continues none is converted by the full pipeline, until there were several with the same beginning: a
+template is made once it saves more than it costs.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
 from threading import Event
-from typing import Any
 
 from segue.fast import large, regular
 from segue.fast.body_template import clear_templates
-from segue.fast.conversation import RememberedConversation
-from segue.fast.memory import UNSUPPORTED, ConversationMemory, FirstBody
+from segue.fast.memory import UNSUPPORTED, ConversationMemory
 from segue.fast.regular import FastConversion
 from segue.pipeline import Conversion, ConvertJob
 from segue.wire.names import clear_projected_names
@@ -31,8 +30,8 @@ __all__ = ["FastConversion", "clear", "conversations", "convert_fast", "convert_
 conversations = ConversationMemory()
 """The conversations that `convert_fast` remembers."""
 _switched_off = Event()
-# A same-API conversation with fewer messages is continued by the passes.
-_MIN_LENGTH = 48
+# A conversation with no more messages is short: the passes convert and continue it.
+_MAX_SHORT_LENGTH = 16
 
 
 def enable(enabled: bool) -> None:
@@ -53,10 +52,10 @@ def convert_fast(data: bytes, job: ConvertJob) -> FastConversion | Conversion | 
     continued = _convert_continued(data, job)
     if continued is not None:
         return continued
-    if conversations.is_first(data, job):
+    if not conversations.needs_template(data, job, _MAX_SHORT_LENGTH):
         return None
     converted = convert_regular(data, job, remembered=job.fetch is None)
-    return _convert_window(data, job, FirstBody | RememberedConversation) if converted is None else converted
+    return _convert_window(data, job) if converted is None else converted
 
 
 def _convert_continued(data: bytes, job: ConvertJob) -> FastConversion | None:
@@ -64,18 +63,15 @@ def _convert_continued(data: bytes, job: ConvertJob) -> FastConversion | None:
     continued = conversations.convert_regular(data, job) if job.fetch is None else None
     if continued is not None:
         return continued
-    # Same-API, each new shape of an item needs a template of its own, and those of a short conversation are all new.
-    same_api = job.source is not None and job.source_wire(job.source) is job.target
-    kinds = FirstBody | RememberedConversation if same_api else RememberedConversation
-    return _convert_window(data, job, kinds, _MIN_LENGTH)
+    return _convert_window(data, job, _MAX_SHORT_LENGTH)
 
 
-def _convert_window(data: bytes, job: ConvertJob, kinds: Any, max_length: int | None = None) -> FastConversion | None:
-    """Return the converted body if it continues a conversation that is not regular, or not long enough."""
+def _convert_window(data: bytes, job: ConvertJob, max_length: int | None = None) -> FastConversion | None:
+    """Return the converted body if it continues a conversation that is not regular, or short."""
     if job.fetch is not None:
         return None
     try:
-        continued = conversations.convert(data, job, kinds, max_length)
+        continued = conversations.convert(data, job, max_length)
     except UNSUPPORTED:
         return None
     if continued is None:

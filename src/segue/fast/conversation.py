@@ -13,14 +13,13 @@ All other fields of the request are those of the settled part: items that declar
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from segue.canonical.blocks import Message, calls_of, responses_of
+from segue.canonical.blocks import Message, ToolCall, ToolResponse, responses_of
 from segue.canonical.call_history import CallColumns, CallHistory
 from segue.canonical.ids import is_canonical
 from segue.canonical.json import parse_json_object
@@ -134,7 +133,7 @@ class RememberedConversation(Struct, frozen=True):
         earlier, given = split_items(first), split_items(items)
         if self.prefix.newest is None or len(given) <= len(earlier):
             return None
-        entries = move_markers(earlier, given[: len(earlier)], self.prefix.newest.entries)
+        entries = move_markers(earlier, self.newest.items, given[: len(earlier)], self.prefix.newest.entries)
         first = join_items(items, len(earlier))
         new = cut_items(items, first)
         return _NewItems(first, new, entries) if new is not None and entries is not None else None
@@ -173,7 +172,7 @@ class RememberedConversation(Struct, frozen=True):
 
     def _finish(self, data: bytes, newest: ParsedItems, extended: ExtendedBody) -> ContinuedBody | None:
         """Return the converted body, and this conversation with its newest items."""
-        features = self.features | find_item_features(newest.items)
+        features = self.features | _find_features(newest.items, self.source, self.job)
         if features != self.features and not self._is_source(features):
             return None
         if self.frame.variable and self._is_same_api:
@@ -218,7 +217,7 @@ class RememberedConversation(Struct, frozen=True):
         def parse_messages() -> Sequence[Message]:
             return self.source.parse_request(parse_json_object(data)[0]).messages
 
-        calls = [call for message in messages for call in calls_of(message)]
+        calls = _find_calls(messages)
         columns = self.calls.add(calls) if self.calls is not None else None
         return CallHistory(parse_messages, columns)
 
@@ -231,13 +230,15 @@ class RememberedConversation(Struct, frozen=True):
             return None
         raw_ids: dict[str, str | None] = {}
         for message in parsed.messages:
-            for call in calls_of(message):
-                raw_id = call.origin.raw_id
-                raw_ids[call.id] = raw_id
-                if call.name in self.bare_names or (raw_id is not None and self._is_taken(raw_id)):
+            for block in message.blocks:
+                if type(block) is ToolCall:
+                    raw_id = block.origin.raw_id
+                    raw_ids[block.id] = raw_id
+                    if block.name in self.bare_names or (raw_id is not None and self._is_taken(raw_id)):
+                        return None
+            for block in message.blocks:
+                if type(block) is ToolResponse and raw_ids.get(block.call_id, "") != block.origin.raw_id:
                     return None
-            if any(raw_ids.get(result.call_id, "") != result.origin.raw_id for result in responses_of(message)):
-                return None
         return self.turn_counts.renumber(parsed.messages)
 
     @property
@@ -251,14 +252,15 @@ class RememberedConversation(Struct, frozen=True):
     def _settle(self) -> RememberedConversation:
         """Return the conversation after its newest messages, without their place in the bytes and their rendering."""
         messages = self.newest.messages
-        calls = [call for message in messages for call in calls_of(message)]
-        raw_id_by_call = {call.id: call.origin.raw_id for call in calls}
+        calls = _find_calls(messages)
+        if not calls and not any(map(responses_of, messages)):
+            return self
         raw_ids = self.raw_ids
         if self.source.unique_call_ids:
             raw_ids = raw_ids.fork()
-            for raw_id in raw_id_by_call.values():
-                if raw_id is not None:
-                    raw_ids[raw_id] = True
+            for call in calls:
+                if call.origin.raw_id is not None:
+                    raw_ids[call.origin.raw_id] = True
         return msgspec.structs.replace(
             self,
             turn_counts=self.turn_counts.add(messages),
@@ -301,31 +303,40 @@ def start_conversation(
         prefix,
         ParsedItems(items_data, items, conversion.request.messages),
         len(frame.head) + len(frame.tail) + len(frame.end),
-        find_item_features(items),
+        _find_features(items, source, job),
         calls=CallColumns(source.provider, (), (), ()),
         bare_names=frozenset(bare for namespace, bare in names if namespace is not None),
     )
 
 
+def _find_features(items: Sequence[Any], source: Wire, job: ConvertJob) -> ItemFeatures:
+    """Return what the API of a body is detected by; nothing where its conversation key is enough."""
+    is_certain = job.source is not None and source.conversation_key != "messages"
+    return frozenset() if is_certain else find_item_features(items)
+
+
+def _find_calls(messages: Sequence[Message]) -> list[ToolCall]:
+    return [block for message in messages for block in message.blocks if type(block) is ToolCall]
+
+
 def _find_contested_ids(messages: Sequence[Message]) -> set[str]:
     """Return the raw ids that do not belong to exactly one result after each call."""
     raw_id_by_call: dict[str, str | None] = {}
-    open_calls: Counter[str] = Counter()
+    open_calls: dict[str, int] = {}
     contested: set[str] = set()
     for message in messages:
-        for call in calls_of(message):
-            raw_id = raw_id_by_call[call.id] = call.origin.raw_id
-            if raw_id is not None:
-                open_calls[raw_id] += 1
-        for result in responses_of(message):
-            raw_id = result.origin.raw_id
-            if raw_id is None:
-                continue
-            if not open_calls[raw_id] or raw_id_by_call.get(result.call_id) != raw_id:
-                contested.add(raw_id)
-            else:
-                open_calls[raw_id] -= 1
-    return contested.union(+open_calls)
+        for block in message.blocks:
+            if type(block) is ToolCall:
+                raw_id = raw_id_by_call[block.id] = block.origin.raw_id
+                if raw_id is not None:
+                    open_calls[raw_id] = open_calls.get(raw_id, 0) + 1
+        for block in message.blocks:
+            if type(block) is ToolResponse and (raw_id := block.origin.raw_id) is not None:
+                if open_calls.get(raw_id) and raw_id_by_call.get(block.call_id) == raw_id:
+                    open_calls[raw_id] -= 1
+                else:
+                    contested.add(raw_id)
+    return contested.union([raw_id for raw_id, count in open_calls.items() if count])
 
 
 def _parse_fields(source: Wire, request: Request, items: Sequence[Any]) -> Request:

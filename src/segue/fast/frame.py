@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from typing import Any, NamedTuple, cast
 
 import msgspec
@@ -52,7 +52,13 @@ class BodyFrame(Struct, frozen=True):
     def find_variable(self, data: bytes) -> bytes:
         """Return the value of the variable key in a body with this frame."""
         stop = len(data) - len(self.end)
-        return data[data.rindex(self.tail, len(self.head), stop) + len(self.tail) : stop]
+        return data[self._find_tail(data, stop) + len(self.tail) : stop]
+
+    def _find_tail(self, data: bytes, stop: int) -> int:
+        """Return the last position of the tail in a body; a negative number, or one in the head, if it has none."""
+        # The end of the tail is short, so that it is found at once.
+        start = data.rfind(self.tail[-_MARK_SIZE:], 0, stop) + min(len(self.tail), _MARK_SIZE) - len(self.tail)
+        return start if start >= 0 and data.startswith(self.tail, start) else data.rfind(self.tail, 0, stop)
 
     def find_items(self, data: bytes) -> bytes | None:
         """Return the bytes of the other items of a body, as a JSON list; None if the body has another frame."""
@@ -65,8 +71,8 @@ class BodyFrame(Struct, frozen=True):
             if start < first or not data.endswith(self.tail):
                 return None
         else:
-            start = data.rfind(self.tail, first, stop)
-            if start < 0 or not _is_object(data[start + len(self.tail) : stop]):
+            start = self._find_tail(data, stop)
+            if start < first or not _is_object(data[start + len(self.tail) : stop]):
                 return None
         items = data[first:start].strip(_SPACE)
         if not self.head.endswith(b"[") and items:
@@ -93,6 +99,33 @@ def frame_body(data: bytes, key: str, variable: Container[str]) -> tuple[BodyFra
     None for a body with other keys than plain ones, each once.
     """
     members = decode_members(data)
+    spans = _find_compact_spans(data, members) or _find_spans(data, members)
+    if spans is None or key not in spans or data[spans[key][0]] != ord("["):
+        return None
+    first, close = spans[key][0] + 1, spans[key][1] - 1
+    items = data[first - 1 : close + 1]
+    for name, (start, stop) in spans.items():
+        if name in variable and start > close and _is_object(data[start:stop]):
+            return BodyFrame(data[:first], data[close:start], data[stop:], name), items
+    return BodyFrame(data[:first], data[close:]), items
+
+
+def _find_compact_spans(data: bytes, members: Mapping[str, Raw]) -> dict[str, tuple[int, int]] | None:
+    """Return the place of each value in a body; None if it has white space between them.
+
+    Without white space, its size is that of the members only if no key has escapes, or occurs twice.
+    """
+    spans: dict[str, tuple[int, int]] = {}
+    position = 1
+    for name, raw in members.items():
+        start = position + len(name.encode()) + 3
+        position = start + memoryview(raw).nbytes + 1
+        spans[name] = start, position - 1
+    return spans if position == len(data) else None
+
+
+def _find_spans(data: bytes, members: Mapping[str, Raw]) -> dict[str, tuple[int, int]] | None:
+    """Return the place of each value in a body; None if a key has escapes, or occurs twice."""
     spans: dict[str, tuple[int, int]] = {}
     position = data.index(b"{") + 1
     for name, raw in members.items():
@@ -106,14 +139,7 @@ def frame_body(data: bytes, key: str, variable: Container[str]) -> tuple[BodyFra
             return None
         position = start + len(value)
         spans[name] = start, position
-    if data[position:].strip(_SPACE) != b"}" or key not in spans or data[spans[key][0]] != ord("["):
-        return None
-    first, close = spans[key][0] + 1, spans[key][1] - 1
-    items = data[first - 1 : close + 1]
-    for name, (start, stop) in spans.items():
-        if name in variable and start > close and _is_object(data[start:stop]):
-            return BodyFrame(data[:first], data[close:start], data[stop:], name), items
-    return BodyFrame(data[:first], data[close:]), items
+    return spans if data[position:].strip(_SPACE) == b"}" else None
 
 
 def split_items(items: bytes) -> list[bytes]:

@@ -12,21 +12,25 @@ _KEY = "cache_control"
 _RENDERED_KEYS = (b"cache_control", b"cachePoint")
 
 
-def move_markers(earlier: Sequence[bytes], items: Sequence[bytes], entries: Sequence[bytes]) -> list[bytes] | None:
+def move_markers(
+    earlier: Sequence[bytes], values: Sequence[Any], items: Sequence[bytes], entries: Sequence[bytes]
+) -> list[bytes] | None:
     """Return the entries of items that differ from earlier ones in their markers alone; None if they differ in more.
 
-    `entries` are those of the earlier items. One that is its item unchanged becomes the other item; in any other there
-    must not be a marker.
+    `values` are the earlier items decoded, `entries` their entries. One that is its item unchanged becomes the other
+    item; in any other there must not be a marker.
     """
     moved = list(entries)
     for index, (one, other) in enumerate(zip(earlier, items, strict=True)):
         if one == other:
             continue
-        values = parse_json(one)[0], parse_json(other)[0]
-        if _drop_markers(values[0]) != _drop_markers(values[1]):
+        unmarked = _drop_markers(values[index])
+        # Most items have no marker any more, and are spelled as they are encoded here.
+        encoded = unmarked if unmarked == other else encode_json(parse_json(other)[0])
+        if encoded is not unmarked and unmarked != _drop_markers(parse_json(other)[0]):
             return None
-        if len(entries) == len(items) and entries[index] == encode_json(values[0]):
-            moved[index] = encode_json(values[1])
+        if len(entries) == len(items) and entries[index] == encode_json(values[index]):
+            moved[index] = encoded
         elif any(key in entry for entry in entries for key in _RENDERED_KEYS):
             return None
     return moved

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from functools import cached_property
 from threading import Lock
+from typing import NamedTuple
 
 import msgspec
 
@@ -14,6 +15,7 @@ from segue.fast.conversation import ContinuedBody, RememberedConversation, start
 from segue.fast.frame import BodyFrame, Mark, find_frame, mark_before
 from segue.fast.regular import FastConversion, RegularConversation
 from segue.pipeline import Conversion, ConvertJob
+from segue.render.cuts import has_plain_exchange
 
 UNSUPPORTED = (FastPathUnsupportedError, SegueError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 """The errors of a body that needs the full pipeline."""
@@ -29,11 +31,24 @@ _MARKER_SIZE = 96
 # The size of a converted body in memory, as a multiple of its bytes.
 _SIZE_FACTOR = 10
 
-# A larger body has a long conversation, which the fast path converts with less work even if it is the first.
-_MAX_FIRST_SIZE = 131_072
+# A larger body has a long conversation, which the fast path converts with less work.
+_MAX_SHORT_SIZE = 131_072
+
+# So many conversations with the same beginning are converted without a template.
+_MAX_WITHOUT_TEMPLATE = 2
 
 _JobKey = tuple[object, ...]
 _Key = tuple[_JobKey, int]
+
+
+class _SeenBodies(NamedTuple):
+    """The bodies with the same beginning: the length of the last one, and the number of their conversations."""
+
+    length: int
+    conversations: int
+
+
+_NOT_SEEN = _SeenBodies(0, 0)
 
 
 class FirstBody:
@@ -46,17 +61,29 @@ class FirstBody:
         rendered = msgspec.structs.replace(conversion.rendered, report=conversion.rendered.report.copy())
         self._conversion = msgspec.structs.replace(conversion, rendered=rendered)
         self._job = job
+        self.length = len(conversion.request.messages)
+
+    @property
+    def is_irregular(self) -> bool:
+        return False
+
+    @cached_property
+    def can_continue(self) -> bool:
+        """Whether a longer conversation can be rendered from this one: not while its exchange has media in a result."""
+        return has_plain_exchange(self._conversion.request.messages)
 
     @cached_property
     def mark(self) -> Mark:
-        if self._framed is None:
+        if not self.can_continue or self._framed is None:
             return mark_before(self.data, _START_SIZE)
         frame, items = self._framed
         return mark_before(self.data, len(frame.head) + max(len(items) - _MARKER_SIZE, 0))
 
     @cached_property
     def conversation(self) -> RememberedConversation | None:
-        return start_conversation(self._conversion, self._job, *self._framed) if self._framed is not None else None
+        if not self.can_continue or self._framed is None:
+            return None
+        return start_conversation(self._conversion, self._job, *self._framed)
 
     @cached_property
     def _framed(self) -> tuple[BodyFrame, bytes] | None:
@@ -75,7 +102,7 @@ class ConversationMemory:
         self._lock = Lock()
         self._entries: OrderedDict[_Key, _Entry] = OrderedDict()
         self._marks_by_job: dict[_JobKey, dict[_Key, Mark]] = {}
-        self._starts: OrderedDict[tuple[_JobKey, bytes], None] = OrderedDict()
+        self._seen: OrderedDict[tuple[_JobKey, bytes], _SeenBodies] = OrderedDict()
         self._size = 0
         self._number = 0
 
@@ -95,7 +122,7 @@ class ConversationMemory:
         with self._lock:
             self._entries.clear()
             self._marks_by_job.clear()
-            self._starts.clear()
+            self._seen.clear()
             self._size = 0
 
     def convert_regular(self, data: bytes, job: ConvertJob) -> FastConversion | None:
@@ -114,14 +141,8 @@ class ConversationMemory:
                     return conversion
         return None
 
-    def convert(
-        self,
-        data: bytes,
-        job: ConvertJob,
-        kinds: type[FirstBody | RememberedConversation],
-        max_length: int | None = None,
-    ) -> ContinuedBody | None:
-        """Convert a body that continues a conversation of these kinds; None for any other.
+    def convert(self, data: bytes, job: ConvertJob, max_length: int | None = None) -> ContinuedBody | None:
+        """Convert a body that continues a conversation which is not regular; None for any other.
 
         None also if the whole body must be converted: then the conversation is dropped. With `max_length`, a longer one
         is continued only if that was necessary before: the fast path did not accept it.
@@ -129,12 +150,13 @@ class ConversationMemory:
         if len(data) > MAX_BODY_SIZE:
             return None
         for key, entry in self._find_entries(data, job):
-            if isinstance(entry, RegularConversation) or not isinstance(entry, kinds):
+            if isinstance(entry, RegularConversation):
+                continue
+            if max_length is not None and entry.length > max_length and not entry.is_irregular:
+                self._note_body(data, job, entry.length, 0)
                 continue
             conversation = entry.conversation if isinstance(entry, FirstBody) else entry
             if conversation is None:
-                continue
-            if max_length is not None and conversation.length > max_length and not conversation.is_irregular:
                 continue
             items = conversation.frame.find_items(data)
             if items is None:
@@ -146,22 +168,33 @@ class ConversationMemory:
             continued = conversation.extend(data, new) if new is not None else conversation.replace_newest(data, items)
             if continued is None:
                 self._replace(key, None)
+                # A template may be better, except same-API, where each shape of an item needs one of its own.
+                added = -1 if conversation.source is job.target else _MAX_WITHOUT_TEMPLATE
+                self._note_body(data, job, conversation.length, added)
                 continue
             is_irregular = conversation.is_irregular or max_length is None
             self._replace(key, msgspec.structs.replace(continued.conversation, is_irregular=is_irregular))
             return continued
         return None
 
-    def is_first(self, data: bytes, job: ConvertJob) -> bool:
-        """Return whether no body with the same beginning was converted before; the next one is not the first."""
+    def needs_template(self, data: bytes, job: ConvertJob, max_length: int) -> bool:
+        """Return whether a template is worth its cost for a body that continues no conversation.
+
+        It is if the body has probably more messages, as the last one with the same beginning, or if there were several
+        conversations with that beginning: more will follow.
+        """
+        seen = self._seen.get((_job_key(job), data[:_START_SIZE]), _NOT_SEEN)
+        return len(data) > _MAX_SHORT_SIZE or seen.length > max_length or seen.conversations >= _MAX_WITHOUT_TEMPLATE
+
+    def _note_body(self, data: bytes, job: ConvertJob, length: int, added: int) -> None:
+        """Note the length of a body that was not continued, and the number of conversations that it adds."""
         start = _job_key(job), data[:_START_SIZE]
         with self._lock:
-            is_new = start not in self._starts
-            self._starts[start] = None
-            self._starts.move_to_end(start)
-            if len(self._starts) > self._max_count:
-                self._starts.popitem(last=False)
-        return is_new and len(data) <= _MAX_FIRST_SIZE
+            seen = self._seen.get(start, _NOT_SEEN)
+            self._seen[start] = _SeenBodies(length, seen.conversations + added)
+            self._seen.move_to_end(start)
+            if len(self._seen) > self._max_count:
+                self._seen.popitem(last=False)
 
     def add_regular(self, data: bytes, conversation: RegularConversation, job: ConvertJob) -> None:
         """Remember a regular conversation, unless the body continues one that is remembered."""
@@ -173,6 +206,7 @@ class ConversationMemory:
 
     def add(self, data: bytes, conversion: Conversion, job: ConvertJob) -> bool:
         """Remember the conversation of a body that was converted whole. Return whether its rendered body is kept."""
+        self._note_body(data, job, len(conversion.request.messages), 1)
         is_kept = self._is_new(data, job)
         if is_kept:
             self._add(_job_key(job), FirstBody(data, conversion, job), mark_before(data, _START_SIZE))

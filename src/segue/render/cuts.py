@@ -33,9 +33,13 @@ def find_cuts(
     # The position of each call.
     called: dict[str, int] = {}
     early_ids: set[str] = set()
-    results = [result for message in messages for result in responses_of(message)]
     # The calls with a result that the target does not drop.
-    kept_ids = {result.call_id for result in results if not drops_blank_results or _has_text(result)}
+    kept_ids = {
+        block.call_id
+        for message in messages
+        for block in message.blocks
+        if type(block) is ToolResponse and (not drops_blank_results or _has_text(block))
+    }
     # The position of the user message of the exchange, None if it can't be cut; its anchor, once the first turn ended.
     start: int | None = None
     anchor: tuple[Message, ...] = ()
@@ -57,13 +61,13 @@ def find_cuts(
                 cuts.append(Cut(position, anchor or (messages[start],)))
         last_reply = message if message.speaker == "ai" else last_reply
         for block in message.blocks:
-            if isinstance(block, ToolCall) and block.kind != "hosted" and not block.broken:
+            if type(block) is ToolCall and block.kind != "hosted" and not block.broken:
                 called[block.id] = position
                 open_ids.add(block.id)
                 if block.id in early_ids:
                     # An early result would be moved across the cut.
                     cuts.clear()
-            elif isinstance(block, ToolResponse):
+            elif type(block) is ToolResponse:
                 open_ids.discard(block.call_id)
                 if block.call_id not in called:
                     early_ids.add(block.call_id)
@@ -76,14 +80,26 @@ def find_cuts(
     return cuts
 
 
+def has_plain_exchange(messages: Sequence[Message]) -> bool:
+    """Return whether the last exchange is plain, as far as its messages show: else there is no cut at its end."""
+    for message in reversed(messages):
+        if not _is_plain(message, None):
+            return False
+        if message.speaker == "human":
+            return True
+    return False
+
+
 def _has_text(result: ToolResponse) -> bool:
     return any(isinstance(part, Text) and part.text.strip() for part in result.content or ())
 
 
 def _has_results(reply: Message | None, kept_ids: Container[str]) -> bool:
     """Return whether results follow this reply, once they stand after their calls."""
-    calls = calls_of(reply) if reply is not None else ()
-    return any(call.kind != "hosted" and not call.broken and call.id in kept_ids for call in calls)
+    for block in reply.blocks if reply is not None else ():
+        if type(block) is ToolCall and block.kind != "hosted" and not block.broken and block.id in kept_ids:
+            return True
+    return False
 
 
 def _drop_cuts_after(cuts: list[Cut], position: int) -> None:
@@ -103,7 +119,7 @@ def _is_plain(message: Message, declared: DeclaredTools | None) -> bool:
     """Return whether the message is rendered as one message of its speaker, without regard to distant messages."""
     if message.prefill or message.speaker == "system":
         return False
-    return all(_is_plain_block(block, message.speaker, declared) for block in message.blocks)
+    return False not in [_is_plain_block(block, message.speaker, declared) for block in message.blocks]
 
 
 def _is_plain_block(block: Block, speaker: str, declared: DeclaredTools | None) -> bool:
@@ -118,8 +134,7 @@ def _is_plain_block(block: Block, speaker: str, declared: DeclaredTools | None) 
             return speaker == "ai" and is_local(block, declared)
         case ToolResponse():
             # Media in results may become a user message.
-            is_text = all(isinstance(part, Text) for part in block.content or ())
-            return speaker == "tool" and is_text and is_local(block, declared)
+            return speaker == "tool" and not block.hosted and {*map(type, block.content or ())} <= {Text}
         case _:
             return False
 
@@ -145,10 +160,11 @@ def is_local(block: Block, declared: DeclaredTools | None) -> bool:
 
 def _is_kept(message: Message) -> bool:
     """Return whether no target drops the message as empty."""
-    return any(
-        isinstance(block, ToolCall | Media) or (isinstance(block, Text) and block.text.strip())
-        for block in message.blocks
-    )
+    for block in message.blocks:
+        kind = type(block)
+        if kind is ToolCall or kind is Media or (type(block) is Text and block.text and not block.text.isspace()):
+            return True
+    return False
 
 
 def _ends_with_reasoning(message: Message | None) -> bool:

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from segue.canonical.blocks import Block, Message, Text, Thinking, ToolCall, ToolResponse
+from segue.canonical.contents import Contents
 from segue.canonical.request import Options, Reasoning, Request, Tool
 from segue.render.constraints import Constraints, Policy
 from segue.render.prefix_digest import BoundPrefix
@@ -101,16 +102,17 @@ def are_identical(some: Sequence[object], others: Sequence[object]) -> bool:
     return len(some) == len(others) and all(map(is_, some, others))
 
 
-def find_unpaired_ids(draft: Draft) -> frozenset[str]:
-    """Return same-API calls, and results without a call, of types without an id where the target does not pair them."""
+def find_unpaired_ids(draft: Draft, contents: Contents) -> frozenset[str]:
+    """Return same-API calls, and results without a call, of types without an id where the target does not pair them.
+
+    `contents` are those of the draft's messages.
+    """
     if not draft.constraints.unpaired_without_id:
         return frozenset()
-    blocks = [block for message in draft.messages for block in message.blocks]
-    calls = {block.id: block for block in blocks if isinstance(block, ToolCall)}
-    results = {
-        block.call_id for block in blocks if isinstance(block, ToolResponse) and _is_native_without_id(draft, block)
-    } - calls.keys()
-    return frozenset({call_id for call_id, call in calls.items() if _is_native_without_id(draft, call)} | results)
+    results = {result.call_id for result in contents.results if _is_native_without_id(draft, result)}
+    if results:
+        results.difference_update([call.id for call in contents.calls])
+    return frozenset({call.id for call in contents.calls if _is_native_without_id(draft, call)} | results)
 
 
 def _is_native_without_id(draft: Draft, block: ToolCall | ToolResponse) -> bool:

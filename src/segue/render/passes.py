@@ -232,7 +232,7 @@ def render(
         earlier=earlier,
     )
     contents = summarize(request.messages) if contents is None else contents
-    if unpaired_ids := find_unpaired_ids(draft):
+    if unpaired_ids := find_unpaired_ids(draft, contents):
         draft = msgspec.structs.replace(draft, unpaired_ids=unpaired_ids)
     report.seen.extend([call.id for call in contents.calls])
     draft = _run_passes(draft, contents)

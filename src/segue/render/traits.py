@@ -7,6 +7,7 @@ for its target. Traits are computed once, and again after a pass that changed th
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Literal, TypeAlias
 
 from segue.canonical.blocks import (
@@ -47,28 +48,25 @@ neighbours, a block of this type in a message of this speaker, or a message of t
 
 NO_BLOCKS = 0
 SEVERAL_BLOCKS = 2
+_SIZES = {0: NO_BLOCKS, 1: 1}
 BLOCK_TYPES: tuple[type, ...] = (Text, Thinking, ToolCall, ToolResponse, Media, Code, Opaque)
 SPEAKERS: tuple[Speaker, ...] = ("system", "human", "ai", "tool")
 
 
 def find_traits(draft: Draft, contents: Contents) -> set[Trait]:
     """Return the traits of a draft; `contents` are those of its messages."""
-    traits: set[Trait] = {*contents.speakers, *contents.block_types, *contents.part_types}
-    last: Speaker | None = None
-    for message in draft.messages:
-        speaker, blocks = message.speaker, message.blocks
-        if last is not None:
-            traits.add((last, speaker))
-        last = speaker
-        traits.add((speaker, SEVERAL_BLOCKS if len(blocks) > 1 else len(blocks)))
-        for block in blocks:
-            traits.add((speaker, type(block)))
-    for name, occurs in _named_traits(draft, contents):
-        if occurs:
-            traits.add(name)
-    if contents.calls or contents.results:
-        traits.update(_find_pairing_traits(contents))
-    return traits
+    messages = draft.messages
+    speakers: list[Speaker] = [message.speaker for message in messages]
+    return {
+        *contents.speakers,
+        *contents.block_types,
+        *contents.part_types,
+        *pairwise(speakers),
+        *[(message.speaker, _SIZES.get(len(message.blocks), SEVERAL_BLOCKS)) for message in messages],
+        *[(message.speaker, type(block)) for message in messages for block in message.blocks],
+        *[name for name, occurs in _named_traits(draft, contents) if occurs],
+        *(_find_pairing_traits(contents) if contents.calls or contents.results else ()),
+    }
 
 
 def _named_traits(draft: Draft, contents: Contents) -> Iterable[tuple[NamedTrait, bool]]:
@@ -109,17 +107,14 @@ def _has_bare_end(messages: Sequence[Message]) -> bool:
 
 def _find_pairing_traits(contents: Contents) -> list[NamedTrait]:
     traits: list[NamedTrait] = []
-    called: set[str] = set()
-    answered: set[str] = set()
-    is_nested = may_be_pending = False
-    for call in contents.calls:
-        called.add(call.id)
-        is_nested = is_nested or call.origin.parent is not None
-    for result in contents.results:
-        answered.add(result.call_id)
-        is_pending = result.is_complete is False or (result.content is None and not result.is_complete)
-        may_be_pending = may_be_pending or is_pending
-    if is_nested:
+    called = {call.id for call in contents.calls}
+    answered = {result.call_id for result in contents.results}
+    may_be_pending = [
+        None
+        for result in contents.results
+        if result.is_complete is False or (result.content is None and not result.is_complete)
+    ]
+    if [None for call in contents.calls if call.origin.parent is not None]:
         traits.append("nested call")
     if not called <= answered:
         traits.append("unanswered call")

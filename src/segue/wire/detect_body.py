@@ -133,7 +133,7 @@ def _api_by_root_key(body: Mapping[str, Any]) -> str | None:
 
 def _is_foundry(body: Mapping[str, Any]) -> bool:
     """Return whether a Responses body names an agent or has items of types that only Foundry has."""
-    if any(isinstance(body.get(key), dict) for key in _FOUNDRY_KEYS):
+    if not _FOUNDRY_KEYS.isdisjoint(body) and any(isinstance(body.get(key), dict) for key in _FOUNDRY_KEYS):
         return True
     return not FOUNDRY_ITEM_TYPES.isdisjoint([str(item.get("type")) for item in objects_in(body.get("input"))])
 

@@ -11,11 +11,12 @@ from segue.canonical.contents import Contents
 from segue.canonical.request import Request, Tool
 from segue.render.report import Report, Step, field_level
 from segue.wire.base import Wire
+from segue.wire.json_values import objects_in
 from segue.wire.mixed_body import MCP, MCP_KEYS
 from segue.wire.registry import WIRES
 
 _SPECIAL_TEXTS = ("search_result", "searchResult", "guardContent")
-_EMPTY_VALUES: tuple[object, ...] = (None, [], {}, "", False)
+_SPECIAL_KEYS = frozenset(_SPECIAL_TEXTS)
 # Keys that have an effect even with an empty value.
 _MEANINGFUL_EMPTY = frozenset({"web_search_options"})
 
@@ -73,12 +74,12 @@ def _special_kind(text: Text, target: Wire) -> str | None:
         return None
     if text.refusal:
         return None if target.refusals else "refusal"
-    if native is not None:
-        kind_of_part = native.fragment.get("type")
-        for kind in _SPECIAL_TEXTS:
-            if kind in native.fragment or kind == kind_of_part:
-                return kind
-    return None
+    if native is None:
+        return None
+    kind_of_part = native.fragment.get("type")
+    if _SPECIAL_KEYS.isdisjoint(native.fragment) and kind_of_part not in _SPECIAL_TEXTS:
+        return None
+    return next(kind for kind in _SPECIAL_TEXTS if kind in native.fragment or kind == kind_of_part)
 
 
 def report_dropped_fields(request: Request, contents: Contents, target: Wire, report: Report) -> None:
@@ -88,17 +89,17 @@ def report_dropped_fields(request: Request, contents: Contents, target: Wire, re
         native = item.native
         if native is None or native.api == target.name:
             continue
-        known_keys = _item_keys(native.api)
+        is_text, fragment = type(item) is Text, native.fragment
+        known_keys = _text_keys(native.api) if is_text else _item_keys(native.api)
         if known_keys is None:
             continue
-        has_parts = type(item) is Text and "content" in native.fragment
-        if (known_keys.issuperset(native.fragment) and not has_parts) or _is_reported_elsewhere(item):
+        has_parts = is_text and "content" in fragment
+        if (known_keys.issuperset(fragment) and not has_parts) or _is_reported_elsewhere(item):
             continue
         place = "messages" if isinstance(item, Message) else "content"
-        if isinstance(item, Text):
-            known_keys = _text_keys(native.api) or known_keys
-        for fragment in _fragments(item):
-            dropped.update([(key, place) for key in _find_unknown(fragment, known_keys)])
+        for values in (fragment, *(objects_in(fragment["content"]) if has_parts else ())):
+            if not known_keys.issuperset(values):
+                dropped.update([(key, place) for key in _find_unknown(values, known_keys)])
     if contents.has_type(Media) and not target.vendor_options:
         dropped.update((key, "content") for media in _find_foreign_media(contents, target) for key in media.extra or ())
     if dropped:
@@ -158,22 +159,12 @@ def _find_foreign_media(contents: Contents, target: Wire) -> Iterator[Media]:
                 yield part
 
 
-def _fragments(item: Message | Block) -> Iterator[Mapping[str, Any]]:
-    """Yield the fragment of a value; for a text also the content parts inside its item."""
-    if item.native is None:
-        return
-    yield item.native.fragment
-    parts = item.native.fragment.get("content") if isinstance(item, Text) else None
-    if isinstance(parts, list):
-        yield from (part for part in cast("list[Any]", parts) if isinstance(part, dict))
-
-
 def _find_unknown(fragment: Mapping[str, Any], known: frozenset[str]) -> list[str]:
     """Return unknown keys with a non-empty value. A known key may be a path: `text.format` is one key of `text`."""
     unknown: list[str] = []
     for key in fragment.keys() - known:
         value = fragment[key]
-        if value in _EMPTY_VALUES and not (value == {} and key in _MEANINGFUL_EMPTY):
+        if not value and not (value == {} and key in _MEANINGFUL_EMPTY):
             continue
         inner = _inner_keys(known, key) if isinstance(value, dict) else None
         if inner:

@@ -135,7 +135,7 @@ def _find_reasoning_api(item: Mapping[str, Any]) -> str | None:
 
 def has_results(blocks: Iterable[Block]) -> bool:
     """Return whether the content of a user's message has results, which makes it a tool message."""
-    return any(type(block) is ToolResponse and not block.hosted for block in blocks)
+    return False in [block.hosted for block in blocks if type(block) is ToolResponse]
 
 
 def _enclose_item(item: JsonObject, api: str) -> tuple[JsonObject, str]:

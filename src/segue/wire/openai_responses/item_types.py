@@ -40,10 +40,9 @@ def item_type(item: JsonObject) -> str:
 
 def item_type_or_none(item: JsonObject) -> str | None:
     kind = item.get("type")
-    if kind is None and "role" in item:
-        return "message"
-    if kind is None and item.get("id") is not None and item.keys() <= {"id", "type"}:
-        return "item_reference"
+    if kind is None:
+        is_reference = item.get("id") is not None and item.keys() <= {"id", "type"}
+        return "message" if "role" in item else "item_reference" if is_reference else None
     return kind if isinstance(kind, str) and kind else None
 
 

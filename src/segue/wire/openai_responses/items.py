@@ -54,7 +54,7 @@ def _parse_origin(item: JsonObject, key: str, context: ParseContext, *, nullable
     invalid_id = id_value if raw_id is None and isinstance(id_value, str) and id_value else None
     item_id = raw_id_or_none(item.get("id")) if key != "id" else None
     identity = "natural" if raw_id else "nullable" if nullable else "synthetic"
-    parent = raw_id_or_none((object_or_none(item.get("caller")) or {}).get("caller_id"))
+    parent = raw_id_or_none((object_or_none(item["caller"]) or {}).get("caller_id")) if "caller" in item else None
     return Origin(context.dialect.provider, context.model, raw_id, item_id or invalid_id, identity, parent)
 
 

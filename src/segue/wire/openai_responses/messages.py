@@ -83,8 +83,7 @@ _Side: TypeAlias = Literal["ai", "human", "tool", "none"]
 
 def repeated_positions(items: Sequence[object]) -> frozenset[int]:
     """Return the positions of items that repeat an earlier one with the same id (OAI-RESP-13)."""
-    item_ids = [item.get("id") for item in objects_in(items)]
-    known_ids = [item_id for item_id in item_ids if isinstance(item_id, str)]
+    known_ids = [item_id for item in objects_in(items) if type(item_id := item.get("id")) is str]
     if len(set(known_ids)) == len(known_ids):
         return frozenset()
     first_by_id: dict[str, JsonObject] = {}
@@ -114,9 +113,9 @@ def parse_items(
     for index, value in enumerate(items):
         try:
             item = require_object(value)
-            if path == "input":
+            if "call_id" in item and path == "input":
                 # Replies may have any value here.
-                optional_string(item.get("call_id"), "call_id")
+                optional_string(item["call_id"], "call_id")
             foreign = _parse_foreign(item, context)
             if foreign is not None:
                 blocks, side = foreign

@@ -34,6 +34,7 @@ from segue.wire.openai_shared import AUDIO_TYPES, data_url, fetch_media, image_d
 _Side: TypeAlias = Literal["input", "output"]
 # OAI-RESP-15
 _TEXT_TYPES: dict[_Side, str] = {"input": "input_text", "output": "output_text"}
+_TEXT_TYPE_NAMES = tuple(_TEXT_TYPES.values())
 _TEXT_PART_TYPES = frozenset({"input_text", "output_text", "text"})
 PART_KEYS = frozenset(
     {"type", "text", "refusal", "image_url", "detail", "file_id", "file_url", "file_data", "filename", "input_audio"}
@@ -56,7 +57,7 @@ def parse_parts(value: object, side: _Side, path: str, dialect: ResponsesDialect
         try:
             part = require_object(item)
             # An output's parts are never calls or results.
-            may_be_item = path != "output" and part.get("type") not in _TEXT_TYPES.values()
+            may_be_item = path != "output" and part.get("type") not in _TEXT_TYPE_NAMES
             foreign = parse_item(part, dialect.host) if may_be_item else None
             if foreign is None and may_be_item and side == "output":
                 foreign = parse_reasoning_item(part, dialect.host)
@@ -68,9 +69,9 @@ def parse_parts(value: object, side: _Side, path: str, dialect: ResponsesDialect
 
 def are_intact(blocks: Iterable[Block], dialect: ResponsesDialect) -> bool:
     """Return whether each part can be sent unchanged."""
-    return all(
+    return False not in [
         block.native is not None and block.native.intact and block.native.api == dialect.name for block in blocks
-    )
+    ]
 
 
 def _parse_part(part: JsonObject, side: _Side, dialect: ResponsesDialect) -> Block:

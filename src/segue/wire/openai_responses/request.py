@@ -77,7 +77,7 @@ def parse_request(body: Mapping[str, Any], dialect: ResponsesDialect) -> Request
         tools=tuple(declared),
         options=parse_options(body, dialect),
         model=model,
-        continues=previous or _find_referenced_state(items),
+        continues=previous or (_find_referenced_state(items) if context.has_references or repeated else None),
         native=Native(dialect.name, body),
     )
 

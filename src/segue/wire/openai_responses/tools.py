@@ -6,7 +6,7 @@ with that item.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from msgspec.structs import replace
@@ -20,6 +20,7 @@ from segue.wire.json_values import (
     JsonObject,
     json_type_name,
     object_or_none,
+    objects_in,
     optional_boolean,
     optional_object,
     optional_schema,
@@ -60,8 +61,11 @@ def parse_tools(
     return tools
 
 
-def parse_item_tools(items: Iterable[object], dialect: ResponsesDialect) -> Iterator[Tool]:
+def parse_item_tools(items: Sequence[object], dialect: ResponsesDialect) -> Iterator[Tool]:
     """Parse the tools that items make available."""
+    kinds = [item.get("type") for item in objects_in(items)]
+    if not [kind for kind in DECLARING_TYPES if kind in kinds]:
+        return
     for index, item in enumerate(map(object_or_none, items)):
         if item is not None and item.get("type") in DECLARING_TYPES and isinstance(item.get("tools"), list):
             yield from parse_tools(item["tools"], dialect, f"input[{index}].tools", declared_in=item["type"])

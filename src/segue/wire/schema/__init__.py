@@ -24,6 +24,8 @@ from segue.wire.schema.changes import FORCED_NULL_CHANGE, SchemaChanges
 from segue.wire.schema.plain import render_plain
 from segue.wire.schema.rules import SchemaRules, UnsupportedSchemaError
 
+_NO_PARAMETERS: Mapping[str, Any] = {"type": "object"}
+
 
 def render_schema(
     parameters: Mapping[str, Any] | None,
@@ -37,7 +39,7 @@ def render_schema(
 
     Parameters that are not an object become its only property, `value`; so do the arguments.
     """
-    schema = parameters or {}
+    schema = parameters or _NO_PARAMETERS
     plain = render_plain(schema, rules)
     if plain is not None:
         return plain

@@ -1,7 +1,7 @@
 """Renders plain schemas for a target with a subset, in one walk.
 
 Every node of a plain schema has one type, and only keywords that the subset has for it. The result equals that of the
-full renderer. A node without further nodes in it may be odd: the caller renders it.
+full renderer. A node without further nodes in it, but for scalar alternatives, may be odd: the caller renders it.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ _NESTING = (SCHEMA_MAPS | SCHEMA_LISTS | SINGLE_SCHEMAS) - {"additionalPropertie
     "additionalItems",
     "required",
 }
+_ALTERNATIVES = frozenset({"anyOf", "oneOf", "description", "title", "default"})
 
 Path = tuple[str | None, ...]
 """The place of a node: the name of the property at each level, None for the items of an array."""
@@ -50,7 +51,7 @@ class NotPlainError(Exception):
 
 
 class PlainSubset:
-    """Renders plain schemas. `render_leaf` renders a node that is odd and has no further nodes in it."""
+    """Renders plain schemas. `render_leaf` renders a node that is odd and has at most scalar alternatives in it."""
 
     def __init__(self, rules: SchemaRules, render_leaf: RenderLeaf | None = None) -> None:
         self._rules = rules
@@ -153,10 +154,24 @@ def _copy_described(node: Any) -> Node | None:
 
 
 def _is_leaf(node: object) -> bool:
-    """Return whether this is a node without other nodes in it, and without references."""
-    if type(node) is not dict or not _NESTING.isdisjoint(cast("Node", node)):
+    """Return whether this is a node without references, and without other nodes in it but plain alternatives."""
+    if type(node) is not dict:
         return False
-    return type(cast("Node", node).get("additionalProperties", False)) is bool
+    parts = cast("Node", node)
+    if _NESTING.isdisjoint(parts):
+        return type(parts.get("additionalProperties", False)) is bool
+    if not _ALTERNATIVES.issuperset(parts) or ("anyOf" in parts and "oneOf" in parts):
+        return False
+    members: Any = parts.get("anyOf", parts.get("oneOf"))
+    return type(members) is list and all(map(_is_plain_leaf, cast("list[object]", members)))
+
+
+def _is_plain_leaf(node: object) -> bool:
+    """Return whether this is a node of one scalar type, with plain keywords only."""
+    if type(node) is not dict or not _KEYWORDS.issuperset(cast("Node", node)):
+        return False
+    kind = cast("Node", node).get("type")
+    return type(kind) is str and kind in _SCALARS
 
 
 def _is_name_list(value: object) -> bool:
