@@ -18,6 +18,7 @@ from segue.sessions.client import Client, Draft, Place, SessionFile, Unit
 from segue.sessions.files import Fingerprint
 from segue.sessions.journeys import Journey, JourneyStore, Stop
 from segue.sessions.move_report import Action, MoveReport, build_report
+from segue.sessions.registry import CLIENTS
 from segue.sessions.rendering import CLOSING_TEXT, render_more, render_session, split_body
 from segue.sessions.session import Entry, Session, digest_entries, parse_session
 
@@ -147,7 +148,7 @@ class Mover:
     def _join(self, source: Session) -> tuple[Journey, int]:
         """Return the journey of a session with the messages that are new in it, and how many the session has."""
         file, own = source.file, list(source.entries)
-        journey = self._journeys.find(file.client, file.id)
+        journey = self._journeys.find(file.client, file.id) or self._rebuild(source)
         stop = journey.find_stop(file.client, file.id) if journey is not None else None
         if journey is None or stop is None or digest_entries(own[: stop.own]) != stop.own_digest:
             # A session that never moved, or was rewound or compacted since.
@@ -166,6 +167,36 @@ class Mover:
         stop = Stop(file, fingerprint, len(own), digest_entries(own), reach, self._now, open_calls)
         journey.set_stop(stop, source.data)
         return journey, reach
+
+    def _rebuild(self, source: Session) -> Journey | None:
+        """Return the journey of a session whose record is missing: its parent, if it begins with that one rendered."""
+        facts, target = source.log.facts, CLIENTS[source.file.client]
+        name, _, id = (facts.parent or "").partition(":")
+        client = CLIENTS.get(name)
+        if client is None or client is target:
+            return None
+        file = next((file for file in client.find(self._place, None) if file.id == id), None)
+        if file is None:
+            return None
+        try:
+            home = parse_session(client, file, client.load(self._place, file))
+            units = render_session(target, home.entries, facts.cwd).units
+            data = target.encode(self._place, Draft(source.file.id, units, facts.cwd or "", self._now))
+            written = parse_session(target, source.file, data).entries
+        except InputError:
+            return None
+        digest, done = digest_entries(written), len(home.entries)
+        if digest_entries(source.entries[: len(written)]) != digest:
+            return None
+        journey = Journey(Journey.start().id, list(home.entries), [])
+        open_calls = _find_open_calls((), journey.entries)
+        for session, own, own_digest, calls in (
+            (home, done, digest_entries(home.entries), open_calls),
+            (source, len(written), digest, ()),
+        ):
+            fingerprint = Fingerprint.of(session.data)
+            journey.set_stop(Stop(session.file, fingerprint, own, own_digest, done, self._now, calls), session.data)
+        return journey
 
     def _load(self, client: Client, file: SessionFile) -> bytes | None:
         try:

@@ -25,6 +25,8 @@ from segue.sessions.parsed_log import Line, ParsedLog, SessionFacts, is_client_t
 API = "anthropic"
 SYNTHETIC_MODEL = "<synthetic>"
 """The model of a reply that the client itself wrote."""
+PARENT_TYPE = "segue-parent"
+"""The type of the line that names the session that this one was moved from."""
 ADDED_KEY = "segue"
 """The key of entries that segue added to a session."""
 _MESSAGE_TYPES = ("user", "assistant")
@@ -70,7 +72,9 @@ def parse_log(lines: list[Line]) -> ParsedLog:
     ordered = sorted(written, key=lambda line: (not line.value.get("isCompactSummary"), line.number))
     name = _find_title(lines)
     log = _build_log(ordered, name or _first_user_text(ordered, main), dropped)
-    return msgspec.structs.replace(log, facts=_collect_facts(main, name))
+    parents = [line.value.get("parent") for line in lines if line.value.get("type") == PARENT_TYPE]
+    parent = next((value for value in parents if isinstance(value, str)), None)
+    return msgspec.structs.replace(log, facts=_collect_facts(main, name, parent))
 
 
 def _expand_attachment(line: Line) -> Line:
@@ -87,14 +91,14 @@ def _expand_attachment(line: Line) -> Line:
     return Line(line.number, {**line.value, "type": "user", "message": {"role": "user", "content": content}})
 
 
-def _collect_facts(messages: list[Line], name: str | None) -> SessionFacts:
+def _collect_facts(messages: list[Line], name: str | None, parent: str | None) -> SessionFacts:
     """Collect the facts from the last entry that has each: resuming may change them."""
 
     def last(key: str) -> str | None:
         values = (line.value.get(key) for line in reversed(messages))
         return next((value for value in values if isinstance(value, str) and value), None)
 
-    return SessionFacts(last("sessionId"), last("cwd"), last("gitBranch"), last("version"), name)
+    return SessionFacts(last("sessionId"), last("cwd"), last("gitBranch"), last("version"), name, parent)
 
 
 def _is_subagent(line: Line) -> bool:

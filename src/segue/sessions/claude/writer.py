@@ -11,7 +11,7 @@ from typing import Any, cast
 from uuid import NAMESPACE_URL, uuid5
 
 from segue.canonical.ids import short_hash
-from segue.sessions.claude.reader import ADDED_KEY, SYNTHETIC_MODEL
+from segue.sessions.claude.reader import ADDED_KEY, PARENT_TYPE, SYNTHETIC_MODEL
 from segue.sessions.client import Draft, Unit, decode_lines, encode_lines
 from segue.store.base import format_time
 
@@ -31,7 +31,7 @@ def encode(draft: Draft, version: str) -> bytes:
     entries = list(_entries(draft, None, version))
     head: list[dict[str, Any]] = []
     if draft.parent is not None:
-        head.append({"type": "segue-parent", "parent": draft.parent, "sessionId": draft.id})
+        head.append({"type": PARENT_TYPE, "parent": draft.parent, "sessionId": draft.id})
     if draft.title is not None:
         head.append({"type": "custom-title", "customTitle": draft.title, "sessionId": draft.id})
     return encode_lines([*head, *entries, *_tail(draft, entries)])
@@ -51,7 +51,7 @@ def copy(data: bytes, draft: Draft) -> bytes:
     values = decode_lines(data)
     for value in values:
         value.update({key: draft.id for key in _LINE_KEYS if key in value})
-    parent = {"type": "segue-parent", "parent": draft.parent, "sessionId": draft.id}
+    parent = {"type": PARENT_TYPE, "parent": draft.parent, "sessionId": draft.id}
     return encode_lines([parent, *values] if draft.parent is not None else values)
 
 

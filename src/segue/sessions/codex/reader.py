@@ -13,6 +13,8 @@ from segue.errors import InputError
 from segue.sessions.parsed_log import Line, ParsedLog, SessionFacts, is_client_text, make_title
 
 API = "openai-responses"
+PARENT_KEY = "segue_parent"
+"""The key of the session that this one was moved from."""
 _ENVELOPES = frozenset({"session_meta", "response_item", "turn_context", "event_msg", "compacted"})
 _BARE_TYPES = frozenset({"message", "reasoning", "function_call", "function_call_output", "local_shell_call"})
 # Items for the client's internal use.
@@ -96,6 +98,7 @@ class _Rollout:
             "cwd": _string(payload.get("cwd")),
             "git_branch": _string(cast("dict[str, Any]", git).get("branch")) if isinstance(git, dict) else None,
             "version": _string(payload.get("cli_version")),
+            "parent": _string(payload.get(PARENT_KEY)),
         }
 
     def _set_instructions(self, payload: dict[str, Any]) -> None:

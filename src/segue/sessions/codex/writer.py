@@ -13,6 +13,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 from segue.sessions.client import Draft, decode_lines, encode_lines
 from segue.sessions.codex.display import display_call, display_message, display_message_in_page
+from segue.sessions.codex.reader import PARENT_KEY
 from segue.store.base import format_time
 
 _SESSION_KEYS = frozenset({"session_id", "thread_id"})
@@ -34,7 +35,7 @@ def encode(draft: Draft, version: str, provider: str | None) -> bytes:
         **({"model_provider": provider} if provider else {}),
         "history_mode": "paginated",
         **({"git": {"branch": draft.git_branch}} if draft.git_branch else {}),
-        **({"segue_parent": draft.parent} if draft.parent else {}),
+        **({PARENT_KEY: draft.parent} if draft.parent else {}),
     }
     head = {"timestamp": at, "type": "session_meta", "payload": meta}
     return encode_lines(_number([head, *_Lines(draft, has_pages=True)], 0))
@@ -63,7 +64,7 @@ def copy(data: bytes, draft: Draft) -> bytes:
     old = metas[0].get("id") if metas else None
     for meta in metas:
         if meta.get("id") == old:
-            meta.update(id=draft.id, **({"segue_parent": draft.parent} if draft.parent else {}))
+            meta.update(id=draft.id, **({PARENT_KEY: draft.parent} if draft.parent else {}))
     return encode_lines(_rename(value, old, draft.id) for value in values)
 
 
