@@ -29,7 +29,7 @@ from segue.sessions.registry import CLIENTS
 from segue.sessions.session import parse_session
 from tests.clients.judge import Script
 from tests.clients.rows import CLIENT_ROWS, UPSTREAMS
-from tests.clients.run import CONFIG, Installation, client_variables, end_session
+from tests.clients.run import CONFIG, Installation, client_variables, end_session, write_settings
 from tests.clients.task import FILES, PICTURE_FILE, RAN_FILE, Round, write_files
 
 _SECONDS = 120
@@ -64,9 +64,18 @@ def _resume_codex(prompt: str, id: str) -> tuple[str, ...]:
     return ("exec", "resume", id, *flags, prompt)
 
 
+def _pi_edit(path: Path, old: str, new: str) -> tuple[str, Any]:
+    return "edit", {"path": str(path), "edits": [{"oldText": old, "newText": new}]}
+
+
+def _resume_pi(prompt: str, id: str) -> tuple[str, ...]:
+    return ("-p", "--session", id, "--offline", "--thinking", "medium", "--tools", "read,bash,edit", prompt)
+
+
 MOVE_ROWS: Mapping[str, MoveRow] = {
     "claude": MoveRow("anthropic", _claude_edit, _resume_claude, ("Edit",)),
     "codex": MoveRow("openai-responses", _patch, _resume_codex),
+    "pi": MoveRow("anthropic", _pi_edit, _resume_pi, ("--tools", "read,bash,edit")),
 }
 
 
@@ -152,6 +161,8 @@ class MoveRun:
         subprocess.run(["git", "init", "-q", str(self._work)], check=True)
         write_files(self._work)
         row, move_row = CLIENT_ROWS[client], MOVE_ROWS[client]
+        for name in self._clients:
+            write_settings(CLIENT_ROWS[name], self._folder / "home")
         picture_tool, picture = row.build_picture_call(self._work / PICTURE_FILE)
         edit_tool, edit = move_row.build_edit(self._work / "beta.txt", FILES["beta.txt"].strip(), _EDITED)
         command = f"echo one >> {RAN_FILE} && echo RESULT-one | tr a-z A-Z; sleep 0.5"

@@ -81,9 +81,7 @@ def run_cell(cell: Cell, installed: Installation, folder: Path) -> Result:
     subprocess.run(["git", "init", "-q", str(work)], check=True)
     write_files(work)
     row, misbehaviour = CLIENT_ROWS[cell.client], MISBEHAVIOURS[cell.misbehaviour]
-    for name, content in row.settings.items():
-        (home / name).parent.mkdir(parents=True, exist_ok=True)
-        (home / name).write_text(content)
+    write_settings(row, home)
     script = Script(misbehaviour.change(build_rounds(row, work, has_picture=misbehaviour.has_picture)), row.only_tool)
     started = time.monotonic()
     problems: list[str] = []
@@ -140,6 +138,13 @@ def _run_client(cell: Cell, installed: Installation, folder: Path, arguments: tu
             return None
         finally:
             end_session(process)
+
+
+def write_settings(row: ClientRow, home: Path) -> None:
+    """Write the client's settings of the user."""
+    for name, content in row.settings.items():
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text(content)
 
 
 def client_variables(row: ClientRow, installed: Installation, folder: Path) -> dict[str, str]:

@@ -12,7 +12,7 @@ from segue.sessions.rendering import CLOSING_TEXT
 from tests.cli.client_logs import Codex
 from tests.sessions.world import World, client, texts
 
-RECORDED = ("claude", "codex")
+RECORDED = ("claude", "codex", "pi")
 PAIRS = [(source, target) for source in RECORDED for target in (*RECORDED, "segue") if source != target]
 BETWEEN_CLIENTS = [(source, target) for source, target in PAIRS if target != "segue"]
 
@@ -52,6 +52,9 @@ def test_a_session_ends_on_a_reply_and_keeps_order_and_times(world: World, sourc
         last = [line for line in lines if line["type"] in ("user", "assistant")][-1]
         assert last["message"]["model"] == "<synthetic>"
         assert last["message"]["content"] == [{"type": "text", "text": CLOSING_TEXT}]
+    elif target == "pi":
+        last = lines[-1]
+        assert (last["message"]["content"], last["segue"]) == ([{"type": "text", "text": CLOSING_TEXT}], "added")
     else:
         items = [line["payload"] for line in lines if line["type"] == "response_item"]
         assert (items[-1]["role"], items[-1]["content"][0]["text"]) == ("assistant", CLOSING_TEXT)
@@ -68,7 +71,7 @@ def test_moving_twice_changes_nothing(world: World, source: str, target: str):
     assert (world.load(first.session), world.load(session)) == before
 
 
-@pytest.mark.parametrize("target", ["claude", "codex"])
+@pytest.mark.parametrize("target", RECORDED)
 def test_files_are_for_their_owner_only(world: World, target: str):
     source = "codex" if target == "claude" else "claude"
     moved = world.move(world.add_recorded(source), target)
@@ -83,7 +86,7 @@ def test_a_plan_writes_nothing(world: World):
     assert not list(world.place.home.parent.glob("moves.db*"))
 
 
-@pytest.mark.parametrize("target", ["claude", "codex"])
+@pytest.mark.parametrize("target", RECORDED)
 def test_a_moved_session_is_found_with_its_title(world: World, target: str):
     source = "codex" if target == "claude" else "claude"
     moved = world.move(world.add_recorded(source), target)

@@ -34,6 +34,16 @@ SAMPLES: dict[str, dict[Operation, tuple[str, Any]]] = {
         "patch": ("apply_patch", "*** Begin Patch\n*** Add File: /w/n.txt\n+one\n+two\n*** End Patch\n"),
         "plan": ("update_plan", {"plan": [{"step": "Read", "status": "completed"}]}),
     },
+    "pi": {
+        "shell": ("bash", {"command": "ls -la", "timeout": 5}),
+        "read": ("read", {"path": "/w/a.py", "offset": 3, "limit": 10}),
+        "picture": ("read", {"path": "/w/a.png"}),
+        "list": ("ls", {"path": "/w"}),
+        "find": ("find", {"pattern": "*.py", "path": "/w"}),
+        "search": ("grep", {"pattern": "x y", "path": "/w", "glob": "*.py"}),
+        "write": ("write", {"path": "/w/n.txt", "content": "one\ntwo\n"}),
+        "edit": ("edit", {"path": "/w/a.py", "edits": [{"oldText": "a\nb", "newText": "c"}]}),
+    },
     "segue": {
         "shell": ("shell", {"command": "ls -la", "timeout": 5}),
         "read": ("read_file", {"path": "/w/a.py", "start_line": 3, "lines": 10}),

@@ -15,9 +15,10 @@ import pytest
 from segue.errors import InputError
 from segue.sessions.client import SessionFile
 from tests.sessions.record import WORK
+from tests.sessions.test_moves import RECORDED
 from tests.sessions.world import World, client, texts
 
-PAIRS = [("claude", "codex"), ("codex", "claude")]
+PAIRS = [(home, abroad) for home in RECORDED for abroad in RECORDED if home != abroad]
 
 
 def signatures(world: World, session: SessionFile) -> list[str]:

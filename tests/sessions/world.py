@@ -35,6 +35,7 @@ _PROMPTS: dict[str, dict[str, Any]] = {
 _PATHS = {
     "claude": ".claude/projects/-home-me-project/{id}.jsonl",
     "codex": ".codex/sessions/2026/11/18/rollout-2026-11-18T05-00-00-{id}.jsonl",
+    "pi": ".pi/agent/sessions/--home-me-project--/2026-11-18T05-00-00-000Z_{id}.jsonl",
 }
 
 
@@ -49,18 +50,7 @@ class World:
 
     def add(self, client: str, data: bytes, id: str = "0a1b2c3d-0000-4000-8000-000000000001") -> SessionFile:
         """Add a session of a client with this content."""
-        if client == "claude":
-            path = self.place.home / ".claude" / "projects" / "-home-me-project" / f"{id}.jsonl"
-        else:
-            path = (
-                self.place.home
-                / ".codex"
-                / "sessions"
-                / "2026"
-                / "11"
-                / "18"
-                / f"rollout-2026-11-18T05-00-00-{id}.jsonl"
-            )
+        path = self.place.home / _PATHS[client].format(id=id)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
         return CLIENTS[client].describe(path)
@@ -97,7 +87,7 @@ class World:
         text = _UUID.sub(lambda found: f"{self._resumed:08x}{found[1]}", _ID.sub(rf"\g<0>{self._resumed}", text))
         lines = [json.loads(line) for line in text.splitlines()]
         before = [json.loads(line) for line in self.load(session).splitlines()]
-        adapt = _adapt_claude if session.client == "claude" else _adapt_codex
+        adapt = _ADAPTERS[session.client]
         with session.path.open("ab") as file:
             file.writelines(json.dumps(line).encode() + b"\n" for line in adapt(lines, before, session.id))
 
@@ -151,6 +141,15 @@ def _adapt_codex(lines: list[dict[str, Any]], before: list[dict[str, Any]], id: 
         if "thread_id" in line["payload"]:
             line["payload"]["thread_id"] = id
         yield {**line, "ordinal": number}
+
+
+def _adapt_pi(lines: list[dict[str, Any]], before: list[dict[str, Any]], id: str) -> Iterator[dict[str, Any]]:
+    names = {line["id"]: f"{line['id']}-{len(before)}" for line in lines}
+    for line in lines:
+        yield {**line, "id": names[line["id"]], "parentId": names.get(line["parentId"], before[-1]["id"])}
+
+
+_ADAPTERS = {"claude": _adapt_claude, "codex": _adapt_codex, "pi": _adapt_pi}
 
 
 def client(name: str) -> Client:

@@ -36,10 +36,11 @@ ValueForm = Literal[
 
 
 class Argument(Struct, frozen=True):
-    """A client's name for an argument, and the form of its value."""
+    """A client's name for an argument, and the form of its value. `item_of`: it is in the only item of this list."""
 
     name: str
     form: ValueForm = "same"
+    item_of: str | None = None
 
 
 class ToolRow(Struct, frozen=True):
@@ -58,7 +59,7 @@ class ToolRow(Struct, frozen=True):
     command: str | None = None
     flags: Mapping[str, str] = {}
     free_text: str | None = None
-    header: Literal["exit-line", "exec", "none"] = "none"
+    header: Literal["exit-line", "exit-end", "exec", "none"] = "none"
 
 
 def _named(**names: str | Argument) -> dict[str, Argument]:
@@ -107,6 +108,25 @@ TOOLS: Mapping[str, tuple[ToolRow, ...]] = {
         ToolRow("patch", ("apply_patch",), free_text="text", header="exec"),
         ToolRow("plan", ("update_plan",), _named(items=Argument("plan", "steps"))),
     ),
+    "pi": (
+        ToolRow(
+            "shell",
+            ("bash",),
+            _named(command="command", timeout=Argument("timeout", "seconds")),
+            header="exit-end",
+        ),
+        ToolRow("read", ("read",), _named(path="path", line="offset", count="limit")),
+        ToolRow("picture", ("read",), _named(path="path")),
+        ToolRow("list", ("ls",), _named(path="path")),
+        ToolRow("find", ("find",), _named(pattern="pattern", path="path")),
+        ToolRow("search", ("grep",), _named(pattern="pattern", path="path", glob="glob")),
+        ToolRow("write", ("write",), _named(path="path", content="content")),
+        ToolRow(
+            "edit",
+            ("edit",),
+            _named(path="path", old=Argument("oldText", item_of="edits"), new=Argument("newText", item_of="edits")),
+        ),
+    ),
     "segue": (
         ToolRow("shell", ("shell",), _named(command="command", timeout=Argument("timeout", "seconds"))),
         ToolRow("read", ("read_file",), _named(path="path", line="start_line", count="lines")),
@@ -141,5 +161,7 @@ MCP_NAMES: Mapping[str, McpName] = {
     "claude": McpName("mcp__{server}__{tool}", r"mcp__(.+?)__(.+)"),
     # A namespace for each server; older versions have one name.
     "codex": McpName("mcp__{server}::{tool}", r"mcp__(.+?)(?:::|__)(.+)", word_only=True),
+    # pi has no servers of its own; its extensions choose their names.
+    "pi": McpName("mcp__{server}__{tool}", r"mcp__(.+?)__(.+)"),
     "segue": McpName("{server}__{tool}", r"(.+?)__(.+)"),
 }

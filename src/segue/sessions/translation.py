@@ -25,6 +25,7 @@ _EXEC_HEADER = re.compile(
     r"(?:Process exited with code (?P<second>-?\d+)\n)?(?:Original token count: .*\n)?Output:\n"
 )
 _STATUSES = {"open": "pending", "doing": "in_progress", "done": "completed"}
+_EXIT_END = re.compile(r"(?:\n\n|\A)Command exited with code (?P<code>-?\d+)\Z")
 _EXIT_LINE = re.compile(r"\AExit code (?P<code>-?\d+)\n?")
 
 
@@ -130,7 +131,9 @@ class Translator:
             return (row, row.operation, {row.free_text: text}) if isinstance(text, str) else None
         if not isinstance(call.arguments, dict):
             return None
-        arguments = cast("dict[str, Any]", call.arguments)
+        arguments = _take_items(cast("dict[str, Any]", call.arguments), row)
+        if arguments is None:
+            return None
         names = {argument.name: (key, argument) for key, argument in row.arguments.items()}
         values: dict[str, Any] = {}
         for name, value in arguments.items():
@@ -168,7 +171,7 @@ class Translator:
                 arguments[own_names.get(key, key)] = value
             else:
                 arguments[argument.name] = _write_value(value, argument)
-        return row, row.names[0], arguments
+        return row, row.names[0], _put_items(arguments, row)
 
     def _choose(
         self, operation: Operation, values: dict[str, Any], rows: Mapping[Operation, ToolRow]
@@ -256,6 +259,32 @@ def _join_command(parts: list[Any]) -> Any:
     return shlex.join(parts)
 
 
+def _item_names(row: ToolRow) -> dict[str, str]:
+    """Return the arguments that are in the only item of a list, with the name of that list."""
+    return {argument.name: argument.item_of for argument in row.arguments.values() if argument.item_of is not None}
+
+
+def _take_items(arguments: dict[str, Any], row: ToolRow) -> dict[str, Any] | None:
+    """Return arguments with those in the only item of a list beside the others; None if there are several items."""
+    for name in set(_item_names(row).values()) & arguments.keys():
+        items = cast("list[Any]", arguments[name]) if isinstance(arguments[name], list) else []
+        if len(items) != 1 or not isinstance(items[0], dict):
+            return None
+        rest = {key: value for key, value in arguments.items() if key != name}
+        arguments = {**rest, **cast("dict[str, Any]", items[0])}
+    return arguments
+
+
+def _put_items(arguments: dict[str, Any], row: ToolRow) -> dict[str, Any]:
+    """Return arguments with those that belong there in the only item of a list."""
+    lists = _item_names(row)
+    written = {key: value for key, value in arguments.items() if key not in lists}
+    for key, name in lists.items():
+        if key in arguments:
+            written.setdefault(name, [{}])[0][key] = arguments[key]
+    return written
+
+
 def _read_value(value: Any, argument: Argument) -> Any:
     """Return a client's value in the form of the operation."""
     match argument.form:
@@ -315,6 +344,9 @@ def _read_result(text: str, row: ToolRow, *, error: bool) -> tuple[str, int | No
         case "exit-line":
             found = _EXIT_LINE.match(text) if error else None
             return (text[found.end() :], int(found["code"])) if found else (text, None if error else 0)
+        case "exit-end":
+            found = _EXIT_END.search(text) if error else None
+            return (text[: found.start()], int(found["code"])) if found else (text, None if error else 0)
         case "none":
             return text, None
 
@@ -326,6 +358,8 @@ def _write_result(text: str, code: int | None, row: ToolRow, *, error: bool) -> 
             return f"Process exited with code {code}\nOutput:\n{text}", False
         case "exit-line" if code:
             return f"Exit code {code}\n{text}", True
+        case "exit-end" if code:
+            return "\n\n".join(filter(None, (text, f"Command exited with code {code}"))), True
         case "none" if code:
             return f"Exit code {code}\n{text}", error
         case _:
