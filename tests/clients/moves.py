@@ -72,10 +72,19 @@ def _resume_pi(prompt: str, id: str) -> tuple[str, ...]:
     return ("-p", "--session", id, "--offline", "--thinking", "medium", "--tools", "read,bash,edit", prompt)
 
 
+def _opencode_edit(path: Path, old: str, new: str) -> tuple[str, Any]:
+    return "edit", {"filePath": str(path), "oldString": old, "newString": new}
+
+
+def _resume_opencode(prompt: str, id: str) -> tuple[str, ...]:
+    return ("run", "--session", id, "--pure", "--auto", prompt)
+
+
 MOVE_ROWS: Mapping[str, MoveRow] = {
     "claude": MoveRow("anthropic", _claude_edit, _resume_claude, ("Edit",)),
     "codex": MoveRow("openai-responses", _patch, _resume_codex),
     "pi": MoveRow("anthropic", _pi_edit, _resume_pi, ("--tools", "read,bash,edit")),
+    "opencode": MoveRow("anthropic", _opencode_edit, _resume_opencode),
 }
 
 
@@ -264,7 +273,9 @@ class MoveRun:
             if response is None:
                 yield f"the call {call.name} has no result"
             elif result is None:
-                if not any(isinstance(block, Media) for block in response.content or ()):
+                # opencode sends the picture of a result in a message after it.
+                later = [block for message in request.messages for block in message.blocks]
+                if not any(isinstance(block, Media) for block in (*(response.content or ()), *later)):
                     yield f"the result of {call.name} has no picture"
             elif result not in text_of(response.content) + str(response.structured):
                 yield f"the result of {call.name} does not have {result!r}"

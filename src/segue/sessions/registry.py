@@ -8,10 +8,13 @@ from segue.errors import unknown_name_error
 from segue.sessions.claude import ClaudeCode
 from segue.sessions.client import Client
 from segue.sessions.codex import Codex
+from segue.sessions.opencode import Opencode
 from segue.sessions.pi import Pi
 from segue.sessions.stored import SegueStore
 
-CLIENTS: Mapping[str, Client] = {client.name: client for client in (ClaudeCode(), Codex(), Pi(), SegueStore())}
+CLIENTS: Mapping[str, Client] = {
+    client.name: client for client in (ClaudeCode(), Codex(), Opencode(), Pi(), SegueStore())
+}
 
 
 def find_client(name: str, argument: str) -> Client:

@@ -108,6 +108,23 @@ TOOLS: Mapping[str, tuple[ToolRow, ...]] = {
         ToolRow("patch", ("apply_patch",), free_text="text", header="exec"),
         ToolRow("plan", ("update_plan",), _named(items=Argument("plan", "steps"))),
     ),
+    "opencode": (
+        ToolRow("shell", ("bash",), _named(command="command", folder="workdir", timeout="timeout", note="description")),
+        ToolRow("read", ("read",), _named(path="filePath", line="offset", count="limit")),
+        ToolRow("picture", ("read",), _named(path="filePath")),
+        ToolRow("list", ("list",), _named(path="path")),
+        ToolRow("find", ("glob",), _named(pattern="pattern", path="path")),
+        ToolRow("search", ("grep",), _named(pattern="pattern", path="path", glob="include")),
+        ToolRow("write", ("write",), _named(path="filePath", content="content")),
+        ToolRow(
+            "edit",
+            ("edit",),
+            _named(path="filePath", old="oldString", new="newString", all="replaceAll"),
+            {"replaceAll": False},
+        ),
+        ToolRow("plan", ("todowrite",), _named(items=Argument("todos", "todos"))),
+        ToolRow("fetch", ("webfetch",), _named(url="url")),
+    ),
     "pi": (
         ToolRow(
             "shell",
@@ -161,6 +178,8 @@ MCP_NAMES: Mapping[str, McpName] = {
     "claude": McpName("mcp__{server}__{tool}", r"mcp__(.+?)__(.+)"),
     # A namespace for each server; older versions have one name.
     "codex": McpName("mcp__{server}::{tool}", r"mcp__(.+?)(?:::|__)(.+)", word_only=True),
+    # A name does not show where that of the server ends.
+    "opencode": McpName("{server}_{tool}", r"(?!)"),
     # pi has no servers of its own; its extensions choose their names.
     "pi": McpName("mcp__{server}__{tool}", r"mcp__(.+?)__(.+)"),
     "segue": McpName("{server}__{tool}", r"(.+?)__(.+)"),
