@@ -77,7 +77,8 @@ def _opencode_edit(path: Path, old: str, new: str) -> tuple[str, Any]:
 
 
 def _resume_opencode(prompt: str, id: str) -> tuple[str, ...]:
-    return ("run", "--session", id, "--pure", "--auto", prompt)
+    model = f"segue/up/{UPSTREAMS[MOVE_ROWS['opencode'].upstream]}"
+    return ("run", "--session", id, "--model", model, "--pure", "--auto", prompt)
 
 
 MOVE_ROWS: Mapping[str, MoveRow] = {
