@@ -33,6 +33,7 @@ _STYLES: dict[_State, dict[str, Any]] = {
     "bad": {"fg": "red", "bold": True},
 }
 _MAX_COUNTED = 10_000
+_EXTRAS = {"postgres": "psycopg", "mcp": "mcp", "keyring": "keyring", "socks": "aiohttp_socks"}
 
 
 @options.command("doctor")
@@ -94,9 +95,7 @@ class _DoctorChecks:
 
     def _check_versions(self) -> None:
         version, python = metadata.version("segue"), platform.python_version()
-        extras = {
-            name: util.find_spec(module) is not None for name, module in (("postgres", "psycopg"), ("mcp", "mcp"))
-        }
+        extras = {name: util.find_spec(module) is not None for name, module in _EXTRAS.items()}
         self.results |= {"segue": version, "python": python, "platform": platform.platform(), "extras": extras}
         self._add_row("ok", "segue", f"{version}, Python {python} on {platform.system()} {platform.machine()}")
         missing = [name for name, installed in extras.items() if not installed]
@@ -257,9 +256,11 @@ class _DoctorChecks:
 
 
 def _check_provider(row: Provider, providers: Providers) -> tuple[dict[str, Any], Endpoint | None]:
+    key = providers.key_variable_of(row)
     result: dict[str, Any] = {
         "provider": row.name,
-        "key": providers.key_variable_of(row),
+        "key": key,
+        "stored": key is not None and providers.is_stored(key),
         "base_url": row.base_url or None,
         "assumed": providers.describe_assumed_api(row.name),
     }
@@ -271,7 +272,7 @@ def _check_provider(row: Provider, providers: Providers) -> tuple[dict[str, Any]
 
 
 def _format_provider(result: Mapping[str, Any]) -> str:
-    key = f"{result['key']} is set" if result["key"] else "no key needed"
+    key = f"{result['key']} is {'stored' if result['stored'] else 'set'}" if result["key"] else "no key needed"
     assumed = f", {result['assumed']}" if result.get("assumed") else ""
     return f"{key}, {result['base_url']}{assumed}"
 
