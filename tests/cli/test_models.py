@@ -101,7 +101,7 @@ def test_server_named_alone_uses_the_model_in_its_memory(project: Project):
         ended = project.run("run", "-m", "ollama", "Hi")
     assert (ended.code, ended.lines) == (0, ["Hello."]), ended.err
     assert server.bodies[0]["model"] == "llama3:latest"
-    assert "ollama/llama3:latest" in ended.err
+    assert "ollama/llama3:latest (the model that the server has)" in ended.err
 
 
 def test_server_without_a_list_of_loaded_models_uses_its_first(project: Project):
@@ -113,6 +113,12 @@ def test_server_without_a_list_of_loaded_models_uses_its_first(project: Project)
     assert server.bodies[0]["model"] == "Qwen/Qwen3-Coder"
     assert "of 32.8k" in chat
     assert "32,768 tokens" in chat
+
+
+def test_doctor_accepts_a_server_as_the_model(project: Project):
+    project.write_user_config('model = "ollama"\n')
+    [row] = [line for line in project.run("doctor").lines if " model " in line]
+    assert row.startswith("ok")
 
 
 def test_server_without_models_is_an_error(project: Project):

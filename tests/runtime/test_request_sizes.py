@@ -14,7 +14,7 @@ from segue._conversation import Conversation
 from segue.bridge.providers import Endpoint, resolve
 from segue.canonical.request import Options, Reasoning
 from segue.emulator import Emulator
-from segue.runtime.conversation_log import InMemoryLog
+from segue.runtime.conversation_log import ConversationLog, InMemoryLog
 from segue.runtime.events import ConversationCompressed, ReplyReceived, RetryScheduled
 from segue.runtime.model_limits import ModelLimits
 from segue.runtime.routing import Fixed
@@ -171,7 +171,7 @@ def test_whole_call_between_two_cut_off_ones_resets_the_count(tmp_path: Path):
 # -------------------------------------------------------------------------------------------------------- the context
 
 
-def test_too_long_request_is_compressed_and_sent_again_once(tmp_path: Path):
+def test_too_long_request_is_compressed_and_sent_again_once(tmp_path: Path, conversation_log: ConversationLog):
     words = "word " * 8_000
     script = "\n---\n".join(
         [
@@ -181,7 +181,7 @@ def test_too_long_request_is_compressed_and_sent_again_once(tmp_path: Path):
         ]
     )
     questions = ["one", "two", "three", "four"]
-    provider, ended, events = ask("anthropic", script, tmp_path, *questions)
+    provider, ended, events = ask("anthropic", script, tmp_path, *questions, log=conversation_log)
     assert ended[-1].text == "Short enough."
     rejected, repeated = provider.requests[-2:]
     assert len(str(repeated.body)) < 0.7 * len(str(rejected.body))
@@ -237,6 +237,14 @@ def test_openai_gets_one_cache_key_for_a_conversation_and_other_servers_none(nam
     keys = {(request.body or {}).get("prompt_cache_key") for request in provider.requests}
     assert len(keys) == 1
     assert (keys == {None}) is (name == "own")
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_nothing_is_stored_at_foundry_unless_requested(stored: bool, tmp_path: Path):
+    options = Options(vendor_options={"store": True}) if stored else Options()
+    provider, ended, _ = ask("azure-foundry", STEPS, tmp_path, endpoint={"model": "gpt-5"}, options=options)
+    assert ended[0].outcome == "answered"
+    assert {(request.body or {}).get("store", True) for request in provider.requests} == {stored}
 
 
 @pytest.mark.parametrize(("options", "stored"), [(Options(), False), (Options(vendor_options={"store": True}), True)])

@@ -112,7 +112,7 @@ class Attempt:
         return prepend_fields(data, self.target.stream_fields)
 
     def _keep_reasoning(self, data: bytes) -> bytes:
-        """Store nothing at OpenAI, unless the caller uses the same API: its own fields decide then."""
+        """Store nothing at the provider, unless the caller uses a Responses API: its own fields decide then."""
         return data if self._caller.wire.name == _RESPONSES else keep_stateless(data, self.endpoint)
 
     def build_request(self, *, now: datetime, credentials: aws.Credentials | None) -> HttpRequest:

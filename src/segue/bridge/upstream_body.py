@@ -15,8 +15,11 @@ from segue.bridge.providers import Endpoint
 from segue.canonical.json import encode_json
 from segue.wire.fast_path import decode_members
 
-_RESPONSES = "openai-responses"
-_STATELESS: Mapping[str, Any] = {"store": False, "include": ["reasoning.encrypted_content"]}
+# Without stored items, OpenAI returns reasoning only if it is requested; Foundry's is not sent back.
+_STATELESS: Mapping[str, Mapping[str, Any]] = {
+    "openai-responses": {"store": False, "include": ["reasoning.encrypted_content"]},
+    "azure-foundry": {"store": False},
+}
 
 
 def prepend_fields(data: bytes, fields: Mapping[str, Any]) -> bytes:
@@ -25,13 +28,14 @@ def prepend_fields(data: bytes, fields: Mapping[str, Any]) -> bytes:
 
 
 def keep_stateless(data: bytes, endpoint: Endpoint) -> bytes:
-    """Request encrypted reasoning from OpenAI and store nothing there: the sender carries the history."""
-    if endpoint.api != _RESPONSES or endpoint.profile is not None:
+    """Store nothing at the provider of a Responses API, unless the body requests it: the sender has the history."""
+    wanted = _STATELESS.get(endpoint.api)
+    if wanted is None or endpoint.profile is not None:
         return data
     fields = decode_members(data)
     if fields.get("store") == Raw(b"true"):
         return data
-    return prepend_fields(data, {key: value for key, value in _STATELESS.items() if key not in fields})
+    return prepend_fields(data, {key: value for key, value in wanted.items() if key not in fields})
 
 
 def place_cache_fields(data: bytes, endpoint: Endpoint, *, client: str, route: str) -> bytes:

@@ -246,7 +246,8 @@ class Agent:
         if self._options.emulated:
             return self._make_emulated_route("emulated")
         if self._options.models:
-            return self._make_route(self._options.models, "")
+            is_served = self._options.models[0] in self._served
+            return self._make_route(self._options.models, "the model that the server has" if is_served else "")
         if settings.route == "rules":
             self.model_reason = "by rules"
             rules = [

@@ -208,6 +208,9 @@ class _DoctorChecks:
             names, why = (), "no API key is set and no model is configured: emulated models are used"
         self.results["model"] = {"models": names, "why": why}
         for name in names:
+            if self._catalogue.lacks_default(name) is not None:
+                # The model that the server has is used, and nothing is sent here.
+                continue
             try:
                 endpoint = self._catalogue.endpoint(name)
             except SegueError as error:

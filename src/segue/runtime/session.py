@@ -356,14 +356,16 @@ class Session:
 
     def _render(self, endpoint: Endpoint, output_cap: int | None) -> tuple[Rendered, bytes]:
         """Render the next request; return it, and its body as it is sent."""
+        options = self._options_for(endpoint, output_cap)
         rendered = self.log.render(
             endpoint.api,
             endpoint.model,
             profile=endpoint.profile,
             tool_format=endpoint.tool_format,
-            options=self._options_for(endpoint, output_cap),
+            options=options,
         )
-        data = keep_stateless(rendered.data, endpoint)
+        stores = (options.vendor_options or {}).get("store") is True
+        data = rendered.data if stores else keep_stateless(rendered.data, endpoint)
         data = place_cache_fields(data, endpoint, client=_CACHE_CLIENT, route="")
         self.requests += 1
         if self.debug:
