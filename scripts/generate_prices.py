@@ -1,7 +1,8 @@
 """Write `src/segue/specs/prices.json`: prices and context sizes of models, from genai-prices (`make prices`).
 
 A row is the model's id, a pattern of its names, its context size, and its prices by the size of the prompt: from how
-many tokens on, then dollars per million tokens of input, output, cache reads and cache writes.
+many tokens on, then dollars per million tokens of input, output, cache reads and cache writes. Prices for hours of the
+day follow: the first and the last minute in UTC, and the prices.
 """
 
 from __future__ import annotations
@@ -36,15 +37,41 @@ def price_table() -> str:
 
 
 def _iter_rows(provider: types.Provider) -> Iterator[list[Any]]:
-    now = datetime.now(UTC)
     for model in provider.models:
-        prices = model.get_prices(now)
-        values = [getattr(prices, name, None) for name in _PRICES]
-        if values[0] is None or values[1] is None:
+        by_time = (
+            model.prices
+            if isinstance(model.prices, list)
+            else [types.ConditionalPrice(constraint=None, prices=model.prices)]
+        )
+        usual = [price.prices for price in by_time if _is_active(price.constraint)][-1:]
+        tiers = _tiers(usual[0]) if usual else None
+        if tiers is None:
             continue
-        starts = {tier.start for value in values if isinstance(value, types.TieredPrices) for tier in value.tiers}
-        tiers = [[start, *(_price_above(value, start) for value in values)] for start in sorted({0, *starts})]
-        yield [model.id, _pattern(model.match), model.context_window, tiers]
+        hours = [
+            [_minute(price.constraint.start_time), _minute(price.constraint.end_time), _tiers(price.prices)]
+            for price in by_time
+            if isinstance(price.constraint, types.TimeOfDateConstraint)
+        ]
+        yield [model.id, _pattern(model.match), model.context_window, tiers, *([hours] if hours else [])]
+
+
+def _is_active(constraint: Any) -> bool:
+    """Return whether prices are the usual ones today."""
+    if isinstance(constraint, types.StartDateConstraint):
+        return constraint.active(datetime.now(UTC))
+    return constraint is None
+
+
+def _minute(time: Any) -> int:
+    return time.hour * 60 + time.minute
+
+
+def _tiers(prices: types.ModelPrice) -> list[list[Any]] | None:
+    values = [getattr(prices, name, None) for name in _PRICES]
+    if values[0] is None or values[1] is None:
+        return None
+    starts = {tier.start for value in values if isinstance(value, types.TieredPrices) for tier in value.tiers}
+    return [[start, *(_price_above(value, start) for value in values)] for start in sorted({0, *starts})]
 
 
 def _price_above(value: Any, start: int) -> float | None:

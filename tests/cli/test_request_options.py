@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,7 @@ def configure(project: Project, text: str) -> None:
         file.write(text)
 
 
-def body_of(emulator: Emulator, number: int = -1) -> dict[str, Any]:
+def body_of(emulator: Emulator, number: int = -1) -> Mapping[str, Any]:
     body = emulator.requests[number].body
     assert body is not None
     return body

@@ -11,6 +11,7 @@ import pytest
 import segue.emulator
 from tests.cli.process import is_one_line_error
 from tests.cli.project import KEY, Project
+from tests.cli.terminal_session import ENTER, TerminalSession
 
 FAKE_KEYRING = """
 import json, os, pathlib
@@ -61,6 +62,16 @@ def test_stored_key_is_used_and_never_shown(project: Project):
     assert all(KEY not in output.out.decode() + output.err for output in outputs)
     assert "stored: ANTHROPIC_API_KEY" in outputs[0].out.decode()
     assert "ANTHROPIC_API_KEY is stored" in outputs[1].out.decode()
+
+
+def test_key_typed_at_the_prompt_is_not_shown(project: Project):
+    with TerminalSession("keys", "set", "openai", environment=project.variables, folder=project.folder) as session:
+        session.wait_for_text("OPENAI_API_KEY:")
+        session.type(KEY + ENTER)
+        session.wait_for_text("is stored in")
+        assert session.wait_exit() == 0
+        assert KEY.encode() not in session.raw
+    assert KEY in key_file(project).read_text()
 
 
 def test_variable_takes_precedence_over_a_stored_key(project: Project):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from pathlib import Path
+
 import pytest
 
 from segue.bridge.providers import catalogue, resolve
 from segue.canonical.request import Usage
 from segue.models import parse_model
 from segue.runtime import prices
-from segue.specs.prices import SOURCES, find_model
+from segue.specs.prices import SOURCES, _load_table, find_model
 from segue.wire.anthropic.capabilities import capabilities_of
 
 KNOWN = [(row.name, model) for row in catalogue().values() if row.name in SOURCES for model in row.models]
@@ -25,10 +28,19 @@ def test_table_has_the_prices_of_its_source(provider: str, model: str):
             cache_read_tokens=usage.cache_read,
             cache_write_tokens=usage.cache_write,
         )
-        expected = source.calc_price(reported, model, provider_id=SOURCES[provider])
         row = find_model(provider, model)
         assert row is not None
-        assert prices.cost_by(row.prices_for(usage.input), usage) == pytest.approx(float(expected.total_price))
+        for hour in (0, 2, 7, 13, 20):
+            time = datetime(2026, 11, 18, hour, 45, tzinfo=UTC)
+            expected = source.calc_price(reported, model, provider_id=SOURCES[provider], genai_request_timestamp=time)
+            found = prices.cost_by(row.prices_for(usage.input, hour * 60 + 45), usage)
+            assert found == pytest.approx(float(expected.total_price)), hour
+
+
+def test_table_is_made_from_the_pinned_version():
+    pins = (Path(__file__).parents[2] / "constraints.txt").read_text().splitlines()
+    source = _load_table()["source"]
+    assert source.replace(" ", "==") in pins, "run make prices"
 
 
 def test_cost_needs_no_package(monkeypatch: pytest.MonkeyPatch):

@@ -7,6 +7,7 @@ Nothing is fetched.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
@@ -31,7 +32,10 @@ def cost(
     if found is not None:
         return found
     priced = find_model(provider, model)
-    return None if priced is None else cost_by(priced.prices_for(usage.input), usage)
+    if priced is None:
+        return None
+    now = datetime.now(UTC)
+    return cost_by(priced.prices_for(usage.input, now.hour * 60 + now.minute), usage)
 
 
 def cost_by(prices: Prices, usage: Usage) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cache, lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 # The providers of the catalogue, and their names in the source of the prices.
 SOURCES: Mapping[str, str] = {
@@ -43,15 +43,21 @@ class Prices(NamedTuple):
         return (uncached * self.input + cache_read * read + cache_write * write + output * self.output) / _MILLION
 
 
+Tiers: TypeAlias = tuple[tuple[int, Prices], ...]
+"""Prices by the size of the prompt, each from a number of tokens on."""
+
+
 class PricedModel(NamedTuple):
-    """A row of the table: prices by the size of the prompt, each from a number of tokens on."""
+    """A row of the table. `hours` are prices between two minutes of the day, in UTC."""
 
     context: int | None
-    tiers: tuple[tuple[int, Prices], ...]
+    tiers: Tiers
+    hours: tuple[tuple[int, int, Tiers], ...] = ()
 
-    def prices_for(self, input: int) -> Prices:
-        """Return the prices of a request whose prompt has this many tokens."""
-        return next((prices for start, prices in reversed(self.tiers) if input > start), self.tiers[0][1])
+    def prices_for(self, input: int, minute: int) -> Prices:
+        """Return the prices of a request whose prompt has this many tokens, in a minute of the day in UTC."""
+        tiers = next((tiers for start, end, tiers in reversed(self.hours) if start <= minute < end), self.tiers)
+        return next((prices for start, prices in reversed(tiers) if input > start), tiers[0][1])
 
 
 @cache
@@ -71,10 +77,15 @@ def find_model(provider: str, model: str) -> PricedModel | None:
         return None
     table, name = _load_table(), model.lower()
     for owner in (source, *table["fallbacks"].get(source, ())):
-        for _, pattern, context, tiers in table["providers"][owner]:
+        for _, pattern, context, tiers, *hours in table["providers"][owner]:
             if re.search(pattern, name):
-                return PricedModel(context, tuple((start, Prices(*prices)) for start, *prices in tiers))
+                by_hour = ((start, end, _parse_tiers(rows)) for start, end, rows in (hours[0] if hours else ()))
+                return PricedModel(context, _parse_tiers(tiers), tuple(by_hour))
     return None
+
+
+def _parse_tiers(rows: list[list[Any]]) -> Tiers:
+    return tuple((start, Prices(*prices)) for start, *prices in rows)
 
 
 def find_context(provider: str, model: str) -> int | None:
