@@ -134,6 +134,7 @@ def test_refused_port_is_not_retried(project: Project, closed_port: int):
     for model in ("ollama", "ollama/llama3"):
         ended = project.run("run", "-m", model, "Hi")
         assert ended.code == 1
+        assert f"segue: {model} can't be reached: " in ended.err
         assert "is Ollama running?" in ended.err
         assert "retrying" not in ended.err
 

@@ -57,7 +57,7 @@ def test_stored_key_is_used_and_never_shown(project: Project):
         ended = project.run("run", "-m", "anthropic", "Hi", ANTHROPIC_BASE_URL=emulator.base_url)
         assert (ended.code, ended.lines) == (0, ["Yes."]), ended.err
     listed = project.run("keys", "list")
-    assert listed.lines == ["ANTHROPIC_API_KEY: file"]
+    assert listed.lines == project.run("keys").lines == ["ANTHROPIC_API_KEY: file"]
     outputs = [project.run("models"), project.run("doctor"), project.run("doctor", "--json"), listed]
     assert all(KEY not in output.out.decode() + output.err for output in outputs)
     assert "stored: ANTHROPIC_API_KEY" in outputs[0].out.decode()

@@ -37,6 +37,8 @@ _SETTINGS = frozenset(
     {"title", "api", "profile", "base_url", "key_variable", "tool_format", "model", "models", "headers"}
 )
 _KEY_HEADERS = frozenset({"authorization", "proxy-authorization", "x-api-key", "x-goog-api-key", "api-key", "cookie"})
+NO_MODEL = "-"
+"""In the place of a model, in the endpoint of a request for a list of models."""
 _CLAUDE_APIS = ("anthropic", "bedrock")
 _ARN = "arn:aws:bedrock"
 # Minimum similarity for a «did you mean» suggestion.
@@ -114,8 +116,8 @@ class Endpoint(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """`provider/model`."""
-        return f"{self.provider}/{self.model}"
+        """`provider/model`; the provider alone for requests that are not for one model."""
+        return self.provider if self.model == NO_MODEL else f"{self.provider}/{self.model}"
 
     @property
     def lacks_key(self) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from segue._conversation import Conversation
 from segue.bridge.listings import ModelEntry
-from segue.bridge.providers import Endpoint
+from segue.bridge.providers import NO_MODEL, Endpoint
 from segue.canonical.request import Options, Usage
 from segue.cli import config, project_context, streams, trust_store, user_store
 from segue.cli.agent_tools import AgentTools
@@ -207,7 +207,7 @@ class Agent:
         row = self.providers.lacks_default(name)
         if row is None or name in self._served:
             return
-        endpoint = self.providers.endpoint(f"{row.name}/-")
+        endpoint = self.providers.endpoint(f"{row.name}/{NO_MODEL}")
         served = await self._client.list_loaded_models(endpoint) or await self._client.list_models(endpoint)
         if not served:
             raise InputError(f"{endpoint.base_url} has no models: load one first, or write {row.name}/MODEL")

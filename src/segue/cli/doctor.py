@@ -259,6 +259,8 @@ class _DoctorChecks:
 
 
 def _check_provider(row: Provider, providers: Providers) -> tuple[dict[str, Any], Endpoint | None]:
+    from segue.bridge.providers import NO_MODEL
+
     key = providers.key_variable_of(row)
     result: dict[str, Any] = {
         "provider": row.name,
@@ -268,7 +270,7 @@ def _check_provider(row: Provider, providers: Providers) -> tuple[dict[str, Any]
         "assumed": providers.describe_assumed_api(row.name),
     }
     try:
-        endpoint = providers.endpoint(f"{row.name}/{row.default or '-'}")
+        endpoint = providers.endpoint(f"{row.name}/{row.default or NO_MODEL}")
     except SegueError as error:
         return {**result, "error": str(error)}, None
     return {**result, "base_url": endpoint.base_url}, endpoint

@@ -36,6 +36,21 @@ def command() -> None:
     """
 
 
+@options.command("list", group=command)
+def list_stored(*, as_json: bool) -> None:
+    """List the stored API keys by the names of their variables; the keys are not shown."""
+    from segue.cli import key_store
+
+    entries = key_store.load_entries()
+    rows = {name: "keyring" if value is None else "file" for name, value in entries.items()}
+    if as_json:
+        streams.write(msgspec.json.encode(rows), b"\n")
+        return
+    if not rows:
+        streams.print_message("no stored API keys; segue keys set PROVIDER stores one")
+    streams.write("".join(f"{name}: {where}\n" for name, where in rows.items()))
+
+
 @options.command("set", group=command)
 @click.argument("name", shell_complete=completers.providers)
 def set_key(name: str, *, as_json: bool) -> None:
@@ -53,21 +68,6 @@ def set_key(name: str, *, as_json: bool) -> None:
         streams.write(msgspec.json.encode({"variable": variable, "stored": where}), b"\n")
     else:
         streams.print_message(f"{variable} is stored in {where}")
-
-
-@options.command("list", group=command)
-def list_stored(*, as_json: bool) -> None:
-    """List the stored API keys by the names of their variables; the keys are not shown."""
-    from segue.cli import key_store
-
-    entries = key_store.load_entries()
-    rows = {name: "keyring" if value is None else "file" for name, value in entries.items()}
-    if as_json:
-        streams.write(msgspec.json.encode(rows), b"\n")
-        return
-    if not rows:
-        streams.print_message("no stored API keys; segue keys set PROVIDER stores one")
-    streams.write("".join(f"{name}: {where}\n" for name, where in rows.items()))
 
 
 @options.command("remove", group=command)

@@ -161,12 +161,13 @@ async def _fetch_lists(
     rows: list[Provider], loaded: Providers, *, is_single: bool
 ) -> tuple[dict[str, Sequence[ModelEntry]], dict[str, SegueError]]:
     """Request the lists at the same time. Servers without a key that are not reached are left out, unless named."""
+    from segue.bridge.providers import NO_MODEL
     from segue.errors import SegueError
     from segue.runtime.provider_client import ProviderClient
 
     async def fetch(client: ProviderClient, row: Provider) -> Sequence[ModelEntry] | SegueError:
         try:
-            return await client.list_models(loaded.endpoint(f"{row.name}/{row.default or '-'}"))
+            return await client.list_models(loaded.endpoint(f"{row.name}/{row.default or NO_MODEL}"))
         except SegueError as error:
             return error
 

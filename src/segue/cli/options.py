@@ -79,7 +79,7 @@ _AGENT_OPTIONS = (
         metavar="KEY=VALUE",
         help="Option of requests, such as temperature=0; repeatable.",
     ),
-    click.option("--max-tokens", type=COUNT, metavar="N", help="Maximum number of tokens of a reply."),
+    click.option("--max-tokens", type=click.IntRange(min=1), metavar="N", help="Maximum number of tokens of a reply."),
     click.option("--effort", metavar="LEVEL", help="Reasoning effort: low, medium, high …"),
     click.option("--thinking", metavar="on|off|N", help="Reasoning on, off, or up to N tokens."),
     click.option("--tools", metavar="A,B", help="Use only these tools."),
@@ -101,7 +101,7 @@ _AGENT_OPTIONS = (
     click.option(
         "--steps", type=click.IntRange(min=1), metavar="N", help="Maximum number of turns for a prompt (default 100)."
     ),
-    click.option("--trust", "trusting", is_flag=True, help="Trust the project's .segue.toml for this run."),
+    click.option("--trust", "trusting", is_flag=True, help="Trust .segue.toml and AGENTS.md for this run."),
     click.option("--no-store", is_flag=True, help="Do not store the conversation."),
     click.option("--debug", is_flag=True, help="Check every request against the provider's rules before sending."),
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from segue.bridge.providers import Endpoint
+from segue.bridge.providers import NO_MODEL, Endpoint
 from segue.canonical.request import Options
 from segue.cli.chat_ui.command import Command, Suggestion
 from segue.cli.chat_ui.styles import Row, format_table
@@ -111,7 +111,9 @@ async def _require_endpoint(chat: Chat, name: str) -> Endpoint:
 
 def _has_key(chat: Chat, provider: str) -> bool:
     try:
-        return not chat.agent.endpoint(f"{provider}/{chat.agent.providers.by_name[provider].default or '-'}").lacks_key
+        return not chat.agent.endpoint(
+            f"{provider}/{chat.agent.providers.by_name[provider].default or NO_MODEL}"
+        ).lacks_key
     except InputError:
         return False
 
