@@ -76,6 +76,12 @@ def accepted(*providers: Emulator) -> bool:
     return all(request.accepted for provider in providers for request in provider.requests)
 
 
+def content_text(message: dict[str, Any]) -> str:
+    """The text of a message; one that is marked for the prompt cache has its text in a block."""
+    content = message["content"]
+    return content if isinstance(content, str) else "".join(block.get("text", "") for block in content)
+
+
 def messages(provider: Emulator) -> list[Any]:
     """Those of the newest request."""
     return (provider.requests[-1].body or {})["messages"]
@@ -215,7 +221,7 @@ def test_a_line_sent_before_the_question_waits_as_the_next_message(room: Room):
     seat.enter("no")
     seat.wait_for_text("So be it.", "Why?")
     assert not (room.work / "out.txt").exists()
-    assert (claude.requests[-1].body or {})["messages"][-1]["content"] == "y"
+    assert content_text((claude.requests[-1].body or {})["messages"][-1]) == "y"
 
 
 TRUSTED = """
@@ -430,7 +436,7 @@ def test_two_chats_on_one_conversation(room: Room):
     assert first.wait_exit() == 0
     second.type(ENTER)
     second.wait_for_text("2 new messages from another process", "❯ more words", "Two.", "Three.")
-    asked = [message["content"] for message in messages(claude) if message["role"] == "user"]
+    asked = [content_text(message) for message in messages(claude) if message["role"] == "user"]
     assert asked == ["first words", "more words", "from the second"]
     assert accepted(claude)
 

@@ -310,9 +310,12 @@ def _assert_prefixes(day: Day) -> None:
 
 
 def _without_markers(value: Any) -> Any:
-    """Return a body without cache markers, which move with each request."""
+    """Return a body without cache markers, which move with each request; a marked text is a block of text."""
     if isinstance(value, dict):
-        return {key: _without_markers(inner) for key, inner in value.items() if key != "cache_control"}
+        kept = {key: _without_markers(inner) for key, inner in value.items() if key != "cache_control"}
+        if isinstance(kept.get("content"), str) and kept.get("role") == "user":
+            kept["content"] = [{"type": "text", "text": kept["content"]}]
+        return kept
     return [_without_markers(inner) for inner in value] if isinstance(value, list) else value
 
 

@@ -5,22 +5,26 @@ Shared by `segue run` and `segue chat`, which differ only in the event listener 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from segue._conversation import Conversation
-from segue.bridge.providers import Endpoint
-from segue.canonical.request import Usage
-from segue.cli import config, streams, user_store
+from segue.bridge.listings import ModelEntry
+from segue.bridge.providers import NO_MODEL, Endpoint
+from segue.canonical.request import Options, Usage
+from segue.cli import config, project_context, streams, trust_store, user_store
 from segue.cli.agent_tools import AgentTools
 from segue.cli.emulated_providers import EmulatedProviders
 from segue.cli.options import RunOptions
+from segue.cli.project_context import ProjectContext
 from segue.cli.providers import Providers
 from segue.errors import InputError, SegueError
 from segue.runtime.conversation_log import ConversationLog, InMemoryLog
 from segue.runtime.events import ConversationCompressed, ExchangeEnded
+from segue.runtime.model_limits import ModelLimits
+from segue.runtime.request_repair import COMPRESS_TO, DEFAULT_STRATEGY
 from segue.runtime.routing import ByRule, Failover, Fixed, RoundRobin, Route, RouteContext, RoutingRule
 from segue.runtime.scheduler import Limits
 from segue.runtime.session import EventListener, Session
@@ -43,15 +47,18 @@ _SUBAGENT_TITLE_PREFIX = "task: "
 _MAX_SCANNED = 200
 # Usage by which models are compared on price: an agent reads much more than it writes.
 _TYPICAL_USAGE = Usage(input=1_000_000, output=50_000)
-# A conversation is compressed above the first share of the model's context, down to the second.
-_COMPRESS_ABOVE, _COMPRESS_TO = 0.85, 0.6
+# A conversation is compressed above this share of the model's context.
+_COMPRESS_ABOVE = 0.85
+# Seconds for the list of models of a server.
+_LIST_TIMEOUT = 5.0
 
 
 class Agent:
     """A session with its models, tools and store; an async context manager that opens and closes them.
 
     `model` is the first model of the route and `model_reason` how it was chosen; `is_emulated` is True if no real
-    provider is used. `confirm_trust` prompts the user about an untrusted project file; None without a terminal.
+    provider is used. `confirm_trust` prompts the user about an untrusted project file, `confirm_instructions` about
+    instruction files in untrusted folders; None without a terminal.
     """
 
     def __init__(
@@ -61,11 +68,13 @@ class Agent:
         on_event: EventListener = lambda event: None,
         approve: Approver | None = None,
         confirm_trust: config.ConfirmTrust | None = None,
+        confirm_instructions: Callable[[Sequence[Path]], bool] | None = None,
     ) -> None:
         self._options = options
         self._on_event = on_event
         self._approve = approve
         self._confirm_trust = confirm_trust
+        self._confirm_instructions = confirm_instructions
         self._stack = AsyncExitStack()
         self._emulated: EmulatedProviders | None = None
         self.providers: Providers
@@ -74,8 +83,16 @@ class Agent:
         self.store: ConversationStore | None = None
         self.tools: AgentTools
         self.toolbox: Toolbox
+        self.context: ProjectContext
         self.session: Session
+        self.sizes = ModelLimits()
+        self.request_options = options.request_options or Options()
+        """The options that flags and `/set` set; they take precedence over the configuration."""
         self._client: ProviderClient
+        self._served: dict[str, str] = {}
+        """The model that is used of each server that was named without one."""
+        self._listed: set[str] = set()
+        """The models whose sizes were looked up in the list of their server."""
 
     # ------------------------------------------------------------------------------------------------------ lifecycle
 
@@ -104,14 +121,19 @@ class Agent:
         if loaded.untrusted_file is not None and self._confirm_trust is None:
             streams.print_message(loaded.untrusted_file.describe_ignored())
         self.providers = Providers(loaded)
-        self.route = self._build_route()
         self._client = ProviderClient()
         self._stack.push_async_callback(self._client.close)
+        if not self._options.emulated:
+            rules = (name for rule in loaded.settings.rules for name in rule.model_names)
+            for name in self._options.models or (*loaded.settings.model_names, *rules):
+                await self.find_served(name)
+        self.route = self._build_route()
         self.tools = AgentTools(self.providers, self._options)
         self._stack.push_async_callback(self.tools.close)
         self.toolbox = await self.tools.build_toolbox(Path.cwd())
         # Before a conversation is stored.
         self.toolbox.validate_rules()
+        self._confirm_folder()
         if self._options.keep:
             self.store = self._stack.enter_context(
                 user_store.connect(create=True, trusting=self._options.trusting, quiet=True)
@@ -125,6 +147,19 @@ class Agent:
                 streams.print_message(note)
         if note := self.session.toolbox.limit_note:
             streams.print_message(f"{note}; max_declared in [tools] sets the limit, only selects tools")
+
+    def _confirm_folder(self) -> None:
+        """Take the context; ask whether to trust a folder with instruction files, or report that they are not used."""
+        self.context = self._take_context()
+        ignored = [file.path for file in self.context.files if not file.is_trusted]
+        if not ignored or not self.toolbox.declarations or self._options.system is not None:
+            return
+        if self._confirm_instructions is None:
+            names = ", ".join(map(str, ignored))
+            streams.print_message(f"{names} not used: the folder is not trusted; run segue trust to trust it")
+        elif self._confirm_instructions(ignored):
+            for path in ignored:
+                trust_store.add_folder(path.parent)
 
     def _build_session(self, log: ConversationLog) -> Session:
         tools = self.providers.config.settings.tools
@@ -144,6 +179,10 @@ class Agent:
             limits=limits,
             debug=self._options.debug,
             models=self.endpoint if self.tools.has_task_tool else None,
+            options=self.request_options,
+            sizes=self.sizes,
+            strategy=self.providers.config.settings.compress or DEFAULT_STRATEGY,
+            subagent_context=self.context.text if self._options.system is None else "",
         )
 
     # --------------------------------------------------------------------------------------------------------- models
@@ -159,8 +198,44 @@ class Agent:
     def endpoint(self, name: str) -> Endpoint:
         """Return the endpoint of a model; raises `InputError` for an unknown name."""
         if self._emulated is not None:
-            return self.providers.with_tool_format(self._emulated.endpoint(name), self._options.tool_format)
-        return self.providers.endpoint(name, self._options.tool_format)
+            emulated = self._emulated.endpoint(self.providers.expand_alias(name))
+            return self.providers.with_settings(emulated, self._options.tool_format)
+        return self.providers.endpoint(self._served.get(name, name), self._options.tool_format)
+
+    async def find_served(self, name: str) -> None:
+        """Find the model that a server has which is named without one: one in its memory, else the first it lists."""
+        row = self.providers.lacks_default(name)
+        if row is None or name in self._served:
+            return
+        endpoint = self.providers.endpoint(f"{row.name}/{NO_MODEL}")
+        served = await self._client.list_loaded_models(endpoint) or await self._client.list_models(endpoint)
+        if not served:
+            raise InputError(f"{endpoint.base_url} has no models: load one first, or write {row.name}/MODEL")
+        self._served[name] = f"{row.name}/{served[0].name}"
+        self._learn_sizes(row.name, served)
+
+    def _learn_sizes(self, provider: str, entries: Sequence[ModelEntry]) -> None:
+        for entry in entries:
+            endpoint = self.providers.endpoint(f"{provider}/{entry.name}")
+            if endpoint.context is None:
+                self.sizes.learn(endpoint, context=entry.context)
+
+    def context_of(self, endpoint: Endpoint) -> int | None:
+        """Return the context size of a model, also one that was learned."""
+        return self.sizes.sizes(endpoint).context
+
+    async def _look_up_sizes(self) -> None:
+        """Look up unknown context sizes in the lists of the servers, once for each model."""
+        for endpoint in self.session.route.endpoints:
+            if self.context_of(endpoint) is None and endpoint.name not in self._listed and not self.is_emulated:
+                self._listed.add(endpoint.name)
+                with suppress(SegueError):
+                    listed = await self._client.list_models(endpoint, timeout=_LIST_TIMEOUT)
+                    self._learn_sizes(endpoint.provider, [entry for entry in listed if entry.name == endpoint.model])
+
+    def set_request_options(self, options: Options) -> None:
+        """Use these options from the next request on."""
+        self.request_options = self.session.options = options
 
     def price(self, provider: str, model: str, usage: Usage) -> float | None:
         """Return the cost of a reply in dollars; None where no price is known."""
@@ -171,7 +246,8 @@ class Agent:
         if self._options.emulated:
             return self._make_emulated_route("emulated")
         if self._options.models:
-            return self._make_route(self._options.models, "")
+            is_served = self._options.models[0] in self._served
+            return self._make_route(self._options.models, "the model that the server has" if is_served else "")
         if settings.route == "rules":
             self.model_reason = "by rules"
             rules = [
@@ -247,9 +323,16 @@ class Agent:
 
     async def ask(self, content: Any) -> ExchangeEnded:
         """Run an exchange; the conversation is compressed first where it nearly fills the context."""
+        if self.log.messages:
+            await self._look_up_sizes()
         with suppress(SegueError):
             self._compress_if_full()
-        return await self.session.ask(content)
+        chat = self.log.chat
+        self.context = self._take_context()
+        return await self.session.ask(content, note=self.context.changes_since(chat.system, chat.messages))
+
+    def _take_context(self, *, git_state: bool = False) -> ProjectContext:
+        return project_context.take(self.toolbox.folder, trusting=self._options.trusting, git_state=git_state)
 
     @property
     def lacks_key(self) -> bool:
@@ -273,7 +356,8 @@ class Agent:
 
     def new_log(self) -> ConversationLog:
         """Return a new, empty conversation."""
-        default = _SYSTEM if self.toolbox.declarations else None
+        self.context = self._take_context(git_state=True)
+        default = f"{_SYSTEM}\n\n{self.context.text}" if self.toolbox.declarations else None
         chat = Conversation(system=default if self._options.system is None else self._options.system)
         return InMemoryLog(chat) if self.store is None else StoredConversation.create(self.store, chat)
 
@@ -309,10 +393,10 @@ class Agent:
     def _compress_if_full(self) -> None:
         strategy, contexts = (
             self.providers.config.settings.compress,
-            [endpoint.context for endpoint in self.session.route.endpoints],
+            [self.context_of(endpoint) for endpoint in self.session.route.endpoints],
         )
         smallest = min((context for context in contexts if context is not None), default=None)
         if strategy is None or smallest is None or self.log.chat.tokens < _COMPRESS_ABOVE * smallest:
             return
-        compressed = self.log.compress(strategy, int(_COMPRESS_TO * smallest))
+        compressed = self.log.compress(strategy, int(COMPRESS_TO * smallest))
         self.session.emit(ConversationCompressed(strategy=strategy, before=compressed.before, after=compressed.tokens))

@@ -56,7 +56,14 @@ class AgentTools:
         standard += [tool for file in self._function_files for tool in load_functions(Path(file))]
         sources = await self._start_servers(folder)
         limit = self._settings.max_declared or MAX_DECLARED
-        toolbox = Toolbox(_add_installed(standard), folder, permissions, sources=sources, max_declared=limit)
+        toolbox = Toolbox(
+            _add_installed(standard),
+            folder,
+            permissions,
+            sources=sources,
+            max_declared=limit,
+            secrets=lambda: self._providers.stored_keys.revealed,
+        )
         if self._names is None:
             return toolbox
         return toolbox.only(self._names, other=(_TASK_TOOL,))

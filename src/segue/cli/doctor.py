@@ -33,6 +33,7 @@ _STYLES: dict[_State, dict[str, Any]] = {
     "bad": {"fg": "red", "bold": True},
 }
 _MAX_COUNTED = 10_000
+_EXTRAS = {"postgres": "psycopg", "mcp": "mcp", "keyring": "keyring", "socks": "aiohttp_socks"}
 
 
 @options.command("doctor")
@@ -94,9 +95,7 @@ class _DoctorChecks:
 
     def _check_versions(self) -> None:
         version, python = metadata.version("segue"), platform.python_version()
-        extras = {
-            name: util.find_spec(module) is not None for name, module in (("postgres", "psycopg"), ("mcp", "mcp"))
-        }
+        extras = {name: util.find_spec(module) is not None for name, module in _EXTRAS.items()}
         self.results |= {"segue": version, "python": python, "platform": platform.platform(), "extras": extras}
         self._add_row("ok", "segue", f"{version}, Python {python} on {platform.system()} {platform.machine()}")
         missing = [name for name, installed in extras.items() if not installed]
@@ -209,6 +208,9 @@ class _DoctorChecks:
             names, why = (), "no API key is set and no model is configured: emulated models are used"
         self.results["model"] = {"models": names, "why": why}
         for name in names:
+            if self._catalogue.lacks_default(name) is not None:
+                # The model that the server has is used, and nothing is sent here.
+                continue
             try:
                 endpoint = self._catalogue.endpoint(name)
             except SegueError as error:
@@ -257,21 +259,25 @@ class _DoctorChecks:
 
 
 def _check_provider(row: Provider, providers: Providers) -> tuple[dict[str, Any], Endpoint | None]:
+    from segue.bridge.providers import NO_MODEL
+
+    key = providers.key_variable_of(row)
     result: dict[str, Any] = {
         "provider": row.name,
-        "key": providers.key_variable_of(row),
+        "key": key,
+        "stored": key is not None and providers.is_stored(key),
         "base_url": row.base_url or None,
         "assumed": providers.describe_assumed_api(row.name),
     }
     try:
-        endpoint = providers.endpoint(f"{row.name}/{row.default or '-'}")
+        endpoint = providers.endpoint(f"{row.name}/{row.default or NO_MODEL}")
     except SegueError as error:
         return {**result, "error": str(error)}, None
     return {**result, "base_url": endpoint.base_url}, endpoint
 
 
 def _format_provider(result: Mapping[str, Any]) -> str:
-    key = f"{result['key']} is set" if result["key"] else "no key needed"
+    key = f"{result['key']} is {'stored' if result['stored'] else 'set'}" if result["key"] else "no key needed"
     assumed = f", {result['assumed']}" if result.get("assumed") else ""
     return f"{key}, {result['base_url']}{assumed}"
 

@@ -18,7 +18,7 @@ from segue.cli import streams
 from segue.errors import ProviderError, SegueError
 from segue.runtime import events
 from segue.runtime.events import Event, ExchangeEnded
-from segue.view.format import format_count
+from segue.view.format import format_count, format_money, format_short
 from segue.view.sanitize import sanitize
 
 _MAX_LINE = 100
@@ -117,7 +117,8 @@ class TextReporter:
                     f"{'; retrying' if event.will_retry else ''}"
                 )
             case events.RetryScheduled():
-                self._print_message(f"{event.provider}/{event.model}: {event.why}; retrying in {event.seconds:.1f} s")
+                delay = f"in {event.seconds:.1f} s" if event.seconds else "at once"
+                self._print_message(f"{event.provider}/{event.model}: {event.why}; retrying {delay}")
             case events.ModelSwitched():
                 self._print_message(f"switched to {event.provider}/{event.model}: {event.why}")
             case events.CallQueued():
@@ -125,7 +126,8 @@ class TextReporter:
             case events.CallEnded():
                 self._print_message(self._format_call(event))
             case events.ConversationCompressed():
-                self._print_message(f"compressed ({event.strategy}): {event.before:,} → {event.after:,} tokens")
+                why = f"{event.why}; " if event.why else ""
+                self._print_message(f"{why}compressed ({event.strategy}): {event.before:,} → {event.after:,} tokens")
             case _:
                 pass
 
@@ -137,6 +139,10 @@ class TextReporter:
             streams.print_message(_format_failure(ended, error, self._conversation_id))
         elif ended.outcome == "answered" and ended.finish not in ("stop", None):
             streams.print_message(f"the answer is incomplete ({ended.finish})")
+        if totals.cost is not None:
+            usage = ended.usage
+            cost = format_money(totals.cost)
+            self._print_message(f"{cost}: {format_short(usage.input)} tokens in, {format_short(usage.output)} out")
 
     def _format_call(self, event: events.CallEnded) -> str:
         summary = self._summaries.pop(event.id, "")

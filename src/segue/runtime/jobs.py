@@ -139,8 +139,11 @@ class Batch:
     the batch ended.
     """
 
-    def __init__(self, owner: object, calls: Sequence[ToolCall], *, is_single: bool) -> None:
+    def __init__(
+        self, owner: object, calls: Sequence[ToolCall], *, is_single: bool, cut_off_text: str | None = None
+    ) -> None:
         self.owner = owner
+        self.cut_off_text = cut_off_text
         self.jobs = [Job(call, self) for call in calls]
         self.is_single = is_single
         self.callers = [job for job in active_jobs.get() if job.batch.owner is owner and not job.has_ended]
@@ -162,7 +165,7 @@ def validate_arguments(job: Job, tools: ToolRegistry) -> str | None:
     """Parse and validate a call's arguments; return an error text for the model, or None."""
     call = job.call
     if call.broken:
-        return "the call was cut off before it was whole, and did not run; send it again"
+        return job.batch.cut_off_text or "the call was cut off before it was whole, and did not run; send it again"
     if job.tool is None:
         names = ", ".join(tool.name for tool in tools.declarations) or "none"
         return f"there is no tool {call.name!r}; the tools are: {names}"

@@ -105,11 +105,14 @@ class Scheduler:
 
     # ----------------------------------------------------------------------------------------------------------- public
 
-    async def run_batch(self, calls: Sequence[ToolCall]) -> list[CallEnded]:
-        """Run the calls of a reply and return their outcomes in call order. Batches are queued."""
+    async def run_batch(self, calls: Sequence[ToolCall], *, cut_off_text: str | None = None) -> list[CallEnded]:
+        """Run the calls of a reply and return their outcomes in call order. Batches are queued.
+
+        `cut_off_text` is the result of calls that are incomplete.
+        """
         if any(job.batch.owner is self and not job.has_ended for job in active_jobs.get()):
             raise InputError("a tool can't run a batch on the scheduler that runs it; use `run_one`")
-        batch = self._make_batch(calls, is_single=False)
+        batch = self._make_batch(calls, is_single=False, cut_off_text=cut_off_text)
         self._queue.append(batch)
         self._emit_queued(batch)
         self._start_next()
@@ -154,7 +157,7 @@ class Scheduler:
 
     # ---------------------------------------------------------------------------------------------------------- batches
 
-    def _make_batch(self, calls: Sequence[ToolCall], *, is_single: bool) -> Batch:
+    def _make_batch(self, calls: Sequence[ToolCall], *, is_single: bool, cut_off_text: str | None = None) -> Batch:
         """Create a batch; `InputError` if any of its calls may not be run."""
         if self._is_closed:
             raise InputError("the scheduler is closed")
@@ -169,7 +172,7 @@ class Scheduler:
                 raise InputError(f"{call.id} is not pending, or another process may have started it", path=path)
             seen.add(call.id)
         self._seen_ids |= seen
-        batch = Batch(self, calls, is_single=is_single)
+        batch = Batch(self, calls, is_single=is_single, cut_off_text=cut_off_text)
         for job in batch.jobs:
             job.tool = self._toolbox.find(job.call.name)
         return batch

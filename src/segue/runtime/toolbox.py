@@ -35,7 +35,8 @@ class Toolbox:
 
     `sources` are functions that return the current tools of MCP servers; a tool whose name is already used is dropped.
     If there are more than `max_declared` tools, the last ones of the sources are `left_out`; `tools` never are.
-    The `run` of a tool that `find` returns checks approvals and masks secrets.
+    The `run` of a tool that `find` returns checks approvals and masks secrets; `secrets` returns more of them than the
+    environment has: value → name.
     """
 
     def __init__(
@@ -46,10 +47,12 @@ class Toolbox:
         *,
         sources: Sequence[ToolSource] = (),
         max_declared: int = MAX_DECLARED,
+        secrets: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         if type(max_declared) is not int or max_declared < 1:
             raise InputError(f"a number from 1 was expected, not {max_declared!r}", path="max_declared")
         self.max_declared = max_declared
+        self._secrets = secrets
         self.folder = folder
         self.permissions = permissions or Permissions(folder=folder)
         self._own_tools = tuple(tools)
@@ -107,7 +110,8 @@ class Toolbox:
         sources = [tool.hidden_secrets for tool in self._loaded if tool.hidden_secrets is not None] or [
             find_hidden_secrets
         ]
-        return SecretMask({value: name for find_secrets in sources for value, name in find_secrets().items()})
+        hidden = {value: name for find_secrets in sources for value, name in find_secrets().items()}
+        return SecretMask({**self._secrets(), **hidden})
 
     # ------------------------------------------------------------------------------------------------------------ tools
 
@@ -157,7 +161,14 @@ class Toolbox:
         return self.only(name for name in self.names if name not in names)
 
     def _derive(self, tools: Sequence[Tool], selected: frozenset[str] | None) -> Toolbox:
-        other = Toolbox(tools, self.folder, self.permissions, sources=self._sources, max_declared=self.max_declared)
+        other = Toolbox(
+            tools,
+            self.folder,
+            self.permissions,
+            sources=self._sources,
+            max_declared=self.max_declared,
+            secrets=self._secrets,
+        )
         other._selected = selected
         other._known_names |= self._known_names
         other._tools = {}

@@ -168,7 +168,7 @@ class Chat:
             model=endpoint.name,
             usage=self.usage,
             tokens=self.tokens,
-            context=endpoint.context,
+            context=self.agent.context_of(endpoint),
             tool_format=endpoint.tool_format,
             note="emulated" if self.agent.is_emulated else "",
         )

@@ -10,6 +10,7 @@ from segue.canonical.blocks import Message, Text, ToolCall, state_of
 from segue.cli.chat_ui.calls import CallList
 from segue.cli.chat_ui.formatter import MarkdownFormatter, PlainFormatter
 from segue.cli.chat_ui.styles import Row, display_width, truncate, wrap
+from segue.cli.project_context import is_context_note
 from segue.runtime.events import (
     ApprovalRequested,
     CallEnded,
@@ -126,9 +127,8 @@ class EventView:
     ) -> None:
         match event:
             case RetryScheduled():
-                self._print_line(
-                    f"{_model_name(event)}: {event.why}; retrying in {format_duration(event.seconds)}", "class:warn"
-                )
+                delay = f"in {format_duration(event.seconds)}" if event.seconds else "at once"
+                self._print_line(f"{_model_name(event)}: {event.why}; retrying {delay}", "class:warn")
             case ModelSwitched():
                 self._print_line(f"→ switched to {_model_name(event)} ({event.why})", "class:mark")
             case StreamBroken():
@@ -140,6 +140,8 @@ class EventView:
             case LateResult():
                 self._print_line(f"{event.tool} finished late; its result is stored but not sent", "class:dim")
             case ConversationCompressed():
+                if event.why:
+                    self._print_line(event.why, "class:warn")
                 self._print_line(
                     f"compressed ({event.strategy}): {event.before:,} → {event.after:,} tokens", "class:dim"
                 )
@@ -288,7 +290,7 @@ def format_recap(messages: tuple[Message, ...], width: int) -> list[Row]:
     index = index_results(messages)
     for message in messages[start:]:
         for block in message.blocks:
-            if isinstance(block, Text) and block.text.strip():
+            if isinstance(block, Text) and block.text.strip() and not is_context_note(block.text):
                 rows += [[], *_text_rows(message.speaker, block.text, width), []]
             elif isinstance(block, ToolCall):
                 results = index.results_of(block)
