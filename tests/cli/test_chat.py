@@ -413,6 +413,28 @@ def test_conversation_resumes_where_it_stopped(room: Room):
         assert len(store.list()) == 1
 
 
+def test_conversation_of_another_folder_is_named_by_its_number(room: Room):
+    room.provider("anthropic", "say One.\n---\nsay Two.\n---\nsay Three.")
+    seat = room.chat("-m", CLAUDE)
+    seat.wait_for_text(PROMPT)
+    seat.enter("in the first folder")
+    seat.wait_for_text("One.")
+    seat.type(CTRL_D)
+    assert seat.wait_exit() == 0
+    first, room.work = room.work, room.home / "second"
+    room.work.mkdir()
+    again = room.chat("-m", CLAUDE)
+    again.wait_for_text(PROMPT)
+    again.enter("in the second folder")
+    again.wait_for_text("Two.")
+    again.enter("/sessions")
+    again.wait_for_text("▸ 1", "~/second", "also by its number")
+    again.enter("/sessions 2")
+    again.wait_for_text(f"it belongs to {first}"[:60], "run in this folder", "One.")
+    again.enter("/sessions 1")
+    again.wait_for_text("Two.", count=2)
+
+
 def test_two_chats_on_one_conversation(room: Room):
     claude = room.provider("anthropic", "say One.\n---\nsay Two.\n---\nsay Three.")
     first = room.chat("-m", CLAUDE)

@@ -5,6 +5,7 @@ Shared by `segue run` and `segue chat`, which differ only in the event listener 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
@@ -92,6 +93,7 @@ class Agent:
     ) -> None:
         try:
             await self.session.close()
+            self.discard_if_empty(self.log)
         finally:
             await self._stack.aclose()
 
@@ -117,9 +119,14 @@ class Agent:
                 user_store.connect(create=True, trusting=self._options.trusting, quiet=True)
             )
         log = self._open_log()
-        if isinstance(log, StoredConversation) and not self._options.models:
-            self._resume_model(log)
-        self.session = self._build_session(log)
+        try:
+            if isinstance(log, StoredConversation) and not self._options.models:
+                self._resume_model(log)
+            self.session = self._build_session(log)
+        except BaseException:
+            log.close()
+            self.discard_if_empty(log)
+            raise
         for provider in dict.fromkeys(endpoint.provider for endpoint in self.route.endpoints):
             if note := self.providers.describe_assumed_api(provider):
                 streams.print_message(note)
@@ -265,6 +272,12 @@ class Agent:
         with suppress(SegueError):
             self.store.delete(log.id)
 
+    def discard_if_empty(self, log: ConversationLog) -> None:
+        """Delete a conversation without messages."""
+        if self.store is not None and not log.messages:
+            with suppress(SegueError):
+                self.store.delete(log.id)
+
     async def switch_log(self, log: ConversationLog) -> None:
         """Continue with another conversation on the same route."""
         self.route = self.session.route
@@ -275,36 +288,61 @@ class Agent:
         """Return a new, empty conversation."""
         default = _SYSTEM if self.toolbox.declarations else None
         chat = Conversation(system=default if self._options.system is None else self._options.system)
-        return InMemoryLog(chat) if self.store is None else StoredConversation.create(self.store, chat)
+        return (
+            InMemoryLog(chat) if self.store is None else StoredConversation.create(self.store, chat, folder=_folder())
+        )
 
-    def open_stored(self, prefix: str) -> StoredConversation:
-        """Return a stored conversation by a prefix of its id."""
+    def open_stored(self, name: str) -> StoredConversation:
+        """Return a stored conversation by its number, or the beginning or end of its id.
+
+        If it belongs to no folder, or to one that no longer exists, it belongs to this folder from now on.
+        """
         if self.store is None:
             raise InputError("conversations are not stored (--no-store)")
-        return StoredConversation(self.store, self.store.find_id(prefix))
+        log = StoredConversation(self.store, self.store.find_id(name))
+        folder = self.store.get(log.id).folder
+        if folder is None or not Path(folder).is_dir():
+            # A store that can't be written is reported by the first message.
+            with suppress(SegueError):
+                self.store.set_folder(log.id, _folder())
+        return log
+
+    @property
+    def other_folder(self) -> str | None:
+        """The folder that the conversation belongs to, if it is not this one."""
+        if self.store is None:
+            return None
+        with suppress(SegueError):
+            folder = self.store.get(self.log.id).folder
+            return folder if folder != _folder() else None
+        return None
 
     def _open_log(self) -> ConversationLog:
         options = self._options
         if not options.latest and options.conversation is None:
             return self.new_log()
         assert self.store is not None
-        if options.conversation is not None:
-            name = options.conversation
-        else:
-            # Subagents' conversations are stored too, but are not continued.
-            rows = (
-                row for row in self.store.list(_MAX_SCANNED) if not (row.title or "").startswith(_SUBAGENT_TITLE_PREFIX)
-            )
-            latest = next(rows, None)
-            if latest is None:
-                raise InputError("no stored conversation to continue")
-            name = latest.id
-        log = self.open_stored(name)
+        log = self.open_stored(options.conversation if options.conversation is not None else self._latest_id())
         if options.fork:
             log = log.fork()
+            self.store.set_folder(log.id, _folder())
         if options.system is not None and options.system != log.chat.system:
             log.update_settings(system=options.system)
         return log
+
+    def _latest_id(self) -> str:
+        """Return the id of the latest conversation of this folder, with `--any` of all folders."""
+        assert self.store is not None
+        rows = self.store.list(_MAX_SCANNED, folder=None if self._options.any_folder else _folder())
+        # Subagents' conversations are stored too, but are not continued.
+        latest = next((row for row in rows if not (row.title or "").startswith(_SUBAGENT_TITLE_PREFIX)), None)
+        if latest is not None:
+            return latest.id
+        if self._options.any_folder or not self.store.list(1):
+            raise InputError("no stored conversation to continue")
+        raise InputError(
+            "no stored conversation belongs to this folder; -c --any continues the latest of all, segue log lists them"
+        )
 
     def _compress_if_full(self) -> None:
         strategy, contexts = (
@@ -316,3 +354,8 @@ class Agent:
             return
         compressed = self.log.compress(strategy, int(_COMPRESS_TO * smallest))
         self.session.emit(ConversationCompressed(strategy=strategy, before=compressed.before, after=compressed.tokens))
+
+
+def _folder() -> str:
+    """Return the working folder with links resolved, as it is stored."""
+    return os.path.realpath(Path.cwd())

@@ -138,15 +138,8 @@ class Chat:
         """Continue with another conversation."""
         previous = self.session.log
         await self.agent.switch_log(log)
-        self._delete_if_empty(previous)
+        self.agent.discard_if_empty(previous)
         self.print_conversation()
-
-    def _delete_if_empty(self, log: ConversationLog) -> None:
-        """Delete a conversation without messages."""
-        store = self.agent.store
-        if store is not None and not log.messages:
-            with suppress(SegueError):
-                store.delete(log.id)
 
     def print_header(self) -> None:
         """Print version, model and conversation."""
@@ -179,6 +172,8 @@ class Chat:
         name = f"conversation {self.agent.conversation_id}" if self.agent.conversation_id else "not stored"
         count = f", {format_count(len(log.messages), 'message')}" if log.messages else ""
         self.print_line(f"{name}{count}")
+        if log.messages and (folder := self.agent.other_folder):
+            self.print_line(f"it belongs to {folder}; tools run in this folder", "class:warn")
         self.print_rows(format_recap(log.messages, self.width))
         if _ConversationWatcher(self.agent.store, log).has_other_owner:
             self.print_line(_OPEN_ELSEWHERE, "class:warn")
@@ -278,7 +273,6 @@ class Chat:
             self.session.cancel()
         await self.wait_idle()
         await self.session.close()
-        self._delete_if_empty(self.session.log)
 
     def _start_next(self) -> None:
         """Send the next queued message, unless a turn or a command is running."""

@@ -14,6 +14,7 @@ from segue.canonical.tokens import estimate_settings
 from segue.cli.chat_ui.command import Command, Suggestion
 from segue.cli.chat_ui.styles import format_table, truncate
 from segue.cli.compress import STRATEGIES
+from segue.cli.conversation_table import shorten_folder
 from segue.errors import InputError
 from segue.view.format import format_ago, format_count, format_short
 from segue.view.sanitize import sanitize_line
@@ -132,18 +133,20 @@ async def _sessions(chat: Chat, arguments: str) -> None:
     now = time.time()
     rows = [
         (
-            "▸" if row.id == chat.agent.conversation_id else " ",
+            f"{'▸' if row.id == chat.agent.conversation_id else ' '} {number}",
             row.id,
             format_ago(now - row.updated / _MICRO),
             f"{format_short(row.messages)} message{'' if row.messages == 1 else 's'}",
+            truncate(sanitize_line(shorten_folder(row.folder)), 24),
             _format_title(row),
         )
-        for row in store.list(_MAX_LISTED)
+        for number, row in enumerate(store.list(_MAX_LISTED), 1)
     ]
-    styles = ("class:mark", "class:name", "class:dim", "class:dim", "")
+    styles = ("class:mark", "class:name", "class:dim", "class:dim", "class:dim", "")
     if chat.width < 90:
-        rows, styles = [(row[0], row[1], row[2], row[4]) for row in rows], (*styles[:3], "")
-    chat.print_rows([[], *format_table(rows, styles, chat.width), [("class:dim", "  /sessions ID continues one")], []])
+        rows, styles = [(row[0], row[1], row[2], row[5]) for row in rows], (*styles[:3], "")
+    hint = "  /sessions ID continues one, also by its number"
+    chat.print_rows([[], *format_table(rows, styles, chat.width), [("class:dim", hint)], []])
 
 
 def _format_title(row: ConversationSummary) -> str:
