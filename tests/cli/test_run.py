@@ -286,6 +286,26 @@ def test_call_without_rule_is_denied_to_the_model(project: Project, start_emulat
     assert not (project.folder / "new.txt").exists()
 
 
+def test_denied_call_is_shown_as_denied_everywhere(project: Project, start_emulator):
+    start_emulator(f"{WRITE}---\n{WRITE}")
+    ended = project.run("run", *MODEL, "Write")
+    assert "write_file new.txt: denied: create new.txt needs leave" in ended.err
+    [call] = project.run("run", *MODEL, "--json", "Write").json["calls"]
+    assert call["outcome"] == "denied"
+    shown = project.run("log", "show", "1").out.decode()
+    assert "← write_file (denied) denied: create new.txt" in shown
+    page = project.run("export", "1", "--format", "html").out.decode()
+    assert 'class="call denied"' in page
+    assert '<em class="state">denied</em>' in page
+    assert "denied" in project.run("export", "1", "--format", "md").out.decode()
+    with load_conversation(project) as stored:
+        assert [entry.state for entry in stored.chat.state.history.ledger.values()] == ["denied"]
+    # An export is read again with the same states.
+    export = project.run("export", "1", "--format", "json").out
+    made = project.run("import", stdin=export).lines[0]
+    assert "(denied)" in project.run("log", "show", made).out.decode()
+
+
 @pytest.mark.parametrize(
     "allowing", [("--allow", "write_file"), ("--allow", "write_file(*.txt)"), ("--dangerously-allow-all",)]
 )

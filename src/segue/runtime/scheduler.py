@@ -279,7 +279,7 @@ class Scheduler:
         try:
             denied = await self._toolbox.check_permission(tool, job.arguments, self._make_approver(job))
             if denied is not None:
-                self._finish(job, "error", make_output(denied, job.output_limit))
+                self._finish(job, "denied", make_output(denied, job.output_limit))
             if not job.has_outcome:
                 await ticket.wait(job.timeout)
             if not job.has_outcome and not job.batch.is_single:
@@ -402,6 +402,8 @@ class Scheduler:
         try:
             if outcome == "cancelled":
                 self._log.record_result(job.call, outcome="cancelled")
+            elif outcome == "denied":
+                self._log.record_result(job.call, output.text, outcome="denied")
             else:
                 self._log.record_result(job.call, output.content, error=error)
         except InputError as fault:

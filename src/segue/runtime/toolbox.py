@@ -18,7 +18,7 @@ from segue.runtime.masking import SecretMask, find_hidden_secrets
 from segue.runtime.permissions import Grants, Permissions
 from segue.runtime.schema_paths import has_more_paths
 from segue.runtime.threads import run_in_thread
-from segue.runtime.tool_types import ApprovalRequest, Approver, Arguments, Context, Tool, ToolError
+from segue.runtime.tool_types import ApprovalRequest, Approver, Arguments, Context, Tool
 from segue.runtime.tools import standard_names
 
 ToolSource: TypeAlias = Callable[[], Sequence[Tool]]
@@ -192,7 +192,7 @@ class Toolbox:
         return f"the arguments don't fit {tool.name}, and nothing ran: {'; '.join(lines)}"
 
     async def check_permission(self, tool: Tool, arguments: Arguments, approve: Approver | None) -> str | None:
-        """Return None if the call may run, else the denial text for the model."""
+        """Return None if the call may run, else the denial text for the model; `ToolError` if it is not possible."""
         previous, own = self._queue_approval()
         try:
             # In a thread: it reads files and looks up host names.
@@ -201,8 +201,6 @@ class Toolbox:
             if approve is not None and self.permissions.decide(request)[0] == "ask":
                 await asyncio.shield(previous)
             denial = await self.permissions.check(request, approve)
-        except ToolError as error:
-            return str(error)
         finally:
             previous.add_done_callback(lambda _: own.done() or own.set_result(None))
         if denial is None and request.needed:

@@ -212,7 +212,7 @@ class StoredConversation:
         content: object = None,
         *,
         error: bool = False,
-        outcome: Literal["cancelled"] | None = None,
+        outcome: Literal["denied", "cancelled"] | None = None,
     ) -> None:
         """Store the result of a call.
 
