@@ -491,8 +491,8 @@ def test_copy_and_return_to_the_original(room: Room):
     seat.enter("and here")
     seat.wait_for_text("Back.")
     assert "in there" not in request_texts(claude)
-    seat.enter("/sessions 1")
-    seat.wait_for_text("✗ several conversation ids begin with '1'")
+    seat.enter("/sessions 1n")
+    seat.wait_for_text("✗ several conversation ids begin with '1n'")
 
 
 def test_empty_conversation_is_not_stored(room: Room):
@@ -612,7 +612,7 @@ def test_a_dumb_terminal_gets_lines(room: Room):
     seat.type("go\n")
     seat.wait_for_text("**As it is**.")
     seat.type("write\n")
-    seat.wait_for_text("+one", "y(es)")
+    seat.wait_for_text("+one", "? y yes")
     seat.type("y\n")
     seat.wait_for_text("So be it.")
     seat.type("/quit\n")

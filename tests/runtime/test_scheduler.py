@@ -408,9 +408,6 @@ def test_approval_decides_and_does_not_use_tool_time(tmp_path: Path) -> None:
     ended = run(make_scheduler(conversation_log, box, ear, approve=slow).run_batch(calls))
     outcomes = [(one.outcome, one.text) for one in ended]
     assert outcomes == [("complete", "first did it"), ("denied", "denied by the user")]
-        ("complete", "first did it"),
-        ("denied", "denied by the user"),
-    ]
     assert [event.id for event in ear.of_kind(ApprovalRequested)] == [call.id for call in calls]
     assert [event.id for event in ear.of_kind(CallStarted)] == [calls[0].id]
     assert log == ["first begins", "first ends"]

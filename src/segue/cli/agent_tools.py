@@ -87,7 +87,7 @@ class AgentTools:
 
 def validate_rules(config: Config, flag_rules: Sequence[str] = ()) -> None:
     """Raise for an invalid permission rule, naming its file or flag."""
-    from segue.runtime.permissions import parse_rule
+    from segue.runtime.permission_rules import parse_rule
 
     places = [
         (f"{source.path}: tools.{action}", rule)

@@ -19,7 +19,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from segue.runtime.guarded_names import has_guarded_part
-from segue.runtime.tool_types import ApprovalRequest, Context, ToolError
+from segue.runtime.tool_types import ApprovalRequest, ApprovalScope, Context, ToolError
 
 _SYSTEM_FOLDERS = tuple(Path(name) for name in ("/proc", "/sys", "/dev", "/run", "/etc/ssl/private", "/var/run"))
 _SYSTEM_FILES = frozenset(Path(name) for name in ("/etc/shadow", "/etc/gshadow", "/etc/sudoers"))
@@ -105,7 +105,23 @@ def make_approval_request(
         path=place.path.as_posix(),
         aliases=(place.given,) if place.given != place.display else (),
         allowed_by="name" if place.is_guarded and needed else "pattern",
+        changes=change,
+        scopes=_list_scopes(tool, place, change=change),
     )
+
+
+def _list_scopes(tool: str, place: ResolvedPath, *, change: bool) -> tuple[ApprovalScope, ...]:
+    """Return the folder of a path, and for a change inside the working folder all edits."""
+    parent = place.path.parent
+    folder = parent.relative_to(place.root).as_posix() if place.is_inside and place.path != place.root else str(parent)
+    tools = ("write_file", "edit_file") if change else (tool,)
+    scopes: list[ApprovalScope] = []
+    if folder not in (".", "/") and not set("*?") & set(folder):
+        label = f"{'edits' if change else tool} below {folder}/"
+        scopes.append(ApprovalScope(label, tuple(f"{name}({folder}/*)" for name in tools)))
+    if change and place.is_inside:
+        scopes.append(ApprovalScope("all edits in this chat", tuple(f"{name}(*)" for name in tools)))
+    return tuple(scopes)
 
 
 def check_access(context: Context, tool: str, place: ResolvedPath, *, change: bool = False) -> None:

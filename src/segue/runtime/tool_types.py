@@ -33,6 +33,13 @@ class PartForm(Struct, frozen=True):
     required: tuple[str, ...] = ()
 
 
+class ApprovalScope(Struct, frozen=True):
+    """More than one call that the user may allow at once: a few words, and the allow rules."""
+
+    label: str
+    rules: tuple[str, ...]
+
+
 class ApprovalRequest(Struct, frozen=True):
     """A request for approval of a call. `subject` is what rules are matched against: a path, a command, a URL.
 
@@ -41,6 +48,8 @@ class ApprovalRequest(Struct, frozen=True):
     other names of the subject for deny and ask rules. Each of `parts` has to be allowed, in one of its forms.
     `allowed_by` restricts the allow rules: any whose `pattern` matches, only rules for the whole `tool` or this exact
     subject, or only a rule with the exact subject (`name`).
+    `changes` is False for a call that only reads: the mode `plan` does not deny it. `scopes` are wider than this call,
+    the narrowest first; the user is offered those whose rules allow it.
     """
 
     tool: str
@@ -52,6 +61,13 @@ class ApprovalRequest(Struct, frozen=True):
     aliases: tuple[str, ...] = ()
     parts: tuple[tuple[PartForm, ...], ...] = ()
     allowed_by: Literal["pattern", "tool", "name"] = "pattern"
+    changes: bool = True
+    scopes: tuple[ApprovalScope, ...] = ()
+
+    @property
+    def is_edit(self) -> bool:
+        """Whether it changes one file inside the working folder that is not guarded."""
+        return bool(self.path) and self.changes and not self.subject.startswith("/") and self.allowed_by == "pattern"
 
 
 class Denial(Struct, frozen=True):
@@ -60,7 +76,13 @@ class Denial(Struct, frozen=True):
     reason: str
 
 
-ApprovalDecision: TypeAlias = Literal["once", "always", "no"] | Denial
+class AllowRules(Struct, frozen=True):
+    """The call is allowed, and for the rest of the session all that these rules match."""
+
+    rules: tuple[str, ...]
+
+
+ApprovalDecision: TypeAlias = Literal["once", "always", "no"] | Denial | AllowRules
 Approver: TypeAlias = Callable[[ApprovalRequest], Awaitable[ApprovalDecision]]
 """Asks the user. `always` applies to this tool and subject for the rest of the session."""
 

@@ -15,7 +15,8 @@ import jsonschema_rs
 from segue.canonical.request import Tool as Declaration
 from segue.errors import InputError
 from segue.runtime.masking import SecretMask, find_hidden_secrets
-from segue.runtime.permissions import Grants, Permissions
+from segue.runtime.permission_rules import SHELL_TOOLS, parse_rule
+from segue.runtime.permissions import Grants, Permissions, validate_tool_name
 from segue.runtime.schema_paths import has_more_paths
 from segue.runtime.threads import run_in_thread
 from segue.runtime.tool_types import ApprovalRequest, Approver, Arguments, Context, Tool
@@ -56,7 +57,7 @@ class Toolbox:
         self._sources = tuple(sources)
         self._selected: frozenset[str] | None = None
         # A rule for a built-in tool is valid in a session without it too.
-        self._known_names = standard_names() | _tool_names(self._own_tools)
+        self._known_names = standard_names() | _tool_names(self._own_tools) | {*SHELL_TOOLS}
         self._grants = Grants()
         self._last_approval: asyncio.Future[None] | None = None
         self._loaded: tuple[Tool, ...] = ()
@@ -163,6 +164,11 @@ class Toolbox:
         other._tools = {}
         other._load()
         return other
+
+    def allow(self, rule: str) -> None:
+        """Add an allow rule for this session; `InputError` if it is invalid or its tool is unknown."""
+        validate_tool_name(parse_rule(rule), self._known_names.union(self.names), "allow")
+        self.permissions.allow(rule)
 
     def validate_rules(self) -> None:
         """Raise `InputError` for a permission rule with an unknown tool. Without any tools nothing is checked."""

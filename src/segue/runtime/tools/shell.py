@@ -8,15 +8,16 @@ import shutil
 import signal
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from segue.runtime.environ import child_environment
 from segue.runtime.masking import find_hidden_secrets, protect_process_memory
-from segue.runtime.tool_types import ApprovalRequest, Arguments, Context, Result, Tool, ToolError
+from segue.runtime.tool_types import ApprovalRequest, Arguments, Context, PartForm, Result, Tool, ToolError
 from segue.runtime.tools.shell_commands import find_commands, list_part_forms, split_simple_commands
 from segue.runtime.tools.shell_process import Remainder, ShellProcess
+from segue.runtime.tools.shell_scopes import list_scopes
 from segue.runtime.tools.text_encoding import format_size
 
 _TIMEOUT = 120
@@ -158,6 +159,7 @@ def _describe_remainder(remainder: Remainder) -> str:
 def _approval_request(arguments: Arguments, folder: Path) -> ApprovalRequest:
     command: str = arguments["command"].strip(" \t\n")
     parts = split_simple_commands(command)
+    forms = list_part_forms(parts or (), folder)
     first, _, more = command.partition("\n")
     return ApprovalRequest(
         "shell",
@@ -165,9 +167,15 @@ def _approval_request(arguments: Arguments, folder: Path) -> ApprovalRequest:
         f"run {first[:120]}{' …' if more or len(first) > 120 else ''}",
         command,
         aliases=find_commands(command),
-        parts=list_part_forms(parts or (), folder),
+        parts=forms,
         allowed_by="pattern" if parts else "tool",
+        # A command with an argument that no wildcard matches is not the occasion for a wider rule.
+        scopes=list_scopes(parts or (), "shell") if all(_is_matchable(form) for form in forms) else (),
     )
+
+
+def _is_matchable(forms: Iterable[PartForm]) -> bool:
+    return any(not form.required for form in forms)
 
 
 def shell(environment: Callable[[], Mapping[str, str]] = child_environment) -> Tool:
