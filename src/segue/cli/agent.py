@@ -5,10 +5,12 @@ Shared by `segue run` and `segue chat`, which differ only in the event listener 
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Self
 
 from segue._conversation import Conversation
@@ -19,7 +21,10 @@ from segue.cli.agent_tools import AgentTools
 from segue.cli.emulated_providers import EmulatedProviders
 from segue.cli.options import RunOptions
 from segue.cli.providers import Providers
+from segue.cli.user_store import checkpoint_folder
 from segue.errors import InputError, SegueError
+from segue.runtime.checkpoint_journal import prune
+from segue.runtime.checkpoints import Checkpoints
 from segue.runtime.conversation_log import ConversationLog, InMemoryLog
 from segue.runtime.events import ConversationCompressed, ExchangeEnded
 from segue.runtime.routing import ByRule, Failover, Fixed, RoundRobin, Route, RouteContext, RoutingRule
@@ -76,6 +81,8 @@ class Agent:
         self.tools: AgentTools
         self.toolbox: Toolbox
         self.session: Session
+        self.checkpoints: Checkpoints
+        self._checkpoint_folder: Path
         self._client: ProviderClient
 
     # ------------------------------------------------------------------------------------------------------ lifecycle
@@ -118,6 +125,10 @@ class Agent:
             self.store = self._stack.enter_context(
                 user_store.connect(create=True, trusting=self._options.trusting, quiet=True)
             )
+            self._checkpoint_folder = checkpoint_folder()
+            prune(self._checkpoint_folder)
+        else:
+            self._checkpoint_folder = Path(self._stack.enter_context(TemporaryDirectory(prefix="segue-")))
         log = self._open_log()
         try:
             if isinstance(log, StoredConversation) and not self._options.models:
@@ -141,6 +152,7 @@ class Agent:
             timeout=tools.timeout or default.timeout,
             steps=self._options.steps or default.steps,
         )
+        self.checkpoints = Checkpoints(self._checkpoint_folder, self.toolbox.folder, log.id)
         return Session(
             log,
             self.route,
@@ -151,6 +163,7 @@ class Agent:
             limits=limits,
             debug=self._options.debug,
             models=self.endpoint if self.tools.has_task_tool else None,
+            record_changes=self.checkpoints.recorder,
         )
 
     # --------------------------------------------------------------------------------------------------------- models
@@ -253,10 +266,14 @@ class Agent:
         return self.log.id if self.store is not None else None
 
     async def ask(self, content: Any) -> ExchangeEnded:
-        """Run an exchange; the conversation is compressed first where it nearly fills the context."""
+        """Run an exchange; the conversation is compressed first where it nearly fills the context.
+
+        If files were restored since the last exchange, the model gets a note.
+        """
         with suppress(SegueError):
             self._compress_if_full()
-        return await self.session.ask(content)
+        note = await asyncio.to_thread(self.checkpoints.begin_exchange)
+        return await self.session.ask(f"{content}\n\n{note}" if note and isinstance(content, str) else content)
 
     @property
     def lacks_key(self) -> bool:

@@ -248,6 +248,7 @@ def path_command(*, as_json: bool) -> None:
 @click.option("--yes", is_flag=True, help="Delete without confirmation.")
 def delete_command(ids: tuple[str, ...], *, yes: bool, as_json: bool) -> None:
     """Delete conversations permanently. If an id is not found, none is deleted."""
+    from segue.runtime.checkpoint_journal import delete_journals
     from segue.view.format import format_count, shorten
     from segue.view.sanitize import sanitize_line
 
@@ -268,6 +269,8 @@ def delete_command(ids: tuple[str, ...], *, yes: bool, as_json: bool) -> None:
             if not _confirm(f"Delete {'it' if len(rows) == 1 else f'these {len(rows)}'} permanently? [y/N]: "):
                 raise click.ClickException("nothing was deleted")
         store.delete(*(row.id for row in rows))
+    for row in rows:
+        delete_journals(user_store.checkpoint_folder(), row.id)
     with streams.report_if_unwritten("deleted", *(row.id for row in rows)):
         if as_json:
             _write_json([row.id for row in rows])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Generator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from segue.cli import config, streams
@@ -35,6 +36,13 @@ def exists(*, trusting: bool = False) -> bool:
     except OSError as error:
         raise StoreError(f"{file} can't be used: {streams.format_os_error(error)}", cause="refused") from None
     return True
+
+
+def checkpoint_folder() -> Path:
+    """Return the folder with earlier versions of files that tools changed."""
+    from platformdirs import user_state_path
+
+    return user_state_path("segue") / "checkpoints"
 
 
 @contextmanager

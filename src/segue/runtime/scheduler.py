@@ -47,7 +47,7 @@ from segue.runtime.events import (
 from segue.runtime.jobs import Batch, Execution, Job, ToolRegistry, active_jobs, summarize_call, validate_arguments
 from segue.runtime.locks import PathLockedError, PathLocks, resolve_paths
 from segue.runtime.outputs import Output, format_error, last_line, make_output, split_budget, truncate
-from segue.runtime.tool_types import ApprovalDecision, ApprovalRequest, Approver, Context, Tool
+from segue.runtime.tool_types import ApprovalDecision, ApprovalRequest, Approver, ChangeRecorder, Context, Tool
 
 # Seconds between progress events of a tool, and to wait for cancelled tools on close.
 _PROGRESS_INTERVAL = 0.1
@@ -88,7 +88,9 @@ class Scheduler:
         approve: Approver | None = None,
         limits: Limits = _DEFAULT_LIMITS,
         clock: Callable[[], float] = time.monotonic,
+        record_changes: Callable[[str, str], ChangeRecorder] | None = None,
     ) -> None:
+        self._record_changes = record_changes
         self._log = log
         self._toolbox = toolbox
         self._on_event = emit
@@ -337,6 +339,8 @@ class Scheduler:
             progress=self._make_progress(job),
             time_limit=self._limits.timeout,
         )
+        if self._record_changes is not None:
+            context.changes = self._record_changes(job.call.id, job.call.name)
         job.timer = job.batch.loop.call_later(job.timeout, self._time_out, job)
 
         def on_end(value: object, error: BaseException | None) -> None:

@@ -45,7 +45,7 @@ from segue.runtime.provider_client import ProviderClient
 from segue.runtime.routing import Fixed, Route, RouteContext
 from segue.runtime.scheduler import Limits, Scheduler
 from segue.runtime.subagents import SUBAGENT_SYSTEM, ModelResolver, Subagents
-from segue.runtime.tool_types import Approver
+from segue.runtime.tool_types import Approver, ChangeRecorder
 from segue.runtime.toolbox import Toolbox
 from segue.runtime.tools.task import task as task_tool
 from segue.wire.stream import events as wire_events
@@ -72,7 +72,8 @@ class Session:
 
     `models` resolves model names for subagents; if None, the tool `task` is not available. In a subagent's session,
     `task` is the id of the call that started it. With `debug`, a request that the conformance checker rejects is not
-    sent.
+    sent. `record_changes` returns the recorder of changed files for a call, by its id and tool; the changes of a
+    subagent are those of the call that started it.
     """
 
     def __init__(
@@ -89,6 +90,7 @@ class Session:
         models: ModelResolver | None = None,
         task: str | None = None,
         clock: Callable[[], float] = time.monotonic,
+        record_changes: Callable[[str, str], ChangeRecorder] | None = None,
     ) -> None:
         self.log = log
         self.route = route
@@ -114,7 +116,16 @@ class Session:
         self._streaming: asyncio.Task[Reply] | None = None
         self._exchange_done: asyncio.Future[None] | None = None
         """Done when the current exchange has ended."""
-        self._scheduler = Scheduler(log, self.toolbox, emit=self.emit, approve=approve, limits=limits, clock=clock)
+        self._record_changes = record_changes
+        self._scheduler = Scheduler(
+            log,
+            self.toolbox,
+            emit=self.emit,
+            approve=approve,
+            limits=limits,
+            clock=clock,
+            record_changes=None if record_changes is None else lambda call, tool: record_changes(task or call, tool),
+        )
 
     # ----------------------------------------------------------------------------------------------------------- public
 
@@ -399,6 +410,7 @@ class Session:
             limits=self.limits,
             debug=self.debug,
             task=task,
+            record_changes=self._record_changes,
         )
         try:
             return await child.ask(prompt)

@@ -87,6 +87,20 @@ Approver: TypeAlias = Callable[[ApprovalRequest], Awaitable[ApprovalDecision]]
 """Asks the user. `always` applies to this tool and subject for the rest of the session."""
 
 
+class ChangeRecorder:
+    """Records files before a call changes them, so that they can be restored. This one records nothing."""
+
+    def before_write(self, path: Path, root: Path, data: bytes, folders: Sequence[Path] = ()) -> None:
+        """Record a file that is about to be written.
+
+        `path` is absolute and resolved, `root` the working folder; `folders` were created for it, the deepest first.
+        """
+
+    def before_command(self, command: str) -> Callable[[], None]:
+        """Record the folder before a command that may change any file; call the returned function after it."""
+        return lambda: None
+
+
 @dataclass
 class Context:
     """The context of a call. `progress` emits a line of progress to the user.
@@ -94,7 +108,7 @@ class Context:
     `cancelled` is set when the call is cancelled or timed out; long-running tools check it. `is_granted` returns
     whether approval was given for what the tool is about to do, which may differ from the approval request: a link can
     change in between. `is_denied` returns whether a rule denies a path to a tool, both given by name. `time_limit` is
-    the configured limit of a call in seconds, if any.
+    the configured limit of a call in seconds, if any. `changes` records files before they are changed.
     """
 
     folder: Path
@@ -104,6 +118,7 @@ class Context:
     is_granted: Callable[[ApprovalRequest], bool] = lambda request: True
     time_limit: float | None = None
     is_denied: Callable[[str, str], bool] = lambda tool, path: False
+    changes: ChangeRecorder = field(default_factory=ChangeRecorder)
 
 
 Run: TypeAlias = Callable[[Arguments, Context], "Result | str | Awaitable[Result | str]"]

@@ -68,8 +68,8 @@ class LineUI:
         if not again:
             self._view.print_rows(format_question(question, self.width()))
         discard_typed()
-        choices = ", ".join(f"{key} {label}" for key, label, _ in list_choices(question)[:-1])
-        return await self._read_line(f"? {choices}, or type why not: ") or ""
+        choices = ", ".join(f"{key} {label}" if key != "…" else label for key, label, _ in list_choices(question))
+        return await self._read_line(f"? {choices}: ") or ""
 
     def withdraw_question(self) -> None:
         """Not possible: a line is being read. A command is run only after it was read."""

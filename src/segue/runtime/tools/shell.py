@@ -14,6 +14,7 @@ from pathlib import Path
 
 from segue.runtime.environ import child_environment
 from segue.runtime.masking import find_hidden_secrets, protect_process_memory
+from segue.runtime.threads import run_in_thread
 from segue.runtime.tool_types import ApprovalRequest, Arguments, Context, PartForm, Result, Tool, ToolError
 from segue.runtime.tools.shell_commands import find_commands, list_part_forms, split_simple_commands
 from segue.runtime.tools.shell_process import Remainder, ShellProcess
@@ -182,7 +183,11 @@ def shell(environment: Callable[[], Mapping[str, str]] = child_environment) -> T
     """Make the tool. `environment` returns the environment variables of a command."""
 
     async def run(arguments: Arguments, context: Context) -> Result:
-        return await _run(arguments, context, environment)
+        finish = await run_in_thread(context.changes.before_command, arguments["command"])
+        try:
+            return await _run(arguments, context, environment)
+        finally:
+            await run_in_thread(finish)
 
     return Tool(
         "shell",
