@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Generator
 from contextlib import ExitStack
@@ -12,6 +13,7 @@ import pytest
 
 from tests.cli.terminal_session import CTRL_D, PROMPT
 from tests.cli.test_chat import CLAUDE, Room, accepted, request_texts
+from tests.runtime.test_shell_sandbox import STAND_IN
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs a pty")
 SHIFT_TAB = "\x1b[Z"
@@ -167,3 +169,24 @@ def test_plain_terminal_offers_the_same(room: Room):
     seat.type("1\n")
     seat.wait_for_text("Written.")
     assert (room.work / "src/b.py").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is for Linux")
+def test_command_that_fails_in_the_sandbox_is_offered_outside(room: Room, tmp_path: Path):
+    program = tmp_path / "bin" / "bwrap"
+    program.parent.mkdir()
+    program.write_text(STAND_IN.format(python=sys.executable))
+    program.chmod(0o755)
+    claude = room.provider("anthropic", call("shell", command="echo prevented") + "---\nsay It worked.")
+    seat = room.chat("-m", CLAUDE, PATH=f"{program.parent}:{os.environ['PATH']}")
+    seat.wait_for_text(PROMPT)
+    seat.enter("/permissions")
+    seat.wait_for_text("shell commands run in a sandbox: without network")
+    seat.enter("run it")
+    seat.wait_for_text("run echo prevented", "1 echo *")
+    seat.enter("y")
+    seat.wait_for_text("outside of the sandbox, where it failed", "a always this command outside")
+    seat.enter("y")
+    seat.wait_for_text("✓ shell", "It worked.")
+    assert "run again outside" in request_texts(claude)
+    assert accepted(claude)

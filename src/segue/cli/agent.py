@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Self
 
 from segue._conversation import Conversation
@@ -21,7 +21,6 @@ from segue.cli.agent_tools import AgentTools
 from segue.cli.emulated_providers import EmulatedProviders
 from segue.cli.options import RunOptions
 from segue.cli.providers import Providers
-from segue.cli.user_store import checkpoint_folder
 from segue.errors import InputError, SegueError
 from segue.runtime.checkpoint_journal import prune
 from segue.runtime.checkpoints import Checkpoints
@@ -125,10 +124,11 @@ class Agent:
             self.store = self._stack.enter_context(
                 user_store.connect(create=True, trusting=self._options.trusting, quiet=True)
             )
-            self._checkpoint_folder = checkpoint_folder()
+            self._checkpoint_folder = user_store.checkpoint_folder()
             prune(self._checkpoint_folder)
         else:
-            self._checkpoint_folder = Path(self._stack.enter_context(TemporaryDirectory(prefix="segue-")))
+            self._checkpoint_folder = user_store.scratch_folder()
+            self._stack.callback(shutil.rmtree, self._checkpoint_folder, ignore_errors=True)
         log = self._open_log()
         try:
             if isinstance(log, StoredConversation) and not self._options.models:

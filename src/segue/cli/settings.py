@@ -58,6 +58,7 @@ Money = Annotated[float, Meta(ge=0)]
 RouteName: TypeAlias = Literal["fixed", "failover", "round-robin", "rules"]
 Strategy: TypeAlias = Literal["dense", "truncate-results", "drop-oldest"]
 When: TypeAlias = Literal["long", "images", "otherwise"]
+SandboxMode: TypeAlias = Literal["on", "network", "off"]
 
 _TYPE_NAMES = {
     "str": "text",
@@ -72,6 +73,7 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
     "route": get_args(RouteName),
     "compress": get_args(Strategy),
     "when": get_args(When),
+    "sandbox": get_args(SandboxMode),
 }
 _MILLION = 1_000_000
 _KEY_NAMES = frozenset({"api_key", "apikey", "key", "token", "secret", "auth_token", "api_token"})
@@ -111,7 +113,10 @@ class ProviderSettings(Struct, frozen=True):
 
 
 class ToolSettings(Struct, frozen=True):
-    """Tool permissions and limits. `env` names variables passed to shells; `only` restricts the available tools."""
+    """Tool permissions and limits. `env` names variables passed to shells; `only` restricts the available tools.
+
+    `sandbox` is for shell commands: `on` where bubblewrap works, `network` the same with network, or `off`.
+    """
 
     allow: tuple[NonEmptyText, ...] = ()
     ask: tuple[NonEmptyText, ...] = ()
@@ -121,6 +126,7 @@ class ToolSettings(Struct, frozen=True):
     timeout: Seconds | None = None
     parallel: Count | None = None
     max_declared: Count | None = None
+    sandbox: SandboxMode | None = None
 
 
 class McpServerSettings(Struct, frozen=True):

@@ -17,8 +17,9 @@ def command(file: str | None, *, revoke: bool, as_json: bool) -> None:
     """Trust a project's configuration file as it is now.
 
     FILE is by default the nearest .segue.toml in or above this directory. It may come from someone else: its [mcp]
-    and [gateway] sections, `allow` and `env` of [tools], `base_url`, `key_variable` and `headers` of [providers], and
-    `store` are ignored until it is trusted, and again after it changes. Prints the settings that take effect.
+    and [gateway] sections, `allow`, `env` and `sandbox` of [tools], `base_url`, `key_variable` and `headers` of
+    [providers], and `store` are ignored until it is trusted, and again after it changes. Prints the settings that take
+    effect.
 
     \b
       segue trust

@@ -24,7 +24,8 @@ import asyncio
 import contextvars
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -314,7 +315,8 @@ class Scheduler:
                     return "no"
                 title, detail = request.title, request.detail
                 self._emit(job, ApprovalRequested(id=job.call.id, tool=job.call.name, title=title, detail=detail))
-                return await approver(request)
+                with self._paused_timer(job):
+                    return await approver(request)
 
         return approve
 
@@ -338,6 +340,7 @@ class Scheduler:
             call_id=job.call.id,
             progress=self._make_progress(job),
             time_limit=self._limits.timeout,
+            approve=self._make_approver(job),
         )
         if self._record_changes is not None:
             context.changes = self._record_changes(job.call.id, job.call.name)
@@ -349,6 +352,18 @@ class Scheduler:
         job.execution = Execution(tool, job.arguments, context, on_end, variables)
         if job.execution.task is not None:
             self._track_task(job.execution.task)
+
+    @contextmanager
+    def _paused_timer(self, job: Job) -> Generator[None]:
+        """Do not count the time that the user needs for an answer while the tool runs."""
+        is_running = job.timer is not None
+        if job.timer is not None:
+            job.timer.cancel()
+        try:
+            yield
+        finally:
+            if is_running and not job.has_outcome:
+                job.timer = job.batch.loop.call_later(job.timeout, self._time_out, job)
 
     def _time_out(self, job: Job) -> None:
         self._finish(job, "timed-out", make_output(f"timed out after {job.timeout:g} seconds", job.output_limit))

@@ -101,6 +101,10 @@ class ChangeRecorder:
         return lambda: None
 
 
+async def _deny(request: ApprovalRequest) -> str | None:
+    return f"denied: {request.title} needs leave"
+
+
 @dataclass
 class Context:
     """The context of a call. `progress` emits a line of progress to the user.
@@ -108,7 +112,9 @@ class Context:
     `cancelled` is set when the call is cancelled or timed out; long-running tools check it. `is_granted` returns
     whether approval was given for what the tool is about to do, which may differ from the approval request: a link can
     change in between. `is_denied` returns whether a rule denies a path to a tool, both given by name. `time_limit` is
-    the configured limit of a call in seconds, if any. `changes` records files before they are changed.
+    the configured limit of a call in seconds, if any. `changes` records files before they are changed. A tool may need
+    another approval while it runs: `is_allowed` returns whether the rules allow something, and `check_permission` asks
+    the user if needed and returns None or the denial text. `approve` is the approver of the call.
     """
 
     folder: Path
@@ -119,6 +125,9 @@ class Context:
     time_limit: float | None = None
     is_denied: Callable[[str, str], bool] = lambda tool, path: False
     changes: ChangeRecorder = field(default_factory=ChangeRecorder)
+    approve: Approver | None = None
+    is_allowed: Callable[[ApprovalRequest], bool] = lambda request: False
+    check_permission: Callable[[ApprovalRequest], Awaitable[str | None]] = _deny
 
 
 Run: TypeAlias = Callable[[Arguments, Context], "Result | str | Awaitable[Result | str]"]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import jsonschema_rs
+import msgspec
 
 from segue.canonical.request import Tool as Declaration
 from segue.errors import InputError
@@ -92,10 +93,24 @@ class Toolbox:
         def progress(text: str) -> None:
             context.progress(mask.mask_text(text))
 
+        def is_allowed(request: ApprovalRequest) -> bool:
+            return self.permissions.decide(request)[0] == "allow"
+
+        def check_permission(request: ApprovalRequest) -> Awaitable[str | None]:
+            masked = msgspec.structs.replace(request, title=mask.mask_text(request.title))
+            return self.permissions.check(masked, context.approve)
+
         try:
             value = tool.run(
                 arguments,
-                replace(context, is_granted=self._grants.consume, is_denied=self.permissions.denies, progress=progress),
+                replace(
+                    context,
+                    is_granted=self._grants.consume,
+                    is_denied=self.permissions.denies,
+                    is_allowed=is_allowed,
+                    check_permission=check_permission,
+                    progress=progress,
+                ),
             )
         except Exception as error:
             if (masked := mask.mask_error(error)) is error:

@@ -76,6 +76,8 @@ class CallList:
             case CallStarted():
                 call.state, call.started = "running", now
             case CallProgress():
+                if call.state == "approval" and call.started is not None:
+                    call.state = "running"
                 call.last_line = sanitize_line(event.text.rstrip().rpartition("\n")[2])
             case CallEnded():
                 call.state, call.ended = event.outcome, event

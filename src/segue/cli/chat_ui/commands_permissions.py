@@ -33,6 +33,9 @@ async def _permissions(chat: Chat, arguments: str) -> None:
         chat.print_line(f"mode: {MODE_LABELS[mode]}")
         return
     rows: list[Row] = [[("class:dim", f"  mode: {MODE_LABELS[chat.permissions.mode]} (Shift-Tab switches it)")]]
+    sandbox = chat.agent.tools.sandbox
+    about = sandbox if isinstance(sandbox, str) else sandbox.description
+    rows.append([("class:dim", f"  shell commands run {'without a sandbox: ' if about is sandbox else ''}{about}")])
     rules = [(sanitize_line(action), sanitize_line(rule)) for action, rule in chat.permissions.list_rules()]
     rows += format_table(rules, ("class:dim", "class:name"), chat.width)
     if not rules:
