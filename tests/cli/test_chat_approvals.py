@@ -112,6 +112,8 @@ def test_commands_at_a_question_are_no_answers(room: Room):
     seat.wait_for_text("unknown command /nonsense", "y yes")
     seat.enter("/undo")
     seat.wait_for_text("/undo is not available during a turn", "y yes")
+    seat.enter("!echo $((6 * 7))")
+    seat.wait_for_text("  42", "y yes")
     seat.enter("/allow write_file(nope")
     seat.wait_for_text("is not a valid rule", "y yes")
     assert not (room.work / "a.txt").exists()

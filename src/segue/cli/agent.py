@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 from segue._conversation import Conversation
 from segue.bridge.providers import Endpoint
+from segue.canonical.blocks import Text
 from segue.canonical.request import Usage
 from segue.cli import config, streams, user_store
 from segue.cli.agent_tools import AgentTools
 from segue.cli.emulated_providers import EmulatedProviders
 from segue.cli.options import RunOptions
 from segue.cli.providers import Providers
+from segue.coerce import coerce_blocks
 from segue.errors import InputError, SegueError
 from segue.runtime.checkpoint_journal import prune
 from segue.runtime.checkpoints import Checkpoints
@@ -273,7 +275,9 @@ class Agent:
         with suppress(SegueError):
             self._compress_if_full()
         note = await asyncio.to_thread(self.checkpoints.begin_exchange)
-        return await self.session.ask(f"{content}\n\n{note}" if note and isinstance(content, str) else content)
+        if note:
+            content = f"{content}\n\n{note}" if isinstance(content, str) else [*coerce_blocks(content), Text(note)]
+        return await self.session.ask(content)
 
     @property
     def lacks_key(self) -> bool:

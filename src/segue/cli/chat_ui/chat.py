@@ -204,15 +204,18 @@ class Chat:
         return decision
 
     async def _ask_approval(self, question: ApprovalRequest) -> ApprovalDecision:
-        """Ask until there is an answer. A command runs and is no answer, but may make one unnecessary."""
+        """Ask until there is an answer. A command (`/…`, `!…`) runs and is no answer, but may make one unnecessary."""
         is_shown = False
         while not self._ended.is_set():
             line = await self.ui.ask_approval(question, again=is_shown)
             is_shown = True
-            if line is not None and not _COMMAND.match(line.strip()):
+            text = (line or "").strip()
+            if text.startswith("!") and text[1:].strip():
+                await self._report_errors(self.run_shell(text[1:].strip()))
+            elif _COMMAND.match(text):
+                await self._report_errors(self._run_command(text))
+            elif line is not None:
                 return parse_answer(line, question)
-            if line is not None:
-                await self._report_errors(self._run_command(line.strip()))
             match self.permissions.decide(question):
                 case "allow", _:
                     return "once"
