@@ -300,7 +300,8 @@ def test_ctrl_c_restores_unsent_input(room: Room):
 def test_ctrl_c_twice_leaves_nothing_running(room: Room):
     script = "call shell " + json.dumps({"command": "trap '' INT TERM; echo $$ > pid; while :; do sleep 0.1; done"})
     claude = room.provider("anthropic", f"{script}\n---\nsay On we go.")
-    seat = room.chat("-m", CLAUDE, "--allow", "shell")
+    # Outside of a sandbox, where the number of a process is the one that the command sees.
+    seat = room.chat("-m", CLAUDE, "--dangerously-allow-all")
     seat.wait_for_text(PROMPT)
     seat.enter("run it")
     seat.wait_for_text("⟳ shell")
@@ -419,6 +420,28 @@ def test_conversation_resumes_where_it_stopped(room: Room):
         assert len(store.list()) == 1
 
 
+def test_conversation_of_another_folder_is_named_by_its_number(room: Room):
+    room.provider("anthropic", "say One.\n---\nsay Two.\n---\nsay Three.")
+    seat = room.chat("-m", CLAUDE)
+    seat.wait_for_text(PROMPT)
+    seat.enter("in the first folder")
+    seat.wait_for_text("One.")
+    seat.type(CTRL_D)
+    assert seat.wait_exit() == 0
+    first, room.work = room.work, room.home / "second"
+    room.work.mkdir()
+    again = room.chat("-m", CLAUDE)
+    again.wait_for_text(PROMPT)
+    again.enter("in the second folder")
+    again.wait_for_text("Two.")
+    again.enter("/sessions")
+    again.wait_for_text("▸ 1", "~/second", "also by its number")
+    again.enter("/sessions 2")
+    again.wait_for_text(f"it belongs to {first}"[:60], "run in this folder", "One.")
+    again.enter("/sessions 1")
+    again.wait_for_text("Two.", count=2)
+
+
 def test_two_chats_on_one_conversation(room: Room):
     claude = room.provider("anthropic", "say One.\n---\nsay Two.\n---\nsay Three.")
     first = room.chat("-m", CLAUDE)
@@ -475,8 +498,8 @@ def test_copy_and_return_to_the_original(room: Room):
     seat.enter("and here")
     seat.wait_for_text("Back.")
     assert "in there" not in request_texts(claude)
-    seat.enter("/sessions 1")
-    seat.wait_for_text("✗ several conversation ids begin with '1'")
+    seat.enter("/sessions 1n")
+    seat.wait_for_text("✗ several conversation ids begin with '1n'")
 
 
 def test_empty_conversation_is_not_stored(room: Room):
@@ -596,7 +619,7 @@ def test_a_dumb_terminal_gets_lines(room: Room):
     seat.type("go\n")
     seat.wait_for_text("**As it is**.")
     seat.type("write\n")
-    seat.wait_for_text("+one", "y(es)")
+    seat.wait_for_text("+one", "? y yes")
     seat.type("y\n")
     seat.wait_for_text("So be it.")
     seat.type("/quit\n")

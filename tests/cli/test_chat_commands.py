@@ -178,7 +178,7 @@ def test_export_overwrites_only_when_forced(pipe: Pipe):
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=lambda command: command.name)
 def test_surplus_command_arguments_are_an_error(command: Command):
     assert command.validate_arguments("") == ""
-    if command.name in ("attach", "export", "route", "set"):
+    if command.name in ("allow", "attach", "export", "route", "set"):
         assert command.validate_arguments("a b c d") == "a b c d"
         return
     with pytest.raises(InputError, match=f"too many arguments: .*; usage: /{command.name}"):

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from segue.errors import InputError
 from segue.runtime.environ import child_environment, secret_variables
-from segue.runtime.permissions import Permissions, parse_rule
+from segue.runtime.permission_rules import parse_rule
+from segue.runtime.permissions import Permissions
 from segue.runtime.tool_types import ApprovalRequest
 from segue.runtime.tools.shell import shell
 from segue.runtime.tools.shell_commands import find_commands, split_simple_commands

@@ -406,7 +406,8 @@ def test_approval_decides_and_does_not_use_tool_time(tmp_path: Path) -> None:
     calls = add_calls(conversation_log, *works(("first", 9), ("second", 9)))
     box = FakeToolbox(tmp_path, make_tool("work", log.work, needs_approval=True, timeout=10))
     ended = run(make_scheduler(conversation_log, box, ear, approve=slow).run_batch(calls))
-    assert [(one.outcome, one.text) for one in ended] == [("complete", "first did it"), ("error", "denied by the user")]
+    outcomes = [(one.outcome, one.text) for one in ended]
+    assert outcomes == [("complete", "first did it"), ("denied", "denied by the user")]
     assert [event.id for event in ear.of_kind(ApprovalRequested)] == [call.id for call in calls]
     assert [event.id for event in ear.of_kind(CallStarted)] == [calls[0].id]
     assert log == ["first begins", "first ends"]
@@ -419,7 +420,20 @@ def test_call_without_approver_is_denied(tmp_path: Path) -> None:
             conversation_log, FakeToolbox(tmp_path, make_tool("work", Log().work, needs_approval=True))
         ).run_batch(add_calls(conversation_log, "work"))
     )
-    assert (ended.outcome, ended.text) == ("error", "denied: nobody is there to ask")
+    assert (ended.outcome, ended.text) == ("denied", "denied: nobody is there to ask")
+    assert states(conversation_log) == ["denied"]
+    check_renders(conversation_log)
+
+
+def test_call_that_is_not_possible_is_not_denied(tmp_path: Path) -> None:
+    class Box(FakeToolbox):
+        async def check_permission(self, tool: Any, arguments: Any, approve: Any) -> str | None:
+            raise ToolError("there is no such file")
+
+    conversation_log = InMemoryLog()
+    box = Box(tmp_path, make_tool("work", Log().work))
+    [ended] = run(make_scheduler(conversation_log, box).run_batch(add_calls(conversation_log, "work")))
+    assert (ended.outcome, ended.text) == ("error", "there is no such file")
 
 
 def test_one_question_at_a_time(tmp_path: Path) -> None:
@@ -582,7 +596,7 @@ def test_skipped_writer_blocks_no_one_else(tmp_path: Path) -> None:
     )
     wanted = [("asks", {"name": "0", "path": "a"}), ("work", {"name": "1", "path": "a"})]
     ended = run(make_scheduler(conversation_log, box).run_batch(add_calls(conversation_log, *wanted)))
-    assert [one.outcome for one in ended] == ["error", "complete"]
+    assert [one.outcome for one in ended] == ["denied", "complete"]
 
 
 def test_writers_of_several_files_never_wait_for_each_other(tmp_path: Path) -> None:

@@ -5,6 +5,9 @@ Shared by `segue run` and `segue chat`, which differ only in the event listener 
 
 from __future__ import annotations
 
+import asyncio
+import os
+import shutil
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
@@ -21,6 +24,8 @@ from segue.cli.options import RunOptions
 from segue.cli.project_context import ProjectContext
 from segue.cli.providers import Providers
 from segue.errors import InputError, SegueError
+from segue.runtime.checkpoint_journal import prune
+from segue.runtime.checkpoints import Checkpoints
 from segue.runtime.conversation_log import ConversationLog, InMemoryLog
 from segue.runtime.events import ConversationCompressed, ExchangeEnded
 from segue.runtime.model_limits import ModelLimits
@@ -88,6 +93,8 @@ class Agent:
         self.sizes = ModelLimits()
         self.request_options = options.request_options or Options()
         """The options that flags and `/set` set; they take precedence over the configuration."""
+        self.checkpoints: Checkpoints
+        self._checkpoint_folder: Path
         self._client: ProviderClient
         self._served: dict[str, str] = {}
         """The model that is used of each server that was named without one."""
@@ -109,6 +116,7 @@ class Agent:
     ) -> None:
         try:
             await self.session.close()
+            self.discard_if_empty(self.log)
         finally:
             await self._stack.aclose()
 
@@ -138,10 +146,20 @@ class Agent:
             self.store = self._stack.enter_context(
                 user_store.connect(create=True, trusting=self._options.trusting, quiet=True)
             )
+            self._checkpoint_folder = user_store.checkpoint_folder()
+            prune(self._checkpoint_folder)
+        else:
+            self._checkpoint_folder = user_store.scratch_folder()
+            self._stack.callback(shutil.rmtree, self._checkpoint_folder, ignore_errors=True)
         log = self._open_log()
-        if isinstance(log, StoredConversation) and not self._options.models:
-            self._resume_model(log)
-        self.session = self._build_session(log)
+        try:
+            if isinstance(log, StoredConversation) and not self._options.models:
+                self._resume_model(log)
+            self.session = self._build_session(log)
+        except BaseException:
+            log.close()
+            self.discard_if_empty(log)
+            raise
         for provider in dict.fromkeys(endpoint.provider for endpoint in self.route.endpoints):
             if note := self.providers.describe_assumed_api(provider):
                 streams.print_message(note)
@@ -169,6 +187,7 @@ class Agent:
             timeout=tools.timeout or default.timeout,
             steps=self._options.steps or default.steps,
         )
+        self.checkpoints = Checkpoints(self._checkpoint_folder, self.toolbox.folder, log.id)
         return Session(
             log,
             self.route,
@@ -183,6 +202,7 @@ class Agent:
             sizes=self.sizes,
             strategy=self.providers.config.settings.compress or DEFAULT_STRATEGY,
             subagent_context=self.context.text if self._options.system is None else "",
+            record_changes=self.checkpoints.recorder,
         )
 
     # --------------------------------------------------------------------------------------------------------- models
@@ -322,14 +342,19 @@ class Agent:
         return self.log.id if self.store is not None else None
 
     async def ask(self, content: Any) -> ExchangeEnded:
-        """Run an exchange; the conversation is compressed first where it nearly fills the context."""
+        """Run an exchange; the conversation is compressed first where it nearly fills the context.
+
+        The model gets a note on the context that changed, and on files that were restored since the last exchange.
+        """
         if self.log.messages:
             await self._look_up_sizes()
         with suppress(SegueError):
             self._compress_if_full()
         chat = self.log.chat
         self.context = self._take_context()
-        return await self.session.ask(content, note=self.context.changes_since(chat.system, chat.messages))
+        restored = await asyncio.to_thread(self.checkpoints.begin_exchange)
+        notes = [self.context.changes_since(chat.system, chat.messages), restored]
+        return await self.session.ask(content, note="\n\n".join(filter(None, notes)) or None)
 
     def _take_context(self, *, git_state: bool = False) -> ProjectContext:
         return project_context.take(self.toolbox.folder, trusting=self._options.trusting, git_state=git_state)
@@ -348,6 +373,12 @@ class Agent:
         with suppress(SegueError):
             self.store.delete(log.id)
 
+    def discard_if_empty(self, log: ConversationLog) -> None:
+        """Delete a conversation without messages."""
+        if self.store is not None and not log.messages:
+            with suppress(SegueError):
+                self.store.delete(log.id)
+
     async def switch_log(self, log: ConversationLog) -> None:
         """Continue with another conversation on the same route."""
         self.route = self.session.route
@@ -359,36 +390,61 @@ class Agent:
         self.context = self._take_context(git_state=True)
         default = f"{_SYSTEM}\n\n{self.context.text}" if self.toolbox.declarations else None
         chat = Conversation(system=default if self._options.system is None else self._options.system)
-        return InMemoryLog(chat) if self.store is None else StoredConversation.create(self.store, chat)
+        return (
+            InMemoryLog(chat) if self.store is None else StoredConversation.create(self.store, chat, folder=_folder())
+        )
 
-    def open_stored(self, prefix: str) -> StoredConversation:
-        """Return a stored conversation by a prefix of its id."""
+    def open_stored(self, name: str) -> StoredConversation:
+        """Return a stored conversation by its number, or the beginning or end of its id.
+
+        If it belongs to no folder, or to one that no longer exists, it belongs to this folder from now on.
+        """
         if self.store is None:
             raise InputError("conversations are not stored (--no-store)")
-        return StoredConversation(self.store, self.store.find_id(prefix))
+        log = StoredConversation(self.store, self.store.find_id(name))
+        folder = self.store.get(log.id).folder
+        if folder is None or not Path(folder).is_dir():
+            # A store that can't be written is reported by the first message.
+            with suppress(SegueError):
+                self.store.set_folder(log.id, _folder())
+        return log
+
+    @property
+    def other_folder(self) -> str | None:
+        """The folder that the conversation belongs to, if it is not this one."""
+        if self.store is None:
+            return None
+        with suppress(SegueError):
+            folder = self.store.get(self.log.id).folder
+            return folder if folder != _folder() else None
+        return None
 
     def _open_log(self) -> ConversationLog:
         options = self._options
         if not options.latest and options.conversation is None:
             return self.new_log()
         assert self.store is not None
-        if options.conversation is not None:
-            name = options.conversation
-        else:
-            # Subagents' conversations are stored too, but are not continued.
-            rows = (
-                row for row in self.store.list(_MAX_SCANNED) if not (row.title or "").startswith(_SUBAGENT_TITLE_PREFIX)
-            )
-            latest = next(rows, None)
-            if latest is None:
-                raise InputError("no stored conversation to continue")
-            name = latest.id
-        log = self.open_stored(name)
+        log = self.open_stored(options.conversation if options.conversation is not None else self._latest_id())
         if options.fork:
             log = log.fork()
+            self.store.set_folder(log.id, _folder())
         if options.system is not None and options.system != log.chat.system:
             log.update_settings(system=options.system)
         return log
+
+    def _latest_id(self) -> str:
+        """Return the id of the latest conversation of this folder, with `--any` of all folders."""
+        assert self.store is not None
+        rows = self.store.list(_MAX_SCANNED, folder=None if self._options.any_folder else _folder())
+        # Subagents' conversations are stored too, but are not continued.
+        latest = next((row for row in rows if not (row.title or "").startswith(_SUBAGENT_TITLE_PREFIX)), None)
+        if latest is not None:
+            return latest.id
+        if self._options.any_folder or not self.store.list(1):
+            raise InputError("no stored conversation to continue")
+        raise InputError(
+            "no stored conversation belongs to this folder; -c --any continues the latest of all, segue log lists them"
+        )
 
     def _compress_if_full(self) -> None:
         strategy, contexts = (
@@ -400,3 +456,8 @@ class Agent:
             return
         compressed = self.log.compress(strategy, int(COMPRESS_TO * smallest))
         self.session.emit(ConversationCompressed(strategy=strategy, before=compressed.before, after=compressed.tokens))
+
+
+def _folder() -> str:
+    """Return the working folder with links resolved, as it is stored."""
+    return os.path.realpath(Path.cwd())

@@ -201,7 +201,9 @@ def _find_restricted(settings: Settings) -> dict[str, str]:
     """Return the settings that an untrusted file may not set, each with its full value as JSON."""
     restricted: dict[str, object] = {} if settings.store is None else {"store": settings.store}
     restricted |= {"gateway": settings.gateway} if settings.gateway else {}
-    restricted |= {f"tools.{key}": rules for key in ("allow", "env") if (rules := getattr(settings.tools, key))}
+    restricted |= {
+        f"tools.{key}": rules for key in ("allow", "env", "sandbox") if (rules := getattr(settings.tools, key))
+    }
     restricted |= {f"mcp.{name}": _describe_server(server) for name, server in settings.mcp.items()}
     restricted |= {
         f"providers.{name}.{key}": value
@@ -225,7 +227,7 @@ def _without_restricted(settings: Settings) -> Settings:
     providers = {
         name: replace(provider, **dict.fromkeys(_RESTRICTED_KEYS)) for name, provider in settings.providers.items()
     }
-    tools = replace(settings.tools, allow=(), env=())
+    tools = replace(settings.tools, allow=(), env=(), sandbox=None)
     return replace(settings, store=None, tools=tools, mcp={}, providers=providers, gateway={})
 
 
@@ -285,6 +287,7 @@ def _merge_tools(upper: ToolSettings, lower: ToolSettings) -> ToolSettings:
         timeout=_first_set(upper.timeout, lower.timeout),
         parallel=_first_set(upper.parallel, lower.parallel),
         max_declared=_first_set(upper.max_declared, lower.max_declared),
+        sandbox=_first_set(upper.sandbox, lower.sandbox),
     )
 
 

@@ -43,8 +43,9 @@ _EXTRAS = {"postgres": "psycopg", "mcp": "mcp", "keyring": "keyring", "socks": "
 def command(ctx: click.Context, *, online: bool, trusting: bool, as_json: bool) -> None:
     """Check configuration, store, keys, MCP servers and terminal.
 
-    Nothing is sent and no program is started, except with --online, which requests the list of models from each
-    provider whose key is set. Keys are never shown. Exit code 1: a problem was found, marked with !!.
+    Nothing is sent, except with --online, which requests the list of models from each provider whose key is set. No
+    program is started but bwrap, to test the sandbox. Keys are never shown. Exit code 1: a problem was found, marked
+    with !!.
     """
     checks = _DoctorChecks(trusting=trusting)
     checks.run(online=online)
@@ -84,6 +85,7 @@ class _DoctorChecks:
         self._check_providers(online=online)
         self._check_model()
         self._check_servers()
+        self._check_sandbox()
         self._check_terminal()
 
     def _add_row(self, state: _State, name: str, text: str) -> None:
@@ -239,6 +241,23 @@ class _DoctorChecks:
                 self._add_row("bad", f"mcp {name}", f"program not found: {server.program[0]}")
             else:
                 self._add_row("ok", f"mcp {name}", program)
+
+    def _check_sandbox(self) -> None:
+        from segue.runtime.tools.shell_sandbox import find_sandbox
+
+        tools = self._catalogue.config.settings.tools if self._catalogue is not None else None
+        mode = (tools.sandbox if tools is not None else None) or "on"
+        found = (
+            "off in the configuration"
+            if mode == "off"
+            else find_sandbox(user_store.scratch_folder(), has_network=mode == "network")
+        )
+        works = not isinstance(found, str)
+        self.results["sandbox"] = {"works": works, "mode": mode, "why": None if works else found}
+        if isinstance(found, str):
+            self._add_row("note", "sandbox", f"shell commands run without a sandbox: {found}")
+        else:
+            self._add_row("ok", "sandbox", f"shell commands run {found.description}")
 
     def _check_terminal(self) -> None:
         size = shutil.get_terminal_size()

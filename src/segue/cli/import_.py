@@ -5,8 +5,10 @@ The input is parsed completely before anything is written.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import click
@@ -40,6 +42,8 @@ def command(file: str, *, source: str | None, title: str | None, as_json: bool) 
         save, facts = _parse_input(data, source)
     with user_store.connect(create=True) as store:
         id = save(store, title)
+        if streams.has_working_folder():
+            store.set_folder(id, os.path.realpath(Path.cwd()))
         facts["messages"] = store.get(id).messages
     if not as_json and (dropped := facts.get("left_out")):
         streams.print_message(f"not imported: {', '.join(f'{count:,} {what}' for what, count in dropped.items())}")

@@ -47,14 +47,15 @@ _AGENT_OPTIONS = (
         help="Model to use; repeat it to add models to fail over to.",
     ),
     click.option("--emulated", is_flag=True, help="Use emulated models: no key, no network, no cost."),
-    click.option("-c", "--continue", "latest", is_flag=True, help="Continue the latest conversation."),
+    click.option("-c", "--continue", "latest", is_flag=True, help="Continue the latest conversation of this folder."),
+    click.option("--any", "any_folder", is_flag=True, help="With -c: the latest conversation of all folders."),
     click.option(
         "-s",
         "--session",
         "conversation",
         metavar="ID",
         shell_complete=completers.ids,
-        help="Continue this conversation; the first characters of its id are enough.",
+        help="Continue this conversation: its number in segue log, or the beginning or end of its id.",
     ),
     click.option("--fork", is_flag=True, help="Continue in a copy of the conversation (with -c or -s)."),
     click.option(
@@ -207,6 +208,7 @@ class RunOptions:
     models: tuple[str, ...] = ()
     emulated: bool = False
     latest: bool = False
+    any_folder: bool = False
     conversation: str | None = None
     fork: bool = False
     attached: tuple[str, ...] = ()
@@ -232,6 +234,7 @@ class RunOptions:
         continues = values["latest"] or values["conversation"] is not None
         for wrong, message in (
             (values["latest"] and values["conversation"] is not None, "-c and -s can't be combined"),
+            (values["any_folder"] and not values["latest"], "--any is for -c"),
             (values["fork"] and not continues, "--fork needs a conversation: use -c or -s"),
             (continues and not keep, "--no-store can't be combined with -c or -s"),
             (names is not None and no_tools, "--tools and --no-tools can't be combined"),

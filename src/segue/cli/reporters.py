@@ -149,7 +149,7 @@ class TextReporter:
         about = f"{'  ' if event.task else ''}{event.tool}{f' {summary}' if summary else ''}"
         if event.outcome == "complete":
             return f"{about} ({event.seconds:.1f} s)"
-        detail = next(iter(event.text.splitlines()), "")
+        detail = next(iter(event.text.splitlines()), "").removeprefix(f"{event.outcome}: ")
         return f"{about}: {event.outcome}: {detail}" if detail else f"{about}: {event.outcome}"
 
     def _write(self, text: str) -> None:

@@ -65,6 +65,7 @@ Money = Annotated[float, Meta(ge=0)]
 RouteName: TypeAlias = Literal["fixed", "failover", "round-robin", "rules"]
 Strategy: TypeAlias = Literal["dense", "truncate-results", "drop-oldest"]
 When: TypeAlias = Literal["long", "images", "otherwise"]
+SandboxMode: TypeAlias = Literal["on", "network", "off"]
 
 _TYPE_NAMES = {
     "str": "text",
@@ -79,6 +80,7 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
     "route": get_args(RouteName),
     "compress": get_args(Strategy),
     "when": get_args(When),
+    "sandbox": get_args(SandboxMode),
 }
 _KEY_NAMES = frozenset({"api_key", "apikey", "key", "token", "secret", "auth_token", "api_token"})
 _KEY_HINT = (
@@ -150,7 +152,10 @@ class ProviderSettings(OptionSettings, frozen=True):
 
 
 class ToolSettings(Struct, frozen=True):
-    """Tool permissions and limits. `env` names variables passed to shells; `only` restricts the available tools."""
+    """Tool permissions and limits. `env` names variables passed to shells; `only` restricts the available tools.
+
+    `sandbox` is for shell commands: `on` where bubblewrap works, `network` the same with network, or `off`.
+    """
 
     allow: tuple[NonEmptyText, ...] = ()
     ask: tuple[NonEmptyText, ...] = ()
@@ -160,6 +165,7 @@ class ToolSettings(Struct, frozen=True):
     timeout: Seconds | None = None
     parallel: Count | None = None
     max_declared: Count | None = None
+    sandbox: SandboxMode | None = None
 
 
 class McpServerSettings(Struct, frozen=True):

@@ -17,9 +17,9 @@ def command(file: str | None, *, revoke: bool, as_json: bool) -> None:
     """Trust a project: its configuration file as it is now, and the instruction files in its folder.
 
     The nearest .segue.toml in or above this directory may come from someone else: its [mcp] and [gateway] sections,
-    `allow` and `env` of [tools], `base_url`, `key_variable` and `headers` of [providers], and `store` are ignored until
-    it is trusted, and again after it changes. AGENTS.md and CLAUDE.md are used in trusted folders and below. PATH is
-    one file, or one folder. Prints the settings that take effect.
+    `allow`, `env` and `sandbox` of [tools], `base_url`, `key_variable` and `headers` of [providers], and `store` are
+    ignored until it is trusted, and again after it changes. AGENTS.md and CLAUDE.md are used in trusted folders and
+    below. PATH is one file, or one folder. Prints the settings that take effect.
 
     \b
       segue trust

@@ -37,7 +37,7 @@ __all__ = [
     "encode_event",
 ]
 
-Outcome: TypeAlias = Literal["complete", "error", "cancelled", "timed-out", "interrupted"]
+Outcome: TypeAlias = Literal["complete", "error", "denied", "cancelled", "timed-out", "interrupted"]
 ExchangeOutcome: TypeAlias = Literal["answered", "cancelled", "failed", "steps"]
 
 

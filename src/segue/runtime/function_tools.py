@@ -20,7 +20,7 @@ import msgspec
 
 from segue.canonical.blocks import Code, Media, Text
 from segue.errors import InputError
-from segue.runtime.tool_types import ApprovalRequest, Arguments, Context, Result, Tool, ToolError
+from segue.runtime.tool_types import ApprovalRequest, ApprovalScope, Arguments, Context, Result, Tool, ToolError
 
 _ENTRY_POINT_GROUP = "segue.tools"
 _SECTION = re.compile(r"^(args|arguments|parameters|params)\s*:\s*$", re.IGNORECASE)
@@ -106,7 +106,12 @@ def _make_tool(
     def approval_request(arguments: Arguments, folder: Path) -> ApprovalRequest:
         subject = msgspec.json.encode(arguments, order="sorted").decode()
         return ApprovalRequest(
-            tool_name, subject, f"run {tool_name}", _format_arguments(arguments), needed=needs_approval
+            tool_name,
+            subject,
+            f"run {tool_name}",
+            _format_arguments(arguments),
+            needed=needs_approval,
+            scopes=(ApprovalScope(f"all calls of {tool_name}", (tool_name,)),),
         )
 
     more: dict[str, Any] = {} if writes is None else {"writes": writes}

@@ -48,7 +48,7 @@ from segue.runtime.request_repair import DEFAULT_STRATEGY, RequestRepair
 from segue.runtime.routing import Fixed, Route, RouteContext
 from segue.runtime.scheduler import Limits, Scheduler
 from segue.runtime.subagents import SUBAGENT_SYSTEM, ModelResolver, Subagents
-from segue.runtime.tool_types import Approver
+from segue.runtime.tool_types import Approver, ChangeRecorder
 from segue.runtime.toolbox import Toolbox
 from segue.runtime.tools.task import task as task_tool
 from segue.wire.stream import events as wire_events
@@ -82,7 +82,8 @@ class Session:
     `task` is the id of the call that started it. With `debug`, a request that the conformance checker rejects is not
     sent. `options` take precedence over those of the endpoint and of the conversation. `strategy` is the compression
     of a history that a model rejects as too long, `sizes` what is known about the sizes of models, and
-    `subagent_context` the end of the system text of subagents.
+    `subagent_context` the end of the system text of subagents. `record_changes` returns the recorder of changed files
+    for a call, by its id and tool; the changes of a subagent are those of the call that started it.
     """
 
     def __init__(
@@ -103,6 +104,7 @@ class Session:
         sizes: ModelLimits | None = None,
         strategy: str = DEFAULT_STRATEGY,
         subagent_context: str = "",
+        record_changes: Callable[[str, str], ChangeRecorder] | None = None,
     ) -> None:
         self.log = log
         self.route = route
@@ -134,7 +136,16 @@ class Session:
         self._streaming: asyncio.Task[Reply] | None = None
         self._exchange_done: asyncio.Future[None] | None = None
         """Done when the current exchange has ended."""
-        self._scheduler = Scheduler(log, self.toolbox, emit=self.emit, approve=approve, limits=limits, clock=clock)
+        self._record_changes = record_changes
+        self._scheduler = Scheduler(
+            log,
+            self.toolbox,
+            emit=self.emit,
+            approve=approve,
+            limits=limits,
+            clock=clock,
+            record_changes=None if record_changes is None else lambda call, tool: record_changes(task or call, tool),
+        )
 
     # ----------------------------------------------------------------------------------------------------------- public
 
@@ -462,6 +473,7 @@ class Session:
             options=self.options,
             sizes=self.sizes,
             strategy=self.strategy,
+            record_changes=self._record_changes,
         )
         try:
             return await child.ask(prompt)

@@ -13,7 +13,7 @@ from segue.bridge.providers import Endpoint
 from segue.errors import InputError
 from segue.runtime.events import ExchangeEnded
 from segue.runtime.routing import Fixed, Route
-from segue.runtime.tool_types import ApprovalRequest, Context, Result, ToolError
+from segue.runtime.tool_types import ApprovalRequest, ApprovalScope, Context, Result, ToolError
 from segue.runtime.toolbox import Toolbox
 from segue.runtime.tools.task import SubagentTask
 
@@ -59,7 +59,10 @@ class Subagents:
         known = {(each.provider, each.base_url) for each in self._parent.route.endpoints}
         title = f"giving work to {endpoint.name} at {endpoint.base_url}"
         needed = (endpoint.provider, endpoint.base_url) not in known
-        return ApprovalRequest("task", endpoint.name, title, needed=needed, aliases=(model,))
+        scopes = (ApprovalScope(f"all models of {endpoint.provider}", (f"task({endpoint.provider}/*)",)),)
+        return ApprovalRequest(
+            "task", endpoint.name, title, needed=needed, aliases=(model,), changes=False, scopes=scopes
+        )
 
     def _find_endpoint(self, model: str) -> Endpoint:
         try:

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import jsonschema_rs
+import msgspec
 
 from segue.canonical.request import Tool as Declaration
 from segue.errors import InputError
 from segue.runtime.masking import SecretMask, find_hidden_secrets
-from segue.runtime.permissions import Grants, Permissions
+from segue.runtime.permission_rules import SHELL_TOOLS, parse_rule
+from segue.runtime.permissions import Grants, Permissions, validate_tool_name
 from segue.runtime.schema_paths import has_more_paths
 from segue.runtime.threads import run_in_thread
-from segue.runtime.tool_types import ApprovalRequest, Approver, Arguments, Context, Tool, ToolError
+from segue.runtime.tool_types import ApprovalRequest, Approver, Arguments, Context, Tool
 from segue.runtime.tools import standard_names
 
 ToolSource: TypeAlias = Callable[[], Sequence[Tool]]
@@ -59,7 +61,7 @@ class Toolbox:
         self._sources = tuple(sources)
         self._selected: frozenset[str] | None = None
         # A rule for a built-in tool is valid in a session without it too.
-        self._known_names = standard_names() | _tool_names(self._own_tools)
+        self._known_names = standard_names() | _tool_names(self._own_tools) | {*SHELL_TOOLS}
         self._grants = Grants()
         self._last_approval: asyncio.Future[None] | None = None
         self._loaded: tuple[Tool, ...] = ()
@@ -94,10 +96,24 @@ class Toolbox:
         def progress(text: str) -> None:
             context.progress(mask.mask_text(text))
 
+        def is_allowed(request: ApprovalRequest) -> bool:
+            return self.permissions.decide(request)[0] == "allow"
+
+        def check_permission(request: ApprovalRequest) -> Awaitable[str | None]:
+            masked = msgspec.structs.replace(request, title=mask.mask_text(request.title))
+            return self.permissions.check(masked, context.approve)
+
         try:
             value = tool.run(
                 arguments,
-                replace(context, is_granted=self._grants.consume, is_denied=self.permissions.denies, progress=progress),
+                replace(
+                    context,
+                    is_granted=self._grants.consume,
+                    is_denied=self.permissions.denies,
+                    is_allowed=is_allowed,
+                    check_permission=check_permission,
+                    progress=progress,
+                ),
             )
         except Exception as error:
             if (masked := mask.mask_error(error)) is error:
@@ -175,6 +191,11 @@ class Toolbox:
         other._load()
         return other
 
+    def allow(self, rule: str) -> None:
+        """Add an allow rule for this session; `InputError` if it is invalid or its tool is unknown."""
+        validate_tool_name(parse_rule(rule), self._known_names.union(self.names), "allow")
+        self.permissions.allow(rule)
+
     def validate_rules(self) -> None:
         """Raise `InputError` for a permission rule with an unknown tool. Without any tools nothing is checked."""
         if self._load():
@@ -203,7 +224,7 @@ class Toolbox:
         return f"the arguments don't fit {tool.name}, and nothing ran: {'; '.join(lines)}"
 
     async def check_permission(self, tool: Tool, arguments: Arguments, approve: Approver | None) -> str | None:
-        """Return None if the call may run, else the denial text for the model."""
+        """Return None if the call may run, else the denial text for the model; `ToolError` if it is not possible."""
         previous, own = self._queue_approval()
         try:
             # In a thread: it reads files and looks up host names.
@@ -212,8 +233,6 @@ class Toolbox:
             if approve is not None and self.permissions.decide(request)[0] == "ask":
                 await asyncio.shield(previous)
             denial = await self.permissions.check(request, approve)
-        except ToolError as error:
-            return str(error)
         finally:
             previous.add_done_callback(lambda _: own.done() or own.set_result(None))
         if denial is None and request.needed:

@@ -5,6 +5,7 @@ Its sessions have no folder. Their content is that of `segue export --format jso
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -113,7 +114,9 @@ class SegueStore(Client):
         events, at = _decode(data)
         times = fill_times(at, len(events))
         with _open(place) as store:
-            store.create(draft.title, draft.id, at=times[0] if times else None, events=events, times=times)
+            first = times[0] if times else None
+            folder = os.path.realpath(draft.cwd)
+            store.create(draft.title, draft.id, at=first, events=events, times=times, folder=folder)
             return _describe(place, store.get(draft.id))
 
     def extend(self, place: Place, session: SessionFile, expected: Fingerprint, data: bytes) -> None:

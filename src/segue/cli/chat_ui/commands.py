@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from segue.canonical.tokens import estimate_settings
-from segue.cli.chat_ui import commands_conversation, commands_models
+from segue.cli.chat_ui import commands_conversation, commands_models, commands_permissions
 from segue.cli.chat_ui.command import Command, Suggestion
 from segue.cli.chat_ui.styles import Row, format_table, truncate, wrap
 from segue.cli.chat_ui.usage import cache_hit_percent
@@ -46,6 +46,7 @@ _KEY_HELP = {
     "!COMMAND": "run a command; its output is sent with the next message",
     "@FILE": "send a file with the message",
     "Ctrl-V": "attach the picture on the clipboard",
+    "Shift-Tab": "switch the mode: ask, accept edits, plan (read-only)",
     "Ctrl-T": "show or hide the last reasoning",
     "Ctrl-C": "cancel the turn, or clear the line; twice: exit",
     "Ctrl-D": "exit",
@@ -201,6 +202,7 @@ COMMANDS: dict[str, Command] = {
         *commands_models.COMMANDS,
         Command("tools", "list the tools", _tools),
         Command("mcp", "list the MCP servers", _mcp),
+        *commands_permissions.COMMANDS,
         *commands_conversation.COMMANDS,
         Command("tokens", "show the size of the conversation and the tokens used", _tokens),
         Command("context", "show the context: sizes, folder, instruction files", _context),

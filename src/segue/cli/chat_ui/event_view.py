@@ -30,12 +30,12 @@ from segue.runtime.events import (
     StreamBroken,
     TextDelta,
 )
-from segue.view.format import format_arguments, format_count, format_duration, index_results
+from segue.view.format import format_arguments, format_count, format_duration, format_state, index_results
 from segue.view.sanitize import sanitize, sanitize_line
 
 _USER_MARK = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT} "
 _REASONING_MARK = "✻"
-_RECAP_MARKS = {"complete": ("✓", "class:ok"), "error": ("✗", "class:bad")}
+_RECAP_MARKS = {"complete": ("✓", "class:ok"), "error": ("✗", "class:bad"), "denied": ("✗", "class:warn")}
 _OTHER_MARK = ("–", "class:warn")
 _MAX_RECAP_ROWS = 40
 _MAX_REASONING = 200_000
@@ -295,9 +295,10 @@ def format_recap(messages: tuple[Message, ...], width: int) -> list[Row]:
             elif isinstance(block, ToolCall):
                 results = index.results_of(block)
                 mark, style = _RECAP_MARKS.get(state_of(results[-1]) if results else "pending", _OTHER_MARK)
-                name = sanitize_line(block.name)
-                about = truncate(sanitize_line(format_arguments(block)), max(4, width - len(name) - 8))
-                rows.append([("", "  "), (style, mark), ("class:tool", f" {name}"), ("class:dim", f"  {about}")])
+                name, state = sanitize_line(block.name), f"  {format_state(results)}".rstrip()
+                about = truncate(sanitize_line(format_arguments(block)), max(4, width - len(name) - len(state) - 8))
+                row: Row = [("", "  "), (style, mark), ("class:tool", f" {name}"), ("class:dim", f"  {about}")]
+                rows.append([*row, (style, state)] if state else row)
     hidden = len(rows) - _MAX_RECAP_ROWS
     if hidden > 0:
         rows = [[("class:dim", f"  … {format_count(hidden, 'earlier row')} not shown")], *rows[hidden:]]

@@ -30,7 +30,7 @@ from segue.bridge.content_encoding import ACCEPT_ENCODING, find_encoding_error
 from segue.canonical.blocks import Media, Text
 from segue.canonical.json import replace_surrogates
 from segue.runtime.threads import run_in_thread
-from segue.runtime.tool_types import ApprovalRequest, Arguments, Context, Result, Tool, ToolError
+from segue.runtime.tool_types import ApprovalRequest, ApprovalScope, Arguments, Context, Result, Tool, ToolError
 from segue.runtime.tools.html_text import MAX_TEXT, html_to_text
 from segue.runtime.tools.text_encoding import decode, describe_binary, format_size, image_mime
 
@@ -141,10 +141,12 @@ def _lookup_host(host: str, port: int) -> tuple[str, ...]:
 def _approval_request(url: str, addresses: tuple[str, ...]) -> ApprovalRequest:
     host, _ = _split_host(url)
     if find_host_reach(host, addresses) == "public":
-        return ApprovalRequest("fetch_url", url, f"fetch {url}")
+        site = "/".join(url.split("/")[:3])
+        scopes = (ApprovalScope(f"all of {site}", (f"fetch_url({site}/*)",)),)
+        return ApprovalRequest("fetch_url", url, f"fetch {url}", changes=False, scopes=scopes)
     local = next((address for address in addresses if find_reach(address) != "public"), host)
     title = f"fetch {url}, which is at {local}: this machine or a private network"
-    return ApprovalRequest("fetch_url", url, title, allowed_by="name")
+    return ApprovalRequest("fetch_url", url, title, allowed_by="name", changes=False)
 
 
 # ------------------------------------------------------------------------------------------------------------- fetching
