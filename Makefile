@@ -116,7 +116,8 @@ frameworks: $(AGENTS_ENVS:%=$(AGENTS)-%/ready-$(HERE)) ## agents of LangChain, p
 	  $(AGENTS)-$$env/bin/python -m tests.frameworks.run $(ARGS) || failed=1; \
 	  $(AGENTS)-$$env/bin/python -m tests.frameworks.pages || failed=1; done; exit $$failed
 
-# Separate from `make test`: it needs npm and runs for an hour. A cell with a result is not run again.
+# Separate from `make test`: it needs npm and runs for an hour, or half of it with JOBS=2. A cell with a result is not
+# run again.
 clients: setup ## run the six coding clients from npm behind the gateway, then write docs/clients.md (ONLY=…)
 	@$(BIN)/python -m tests.clients $(ARGS)
 

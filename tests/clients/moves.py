@@ -28,8 +28,9 @@ from segue.sessions.client import Place
 from segue.sessions.registry import CLIENTS
 from segue.sessions.session import parse_session
 from tests.clients.judge import Script
+from tests.clients.processes import end_session
 from tests.clients.rows import CLIENT_ROWS, UPSTREAMS
-from tests.clients.run import CONFIG, Installation, client_variables, end_session
+from tests.clients.run import CONFIG, FIRST_PROVIDER, Installation, client_variables
 from tests.clients.task import FILES, PICTURE_FILE, RAN_FILE, Round, write_files
 
 _SECONDS = 120
@@ -272,7 +273,7 @@ class MoveRun:
         ):
             config = self._folder / "home" / ".config" / "segue" / "config.toml"
             config.parent.mkdir(parents=True, exist_ok=True)
-            config.write_text(CONFIG.format(api=upstream, base_url=emulator.base_url))
+            config.write_text(CONFIG.format(name=FIRST_PROVIDER, api=upstream, base_url=emulator.base_url))
             program = CLIENT_ROWS[client].program or client
             command = [sys.executable, "-m", "segue", "with", program, "-m", f"up/{UPSTREAMS[upstream]}"]
             if client == "codex":
@@ -294,7 +295,8 @@ class MoveRun:
                     # The session file is written after the command starts.
                     time.sleep(1)
             finally:
-                end_session(process)
+                end_session(process.pid)
+                process.wait()
 
     def _has_run(self, word: str | None) -> bool:
         ran = self._work / RAN_FILE

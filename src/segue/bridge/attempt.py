@@ -137,7 +137,8 @@ class Attempt:
     def _sent_request(self) -> SentRequest:
         model = self._caller.model if self._route.keeps_model_name else None
         created = int(self._now.timestamp())
-        return self.converted.prepare_reply(ReplyOptions(model, self._salt, self.sealer, created))
+        options = ReplyOptions(model, self._salt, self.sealer, created, self._route.whole_calls)
+        return self.converted.prepare_reply(options)
 
     def check_encoding(self) -> ProviderError | None:
         """Return the error for a response that is compressed, which was not requested."""

@@ -70,6 +70,7 @@ class GatewayRoutes(Struct, frozen=True):
     aliases: Mapping[str, str] = {}
     clients: tuple[ClientKey, ...] = ()
     raw: tuple[RawRouteSettings, ...] = ()
+    whole_calls: bool = False
     resolve: Callable[[str], Endpoint] | None = None
     """Returns the endpoint of a model name, where providers were loaded again; None: that of the settings."""
 
@@ -277,6 +278,7 @@ class GatewayServer:
             prefers_default=loaded.prefers_default,
             aliases=loaded.aliases,
             resolve=loaded.resolve,
+            whole_calls=loaded.whole_calls,
         )
         self._raw.replace(raw)
 
