@@ -15,6 +15,7 @@ from segue.sessions.client import Place, SessionFile
 from segue.sessions.files import Fingerprint
 from segue.sessions.finding import find_session, list_sessions
 from segue.sessions.registry import CLIENTS
+from segue.store.sqlite import SqliteStore
 from tests.sessions.record import FOLDER, WORK
 from tests.sessions.world import World
 
@@ -146,3 +147,17 @@ def test_an_open_file_is_noticed(tmp_path: Path):
     assert not files.is_open_file(file)
     with file.open("rb"):
         assert files.is_open_file(file)
+
+
+def test_stored_conversations_are_found_by_folder(tmp_path: Path) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    there.mkdir()
+    place = Place(tmp_path, store=str(tmp_path / "store.db"))
+    with SqliteStore(tmp_path / "store.db") as store:
+        ours = store.create("Ours", folder=str(here.resolve()))
+        theirs = store.create("Theirs", folder=str(there.resolve()))
+    client = CLIENTS["segue"]
+    assert find_session([client], place, here, None).id == ours
+    assert {session.id for session in list_sessions([client], place, None)} == {ours, theirs}
+    assert [session.cwd for session in list_sessions([client], place, there)] == [str(there.resolve())]

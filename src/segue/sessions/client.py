@@ -89,8 +89,6 @@ class Client(ABC):
     api: ClassVar[str]
     program: ClassVar[str]
     tested: ClassVar[tuple[str, ...]]
-    has_folders: ClassVar[bool] = True
-    """Whether a session belongs to the folder that it was started in."""
 
     @abstractmethod
     def is_line(self, line: Line) -> bool:

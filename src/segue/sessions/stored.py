@@ -1,6 +1,6 @@
 """segue's own store as a client: conversations are sessions, with every message in its canonical form.
 
-Its sessions have no folder. Their content is that of `segue export --format json`.
+The content of a session is that of `segue export --format json`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,6 @@ class SegueStore(Client):
     api = CANONICAL
     program = "segue"
     tested = ()
-    has_folders = False
 
     def is_line(self, line: Line) -> bool:
         return False
@@ -62,10 +61,10 @@ class SegueStore(Client):
         return ParsedLog(self.kind, body, facts=SessionFacts(fields.get("id"), name=state.title))
 
     def find(self, place: Place, cwd: Path | None) -> Iterator[SessionFile]:
-        """Yield the latest conversations; none belongs to a folder."""
-        if cwd is None and _exists(place):
+        """Yield the latest conversations of a folder, or of all folders."""
+        if _exists(place):
             with _open(place) as store:
-                for summary in store.list(_MAX_LISTED):
+                for summary in store.list(_MAX_LISTED, folder=None if cwd is None else os.path.realpath(cwd)):
                     yield _describe(place, summary)
 
     def describe(self, path: Path) -> SessionFile:
@@ -150,7 +149,7 @@ def _open(place: Place) -> Generator[ConversationStore]:
 def _describe(place: Place, summary: ConversationSummary) -> SessionFile:
     title = summary.title or summary.opening
     path = Path(place.store)
-    return SessionFile("segue", summary.id, path, None, summary.updated, 0, title, summary.model)
+    return SessionFile("segue", summary.id, path, summary.folder, summary.updated, 0, title, summary.model)
 
 
 def _messages(draft: Draft) -> list[Message]:
