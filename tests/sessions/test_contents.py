@@ -63,6 +63,25 @@ def test_a_message_of_gemini_replaces_an_earlier_one(world: World):
     assert world.violations(session) == []
 
 
+def test_each_result_that_gemini_wrote_again_is_taken_once(world: World):
+    log = Contents("gemini")
+    log.user("Hello.")
+    call = {"id": "c1", "name": "run_shell_command", "args": {"command": "ls"}}
+    response = {"functionResponse": {"id": "c1", "name": "run_shell_command", "response": {"output": "RESULT"}}}
+    picture = {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}
+    # As after a resume: the call in the parts and in `toolCalls`, the result there and in two messages.
+    calls = [{**call, "result": [response, picture]}]
+    log.line(type="gemini", content=[{"functionCall": call}], toolCalls=calls)
+    log.content("user", response, picture)
+    log.content("user", response, picture)
+    log.answer("Done.")
+    session = world.add_lines("gemini", log.lines)
+    contents = world.read(session).log.body["contents"]
+    assert [content["role"] for content in contents] == ["user", "model", "user", "model"]
+    assert contents[2]["parts"] == [{"functionResponse": {**response["functionResponse"], "parts": [picture]}}]
+    assert world.violations(session) == []
+
+
 def test_a_prompt_that_gemini_would_ignore_reaches_the_model(world: World):
     log = ClaudeCode()
     for prompt in ("/home/me/a.py has a bug.", "?"):

@@ -28,6 +28,7 @@ from segue.store.base import format_time
 
 _ROOT_FILE = ".project_root"
 _NOT_ALPHANUMERIC = re.compile(r"[^a-z0-9]+")
+_MAX_EMPTY = 64 * 1024
 
 
 class GeminiCli(Client):
@@ -49,7 +50,8 @@ class GeminiCli(Client):
             if cwd is None or _is_project_of(project, str(cwd)):
                 for path in (project / "chats").glob("session-*.json*"):
                     session = _describe(path) if path.suffix in (".json", ".jsonl") else None
-                    if session is not None and session.title is not None:
+                    # Each start leaves a file; one without a prompt is small.
+                    if session is not None and (session.title is not None or session.size > _MAX_EMPTY):
                         yield session
 
     def describe(self, path: Path) -> SessionFile:
@@ -142,14 +144,21 @@ def _describe(path: Path) -> SessionFile | None:
     excerpt = read_excerpt(path)
     if excerpt is None:
         return None
-    values = excerpt.values or _read_object(path)
-    facts = next((value for value in values if reader.is_line(Line(1, value))), None)
+    if not excerpt.values:
+        excerpt = Excerpt(_read_object(path), excerpt.size, excerpt.updated)
+    facts = next((value for value in excerpt.values if reader.is_line(Line(1, value))), None)
     if facts is None or facts.get("kind") == "subagent":
         return None
-    models = Excerpt(values, 0, 0).last_string("model")
-    root = _read_root(path.parent.parent)
-    title = reader.find_title(values)
-    return SessionFile("gemini", facts["sessionId"], path, root, excerpt.updated, excerpt.size, title, models)
+    return SessionFile(
+        "gemini",
+        facts["sessionId"],
+        path,
+        _read_root(path.parent.parent),
+        excerpt.updated,
+        excerpt.size,
+        reader.find_title(excerpt.values),
+        excerpt.last_string("model"),
+    )
 
 
 def _read_object(path: Path) -> list[dict[str, Any]]:
