@@ -33,6 +33,8 @@ _PROMPTS: dict[str, dict[str, Any]] = {
 }
 
 
+# Gemini CLI and Qwen Code begin every request with a message of their own.
+_CONTEXT: dict[str, list[dict[str, Any]]] = {"gemini": [{"role": "user", "parts": [{"text": "<session_context>"}]}]}
 _PATHS = {
     "claude": ".claude/projects/-home-me-project/{id}.jsonl",
     "codex": ".codex/sessions/2026/11/18/rollout-2026-11-18T05-00-00-{id}.jsonl",
@@ -105,7 +107,11 @@ class World:
         body = dict(self.read(session).log.body)
         body.pop("model", None)
         key = next(key for key in ("messages", "input", "contents") if key in body)
-        return {**API_FIELDS[client.api], **body, key: [*body[key], _PROMPTS[client.api]]}
+        return {
+            **API_FIELDS[client.api],
+            **body,
+            key: [*_CONTEXT.get(client.api, ()), *body[key], _PROMPTS[client.api]],
+        }
 
     def violations(self, session: SessionFile) -> list[str]:
         """Return the rules that the client's next request would break."""
