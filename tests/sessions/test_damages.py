@@ -187,6 +187,15 @@ def contents_with_id(id: str) -> Callable[[str], list[dict[str, Any]]]:
     return build
 
 
+def contents_empty_ids(client: str) -> list[dict[str, Any]]:
+    log = Contents(client)
+    log.user("Do it.")
+    log.call(("", "echo ONE"), ("", "echo TWO"))
+    responses = [{"id": "", "name": "run_shell_command", "response": {"output": f"RESULT-{w}"}} for w in ("ONE", "TWO")]
+    log.content("user", *({"functionResponse": response} for response in responses))
+    return log.lines
+
+
 def contents_orphan(client: str) -> list[dict[str, Any]]:
     log = Contents(client)
     log.user("Do it.")
@@ -213,6 +222,7 @@ CONTENTS_DAMAGES: dict[str, tuple[Callable[[str], list[dict[str, Any]]], tuple[s
     "repeated ids": (contents_repeated_ids, ("ONE", "TWO")),
     "long id": (contents_with_id(LONG_ID), ("ONE",)),
     "K2 id": (contents_with_id("functions.run_shell_command:0"), ("ONE",)),
+    "empty ids": (contents_empty_ids, ("ONE", "TWO")),
     "orphan result": (contents_orphan, ("ONE",)),
     "compaction": (contents_compacted, ("ONE",)),
 }

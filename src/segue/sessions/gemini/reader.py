@@ -164,7 +164,7 @@ def _once(parts: list[dict[str, Any]], answered: set[str]) -> Iterator[dict[str,
         if isinstance(called := call_of(part).get("id"), str):
             answered.discard(called)
         result = response_of(part).get("id")
-        if isinstance(result, str):
+        if isinstance(result, str) and result:
             if result in answered:
                 continue
             answered.add(result)

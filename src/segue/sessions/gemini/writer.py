@@ -94,7 +94,7 @@ class _Reply:
 
     def expects(self, id: object) -> bool:
         """Return whether this is the id of a call without a result."""
-        return id not in self.results and any(call.get("id") == id for call in self.calls)
+        return bool(id) and id not in self.results and any(call.get("id") == id for call in self.calls)
 
 
 class _Messages:
@@ -105,12 +105,13 @@ class _Messages:
         self._at = next((unit.at for unit in draft.units if unit.at is not None), draft.now)
         self._number = 0
         self._reply: _Reply | None = None
+        self._others: list[dict[str, Any]] = []
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for unit in self._draft.units:
             (part,) = normalize_unit(unit.value)["parts"]
             if unit.value["role"] == "model":
-                if self._reply is not None and self._reply.results:
+                if self._others or (self._reply is not None and self._reply.results):
                     yield from self._end_reply()
                 self._set_time(unit)
                 self._reply = self._reply or _Reply()
@@ -119,6 +120,10 @@ class _Messages:
             elif self._reply is not None and self._reply.expects(id := response_of(part).get("id")):
                 self._set_time(unit)
                 self._reply.results[str(id)] = part
+            elif response_of(part):
+                # Of a call without an id, or of none: together with others after the reply.
+                self._set_time(unit)
+                self._others.append(part)
             else:
                 yield from self._end_reply()
                 self._set_time(unit)
@@ -135,11 +140,16 @@ class _Messages:
 
     def _end_reply(self) -> Iterator[dict[str, Any]]:
         reply, self._reply = self._reply, None
-        if reply is None:
-            return
-        message = self._message("gemini")
-        thoughts, texts, others = _sort_parts(reply.parts)
+        others, self._others = self._others, []
+        if reply is not None:
+            yield from self._messages_of(reply)
         if others:
+            yield self._message("user", *(part for result in others for part in unnest_media(result)))
+
+    def _messages_of(self, reply: _Reply) -> Iterator[dict[str, Any]]:
+        message = self._message("gemini")
+        thoughts, texts, unsorted = _sort_parts(reply.parts)
+        if unsorted:
             message["content"] = reply.parts
         else:
             message["content"] = texts[0]["text"] if len(texts) == 1 else texts
