@@ -40,12 +40,16 @@ _ENDLESS = f"echo endless >> {RAN_FILE}; tail -f /dev/null"
 
 
 class MoveRow(Struct, frozen=True):
-    """What a client adds to its row: its API here, an edit with its own tool, and the arguments that resume an id."""
+    """What a client adds to its row: its API here, an edit with its own tool, and the arguments that resume an id.
+
+    `records_open_calls`: the client records a call when it begins, not when it ends.
+    """
 
     upstream: str
     build_edit: Callable[[Path, str, str], tuple[str, Any]]
     resume: Callable[[str, str], tuple[str, ...]]
     more_tools: tuple[str, ...] = ()
+    records_open_calls: bool = True
 
 
 def _patch(path: Path, old: str, new: str) -> tuple[str, Any]:
@@ -65,9 +69,27 @@ def _resume_codex(prompt: str, id: str) -> tuple[str, ...]:
     return ("exec", "resume", id, *flags, prompt)
 
 
+def _gemini_edit(path: Path, old: str, new: str) -> tuple[str, Any]:
+    return "replace", {"file_path": str(path), "instruction": "Edit it", "old_string": old, "new_string": new}
+
+
+def _resume_gemini(prompt: str, id: str) -> tuple[str, ...]:
+    return ("-p", prompt, "--approval-mode", "yolo", "--skip-trust", "-m", "gemini-2.5-pro", "--resume", id)
+
+
+def _qwen_edit(path: Path, old: str, new: str) -> tuple[str, Any]:
+    return "edit", {"file_path": str(path), "old_string": old, "new_string": new}
+
+
+def _resume_qwen(prompt: str, id: str) -> tuple[str, ...]:
+    return ("-p", prompt, "--approval-mode", "yolo", "--resume", id)
+
+
 MOVE_ROWS: Mapping[str, MoveRow] = {
     "claude": MoveRow("anthropic", _claude_edit, _resume_claude, ("Edit",)),
     "codex": MoveRow("openai-responses", _patch, _resume_codex),
+    "gemini": MoveRow("gemini", _gemini_edit, _resume_gemini, records_open_calls=False),
+    "qwen": MoveRow("qwen", _qwen_edit, _resume_qwen),
 }
 
 
@@ -154,7 +176,7 @@ class MoveRun:
         write_files(self._work)
         row, move_row = CLIENT_ROWS[client], MOVE_ROWS[client]
         picture_tool, picture = row.build_picture_call(self._work / PICTURE_FILE)
-        edit_tool, edit = move_row.build_edit(self._work / "beta.txt", FILES["beta.txt"].strip(), _EDITED)
+        edit_tool, edit = move_row.build_edit(self._work / "alpha.txt", FILES["alpha.txt"].strip(), _EDITED)
         command = f"echo one >> {RAN_FILE} && echo RESULT-one | tr a-z A-Z; sleep 0.5"
         rounds = [
             Round(
@@ -178,7 +200,7 @@ class MoveRun:
         self._run_client(client, script, (*arguments[0], *extra), until=None)
         self._run_client(client, script, (*arguments[1], *extra), until="endless")
         yield from _judge_script(script, len(rounds))
-        if (self._work / "beta.txt").read_text().strip() != _EDITED:
+        if (self._work / "alpha.txt").read_text().strip() != _EDITED:
             yield "the file was not edited"
         self._prompts = list(_PROMPTS)
         self._words = [
@@ -187,7 +209,8 @@ class MoveRun:
             (_EDITED, ""),
             ("RESULT-one", "RESULT-ONE"),
         ]
-        self._words.append(("endless", ""))
+        if move_row.records_open_calls:
+            self._words.append(("endless", ""))
 
     def _damage_session(self, name: str) -> None:
         client, place = CLIENTS[name], Place(self._folder / "home", {})
@@ -254,7 +277,9 @@ class MoveRun:
             if response is None:
                 yield f"the call {call.name} has no result"
             elif result is None:
-                if not any(isinstance(block, Media) for block in response.content or ()):
+                # Gemini CLI sends the picture beside the result.
+                beside = [block for message in request.messages for block in message.blocks]
+                if not any(isinstance(block, Media) for block in (*(response.content or ()), *beside)):
                     yield f"the result of {call.name} has no picture"
             elif result not in text_of(response.content) + str(response.structured):
                 yield f"the result of {call.name} does not have {result!r}"

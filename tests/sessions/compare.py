@@ -74,6 +74,8 @@ def main(program: str) -> None:
         "codex recorded": ("codex", None, _RECORDED_WORDS),
     }
     for name, (client, build, words) in DAMAGES.items():
+        if client not in _OTHER:
+            continue
         sessions[name] = client, build(), tuple(f"RESULT-{word}" for word in words)
     print("| session | session-migrate | segue |\n|---|---|---|")
     for name, (client, lines, words) in sessions.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -35,11 +36,18 @@ def test_sessions_of_a_folder_are_listed_newest_first(world: World):
 
 @pytest.mark.parametrize(
     ("client", "variable", "folder"),
-    [("claude", "CLAUDE_CONFIG_DIR", "projects/-home-me-project"), ("codex", "CODEX_HOME", "sessions/2026/11/18")],
+    [
+        ("claude", "CLAUDE_CONFIG_DIR", "projects/-home-me-project"),
+        ("codex", "CODEX_HOME", "sessions/2026/11/18"),
+        ("gemini", "GEMINI_CLI_HOME", f".gemini/tmp/{sha256(WORK.encode()).hexdigest()}/chats"),
+        ("qwen", "QWEN_HOME", "projects/-home-me-project/chats"),
+        ("qwen", "QWEN_RUNTIME_DIR", "projects/-home-me-project/chats"),
+    ],
 )
 def test_the_clients_variables_are_honoured(world: World, tmp_path: Path, client: str, variable: str, folder: str):
     own = tmp_path / "own"
-    name = "rollout-2026-11-18T05-00-00-x.jsonl" if client == "codex" else "x.jsonl"
+    names = {"codex": "rollout-2026-11-18T05-00-00-x.jsonl", "gemini": "session-2026-11-18T05-00-x.jsonl"}
+    name = names.get(client, "x.jsonl")
     (own / folder).mkdir(parents=True)
     (own / folder / name).write_bytes((FOLDER / f"{client}.jsonl").read_bytes())
     place = Place(world.place.home, {variable: str(own)})

@@ -12,7 +12,7 @@ from segue.sessions.rendering import CLOSING_TEXT
 from tests.cli.client_logs import Codex
 from tests.sessions.world import World, client, texts
 
-RECORDED = ("claude", "codex")
+RECORDED = ("claude", "codex", "gemini", "qwen")
 PAIRS = [(source, target) for source in RECORDED for target in (*RECORDED, "segue") if source != target]
 BETWEEN_CLIENTS = [(source, target) for source, target in PAIRS if target != "segue"]
 
@@ -24,7 +24,8 @@ def test_every_prompt_call_and_result_is_carried(world: World, source: str, targ
     assert [text.partition(":")[0] for text in texts(session, "human")] == ["TASK-ONE", "TASK-TWO"]
     assert [text for text in texts(session, "ai") if text != CLOSING_TEXT] == ["First answer.", "Third answer."]
     calls = world.calls(moved.session)
-    words = ("alpha.txt", "red.png", "EDITED-GAMMA", "RESULT-one", "endless")
+    # Gemini CLI records a call when it has ended.
+    words = ("alpha.txt", "red.png", "EDITED-GAMMA", "RESULT-one", *(("endless",) if source != "gemini" else ()))
     assert all(word in arguments for word, (_, arguments, _) in zip(words, calls, strict=True))
     assert "CONTENT-ALPHA" in calls[0][2]
     assert "RESULT-ONE" in calls[3][2]
@@ -52,9 +53,14 @@ def test_a_session_ends_on_a_reply_and_keeps_order_and_times(world: World, sourc
         last = [line for line in lines if line["type"] in ("user", "assistant")][-1]
         assert last["message"]["model"] == "<synthetic>"
         assert last["message"]["content"] == [{"type": "text", "text": CLOSING_TEXT}]
-    else:
+    elif target == "codex":
         items = [line["payload"] for line in lines if line["type"] == "response_item"]
         assert (items[-1]["role"], items[-1]["content"][0]["text"]) == ("assistant", CLOSING_TEXT)
+    elif target == "gemini":
+        assert (lines[-1]["type"], lines[-1]["content"], lines[-1]["segue"]) == ("gemini", CLOSING_TEXT, "added")
+    else:
+        last = [line for line in lines if line["type"] == "assistant"][-1]
+        assert (last["message"]["parts"], last["segue"]) == ([{"text": CLOSING_TEXT}], "added")
 
 
 @pytest.mark.parametrize(("source", "target"), PAIRS)
@@ -68,7 +74,7 @@ def test_moving_twice_changes_nothing(world: World, source: str, target: str):
     assert (world.load(first.session), world.load(session)) == before
 
 
-@pytest.mark.parametrize("target", ["claude", "codex"])
+@pytest.mark.parametrize("target", RECORDED)
 def test_files_are_for_their_owner_only(world: World, target: str):
     source = "codex" if target == "claude" else "claude"
     moved = world.move(world.add_recorded(source), target)
@@ -83,7 +89,7 @@ def test_a_plan_writes_nothing(world: World):
     assert not list(world.place.home.parent.glob("moves.db*"))
 
 
-@pytest.mark.parametrize("target", ["claude", "codex"])
+@pytest.mark.parametrize("target", RECORDED)
 def test_a_moved_session_is_found_with_its_title(world: World, target: str):
     source = "codex" if target == "claude" else "claude"
     moved = world.move(world.add_recorded(source), target)

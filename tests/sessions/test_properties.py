@@ -11,13 +11,14 @@ from hypothesis import given
 
 from segue.errors import InputError
 from tests.budget import examples
-from tests.cli.client_logs import ClaudeCode, Codex
+from tests.cli.client_logs import ClaudeCode, Codex, Contents
 from tests.properties.bodies import build_body
 from tests.properties.generators import scenarios
 from tests.properties.scenario import Scenario
 from tests.sessions.world import World, texts
 
-PAIRS = [("claude", "codex"), ("codex", "claude")]
+CLIENTS = ("claude", "codex", "gemini", "qwen")
+PAIRS = [(source, target) for source in CLIENTS for target in CLIENTS if source != target]
 
 
 def build_lines(client: str, scenario: Scenario) -> list[dict[str, Any]]:
@@ -32,6 +33,11 @@ def build_lines(client: str, scenario: Scenario) -> list[dict[str, Any]]:
             else:
                 log.user(message["content"])
         return log.lines
+    if client != "codex":
+        contents = Contents(client)
+        for content in build_body(scenario, "gemini")["contents"]:
+            contents.content(content["role"], *content["parts"])
+        return contents.lines
     rollout = Codex()
     for item in build_body(scenario, "openai-responses")["input"]:
         content = item.get("content")

@@ -15,9 +15,10 @@ import pytest
 from segue.errors import InputError
 from segue.sessions.client import SessionFile
 from tests.sessions.record import WORK
+from tests.sessions.test_moves import RECORDED
 from tests.sessions.world import World, client, texts
 
-PAIRS = [("claude", "codex"), ("codex", "claude")]
+PAIRS = [(home, abroad) for home in RECORDED for abroad in RECORDED if home != abroad]
 
 
 def signatures(world: World, session: SessionFile) -> list[str]:
@@ -41,7 +42,8 @@ def signatures(world: World, session: SessionFile) -> list[str]:
 def test_the_first_session_is_as_it_was_with_new_turns(world: World, home: str, abroad: str):
     session = world.add_recorded(home)
     before, reasoning = world.load(session), signatures(world, session)
-    assert len(reasoning) == 2
+    # Gemini CLI and Qwen Code record no signatures.
+    assert len(reasoning) == (2 if home in ("claude", "codex") else 0)
     away = world.move(session, abroad).session
     world.resume(away)
     back = world.move(away, home)
@@ -57,8 +59,10 @@ def test_the_first_session_is_as_it_was_with_new_turns(world: World, home: str, 
     assert [result for *_, result in world.calls(session)][-1].strip().endswith("RESULT-LEG1")
     # The report is about the new turns.
     assert {line.text: line.count for line in back.report.carried} == {"messages": 4, "tool calls": 1, "results": 1}
-    assert [line.count for line in back.report.changed if line.text.startswith("tool ")] == [1]
-    assert [line.count for line in back.report.lost] == [1]
+    # Both have the same name for the shell, and record thoughts as text.
+    expected = [] if {home, abroad} == {"gemini", "qwen"} else [1]
+    assert [line.count for line in back.report.changed if line.text.startswith("tool ")] == expected
+    assert [line.count for line in back.report.lost] == expected
 
 
 @pytest.mark.parametrize(("home", "abroad"), PAIRS)

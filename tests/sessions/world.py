@@ -13,6 +13,7 @@ from segue.canonical.blocks import ToolCall, ToolResponse, text_of
 from segue.sessions.client import Client, Place, SessionFile
 from segue.sessions.journeys import JourneyStore
 from segue.sessions.mover import Moved, Mover, Plan
+from segue.sessions.parts import unnest_media
 from segue.sessions.registry import CLIENTS
 from segue.sessions.session import Session, parse_session
 from tests.sessions.record import FOLDER, WORK
@@ -32,9 +33,13 @@ _PROMPTS: dict[str, dict[str, Any]] = {
 }
 
 
+# Gemini CLI and Qwen Code begin every request with a message of their own.
+_CONTEXT: dict[str, list[dict[str, Any]]] = {"gemini": [{"role": "user", "parts": [{"text": "<session_context>"}]}]}
 _PATHS = {
     "claude": ".claude/projects/-home-me-project/{id}.jsonl",
     "codex": ".codex/sessions/2026/11/18/rollout-2026-11-18T05-00-00-{id}.jsonl",
+    "gemini": ".gemini/tmp/project/chats/session-2026-11-18T05-00-{short}.jsonl",
+    "qwen": ".qwen/projects/-home-me-project/chats/{id}.jsonl",
 }
 
 
@@ -49,19 +54,10 @@ class World:
 
     def add(self, client: str, data: bytes, id: str = "0a1b2c3d-0000-4000-8000-000000000001") -> SessionFile:
         """Add a session of a client with this content."""
-        if client == "claude":
-            path = self.place.home / ".claude" / "projects" / "-home-me-project" / f"{id}.jsonl"
-        else:
-            path = (
-                self.place.home
-                / ".codex"
-                / "sessions"
-                / "2026"
-                / "11"
-                / "18"
-                / f"rollout-2026-11-18T05-00-00-{id}.jsonl"
-            )
+        path = self.place.home / _PATHS[client].format(id=id, short=id[:8])
         path.parent.mkdir(parents=True, exist_ok=True)
+        if client == "gemini":
+            (path.parent.parent / ".project_root").write_text(WORK)
         path.write_bytes(data)
         return CLIENTS[client].describe(path)
 
@@ -97,9 +93,13 @@ class World:
         text = _UUID.sub(lambda found: f"{self._resumed:08x}{found[1]}", _ID.sub(rf"\g<0>{self._resumed}", text))
         lines = [json.loads(line) for line in text.splitlines()]
         before = [json.loads(line) for line in self.load(session).splitlines()]
-        adapt = _adapt_claude if session.client == "claude" else _adapt_codex
+        if session.client == "gemini":
+            added = _adapt_gemini(lines, self.read(session).log.body["contents"], session.id)
+        else:
+            adapt = _adapt_codex if session.client == "codex" else _adapt_tree
+            added = adapt(lines, before, session.id)
         with session.path.open("ab") as file:
-            file.writelines(json.dumps(line).encode() + b"\n" for line in adapt(lines, before, session.id))
+            file.writelines(json.dumps(line).encode() + b"\n" for line in added)
 
     def sent_body(self, session: SessionFile) -> dict[str, Any]:
         """Return the request with which the client would continue the session after another prompt."""
@@ -107,7 +107,11 @@ class World:
         body = dict(self.read(session).log.body)
         body.pop("model", None)
         key = next(key for key in ("messages", "input", "contents") if key in body)
-        return {**API_FIELDS[client.api], **body, key: [*body[key], _PROMPTS[client.api]]}
+        return {
+            **API_FIELDS[client.api],
+            **body,
+            key: [*_CONTEXT.get(client.api, ()), *body[key], _PROMPTS[client.api]],
+        }
 
     def violations(self, session: SessionFile) -> list[str]:
         """Return the rules that the client's next request would break."""
@@ -137,7 +141,7 @@ def texts(session: Session, *speakers: str) -> list[str]:
     ]
 
 
-def _adapt_claude(lines: list[dict[str, Any]], before: list[dict[str, Any]], id: str) -> Iterator[dict[str, Any]]:
+def _adapt_tree(lines: list[dict[str, Any]], before: list[dict[str, Any]], id: str) -> Iterator[dict[str, Any]]:
     own = {line["uuid"] for line in lines if "uuid" in line}
     last = next(line["uuid"] for line in reversed(before) if line.get("uuid"))
     for line in lines:
@@ -151,6 +155,23 @@ def _adapt_codex(lines: list[dict[str, Any]], before: list[dict[str, Any]], id: 
         if "thread_id" in line["payload"]:
             line["payload"]["thread_id"] = id
         yield {**line, "ordinal": number}
+
+
+def _adapt_gemini(lines: list[dict[str, Any]], contents: list[Any], id: str) -> Iterator[dict[str, Any]]:
+    """Yield what the client adds: first the whole history in its own form, each result twice, then the new messages."""
+    history: list[dict[str, Any]] = []
+    for number, content in enumerate(contents):
+        kind = "user" if content["role"] == "user" else "gemini"
+        parts = [part for each in content["parts"] for part in unnest_media(each)]
+        copies = 2 if any("functionResponse" in part for part in parts) else 1
+        history += [{"id": f"{id}-{number}-{copy}", "type": kind, "content": parts} for copy in range(copies)]
+    for line in lines:
+        if "messages" in line.get("$set", {}):
+            line["$set"]["messages"] = history
+        for facts in (line, line.get("$set", {})):
+            if "sessionId" in facts:
+                facts["sessionId"] = id
+        yield line
 
 
 def client(name: str) -> Client:

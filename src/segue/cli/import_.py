@@ -30,8 +30,8 @@ _Save = Callable[["ConversationStore", "str | None"], str]
 def command(file: str, *, source: str | None, title: str | None, as_json: bool) -> None:
     """Store a conversation (FILE or stdin) and print its id.
 
-    Input: a request body of any API, the output of segue export --format json, a session log of Claude Code or Codex,
-    or JSON lines of messages.
+    Input: a request body of any API, the output of segue export --format json, a session log of Claude Code, Codex,
+    Gemini CLI or Qwen Code, or JSON lines of messages.
 
     \b
       segue import body.json

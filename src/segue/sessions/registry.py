@@ -8,9 +8,13 @@ from segue.errors import unknown_name_error
 from segue.sessions.claude import ClaudeCode
 from segue.sessions.client import Client
 from segue.sessions.codex import Codex
+from segue.sessions.gemini import GeminiCli
+from segue.sessions.qwen import QwenCode
 from segue.sessions.stored import SegueStore
 
-CLIENTS: Mapping[str, Client] = {client.name: client for client in (ClaudeCode(), Codex(), SegueStore())}
+CLIENTS: Mapping[str, Client] = {
+    client.name: client for client in (ClaudeCode(), Codex(), GeminiCli(), QwenCode(), SegueStore())
+}
 
 
 def find_client(name: str, argument: str) -> Client:

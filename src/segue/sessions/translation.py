@@ -25,6 +25,13 @@ _EXEC_HEADER = re.compile(
     r"(?:Process exited with code (?P<second>-?\d+)\n)?(?:Original token count: .*\n)?Output:\n"
 )
 _STATUSES = {"open": "pending", "doing": "in_progress", "done": "completed"}
+# The command may have several lines.
+_REPORT = re.compile(
+    r"\A(?:<untrusted_context>\n)?(?:Command: .*?\nDirectory: [^\n]*\n)?Output: (?P<output>.*?)(?:\nError: \(none\))?"
+    r"(?:\nExit Code: (?P<code>-?\d+))?(?:\nSignal: \(none\))?(?:\nBackground PIDs: [^\n]*)?"
+    r"(?:\nProcess Group PGID: [^\n]*)?(?:\n</untrusted_context>)?\Z",
+    re.DOTALL,
+)
 _EXIT_LINE = re.compile(r"\AExit code (?P<code>-?\d+)\n?")
 
 
@@ -138,6 +145,8 @@ class Translator:
                 continue
             key, argument = names.get(name, (name, None))
             values[key] = _read_value(value, argument) if argument is not None else value
+        if (last := row.arguments.get("count")) is not None and last.form == "last-line":
+            values = _shift(values, 1 - _first_line(values))
         command = values.get("command")
         if row.operation == "shell" and isinstance(command, list):
             values["command"] = _join_command(cast("list[Any]", command))
@@ -161,6 +170,8 @@ class Translator:
             return (row, row.names[0], values[row.free_text]) if not rest else None
         if row.command is not None:
             return self._render_command(row, values, rows.get("shell"), own_names)
+        if (last := row.arguments.get("count")) is not None and last.form == "last-line":
+            values = _shift(values, _first_line(values) - 1)
         arguments: dict[str, Any] = {}
         for key, value in values.items():
             argument = row.arguments.get(key)
@@ -232,7 +243,11 @@ class Translator:
 
 
 def _as_patch(operation: Operation, values: dict[str, Any]) -> dict[str, Any]:
-    """Return an edit or a write as the arguments of a patch; as they are if a patch can't express it."""
+    """Return an edit or a write as the arguments of a patch; as they are if a patch can't express it.
+
+    A patch has no place for the note of an edit, and shows the same by itself.
+    """
+    values = {key: value for key, value in values.items() if operation != "edit" or key != "note"}
     texts = {key: values.get(key) for key in ("path", "content", "old", "new")}
     path = texts["path"]
     patch: str | None = None
@@ -256,6 +271,17 @@ def _join_command(parts: list[Any]) -> Any:
     return shlex.join(parts)
 
 
+def _first_line(values: Mapping[str, Any]) -> int:
+    line = values.get("line")
+    return line if isinstance(line, int) else 1
+
+
+def _shift(values: dict[str, Any], lines: int) -> dict[str, Any]:
+    """Return arguments with the number of lines as the last line, or the last line as their number."""
+    count = values.get("count")
+    return {**values, "count": count + lines} if isinstance(count, int) else values
+
+
 def _read_value(value: Any, argument: Argument) -> Any:
     """Return a client's value in the form of the operation."""
     match argument.form:
@@ -269,7 +295,9 @@ def _read_value(value: Any, argument: Argument) -> Any:
             return _rename_items(value, {"content": "text"})
         case "states":
             return _rename_items(value, {"state": "status"}, _STATUSES)
-        case "same":
+        case "descriptions":
+            return _rename_items(value, {"description": "text"})
+        case "same" | "last-line":
             return value
 
 
@@ -286,7 +314,9 @@ def _write_value(value: Any, argument: Argument) -> Any:
             return _rename_items(value, {"text": "content"})
         case "states":
             return _rename_items(value, {"status": "state"}, {new: old for old, new in _STATUSES.items()})
-        case "same":
+        case "descriptions":
+            return _rename_items(value, {"text": "description"})
+        case "same" | "last-line":
             return value
 
 
@@ -315,6 +345,10 @@ def _read_result(text: str, row: ToolRow, *, error: bool) -> tuple[str, int | No
         case "exit-line":
             found = _EXIT_LINE.match(text) if error else None
             return (text[found.end() :], int(found["code"])) if found else (text, None if error else 0)
+        case "report":
+            found = _REPORT.match(text)
+            output = found["output"] if found and found["output"] != "(empty)" else ""
+            return (output, int(found["code"] or 0)) if found else (text, None)
         case "none":
             return text, None
 
@@ -326,6 +360,8 @@ def _write_result(text: str, code: int | None, row: ToolRow, *, error: bool) -> 
             return f"Process exited with code {code}\nOutput:\n{text}", False
         case "exit-line" if code:
             return f"Exit code {code}\n{text}", True
+        case "report" if code is not None:
+            return f"Output: {text}" + (f"\nExit Code: {code}" if code else ""), False
         case "none" if code:
             return f"Exit code {code}\n{text}", error
         case _:
