@@ -356,6 +356,24 @@ class Agent:
         notes = [self.context.changes_since(chat.system, chat.messages), restored]
         return await self.session.ask(content, note="\n\n".join(filter(None, notes)) or None)
 
+    async def ask_once(self, system: str, text: str, *, on_event: EventListener) -> ExchangeEnded:
+        """Run an exchange without tools, outside the conversation."""
+        from segue.runtime.toolbox import Toolbox
+
+        session = Session(
+            InMemoryLog(Conversation(system=system)),
+            self.session.route,
+            client=self._client,
+            toolbox=Toolbox((), self.toolbox.folder, self.toolbox.permissions),
+            on_event=on_event,
+            options=self.request_options,
+            sizes=self.sizes,
+        )
+        try:
+            return await session.ask(text)
+        finally:
+            await session.close()
+
     def _take_context(self, *, git_state: bool = False) -> ProjectContext:
         return project_context.take(self.toolbox.folder, trusting=self._options.trusting, git_state=git_state)
 
