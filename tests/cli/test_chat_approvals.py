@@ -147,7 +147,7 @@ def test_quit_at_a_question_leaves_and_denied_is_shown_when_resumed(room: Room):
     seat.enter("write it")
     seat.wait_for_text("y yes")
     seat.enter("not now")
-    seat.wait_for_text("Fine.", "✗ write_file  a.txt  denied", "the user said no to this: not now")
+    seat.wait_for_text("Fine.", "✗ write_file  a.txt  denied", "the user rejected this call: not now")
     seat.type(CTRL_D)
     assert seat.wait_exit() == 0
     again = room.chat("-c", "-m", CLAUDE)

@@ -299,7 +299,7 @@ class Checkpoints:
         if not paths:
             return ""
         self._journal.append(Informed())
-        return f"[the user has set these files back to another version since: {', '.join(paths)}]"
+        return f"[since the last message, the user has restored other versions of these files: {', '.join(paths)}]"
 
 
 class _CallRecorder(ChangeRecorder):

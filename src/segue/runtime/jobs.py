@@ -165,7 +165,7 @@ def validate_arguments(job: Job, tools: ToolRegistry) -> str | None:
     """Parse and validate a call's arguments; return an error text for the model, or None."""
     call = job.call
     if call.broken:
-        return job.batch.cut_off_text or "the call was cut off before it was whole, and did not run; send it again"
+        return job.batch.cut_off_text or "the call was cut off before it was complete, and did not run; send it again"
     if job.tool is None:
         names = ", ".join(tool.name for tool in tools.declarations) or "none"
         return f"there is no tool {call.name!r}; the tools are: {names}"
