@@ -20,7 +20,7 @@ from segue.runtime.tool_types import ApprovalRequest, Context, Result, Tool, Too
 from segue.runtime.toolbox import Toolbox
 from segue.runtime.tools import standard_tools
 from segue.runtime.tools.task import SubagentTask, task
-from segue.runtime.tools.todo import Item, parse_list, todo
+from segue.runtime.tools.todo import todo
 from tests.runtime.tool_runner import RecordingApprover, run, run_for_text, run_with_approval
 
 TARGETS = [row.name for row in segue.formats() if row.kind != "text"]
@@ -251,7 +251,7 @@ def test_abandoned_approval_does_not_block_others(tmp_path):
 # ---------------------------------------------------------------------------------------------------- todo, task
 
 
-def test_the_list_is_read_back_from_its_result(tmp_path):
+def test_the_result_repeats_the_list(tmp_path):
     items = [
         {"text": "one\nthing", "state": "done"},
         {"text": "[ ] two", "state": "doing"},
@@ -259,7 +259,6 @@ def test_the_list_is_read_back_from_its_result(tmp_path):
     ]
     output = run_for_text(todo(), tmp_path, items=items)
     assert output == "[x] one thing\n[>] [ ] two\n[ ] 3\n1 of 3 done"
-    assert parse_list(output) == (Item("one thing", "done"), Item("[ ] two", "doing"), Item("3", "open"))
     assert todo().summarize({"items": items}) == "[ ] two"
 
 

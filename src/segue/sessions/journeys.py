@@ -1,7 +1,7 @@
 """Journeys: conversations that moved between clients, with every message in its original form, and their sessions.
 
 Signatures and encrypted reasoning, ids and tools that a client's session can't hold are kept here, so that a session
-that comes home has them again. One SQLite file of the user's, readable by its owner only.
+that is moved back has them again. One SQLite file of the user's, readable by its owner only.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ class Mover:
             data = target.encode_more(before, draft)
             report = build_report(plan.source, target, "extended", rendering)
             return msgspec.structs.replace(plan, draft=draft, report=report, before=before, data=data)
-        # It was changed, is open, or is gone: a new session continues it as it was.
+        # It was changed or deleted, or is open: a new session begins with the copy from the last move.
         before = self._journeys.load_content(target.name, base.file.id)
         if before is None:
             raise InputError(f"the record of moved sessions has no copy of {base.file.id}", path=str(base.file.path))
@@ -119,7 +119,7 @@ class Mover:
         if plan.base is not None and plan.action == "unchanged":
             self._journeys.save(plan.journey)
             return Moved(plan.base.file, target.resume(plan.base.file), plan.report)
-        # Compared before it is written: what the target would read.
+        # Nothing is written unless the target would read it back unchanged.
         file = SessionFile(target.name, draft.id, target.locate(self._place, draft), draft.cwd)
         if plan.base is not None and plan.action == "extended":
             file = plan.base.file
@@ -146,7 +146,7 @@ class Mover:
     # -------------------------------------------------------------------------------------------------------- journeys
 
     def _join(self, source: Session) -> tuple[Journey, int]:
-        """Return the journey of a session with the messages that are new in it, and how many the session has."""
+        """Add a session's new messages to its journey. Return it, and how many of its messages the session has."""
         file, own = source.file, list(source.entries)
         journey = self._journeys.find(file.client, file.id) or self._rebuild(source)
         stop = journey.find_stop(file.client, file.id) if journey is not None else None
@@ -169,7 +169,10 @@ class Mover:
         return journey, reach
 
     def _rebuild(self, source: Session) -> Journey | None:
-        """Return the journey of a session whose record is missing: its parent, if it begins with that one rendered."""
+        """Return the journey of a session that has no record, made from the parent that its log names.
+
+        None if there is no such parent, or if the session does not begin with the parent as it is rendered now.
+        """
         facts, target = source.log.facts, CLIENTS[source.file.client]
         name, _, id = (facts.parent or "").partition(":")
         client = CLIENTS.get(name)
@@ -213,7 +216,7 @@ def _find_open_calls(before: tuple[str, ...], new: list[Entry]) -> tuple[str, ..
 
 
 def _with_new_ids(new: list[Entry], before: list[Entry]) -> list[Entry]:
-    """Return messages whose calls have ids of their own: two sessions may have equal calls."""
+    """Replace call ids that earlier messages already have: two sessions may have equal calls."""
     taken = {call.id for entry in before for call in calls_of(entry.message)}
     names: dict[str, str] = {}
     for entry in new:
@@ -253,5 +256,8 @@ def _compare(client: Client, file: SessionFile, data: bytes, units: tuple[Unit, 
         if values and CLOSING_TEXT in str(values[-1]):
             values.pop()
     if found[len(found) - len(expected) :] != expected:
-        raise InputError("the written session would not be read as it was meant: a bug in segue", path=str(file.path))
+        raise InputError(
+            "the written session would be read differently; this is a bug in segue, please report it",
+            path=str(file.path),
+        )
     return session
