@@ -81,7 +81,7 @@ def test_files_of_the_last_exchange_are_restored(project: Project, start_emulato
     assert (project.folder / "notes.txt").read_text() == "second"
     project.run("undo")
     project.run(*RUN, "-c", "What now?")
-    assert last_user_text(emulator).startswith("What now?\n\n[since the last message, the user has restored")
+    assert last_user_text(emulator).startswith("[since the last message, the user has restored")
     assert "notes.txt" in last_user_text(emulator)
     project.run(*RUN, "-c", "And now?")
     assert last_user_text(emulator) == "And now?"

@@ -139,7 +139,7 @@ def _format_arguments(arguments: Arguments) -> str:
 def _read_parameters(
     function: Callable[..., Any], tool_name: str, descriptions: Mapping[str, str]
 ) -> tuple[list[str], list[Any]]:
-    """Return the names of the parameters that take the context, and the other parameters with type and default."""
+    """Return the names of the `Context` parameters, and the others as fields of `msgspec.defstruct`."""
     try:
         types = typing.get_type_hints(function, include_extras=True)
     except NameError as error:

@@ -115,7 +115,7 @@ def make_approval_request(
 
 
 def _list_scopes(tool: str, place: ResolvedPath, *, change: bool) -> tuple[ApprovalScope, ...]:
-    """Return the folder of a path, and for a change inside the working folder all edits."""
+    """Return wider scopes for an approval: the folder of the path, and all edits for a change in the working folder."""
     parent = place.path.parent
     folder = parent.relative_to(place.root).as_posix() if place.is_inside and place.path != place.root else str(parent)
     tools = ("write_file", "edit_file") if change else (tool,)
@@ -212,7 +212,7 @@ def replace_file(place: ResolvedPath, data: bytes, context: Context) -> bool:
 
 
 def place_of(path: Path, folder: Path) -> ResolvedPath:
-    """Return a path that was resolved before, without resolving it again."""
+    """Return the `ResolvedPath` of a path that is already resolved."""
     root = Path(os.path.realpath(folder))
     short = _shorten_path(path, root)
     display = short.as_posix()
