@@ -122,13 +122,16 @@ STRICT = {"type": "object", "properties": {"n": {"type": "integer"}}, "required"
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (ToolCall("dig", {}), "there is no tool 'dig'; the tools are: count"),
+        (ToolCall("dig", {}), "unknown tool 'dig'; known tools: count"),
         (ToolCall("count", {}), "'n' is a required property"),
         (ToolCall("count", {"n": "one"}), "is not of type 'integer'"),
         (ToolCall("count", [1]), "must be a JSON object, not a list"),
         (ToolCall("count", "1", kind="custom"), "must be a JSON object, not text"),
         (ToolCall("count", None), "not null"),
-        (ToolCall("count", None, arguments_text='{"n": 1'), "not valid JSON, and nothing ran: not JSON: it ends too"),
+        (
+            ToolCall("count", None, arguments_text='{"n": 1'),
+            "not valid JSON, and the tool did not run: not JSON: it ends too",
+        ),
         (ToolCall("count", None, arguments_text='{"n": ', broken=True), "cut off before it was complete"),
     ],
 )

@@ -164,7 +164,7 @@ def test_arguments_that_do_not_fit(name, arguments, output):
     found = box.find(name)
     assert found is not None
     text = box.validate_arguments(found, arguments) or ""
-    assert text.startswith(f"the arguments don't fit {name}, and nothing ran: ")
+    assert text.startswith(f"invalid arguments for {name}, which did not run: ")
     assert "\n" not in text
     assert not text.endswith(": ")
     for part in output:
@@ -340,7 +340,7 @@ def test_arguments_are_converted_to_their_types(tmp_path):
     )
     assert output == "1 fast Point(x=2, y=0) [{'size': 3}] Choice(of='a', why=None) 0.5 {'s': 4} x/y"
     assert everything(1, "slow") == "1 slow None [] None 0.5 None None"
-    with pytest.raises(ToolError, match="the arguments don't fit everything"):
+    with pytest.raises(ToolError, match="invalid arguments for everything"):
         run(everything, tmp_path, count="x")
 
 

@@ -94,7 +94,7 @@ def _make_tool(
         try:
             values = msgspec.convert(dict(arguments), struct, dec_hook=_decode_path)
         except msgspec.ValidationError as error:
-            raise ToolError(f"the arguments don't fit {tool_name}: {error}") from None
+            raise ToolError(f"invalid arguments for {tool_name}: {error}") from None
         return {field[0]: getattr(values, field[0]) for field in fields} | dict.fromkeys(contexts, context)
 
     def run(arguments: Arguments, context: Context) -> Result:
