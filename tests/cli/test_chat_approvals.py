@@ -147,7 +147,7 @@ def test_quit_at_a_question_leaves_and_denied_is_shown_when_resumed(room: Room):
     seat.enter("write it")
     seat.wait_for_text("y yes")
     seat.enter("not now")
-    seat.wait_for_text("Fine.", "✗ write_file  a.txt  denied", "the user said no to this: not now")
+    seat.wait_for_text("Fine.", "✗ write_file  a.txt  denied", "the user rejected this call: not now")
     seat.type(CTRL_D)
     assert seat.wait_exit() == 0
     again = room.chat("-c", "-m", CLAUDE)
@@ -187,7 +187,7 @@ def test_command_that_fails_in_the_sandbox_is_offered_outside(room: Room, tmp_pa
     seat.enter("run it")
     seat.wait_for_text("run echo prevented", "1 echo *")
     seat.enter("y")
-    seat.wait_for_text("outside of the sandbox, where it failed", "a always this command outside")
+    seat.wait_for_text("outside of the sandbox; it failed inside", "a always this command outside")
     seat.enter("y")
     seat.wait_for_text("✓ shell", "It worked.")
     assert "run again outside" in request_texts(claude)

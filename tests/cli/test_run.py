@@ -289,7 +289,7 @@ def test_call_without_rule_is_denied_to_the_model(project: Project, start_emulat
 def test_denied_call_is_shown_as_denied_everywhere(project: Project, start_emulator):
     start_emulator(f"{WRITE}---\n{WRITE}")
     ended = project.run("run", *MODEL, "Write")
-    assert "write_file new.txt: denied: create new.txt needs leave" in ended.err
+    assert "write_file new.txt: denied: create new.txt needs approval" in ended.err
     [call] = project.run("run", *MODEL, "--json", "Write").json["calls"]
     assert call["outcome"] == "denied"
     shown = project.run("log", "show", "1").out.decode()
@@ -440,7 +440,7 @@ def test_task_for_another_provider_needs_permission(project: Project, start_emul
         place: dict[str, Any] = {"MOONSHOT_API_KEY": "k", "MOONSHOT_BASE_URL": moon.base_url}
         start_emulator(script)
         denied = project.run("run", *MODEL, "Go", **place)
-        assert "denied: giving work to moonshot/kimi-k2.6" in denied.lines[0]
+        assert "denied: send a task to moonshot/kimi-k2.6" in denied.lines[0]
         assert list(moon.requests) == []
         start_emulator(script)
         allowed = project.run("run", *MODEL, "--allow", "task(moonshot/*)", "Go", **place)
@@ -760,11 +760,11 @@ def test_a_limit_of_steps_is_1(project: Project, start_emulator):
     ended = project.run("run", *MODEL, "-q", "--steps", "1", "Hi")
     assert ended.code == 1
     with load_conversation(project) as chat:
-        assert f"stopped after 1 turn, the most for one question; to continue: segue run -s {chat.id}" in ended.err
+        assert f"stopped after 1 turn, the limit for one prompt; to continue: segue run -s {chat.id}" in ended.err
         assert chat.pending == []
     start_emulator(READ)
     output = project.run("run", *MODEL, "--json", "--no-store", "--steps", "1", "Hi").json
-    assert output["error"] == "stopped after 1 turn, the most for one question; raise --steps to allow more"
+    assert output["error"] == "stopped after 1 turn, the limit for one prompt; raise --steps to allow more"
 
 
 def test_truncated_reply_is_reported(project: Project, start_emulator):

@@ -81,7 +81,7 @@ def test_files_of_the_last_exchange_are_restored(project: Project, start_emulato
     assert (project.folder / "notes.txt").read_text() == "second"
     project.run("undo")
     project.run(*RUN, "-c", "What now?")
-    assert last_user_text(emulator).startswith("What now?\n\n[the user has set these files back")
+    assert last_user_text(emulator).startswith("[since the last message, the user has restored")
     assert "notes.txt" in last_user_text(emulator)
     project.run(*RUN, "-c", "And now?")
     assert last_user_text(emulator) == "And now?"
@@ -164,7 +164,7 @@ def test_undo_and_redo_in_a_chat(room: Room):
     seat.enter("third")
     seat.wait_for_text("Third.")
     assert "do more" not in request_texts(claude)
-    assert "set these files back to another version since: a.txt, new/b.txt" in request_texts(claude)
+    assert "restored other versions of these files: a.txt, new/b.txt" in request_texts(claude)
     assert accepted(claude)
 
 

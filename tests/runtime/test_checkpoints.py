@@ -279,7 +279,10 @@ def test_model_is_informed_once(work: Work) -> None:
     assert work.points.begin_exchange() == ""
     work.write("b.txt", "x")
     work.undo()
-    assert work.points.begin_exchange() == "[the user has set these files back to another version since: b.txt]"
+    assert (
+        work.points.begin_exchange()
+        == "[since the last message, the user has restored other versions of these files: b.txt]"
+    )
     assert work.points.begin_exchange() == ""
 
 

@@ -115,7 +115,7 @@ def test_the_report_names_what_was_carried_changed_and_lost(world: World):
     assert changed["added an error result for a tool call without a result"] == 1
     (lost,) = report.lost
     assert lost.count == 2
-    assert lost.text.endswith("it is kept for the way home")
+    assert lost.text.endswith("it is restored when the session is moved back")
 
 
 def test_a_session_of_another_client_is_refused(world: World):

@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 
 _SYSTEM = (
     "You are an agent at a command line. Use the tools to look and to act, and don't guess what you can look up. Paths "
-    "are relative to the working folder. Where a call is denied, go on without it, or say what you would need. Answer "
-    "in plain text, and say no more than was asked for."
+    "are relative to the working folder. If a call is denied, continue without it, or state what you need. Answer in "
+    "plain text, and include only what the user needs."
 )
 _SUBAGENT_TITLE_PREFIX = "task: "
 _MAX_SCANNED = 200

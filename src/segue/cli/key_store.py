@@ -1,7 +1,7 @@
 """API keys that `segue keys set` stores: in a file that only its owner can read, or in the system's keyring.
 
 The file lists all stored keys by the name of their environment variable; the value of one in the keyring is null. A key
-is read when it is needed. Keys are in no message and in no environment of another process.
+is read when it is needed. Keys are never printed, and not passed to other processes.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ def _find_variable(name: str) -> str:
 
 
 def _read_key(variable: str) -> str:
-    """Read a key without showing it: from a prompt, or from stdin if that is no terminal."""
+    """Read a key without showing it: from a prompt, or from stdin if it is not a terminal."""
     if streams.is_terminal(sys.stdin):
         key = click.prompt(f"{variable}", hide_input=True, err=True)
     else:

@@ -139,7 +139,7 @@ def _list_online(rows: list[Provider], loaded: Providers, text: str | None, *, i
     if is_single and errors:
         raise next(iter(errors.values()))
     if text is not None and not any(lists.values()):
-        raise streams.BadInputError(f"no model matches '{text}'; asked: {', '.join(lists) or 'no provider'}")
+        raise streams.BadInputError(f"no model matches '{text}'; providers requested: {', '.join(lists) or 'none'}")
     if as_json:
         import msgspec
 
@@ -171,12 +171,12 @@ async def _fetch_lists(
         except SegueError as error:
             return error
 
-    asked = [row for row in rows if is_single or loaded.key_variable_of(row) or not row.variables]
+    requested = [row for row in rows if is_single or loaded.key_variable_of(row) or not row.variables]
     async with ProviderClient() as client:
-        results = await asyncio.gather(*(fetch(client, row) for row in asked))
-    found = dict(zip((row.name for row in asked), results, strict=True))
+        results = await asyncio.gather(*(fetch(client, row) for row in requested))
+    found = dict(zip((row.name for row in requested), results, strict=True))
     errors = {name: result for name, result in found.items() if isinstance(result, SegueError)}
-    needed = {row.name for row in asked if row.variables or is_single}
+    needed = {row.name for row in requested if row.variables or is_single}
     lists = {name: result for name, result in found.items() if not isinstance(result, SegueError)}
     return lists, {name: error for name, error in errors.items() if name in needed}
 

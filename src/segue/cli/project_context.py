@@ -44,7 +44,7 @@ class InstructionFile:
 
 @dataclass(frozen=True)
 class ProjectContext:
-    """The context at one time. `facts` are lines that may change; `git_state` is that of the start."""
+    """The context at one time. Changes of `facts` and `files` are sent later, those of `git_state` are not."""
 
     facts: dict[str, str]
     git_state: str
@@ -67,9 +67,9 @@ class ProjectContext:
         }
 
     def changes_since(self, system: str | None, messages: Sequence[Message]) -> str | None:
-        """Return the text for the next user message: what differs from what the model has; None if nothing does.
+        """Return a text for the next user message with all changes since the last such text; None without changes.
 
-        `system` and `messages` are those of the conversation. One whose system text has no context gets no changes.
+        `system` and `messages` are those of the conversation. The result is None if the system text has no context.
         """
         if system is None or _HEADING not in system.splitlines():
             return None
@@ -91,7 +91,7 @@ class ProjectContext:
 
 
 def is_context_note(text: str) -> bool:
-    """Return whether a text of a user message is one of changes in the context."""
+    """Return whether a text in a user message was made by `changes_since`."""
     return text.startswith(_CHANGED)
 
 
@@ -118,7 +118,7 @@ def _find_section(text: str, heading: str) -> str:
 
 
 def _newest_with(texts: Iterable[str], start: str) -> str:
-    """Return the newest text with a line that begins like this; an empty one if there is none."""
+    """Return the first text with a line that begins with `start`; empty if there is none."""
     return next((text for text in texts if any(line.startswith(start) for line in text.splitlines())), "")
 
 
@@ -158,12 +158,12 @@ def find_files(folder: Path) -> list[Path]:
 
 
 def _read_files(folder: Path, *, trusting: bool) -> tuple[InstructionFile, ...]:
-    """Read the files; the nearest ones count first, and are last in the text."""
+    """Read the files, at most `MAX_SIZE` bytes, from the nearest folder up; return the nearest last."""
     left = MAX_SIZE
     files: list[InstructionFile] = []
     for path in find_files(folder):
         real = Path(os.path.realpath(path))
-        # A link to a file elsewhere needs trust there.
+        # The target folder of a link must be trusted too.
         is_trusted = trusting or all(map(trust_store.is_trusted_folder, {path.parent, real.parent}))
         if not is_trusted:
             files.append(InstructionFile(path, "", is_trusted=False))

@@ -180,7 +180,7 @@ def _format_failure(ended: ExchangeEnded, error: SegueError | None, conversation
     """Return the error text, with the command line that helps next."""
     if ended.outcome != "steps":
         return error.format(conversation_id) if isinstance(error, ProviderError) else ended.text
-    stopped = f"stopped after {format_count(ended.turns, 'turn')}, the most for one question"
+    stopped = f"stopped after {format_count(ended.turns, 'turn')}, the limit for one prompt"
     return (
         f"{stopped}; to continue: segue run -s {conversation_id}"
         if conversation_id

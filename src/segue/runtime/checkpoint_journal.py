@@ -115,7 +115,7 @@ class Journal:
         return self._file.exists()
 
     def is_own_path(self, folder: Path, path: str) -> bool:
-        """Return whether a path relative to a folder is where journals are stored."""
+        """Return whether `path`, relative to a folder, is in the folder of the journals."""
         return self._root.is_relative_to(folder) and (folder / path).is_relative_to(self._root)
 
     def read(self) -> list[Record]:

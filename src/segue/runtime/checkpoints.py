@@ -1,7 +1,7 @@
-"""`Checkpoints`: brings back files that the tools of a conversation changed.
+"""`Checkpoints`: restores files that the tools of a conversation changed.
 
 Files that edit tools write are recorded before they are written. A shell command is recorded by comparing the folder
-before and after it, if the folder is small enough; otherwise the journal has a note that its changes are not known. Git
+before and after it, if the folder is small enough; otherwise the journal states that its changes are unknown. Git
 is not used, and `.git` is never changed. A file that was changed by something else since is a conflict: it is
 overwritten only if the caller lists it. Restoring follows no links.
 """
@@ -72,7 +72,7 @@ class UndoResult(Struct, frozen=True):
 
 
 class Checkpoints:
-    """The changed files of one conversation in one folder. `base` is the place for all folders of the user."""
+    """The changed files of one conversation in one folder. `base` is the folder with all journals of the user."""
 
     def __init__(self, base: Path, folder: Path, conversation: str) -> None:
         self._folder = folder
@@ -147,7 +147,7 @@ class Checkpoints:
         self._journal.remove_snapshot(started.snapshot)
 
     def recover(self) -> None:
-        """Record what commands changed whose process ended before they did."""
+        """Record the changes of commands that were running when an earlier segue process was killed."""
         records = self._journal.read()
         ended = {record.snapshot for record in records if isinstance(record, CommandEnded)}
         for record in records:
@@ -299,7 +299,7 @@ class Checkpoints:
         if not paths:
             return ""
         self._journal.append(Informed())
-        return f"[the user has set these files back to another version since: {', '.join(paths)}]"
+        return f"[since the last message, the user has restored other versions of these files: {', '.join(paths)}]"
 
 
 class _CallRecorder(ChangeRecorder):

@@ -94,7 +94,7 @@ def _make_tool(
         try:
             values = msgspec.convert(dict(arguments), struct, dec_hook=_decode_path)
         except msgspec.ValidationError as error:
-            raise ToolError(f"the arguments don't fit {tool_name}: {error}") from None
+            raise ToolError(f"invalid arguments for {tool_name}: {error}") from None
         return {field[0]: getattr(values, field[0]) for field in fields} | dict.fromkeys(contexts, context)
 
     def run(arguments: Arguments, context: Context) -> Result:
@@ -139,7 +139,7 @@ def _format_arguments(arguments: Arguments) -> str:
 def _read_parameters(
     function: Callable[..., Any], tool_name: str, descriptions: Mapping[str, str]
 ) -> tuple[list[str], list[Any]]:
-    """Return the names of the parameters that take the context, and the other parameters with type and default."""
+    """Return the names of the `Context` parameters, and the others as fields of `msgspec.defstruct`."""
     try:
         types = typing.get_type_hints(function, include_extras=True)
     except NameError as error:

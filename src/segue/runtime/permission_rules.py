@@ -60,7 +60,7 @@ class PermissionRule(Struct, frozen=True):
         )
 
     def may_allow(self, request: ApprovalRequest) -> bool:
-        """Return whether the rule and a path are both relative, which is inside the working folder, or absolute."""
+        """Return whether pattern and path are both relative (inside the working folder) or both absolute."""
         return not request.path or (self.pattern or "").startswith("/") == request.subject.startswith("/")
 
     def includes_arguments(self, words: Iterable[str]) -> bool:
@@ -153,7 +153,7 @@ def parse_rules(action: str, texts: Iterable[str], folder: Path | None) -> tuple
 
 
 def find_allow_rule(all_rules: Iterable[PermissionRule], request: ApprovalRequest) -> PermissionRule | None:
-    """Return a rule that allows a call; of a command with several parts that of the first, if all are allowed."""
+    """Return the rule that allows a call. All parts of a command must be allowed; the first one's rule is returned."""
     rules = [rule for rule in all_rules if rule.matches_tool(request.tool)]
     exact = next((rule for rule in rules if rule.pattern == request.subject), None)
     whole = next((rule for rule in rules if rule.pattern is None), None)

@@ -130,10 +130,10 @@ class Permissions:
         """Return the denial text for the model: of a deny rule, or of the mode `plan` if there is none."""
         if rule is None:
             return (
-                "denied: plan mode is on: files can be read, and nothing can be changed or run. Describe what you "
-                "would do; the user switches the mode"
+                "denied: plan mode is on: you can read files, but not change files or run commands. Describe the "
+                "changes that you plan; the user can switch the mode"
             )
-        return f"denied: the rule {_quote(str(rule))} forbids this; find another way, or tell the user"
+        return f"denied: the deny rule {_quote(str(rule))} matches this call; try another way, or report it to the user"
 
     async def _ask(self, request: ApprovalRequest, approve: Approver) -> str | None:
         match await approve(request):
@@ -147,9 +147,9 @@ class Permissions:
                 self.allow(*rules)
                 return None
             case Denial(reason):
-                return f"denied: the user said no to this: {reason}"
+                return f"denied: the user rejected this call: {reason}"
             case "no":
-                return "denied: the user said no to this; don't try it in another way, ask what to do instead"
+                return "denied: the user rejected this call; don't try it in another way, ask how to proceed"
 
     def _find_scopes(self, request: ApprovalRequest) -> tuple[ApprovalScope, ...]:
         """Return the scopes of the request whose rules would allow this call."""
@@ -186,11 +186,13 @@ def _quote(text: str) -> str:
 def _format_denial(request: ApprovalRequest, rule: PermissionRule | None) -> str:
     allowing = PermissionRule(request.tool, request.subject or None)
     remedy = (
-        f"the rule {_quote(str(rule))} asks each time"
+        f"the ask rule {_quote(str(rule))} requires approval of each call"
         if rule is not None
-        else f"the rule allow = [{_quote(str(allowing))}] would allow it"
+        else f"the setting allow = [{_quote(str(allowing))}] would allow it"
     )
-    return f"denied: {request.title} needs leave, and nobody is there to give it; {remedy}. Go on without, or stop"
+    return (
+        f"denied: {request.title} needs approval, and there is no prompt for it; {remedy}. Continue without it, or stop"
+    )
 
 
 class Grants:

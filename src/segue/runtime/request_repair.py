@@ -34,7 +34,7 @@ class RequestRepair:
         self._has_compressed = False
 
     def apply(self, endpoint: Endpoint, error: ProviderError, sent_limit: int | None) -> bool:
-        """Learn from the error, and return whether the request was changed and can be sent again.
+        """Record the limits in the error; return whether the request was changed and can be sent again.
 
         `sent_limit` is the limit of output tokens that the request was sent with.
         """

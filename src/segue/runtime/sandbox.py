@@ -31,7 +31,7 @@ _DIRECTORY = getattr(os, "O_DIRECTORY", 0)
 _CLOEXEC = getattr(os, "O_CLOEXEC", 0)
 # O_PATH: passing through a folder does not need permission to list it.
 _TRAVERSE = getattr(os, "O_PATH", os.O_RDONLY) | _DIRECTORY | _CLOEXEC
-_CHANGED_ERROR = "{} changed while it was being opened; look at it again and repeat the call"
+_CHANGED_ERROR = "{} changed while it was being opened; check it and repeat the call"
 
 
 class ResolvedPath(Struct, frozen=True):
@@ -96,8 +96,10 @@ def make_approval_request(
     """Return the approval request for reading or changing a path; not `needed` for reading in the working folder."""
     needed = change or not place.is_inside
     where = "" if place.is_inside else ", outside the working folder"
-    guard = ", which is guarded: it runs by itself, decides what may run, or holds secrets" if place.is_guarded else ""
-    through = f" (by way of {place.given})" if place.given != place.display else ""
+    guard = (
+        ", which is guarded: it runs automatically, controls what may run, or has secrets" if place.is_guarded else ""
+    )
+    through = f" (given as {place.given})" if place.given != place.display else ""
     return ApprovalRequest(
         tool,
         place.display,
@@ -113,7 +115,7 @@ def make_approval_request(
 
 
 def _list_scopes(tool: str, place: ResolvedPath, *, change: bool) -> tuple[ApprovalScope, ...]:
-    """Return the folder of a path, and for a change inside the working folder all edits."""
+    """Return wider scopes for an approval: the folder of the path, and all edits for a change in the working folder."""
     parent = place.path.parent
     folder = parent.relative_to(place.root).as_posix() if place.is_inside and place.path != place.root else str(parent)
     tools = ("write_file", "edit_file") if change else (tool,)
@@ -210,7 +212,7 @@ def replace_file(place: ResolvedPath, data: bytes, context: Context) -> bool:
 
 
 def place_of(path: Path, folder: Path) -> ResolvedPath:
-    """Return a path that was resolved before, without resolving it again."""
+    """Return the `ResolvedPath` of a path that is already resolved."""
     root = Path(os.path.realpath(folder))
     short = _shorten_path(path, root)
     display = short.as_posix()
@@ -274,12 +276,12 @@ def _translate_errors(name: str, place: ResolvedPath) -> Generator[None]:
     except FileNotFoundError:
         raise ToolError(f"there is no {name}{_suggest_names(place)}") from None
     except PermissionError:
-        raise ToolError(f"{name} may not be used by this user") from None
+        raise ToolError(f"no permission to access {name}") from None
     except OSError as error:
         if error.errno == errno.ELOOP or (error.errno == errno.ENOTDIR and _has_link(place.path)):
             raise ToolError(_CHANGED_ERROR.format(place.given)) from None
         if error.errno == errno.ENOTDIR:
-            raise ToolError(f"{name}: a part of the path, or the whole, is not a folder") from None
+            raise ToolError(f"{name}: the path, or a part of it, is not a folder") from None
         raise ToolError(f"{name}: {(error.strerror or str(error)).lower()}") from None
 
 

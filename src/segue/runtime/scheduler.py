@@ -431,7 +431,7 @@ class Scheduler:
         except InputError as fault:
             outcome, output = (
                 "error",
-                make_output(f"the result can't be written down: {format_error(fault)}", job.output_limit),
+                make_output(f"the result can't be stored: {format_error(fault)}", job.output_limit),
             )
             self._log.record_result(job.call, output.content, error=True)
         return outcome, output

@@ -214,7 +214,7 @@ class Session:
             else:
                 return "answered", "\n".join(text for text in (*turns.paused, turns.last.text) if text)
         count = "1 turn" if self.limits.steps == 1 else f"{self.limits.steps:,} turns"
-        return "steps", f"stopped after {count}, the most for one question; ask again to go on"
+        return "steps", f"stopped after {count}, the limit for one prompt; send another one to continue"
 
     async def run_turn(self) -> Turn:
         """Request one reply, and run its calls as one batch."""

@@ -102,7 +102,7 @@ class ChangeRecorder:
 
 
 async def _deny(request: ApprovalRequest) -> str | None:
-    return f"denied: {request.title} needs leave"
+    return f"denied: {request.title} needs approval"
 
 
 @dataclass

@@ -221,7 +221,7 @@ class Toolbox:
                 break
             lines.append(_format_problem(error))
         # One line: user interfaces show only the first, which must have the reason.
-        return f"the arguments don't fit {tool.name}, and nothing ran: {'; '.join(lines)}"
+        return f"invalid arguments for {tool.name}, which did not run: {'; '.join(lines)}"
 
     async def check_permission(self, tool: Tool, arguments: Arguments, approve: Approver | None) -> str | None:
         """Return None if the call may run, else the denial text for the model; `ToolError` if it is not possible."""

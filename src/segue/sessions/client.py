@@ -80,7 +80,7 @@ class Draft(Struct, frozen=True):
 class Client(ABC):
     """A coding client. `api` is the API whose bodies `parse` returns and whose units `encode` takes.
 
-    `kind` is that of its parsed logs; `tested` are the versions that sessions were exchanged with.
+    `kind` is the `ParsedLog.kind` of its sessions; `tested` are the versions with which moves were tested.
     """
 
     name: ClassVar[str]
@@ -99,7 +99,7 @@ class Client(ABC):
         """Return the body with which the client would continue; `InputError` if there are no messages."""
 
     def parse_bytes(self, data: bytes) -> ParsedLog | None:
-        """Parse a session that is not detected by its lines; None for all others."""
+        """Parse a session that is one JSON value; return None for sessions of lines, which `parse` reads."""
         return None
 
     @abstractmethod
@@ -108,7 +108,7 @@ class Client(ABC):
 
     @abstractmethod
     def describe(self, path: Path) -> SessionFile:
-        """Return a session by its file; `InputError` if it is none of this client."""
+        """Return a session by its file; `InputError` if it is not a session of this client."""
 
     @abstractmethod
     def new_id(self, now: int) -> str:
@@ -116,7 +116,7 @@ class Client(ABC):
 
     @abstractmethod
     def locate(self, place: Place, draft: Draft) -> Path:
-        """Return the file of a new session."""
+        """Return the path for a new session; nothing is created."""
 
     @abstractmethod
     def encode(self, place: Place, draft: Draft) -> bytes:
@@ -124,26 +124,26 @@ class Client(ABC):
 
     @abstractmethod
     def encode_more(self, data: bytes, draft: Draft) -> bytes:
-        """Return what is appended to a session with this content."""
+        """Return the bytes that add the draft's units to a session with this content."""
 
     def join(self, before: bytes, more: bytes) -> bytes:
-        """Return the content of a session to which something was appended."""
+        """Return the content of a session after `encode_more` was appended."""
         return before + more
 
     @abstractmethod
     def copy(self, data: bytes, draft: Draft) -> bytes:
-        """Return the content of a session as that of another one, with the draft's id and parent."""
+        """Return a copy of a session's content with the id and the parent of the draft."""
 
     @abstractmethod
     def resume(self, session: SessionFile) -> tuple[str, ...]:
         """Return the command that resumes a session."""
 
     def normalize(self, value: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return a unit as it is read back after it was written."""
+        """Return a unit in the form in which it is read back after a write, for comparison."""
         return value
 
     def is_open(self, place: Place, session: SessionFile) -> bool:
-        """Return whether a running client has this session open, as far as that is recorded."""
+        """Return whether a running client has this session open; False if that can't be determined."""
         return files.is_open_file(session.path)
 
     def load(self, place: Place, session: SessionFile) -> bytes:

@@ -1,6 +1,6 @@
-"""Renders messages of any clients as the units of one client's session: valid, paired, in its own terms.
+"""Renders messages of any clients as the units of one client's session: valid, paired, with its own tools.
 
-The result ends on a reply. What segue added is synthetic.
+The result ends on a reply. Units that segue added are `synthetic`.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def split_body(body: Mapping[str, Any], api: str) -> Iterator[dict[str, Any]]:
 
 
 def _is_blank(unit: Mapping[str, Any], api: str) -> bool:
-    """Return whether a unit is white space: part of a message before, it would be a message of its own."""
+    """Return whether a unit is only white space. Split from its message, it would be an empty message."""
     part_key = _PART_KEYS.get(api)
     part = cast("dict[str, Any]", unit[part_key][0]) if part_key is not None else {}
     text = part.get("text")

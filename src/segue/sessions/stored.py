@@ -138,7 +138,7 @@ def _exists(place: Place) -> bool:
 
 @contextmanager
 def _open(place: Place) -> Generator[ConversationStore]:
-    """Open the user's store; its errors are errors of the input."""
+    """Open the user's store; a `StoreError` becomes an `InputError`."""
     try:
         with open_store(place.store) as store:
             yield store

@@ -47,10 +47,10 @@ class Argument(Struct, frozen=True):
 class ToolRow(Struct, frozen=True):
     """The tool of a client for an operation. The first name is written; all are recognised.
 
-    `arguments` maps the operation's arguments to the client's. `implied` are the client's arguments that mean nothing
-    with this value. With `command` the client has no such tool: the operation is a command of its shell, in which the
-    arguments are quoted; `flags` are added for arguments that are given. `free_text` is the operation's argument that
-    is the whole input of the tool. `header` is the form of its results.
+    `arguments` maps the operation's arguments to the client's. `implied` are the client's arguments that have no
+    effect with this value, and are dropped. With `command` the client has no such tool: the operation is a command of
+    its shell, in which the arguments are quoted; `flags` are added for arguments that are given. `free_text` is the
+    operation's argument that is the whole input of the tool. `header` is the form of its results.
     """
 
     operation: Operation

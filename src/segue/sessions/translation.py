@@ -1,6 +1,6 @@
 """Translates the tool calls of one client into those of another, with their results, by the table of tools.
 
-A call without a counterpart keeps its name and content. No argument is dropped unless it means nothing.
+A call without a counterpart keeps its name and content. No argument is dropped unless it has no effect.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _EXIT_LINE = re.compile(r"\AExit code (?P<code>-?\d+)\n?")
 
 
 class Translated(Struct, frozen=True):
-    """A message in the terms of another client, and the names of the tools that were translated or kept."""
+    """A message with the tools of another client, and the names of the tools that were translated or kept."""
 
     message: Message
     changed: tuple[tuple[str, str], ...] = ()
@@ -184,7 +184,7 @@ class Translator:
     def _choose(
         self, operation: Operation, values: dict[str, Any], rows: Mapping[Operation, ToolRow]
     ) -> tuple[Operation, dict[str, Any]]:
-        """Return the operation in the form that the target has: edits and writes as a patch, or a patch as one."""
+        """Return an operation that the target has: a patch for an edit or a write, or one of those for a patch."""
         if operation == "picture" and operation not in rows:
             return "read", values
         if operation in rows or operation not in ("edit", "write", "patch"):

@@ -39,7 +39,7 @@ async def _permissions(chat: Chat, arguments: str) -> None:
     rules = [(sanitize_line(action), sanitize_line(rule)) for action, rule in chat.permissions.list_rules()]
     rows += format_table(rules, ("class:dim", "class:name"), chat.width)
     if not rules:
-        rows.append([("class:dim", "  no rules; changes, commands and addresses are asked for")])
+        rows.append([("class:dim", "  no rules: changes, commands and URLs need approval")])
     chat.print_rows([[], *rows, []])
 
 

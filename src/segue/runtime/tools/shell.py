@@ -94,11 +94,11 @@ async def _run_sandboxed(
     cause = sandbox.find_cause(str(result.content)) if result.error else None
     if cause is None:
         return result
-    title = f"{outside.title} again, outside of the sandbox, where it failed: {cause[:_MAX_CAUSE]}"
+    title = f"{outside.title} again outside of the sandbox; it failed inside: {cause[:_MAX_CAUSE]}"
     denial = await context.check_permission(msgspec.structs.replace(outside, title=title))
     if denial is not None:
         reason = denial.removeprefix("denied: ")
-        return Result(f"{result.content}\n[it ran {sandbox.description}; not run again outside: {reason}]", error=True)
+        return Result(f"{result.content}\n[ran {sandbox.description}; not run again outside: {reason}]", error=True)
     context.progress("outside of the sandbox")
     again = await _run(arguments, context, environment)
     return Result(f"[failed in the sandbox ({cause[:_MAX_CAUSE]}) and run again outside]\n{again.content}", again.error)
