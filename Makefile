@@ -50,7 +50,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo recording test quick lint types fmt snapshots docs specs soak bench frameworks clients templates pins clean
+.PHONY: help setup demo recording test quick lint types fmt snapshots docs specs prices soak bench frameworks clients templates pins clean
 
 help: ## show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -97,6 +97,9 @@ docs: setup ## write the generated pages of docs/ and src/segue/_literals.py
 specs: setup ## write the vendors' request types of src/segue/specs/ from their SDKs
 	@$(BIN)/python -m scripts.generate_specs
 
+prices: setup ## write the table of prices of src/segue/specs/ from genai-prices
+	@$(BIN)/python -m scripts.generate_prices
+
 templates: setup ## unpack the models' own chat templates into .cache (once; tests say why they skip if that can't be)
 	@$(BIN)/python -m tests.templates.unpack
 
@@ -113,7 +116,8 @@ frameworks: $(AGENTS_ENVS:%=$(AGENTS)-%/ready-$(HERE)) ## agents of LangChain, p
 	  $(AGENTS)-$$env/bin/python -m tests.frameworks.run $(ARGS) || failed=1; \
 	  $(AGENTS)-$$env/bin/python -m tests.frameworks.pages || failed=1; done; exit $$failed
 
-# Separate from `make test`: it needs npm and runs for an hour. A cell with a result is not run again.
+# Separate from `make test`: it needs npm and runs for an hour, or half of it with JOBS=2. A cell with a result is not
+# run again.
 clients: setup ## run the six coding clients from npm behind the gateway, then write docs/clients.md (ONLY=…)
 	@$(BIN)/python -m tests.clients $(ARGS)
 

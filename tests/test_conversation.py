@@ -8,6 +8,7 @@ import pytest
 
 import segue
 from segue.canonical.blocks import Media, Text
+from segue.canonical.request import Options
 from tests.bodies.anthropic import tool
 from tests.bodies.chat import call
 
@@ -237,3 +238,21 @@ def test_a_fetch_that_fails_is_an_input_error(fetch, message):
         assert raised.value.path == "fetch"
         assert message in raised.value.message
         assert isinstance(raised.value.__cause__, OSError | TypeError) == ("not fetched" in message)
+
+
+def test_options_of_one_render_replace_those_of_the_conversation():
+    chat = segue.Conversation(temperature=0.5, max_tokens=100)
+    chat.add_user("Hi")
+    options = Options(max_tokens=7)
+    for _ in range(3):
+        body = chat.render("anthropic", "claude-sonnet-4-5", options=options).body
+        assert (body["max_tokens"], body.get("temperature")) == (7, None)
+    assert chat.options == Options(temperature=0.5, max_tokens=100)
+    assert chat.render("anthropic", "claude-sonnet-4-5").body["max_tokens"] == 100
+
+
+def test_merged_options_keep_what_the_other_does_not_set():
+    one = Options(temperature=0.5, seed=1, vendor_options={"store": True, "verbosity": "low"})
+    merged = one.merge(Options(seed=2, vendor_options={"store": False}))
+    assert merged == Options(temperature=0.5, seed=2, vendor_options={"store": False, "verbosity": "low"})
+    assert one.merge(None) is one

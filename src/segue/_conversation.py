@@ -76,6 +76,8 @@ class Conversation:
         self.state = ConversationState()
         self._prefixes: dict[RenderTarget, _CachedPrefix] = {}
         self._reported_changes: dict[tuple[str, str | None], int] = {}
+        self._replaced: tuple[Request, Request] | None = None
+        """The request of the conversation, and the same with the options of the last render."""
         self.system = system
         self.tools = tools
         self.options = options
@@ -292,23 +294,27 @@ class Conversation:
         profile: Profile | None = None,
         tool_format: ToolFormat = "auto",
         fetch: Fetch | None = None,
+        options: Options | None = None,
         ids: IdPolicy = "auto",
         reasoning: ReasoningPolicy = "native",
         hosted: HostedPolicy = "pair",
         pending: PendingPolicy = "complete",
         orphans: OrphanPolicy = "text",
     ) -> Rendered:
-        """Render the next request for the target, or for a server profile of it."""
+        """Render the next request for the target, or for a server profile of it.
+
+        `options` are used for this request in place of those of the conversation.
+        """
         require_string(model, "model", required=False)
         require_string(tool_format, "tool_format")
         validate_fetch(fetch)
         policy = build_policy(ids=ids, reasoning=reasoning, hosted=hosted, pending=pending, orphans=orphans)
         wire = find_wire_or_server(target, profile, argument="target")
-        request = self.state.request
+        request = self._replace_options(options)
         destination = RenderTarget.choose(
             request, wire, model, self._iter_origins(), tool_format=tool_format, policy=policy, fetch=fetch
         )
-        extended = self._extend_prefix(destination)
+        extended = self._extend_prefix(destination, request)
         if extended is not None:
             report = ChainedReport((self._history_report(destination), extended.report))
             sent_request = make_sent_request(destination, request, extended.names)
@@ -324,6 +330,15 @@ class Conversation:
         report = ChainedReport((self._history_report(destination, restored_ids), report))
         rendered = Rendered(report, make_sent_request(destination, request, full.names), body=full.body)
         return self._record_render(rendered, transcript, report)
+
+    def _replace_options(self, options: Options | None) -> Request:
+        """Return the request with these options; the same object as before if neither has changed."""
+        request = self.state.request
+        if options is None or options == request.options:
+            return request
+        if self._replaced is None or self._replaced[0] is not request or self._replaced[1].options != options:
+            self._replaced = request, msgspec.structs.replace(request, options=options, native=None)
+        return self._replaced[1]
 
     def _iter_origins(self) -> Iterator[Origin]:
         """Yield the origins of all replies, newest first."""
@@ -346,12 +361,12 @@ class Conversation:
         self._reported_changes[key] = len(self.state.compression_changes)
         return report
 
-    def _extend_prefix(self, target: RenderTarget) -> ExtendedBody | None:
+    def _extend_prefix(self, target: RenderTarget, request: Request) -> ExtendedBody | None:
         """Render what was added since the prefix for this target was rendered; None if a full render is needed.
 
         The first render for a target is a full one, so that a target that is used once costs nothing more.
         """
-        request, history = self.state.request, self.state.history
+        history = self.state.history
         if not target.can_extend(request):
             return None
         cached = self._prefixes.pop(target, None)

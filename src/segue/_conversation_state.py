@@ -89,12 +89,18 @@ class ConversationState:
         outcome: Outcome | None = None,
         reason: str = "cancelled",
     ) -> Message:
-        """Return the message with the result or other outcome of a call, without adding it."""
+        """Return the message with the result or other outcome of a call, without adding it.
+
+        The content of a denied call is the reason.
+        """
         tool_call = self.find_call(call)
         require_string(reason, "reason")
         if not isinstance(error, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InputError(f"a boolean was expected, not {type(error).__name__}", path="error")
-        if outcome is not None:
+        if outcome == "denied":
+            text = content if isinstance(content, str) and content else TEXTS.denied
+            response = tool_call.respond(replace_surrogates(text), error=True, outcome=outcome)
+        elif outcome is not None:
             text = TEXTS.cancelled if outcome == "cancelled" else TEXTS.interrupted
             response = tool_call.respond(text, error=True, outcome=outcome, synthetic=reason)
         elif content is None or isinstance(content, str):

@@ -308,8 +308,9 @@ def _view_with_model(native: Native | None, model: str) -> Native | None:
 class _EventMapper:
     """Maps events to the caller's names and new ids, and drops what only the target API has.
 
-    A call that must be rewritten is held back until it is complete. A call that was cut off or is not valid JSON never
-    ends. That is valid only for the last block of a reply that reached a limit; any other such reply fails.
+    A call that must be rewritten, or that the caller needs whole, is held back until it is complete. A call that was
+    cut off or is not valid JSON never ends. That is valid only for the last block of a reply that reached a limit; any
+    other such reply fails.
     """
 
     def __init__(self, sent: SentRequest, ids: IdMap, report: Report) -> None:
@@ -401,7 +402,7 @@ class _EventMapper:
         return BlockEnd(index, call)
 
     def _map_start(self, event: BlockStart, call: ToolCall) -> list[Event]:
-        if not call.name or self._calls.needs_whole_call(call):
+        if self._sent.options.whole_calls or not call.name or self._calls.needs_whole_call(call):
             self._held.add(event.index)
             return []
         return self._start_call(event.index, self._name_call(call))

@@ -213,6 +213,8 @@ class ProviderError(SegueError):
     `brief` is a short text that follows the provider's name, such as `timed out`. `retry_after` is the delay in seconds
     that the provider requires. `retryable` is True if the same request may succeed later without changes. `command` is
     the segue command that the end of the message suggests; `message` is the message without that suggestion.
+    `is_too_long` is True if the request does not fit into the model's context. `context_limit` and `output_limit` are
+    the limits in tokens that the provider's text names.
     """
 
     def __init__(
@@ -227,6 +229,9 @@ class ProviderError(SegueError):
         brief: str | None = None,
         retryable: bool | None = None,
         command: SuggestedCommand | None = None,
+        is_too_long: bool = False,
+        context_limit: int | None = None,
+        output_limit: int | None = None,
     ) -> None:
         self.message = message
         self.command: SuggestedCommand | None = command
@@ -239,6 +244,9 @@ class ProviderError(SegueError):
         self.brief = BRIEF_TEXTS[cause] if brief is None else brief
         self.retryable = cause in _RETRYABLE if retryable is None else retryable
         self.break_reason = ""
+        self.is_too_long = is_too_long
+        self.context_limit = context_limit
+        self.output_limit = output_limit
 
     def format(self, conversation_id: str | None = None) -> str:
         """Return the message with the suggested command, which names the conversation if its id is given."""

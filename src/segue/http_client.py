@@ -11,6 +11,7 @@ import os
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from functools import cache, lru_cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.request import getproxies, proxy_bypass
 
@@ -28,6 +29,9 @@ _CHUNK = 1 << 16
 _MAX_LINE = 1 << 17
 _MAX_HEADERS = 512
 _SCHEMES = ("http", "https")
+_SOCKS = "socks"
+_SOCKS_NAMES = {"socks4a": "socks4", "socks5h": "socks5"}
+_SOCKS_SCHEMES = ("socks4", "socks4a", "socks5", "socks5h")
 _Received = TypeVar("_Received")
 
 
@@ -73,7 +77,8 @@ class HttpClient:
 
     def __init__(self, *, connect_timeout: float = 10.0) -> None:
         self._connect_timeout = connect_timeout
-        self._session: aiohttp.ClientSession | None = None
+        self._sessions: dict[str, aiohttp.ClientSession] = {}
+        """A session for each SOCKS proxy; `""` is the one for all other requests."""
 
     async def send(
         self, request: HttpRequest, body: AsyncIterator[bytes] | None = None, *, silence: float | None = None
@@ -84,7 +89,9 @@ class HttpClient:
         """
         import aiohttp
 
-        session = self._get_session()
+        options = _proxy_options(request.url)
+        socks_proxy = options.pop(_SOCKS, "")
+        session = self._get_session(socks_proxy)
         try:
             response = await session.request(
                 request.method,
@@ -93,30 +100,53 @@ class HttpClient:
                 data=_request_body(request.body) if body is None else body,
                 allow_redirects=False,
                 timeout=_client_timeout(self._connect_timeout, silence),
-                **_proxy_options(request.url),
+                **options,
             )
         except (aiohttp.ClientError, OSError, ValueError, asyncio.IncompleteReadError) as error:
             raise _to_transport_error(error) from None
+        except Exception as error:
+            if not socks_proxy:
+                raise
+            # The errors of the library have no common base with those of aiohttp.
+            scheme, why = socks_proxy.partition(":")[0], _shorten(str(error) or type(error).__name__)
+            raise TransportError("proxy", f"the {scheme}:// proxy failed: {why}; check ALL_PROXY") from None
         return HttpResponse(response)
 
     async def close(self) -> None:
-        session, self._session = self._session, None
-        if session is not None:
+        sessions, self._sessions = self._sessions, {}
+        for session in sessions.values():
             await session.close()
 
-    def _get_session(self) -> aiohttp.ClientSession:
+    def _get_session(self, socks_proxy: str) -> aiohttp.ClientSession:
         import aiohttp
 
-        if self._session is None:
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0),
+        if socks_proxy not in self._sessions:
+            self._sessions[socks_proxy] = aiohttp.ClientSession(
+                connector=_make_socks_connector(socks_proxy) if socks_proxy else aiohttp.TCPConnector(limit=0),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 max_line_size=_MAX_LINE,
                 max_field_size=_MAX_LINE,
                 max_headers=_MAX_HEADERS,
                 auto_decompress=False,
             )
-        return self._session
+        return self._sessions[socks_proxy]
+
+
+def _make_socks_connector(proxy: str) -> aiohttp.BaseConnector:
+    """Return a connector through a SOCKS proxy, by the package aiohttp-socks (extra `socks`)."""
+    try:
+        library: Any = import_module("aiohttp_socks")
+    except ImportError:
+        scheme = proxy.partition(":")[0]
+        raise TransportError("proxy", f"{scheme}:// proxies need the extra socks: pip install 'segue[socks]'") from None
+    # The library resolves names at the proxy by `rdns`, and does not accept the scheme for it.
+    scheme, rest = proxy.split("://", 1)
+    try:
+        return library.ProxyConnector.from_url(
+            f"{_SOCKS_NAMES.get(scheme, scheme)}://{rest}", rdns=scheme in _SOCKS_NAMES, limit=0
+        )
+    except ValueError:
+        raise TransportError("proxy", "the address of the SOCKS proxy is not valid; check ALL_PROXY") from None
 
 
 @lru_cache(maxsize=64)
@@ -162,7 +192,7 @@ def _parse_url(url: str) -> URL:
 
 
 def _proxy_options(url: str) -> dict[str, Any]:
-    """Return the proxy configured in the environment; none for local URLs.
+    """Return the proxy configured in the environment; none for local URLs. A SOCKS proxy is its address as text.
 
     aiohttp's own `trust_env` is not used: it would also replace the API key by credentials from ~/.netrc.
     """
@@ -178,6 +208,8 @@ def _proxy_options(url: str) -> dict[str, Any]:
     if not configured:
         return {}
     proxy = URL(configured if "://" in configured else f"http://{configured}")
+    if proxy.scheme in _SOCKS_SCHEMES:
+        return {_SOCKS: configured}
     if proxy.scheme not in _SCHEMES:
         raise TransportError("proxy", f"{proxy.scheme}:// proxies are not supported; set HTTPS_PROXY=http://…")
     return {"proxy": proxy}

@@ -149,7 +149,7 @@ def test_hosts_are_normalized(url: str, normalized: str) -> None:
 
 
 def test_long_host_names_are_no_names() -> None:
-    with pytest.raises(ToolError, match="is no name of a host"):
+    with pytest.raises(ToolError, match="is not a valid host name"):
         normalize_url(f"http://{'é' * 200_000}/")
 
 
@@ -177,5 +177,5 @@ def test_redirects_to_this_machine_are_not_followed(target: str, tmp_path: Any) 
 
     tool = fetch_url(fetch, look_up=lambda host, port: ("8.8.8.8",))
     output = run_with_approval(tool, tmp_path, {"url": "http://host.example/"}, allow=["fetch_url"])
-    assert output.startswith("the page is elsewhere now: ")
+    assert output.startswith("the page redirects to another address: ")
     assert fetched == ["http://host.example/"]

@@ -112,7 +112,8 @@ def test_headers_from_variables() -> None:
     ],
 )
 def test_models_request_is_free(name: str, url: str) -> None:
-    letter = models_request(resolve(name, {"AWS_REGION": "eu-west-1", "HOME": "/nonexistent"}), now=NOW)
+    endpoint = resolve(name, {"AWS_REGION": "eu-west-1", "HOME": "/nonexistent"})
+    letter = models_request(endpoint, now=NOW, needs_key=True)
     assert (letter.method, letter.url, letter.body) == ("GET", url, ())
 
 

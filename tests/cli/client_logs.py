@@ -81,6 +81,60 @@ class Codex:
         self.line("response_item", type="function_call_output", call_id=id, output=output)
 
 
+class Contents:
+    """Lines of Gemini CLI or Qwen Code, whose messages are contents of the Gemini API."""
+
+    def __init__(self, client: str) -> None:
+        self._client = client
+        facts = {"sessionId": "s", "projectHash": "0", "startTime": "2026-10-03T17:49:32.000Z", "kind": "main"}
+        self.lines: list[Body] = [facts] if client == "gemini" else []
+
+    def line(self, **fields: Any) -> None:
+        number = len(self.lines)
+        if self._client == "gemini":
+            ids: Body = {"id": f"m{number}"}
+        else:
+            parent = self.lines[-1]["uuid"] if self.lines else None
+            ids = {"uuid": f"u{number}", "parentUuid": parent, "sessionId": "s", "cwd": "/work", "version": "0.24.4"}
+        self.lines.append({**ids, "timestamp": "2026-10-03T17:49:32.000Z", **fields})
+
+    def content(self, role: str, *parts: Body) -> None:
+        if self._client == "gemini":
+            self.line(type="user" if role == "user" else "gemini", content=[*parts])
+            return
+        kind = "tool_result" if any("functionResponse" in part for part in parts) else "user"
+        self.line(type="assistant" if role == "model" else kind, message={"role": role, "parts": [*parts]})
+
+    def user(self, text: str) -> None:
+        self.content("user", {"text": text})
+
+    def answer(self, text: str) -> None:
+        self.content("model", {"text": text})
+
+    def call(self, *calls: tuple[str, str]) -> None:
+        """Add a reply with calls of the shell, by their ids and commands."""
+        name = "run_shell_command"
+        functions = [{"id": id, "name": name, "args": {"command": command}} for id, command in calls]
+        self.content("model", *({"functionCall": function} for function in functions))
+
+    def result(self, id: str, output: str) -> None:
+        response = {"id": id, "name": "run_shell_command", "response": {"output": output}}
+        self.content("user", {"functionResponse": response})
+
+    def compact(self, *contents: Body) -> None:
+        """Add a compaction to these contents, as the client records it."""
+        if self._client == "gemini":
+            kinds = {"user": "user", "model": "gemini"}
+            messages = [
+                {"id": f"c{number}", "type": kinds[content["role"]], "content": content["parts"]}
+                for number, content in enumerate(contents)
+            ]
+            self.lines.append({"$set": {"messages": messages}})
+        else:
+            payload = {"compressedHistory": [*contents], "info": {"newTokenCount": 1}}
+            self.line(type="system", subtype="chat_compression", systemPayload=payload)
+
+
 class Pi:
     """Entries of pi, each a child of the previous one."""
 

@@ -91,6 +91,7 @@ STARTS = {
     "usage": (0, "- --json", b"{}\n"),
     "emulate": (2, "kimi --script missing.json", b""),
     "log": (0, "--json", b""),
+    "undo": (2, "{id} --dry-run", b""),
     "export": (0, "{id} --format anthropic", b""),
     "import": (2, "--from anthropic", b"[]"),
     "compress": (0, "{id} --strategy dense --budget 90000 --json", b""),

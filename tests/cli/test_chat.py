@@ -76,6 +76,12 @@ def accepted(*providers: Emulator) -> bool:
     return all(request.accepted for provider in providers for request in provider.requests)
 
 
+def content_text(message: dict[str, Any]) -> str:
+    """The text of a message; one that is marked for the prompt cache has its text in a block."""
+    content = message["content"]
+    return content if isinstance(content, str) else "".join(block.get("text", "") for block in content)
+
+
 def messages(provider: Emulator) -> list[Any]:
     """Those of the newest request."""
     return (provider.requests[-1].body or {})["messages"]
@@ -215,7 +221,7 @@ def test_a_line_sent_before_the_question_waits_as_the_next_message(room: Room):
     seat.enter("no")
     seat.wait_for_text("So be it.", "Why?")
     assert not (room.work / "out.txt").exists()
-    assert (claude.requests[-1].body or {})["messages"][-1]["content"] == "y"
+    assert content_text((claude.requests[-1].body or {})["messages"][-1]) == "y"
 
 
 TRUSTED = """
@@ -294,7 +300,8 @@ def test_ctrl_c_restores_unsent_input(room: Room):
 def test_ctrl_c_twice_leaves_nothing_running(room: Room):
     script = "call shell " + json.dumps({"command": "trap '' INT TERM; echo $$ > pid; while :; do sleep 0.1; done"})
     claude = room.provider("anthropic", f"{script}\n---\nsay On we go.")
-    seat = room.chat("-m", CLAUDE, "--allow", "shell")
+    # Outside of a sandbox, where the number of a process is the one that the command sees.
+    seat = room.chat("-m", CLAUDE, "--dangerously-allow-all")
     seat.wait_for_text(PROMPT)
     seat.enter("run it")
     seat.wait_for_text("⟳ shell")
@@ -413,6 +420,28 @@ def test_conversation_resumes_where_it_stopped(room: Room):
         assert len(store.list()) == 1
 
 
+def test_conversation_of_another_folder_is_named_by_its_number(room: Room):
+    room.provider("anthropic", "say One.\n---\nsay Two.\n---\nsay Three.")
+    seat = room.chat("-m", CLAUDE)
+    seat.wait_for_text(PROMPT)
+    seat.enter("in the first folder")
+    seat.wait_for_text("One.")
+    seat.type(CTRL_D)
+    assert seat.wait_exit() == 0
+    first, room.work = room.work, room.home / "second"
+    room.work.mkdir()
+    again = room.chat("-m", CLAUDE)
+    again.wait_for_text(PROMPT)
+    again.enter("in the second folder")
+    again.wait_for_text("Two.")
+    again.enter("/sessions")
+    again.wait_for_text("▸ 1", "~/second", "also by its number")
+    again.enter("/sessions 2")
+    again.wait_for_text(f"it belongs to {first}"[:60], "run in this folder", "One.")
+    again.enter("/sessions 1")
+    again.wait_for_text("Two.", count=2)
+
+
 def test_two_chats_on_one_conversation(room: Room):
     claude = room.provider("anthropic", "say One.\n---\nsay Two.\n---\nsay Three.")
     first = room.chat("-m", CLAUDE)
@@ -430,7 +459,7 @@ def test_two_chats_on_one_conversation(room: Room):
     assert first.wait_exit() == 0
     second.type(ENTER)
     second.wait_for_text("2 new messages from another process", "❯ more words", "Two.", "Three.")
-    asked = [message["content"] for message in messages(claude) if message["role"] == "user"]
+    asked = [content_text(message) for message in messages(claude) if message["role"] == "user"]
     assert asked == ["first words", "more words", "from the second"]
     assert accepted(claude)
 
@@ -469,8 +498,8 @@ def test_copy_and_return_to_the_original(room: Room):
     seat.enter("and here")
     seat.wait_for_text("Back.")
     assert "in there" not in request_texts(claude)
-    seat.enter("/sessions 1")
-    seat.wait_for_text("✗ several conversation ids begin with '1'")
+    seat.enter("/sessions 1n")
+    seat.wait_for_text("✗ several conversation ids begin with '1n'")
 
 
 def test_empty_conversation_is_not_stored(room: Room):
@@ -590,7 +619,7 @@ def test_a_dumb_terminal_gets_lines(room: Room):
     seat.type("go\n")
     seat.wait_for_text("**As it is**.")
     seat.type("write\n")
-    seat.wait_for_text("+one", "y(es)")
+    seat.wait_for_text("+one", "? y yes")
     seat.type("y\n")
     seat.wait_for_text("So be it.")
     seat.type("/quit\n")

@@ -178,7 +178,7 @@ def test_export_overwrites_only_when_forced(pipe: Pipe):
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=lambda command: command.name)
 def test_surplus_command_arguments_are_an_error(command: Command):
     assert command.validate_arguments("") == ""
-    if command.name in ("attach", "export", "route"):
+    if command.name in ("allow", "attach", "export", "route", "set"):
         assert command.validate_arguments("a b c d") == "a b c d"
         return
     with pytest.raises(InputError, match=f"too many arguments: .*; usage: /{command.name}"):
@@ -219,7 +219,7 @@ def test_pipe_gets_no_approval_question(pipe: Pipe):
         pipe.variables["ANTHROPIC_BASE_URL"] = it.base_url
         output = pipe.text("write", "y", "yes")
     assert "✗ write_file" in output
-    assert "nobody is there" in output
+    assert "there is no prompt for it" in output
     assert not Path("x").exists()
 
 

@@ -17,10 +17,11 @@ from segue.cli.chat_ui.formatter import MarkdownFormatter
 from segue.cli.chat_ui.styles import Row, display_width, format_table, rows_to_text, truncate, wrap
 from segue.cli.chat_ui.usage import UsageTotals, format_footer
 from segue.runtime import events
-from segue.runtime.tool_types import ApprovalRequest
+from segue.runtime.tool_types import AllowRules, ApprovalDecision, ApprovalRequest, ApprovalScope, Denial
 from segue.view.sanitize import sanitize, sanitize_line
 
 MODEL: dict[str, Any] = {"provider": "anthropic", "model": "claude-sonnet-5"}
+SCOPE = ApprovalScope("git *", ("shell(git *)",))
 ATTACKS = [
     "\x1b[2J",
     "\x1b]52;c;aGk=\x07",
@@ -338,7 +339,12 @@ def test_footer_and_choices_fit(width: int):
     full: dict[str, Any] = {"tokens": 12_300, "context": 200_000, "tool_format": "hermes"}
     (row,) = [format_footer(width, model="anthropic/claude-sonnet-5", usage=meter, **full)]
     assert display_width(row) <= width
-    assert display_width(format_choices(width)) <= width
+    for scopes in ((), (SCOPE,), (SCOPE, SCOPE)):
+        question = ApprovalRequest("shell", "git log", "run git log", scopes=scopes)
+        choices = format_choices(width, question)
+        assert display_width(choices) <= width
+        assert "y yes" in rows_to_text([choices])
+        assert "n no" in rows_to_text([choices])
     if width >= 100:
         assert rows_to_text([row]) == (
             "  anthropic/claude-sonnet-5  ·  12.3k of 200k  ·  cache 75 %  ·  $0.0123  ·  tools hermes\n"
@@ -349,27 +355,33 @@ def test_footer_and_choices_fit(width: int):
 
 
 @pytest.mark.parametrize(
-    ("line", "answer", "words"),
+    ("line", "answer"),
     [
-        ("y", "once", ""),
-        (" YES ", "once", ""),
-        ("a", "always", ""),
-        ("n", "no", ""),
-        ("no, use the other file", "no", "use the other file"),
-        ("use the other file", "no", "use the other file"),
-        ("yes please look at the port", "no", "yes please look at the port"),
-        ("yy", "no", "yy"),
-        ("", "no", ""),
+        ("y", "once"),
+        (" YES ", "once"),
+        ("a", "always"),
+        ("1", AllowRules(("shell(git *)",))),
+        ("2", Denial("2")),
+        ("0", Denial("0")),
+        ("²", Denial("²")),
+        ("n", "no"),
+        ("no, use the other file", Denial("use the other file")),
+        ("use the other file", Denial("use the other file")),
+        ("yes please look at the port", Denial("yes please look at the port")),
+        ("yy", Denial("yy")),
+        ("", "no"),
     ],
 )
-def test_only_explicit_yes_approves(line: str, answer: str, words: str):
-    assert parse_answer(line) == (answer, words)
+def test_only_explicit_yes_approves(line: str, answer: ApprovalDecision):
+    assert parse_answer(line, ApprovalRequest("shell", "git log", "", scopes=(SCOPE,))) == answer
 
 
 @given(st.text())
 def test_whatever_else_is_typed_is_a_no(line: str):
     yes = line.strip().lower() in ("y", "yes", "a", "always")
-    assert (parse_answer(line)[0] != "no") == yes
+    answer = parse_answer(line, ApprovalRequest("shell", "git log", ""))
+    assert (answer in ("once", "always")) == yes
+    assert yes or answer == "no" or isinstance(answer, Denial)
 
 
 def test_a_question_shows_its_diff():

@@ -214,7 +214,7 @@ MISTAKES = {
     "x = [": "is not TOML",
     'modell = "x"': "modell is not a setting; did you mean model?",
     "zzz = 1": "zzz is not a setting; known settings: model, models,",
-    "model = 3": "model: expected text, got a whole number",
+    "model = 3": "model: expected text or a list, got a whole number",
     'model = ""': "model: expected text that is not empty",
     'model = "a"\nmodels = ["b"]': "set either model or models",
     'models = ["a", 3]': "models[1]: expected text",

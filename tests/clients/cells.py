@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from tests.clients.rows import CLIENT_ROWS, UPSTREAMS
+from tests.clients.rows import CHANGED_MODELS, CLIENT_ROWS, UPSTREAMS
 from tests.clients.run import Cell
 from tests.clients.task import MISBEHAVIOURS, PLAIN
 
-_TEXT_CALLS, _PICTURE = "calls-as-text", "picture"
 _SEEING = ("anthropic", "openai-chat", "gemini", "bedrock", "openai-responses")
+# Calls in text are those of one vendor's models.
+_TEXT_CALLS = {"kimi-text": "kimi", "deepseek-text": "deepseek"}
 
 
 def list_cells() -> list[Cell]:
@@ -19,22 +20,27 @@ def list_cells() -> list[Cell]:
         for second in (0, 1)
         for index, name in enumerate(names)
         for place, client in enumerate(CLIENT_ROWS)
-        # Names in a namespace are changed for Kimi: a call in its text can't be written in advance. Programs in free
-        # text have no tool for pictures.
-        if not (name in (_TEXT_CALLS, _PICTURE) and CLIENT_ROWS[client].wraps_commands)
+        if is_possible(client, name)
     ]
     return [*plain, *dict.fromkeys(misbehaving)]
+
+
+def is_possible(client: str, misbehaviour: str) -> bool:
+    """Return whether a client can be run so: programs in free text read no pictures."""
+    row, task = CLIENT_ROWS[client], MISBEHAVIOURS[misbehaviour]
+    return not (row.wraps_commands and task.has_picture) and not (row.server is None and task.has_server)
 
 
 def _pick_upstream(misbehaviour: str, number: int, second: int) -> str:
     """Pick a provider so that clients, misbehaviours and providers meet in many pairs.
 
-    The ten providers take turns; the second is far from the first. Calls in text are those of Kimi's models. Pictures
-    need models that accept them.
+    The ten providers take turns; the second is far from the first. Pictures need models that accept them.
     """
-    if misbehaviour == _TEXT_CALLS:
-        return "kimi"
-    if misbehaviour == _PICTURE:
+    if misbehaviour in _TEXT_CALLS:
+        return _TEXT_CALLS[misbehaviour]
+    if MISBEHAVIOURS[misbehaviour].changes_model:
+        return list(CHANGED_MODELS)[second]
+    if MISBEHAVIOURS[misbehaviour].has_picture:
         return _SEEING[(number + second) % len(_SEEING)]
     upstreams = list(UPSTREAMS)
     return upstreams[(number * 3 + second * 5) % len(upstreams)]

@@ -23,9 +23,11 @@ from segue.emulator.steps import CallStep, ReplySteps, Step, TextStep
 from segue.models import parse_model
 from segue.render.reasoning import has_reasoning_content
 from segue.wire.registry import WIRES
-from tests.clients.task import FILES, RAN, RAN_FILE, ExpectedCall, Round
+from tests.clients import mcp_server
+from tests.clients.task import FILES, RAN_FILE, TOOL_MARK, ExpectedCall, Round, list_words
 
-_NAMESPACED = re.compile(r"functions(?:::|__)(\w+?)(?:_[0-9a-z]{8})?")
+_NAMESPACED = re.compile(rf"(?:functions|(?:mcp_+)?{mcp_server.SERVER})(?:::|_+)(\w+?)(?:_[0-9a-z]{{8}})?")
+_NAMED = re.compile(rf"{TOOL_MARK}(\w+){TOOL_MARK}")
 _INJECTED = frozenset({429, 500, 529})
 _EXTRA_REPLY: ReplySteps = (TextStep("Nothing more to do."),)
 
@@ -65,13 +67,19 @@ class Script:
 
 
 def _base_name(name: str) -> str:
-    """Return the name of a tool without Codex's namespace, however it is written for the provider."""
+    """Return the name of a tool without its namespace or MCP server, however that is written for the provider."""
     found = _NAMESPACED.fullmatch(name)
     return found[1] if found else name
 
 
 def _declared_step(step: Step, request: Request) -> Step:
-    """Return a call by the name that the request declares, with its text alone if that tool takes free text."""
+    """Return a call by the name that the request declares, with its text alone if that tool takes free text.
+
+    In a text, the name of a tool is marked.
+    """
+    names = {_base_name(tool.name): tool.name for tool in request.tools}
+    if isinstance(step, TextStep):
+        return TextStep(_NAMED.sub(lambda found: names.get(found[1], found[1]), step.text))
     if not isinstance(step, CallStep):
         return step
     tool = next((tool for tool in request.tools if _base_name(tool.name) == step.name), None)
@@ -93,7 +101,12 @@ class _SentRound(Struct):
 
 def judge(script: Script, folder: Path) -> list[str]:
     """Return what is wrong, most telling first; empty if the run is right."""
-    problems = [*_judge_files(folder), *_judge_records(script), *_judge_count(script)]
+    return [*_judge_files(script, folder), *judge_requests(script)]
+
+
+def judge_requests(script: Script) -> list[str]:
+    """Return what is wrong with the requests; empty if they are right."""
+    problems = [*_judge_records(script), *_judge_count(script)]
     done: list[Exchange] = []
     for number, exchange in enumerate(script.exchanges, start=1):
         problems += [f"request {number}: {problem}" for problem in _judge_history(exchange, done)]
@@ -107,11 +120,11 @@ def judge_log(log: str) -> list[str]:
     return [f"gateway: {line.split('; ', 1)[1]}" for line in log.splitlines() if re.search(r"; [45]\d\d; ", line)]
 
 
-def _judge_files(folder: Path) -> Iterator[str]:
-    ran = folder / RAN_FILE
-    lines = ran.read_text() if ran.exists() else ""
-    if lines != RAN:
-        yield f"the commands that ran: {lines.split()}, expected {RAN.split()}"
+def _judge_files(script: Script, folder: Path) -> Iterator[str]:
+    ran, expected = folder / RAN_FILE, list_words(script.rounds)
+    lines = ran.read_text().splitlines() if ran.exists() else []
+    if lines != expected:
+        yield f"the commands that ran: {lines}, expected {expected}"
     for name, content in FILES.items():
         if (folder / name).read_text() != content:
             yield f"{name} was changed"

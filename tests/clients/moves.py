@@ -28,8 +28,9 @@ from segue.sessions.client import Place
 from segue.sessions.registry import CLIENTS
 from segue.sessions.session import parse_session
 from tests.clients.judge import Script
+from tests.clients.processes import end_session
 from tests.clients.rows import CLIENT_ROWS, UPSTREAMS
-from tests.clients.run import CONFIG, Installation, client_variables, end_session, write_settings
+from tests.clients.run import CONFIG, FIRST_PROVIDER, Installation, client_variables, write_settings
 from tests.clients.task import FILES, PICTURE_FILE, RAN_FILE, Round, write_files
 
 _SECONDS = 120
@@ -39,12 +40,19 @@ _ENDLESS = f"echo endless >> {RAN_FILE}; tail -f /dev/null"
 
 
 class MoveRow(Struct, frozen=True):
-    """What a client adds to its row: its API here, an edit with its own tool, and the arguments that resume an id."""
+    """What a client adds to its row: its API here, an edit with its own tool, and the arguments that resume an id.
+
+    `records_open_calls`: the client records a call when it begins, not when it ends. `has_picture_in_result`: it sends
+    the picture of a result in that result, not beside or after it. `has_file`: a session is a file of its own.
+    """
 
     upstream: str
     build_edit: Callable[[Path, str, str], tuple[str, Any]]
     resume: Callable[[str, str], tuple[str, ...]]
     more_tools: tuple[str, ...] = ()
+    records_open_calls: bool = True
+    has_picture_in_result: bool = True
+    has_file: bool = True
 
 
 def _patch(path: Path, old: str, new: str) -> tuple[str, Any]:
@@ -62,6 +70,22 @@ def _resume_claude(prompt: str, id: str) -> tuple[str, ...]:
 def _resume_codex(prompt: str, id: str) -> tuple[str, ...]:
     flags = ("--skip-git-repo-check", "-c", 'sandbox_mode="danger-full-access"', "-m", "gpt-5.5")
     return ("exec", "resume", id, *flags, prompt)
+
+
+def _gemini_edit(path: Path, old: str, new: str) -> tuple[str, Any]:
+    return "replace", {"file_path": str(path), "instruction": "Edit it", "old_string": old, "new_string": new}
+
+
+def _resume_gemini(prompt: str, id: str) -> tuple[str, ...]:
+    return ("-p", prompt, "--approval-mode", "yolo", "--skip-trust", "-m", "gemini-2.5-pro", "--resume", id)
+
+
+def _qwen_edit(path: Path, old: str, new: str) -> tuple[str, Any]:
+    return "edit", {"file_path": str(path), "old_string": old, "new_string": new}
+
+
+def _resume_qwen(prompt: str, id: str) -> tuple[str, ...]:
+    return ("-p", prompt, "--approval-mode", "yolo", "--resume", id)
 
 
 def _pi_edit(path: Path, old: str, new: str) -> tuple[str, Any]:
@@ -84,8 +108,10 @@ def _resume_opencode(prompt: str, id: str) -> tuple[str, ...]:
 MOVE_ROWS: Mapping[str, MoveRow] = {
     "claude": MoveRow("anthropic", _claude_edit, _resume_claude, ("Edit",)),
     "codex": MoveRow("openai-responses", _patch, _resume_codex),
+    "gemini": MoveRow("gemini", _gemini_edit, _resume_gemini, records_open_calls=False, has_picture_in_result=False),
+    "qwen": MoveRow("qwen", _qwen_edit, _resume_qwen, has_picture_in_result=False),
     "pi": MoveRow("anthropic", _pi_edit, _resume_pi, ("--tools", "read,bash,edit")),
-    "opencode": MoveRow("anthropic", _opencode_edit, _resume_opencode),
+    "opencode": MoveRow("anthropic", _opencode_edit, _resume_opencode, has_picture_in_result=False, has_file=False),
 }
 
 
@@ -174,7 +200,7 @@ class MoveRun:
         for name in self._clients:
             write_settings(CLIENT_ROWS[name], self._folder / "home")
         picture_tool, picture = row.build_picture_call(self._work / PICTURE_FILE)
-        edit_tool, edit = move_row.build_edit(self._work / "beta.txt", FILES["beta.txt"].strip(), _EDITED)
+        edit_tool, edit = move_row.build_edit(self._work / "alpha.txt", FILES["alpha.txt"].strip(), _EDITED)
         command = f"echo one >> {RAN_FILE} && echo RESULT-one | tr a-z A-Z; sleep 0.5"
         rounds = [
             Round(
@@ -198,7 +224,7 @@ class MoveRun:
         self._run_client(client, script, (*arguments[0], *extra), until=None)
         self._run_client(client, script, (*arguments[1], *extra), until="endless")
         yield from _judge_script(script, len(rounds))
-        if (self._work / "beta.txt").read_text().strip() != _EDITED:
+        if (self._work / "alpha.txt").read_text().strip() != _EDITED:
             yield "the file was not edited"
         self._prompts = list(_PROMPTS)
         self._words = [
@@ -207,7 +233,8 @@ class MoveRun:
             (_EDITED, ""),
             ("RESULT-one", "RESULT-ONE"),
         ]
-        self._words.append(("endless", ""))
+        if move_row.records_open_calls:
+            self._words.append(("endless", ""))
 
     def _damage_session(self, name: str) -> None:
         client, place = CLIENTS[name], Place(self._folder / "home", {})
@@ -274,9 +301,10 @@ class MoveRun:
             if response is None:
                 yield f"the call {call.name} has no result"
             elif result is None:
-                # opencode sends the picture of a result in a message after it.
-                later = [block for message in request.messages for block in message.blocks]
-                if not any(isinstance(block, Media) for block in (*(response.content or ()), *later)):
+                blocks = list(response.content or ())
+                if not all(MOVE_ROWS[name].has_picture_in_result for name in self._clients):
+                    blocks += [block for message in request.messages for block in message.blocks]
+                if not any(isinstance(block, Media) for block in blocks):
                     yield f"the result of {call.name} has no picture"
             elif result not in text_of(response.content) + str(response.structured):
                 yield f"the result of {call.name} does not have {result!r}"
@@ -295,7 +323,7 @@ class MoveRun:
         ):
             config = self._folder / "home" / ".config" / "segue" / "config.toml"
             config.parent.mkdir(parents=True, exist_ok=True)
-            config.write_text(CONFIG.format(api=upstream, base_url=emulator.base_url))
+            config.write_text(CONFIG.format(name=FIRST_PROVIDER, api=upstream, base_url=emulator.base_url))
             program = CLIENT_ROWS[client].program or client
             command = [sys.executable, "-m", "segue", "with", program, "-m", f"up/{UPSTREAMS[upstream]}"]
             if client == "codex":
@@ -317,7 +345,8 @@ class MoveRun:
                     # The session file is written after the command starts.
                     time.sleep(1)
             finally:
-                end_session(process)
+                end_session(process.pid)
+                process.wait()
 
     def _has_run(self, word: str | None) -> bool:
         ran = self._work / RAN_FILE

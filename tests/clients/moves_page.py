@@ -12,7 +12,7 @@ _HEAD = """# Sessions moved between clients
 Written by `make clients`, with the real clients on emulated providers. The client of the row makes a session: it reads
 a file and a picture in parallel, thinks, edits a file, runs a command, and is killed during a command of its second
 prompt. The session is [moved](move.md) to the client of the column, which resumes it with a new prompt, then moved
-home and resumed there.
+back and resumed there.
 
 A cell is *right* if the provider accepts the first request of each resumed client, every prompt is in it and every call
 with its own result, the client runs the next command, and moving a second time changes nothing. The damages below the

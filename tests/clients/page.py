@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tests.clients.cells import list_cells
-from tests.clients.rows import CLIENT_ROWS, UPSTREAMS
+from tests.clients.rows import CHANGED_MODELS, CLIENT_ROWS, UPSTREAMS
 from tests.clients.run import Cell, Result
 from tests.clients.task import MISBEHAVIOURS, PLAIN
 
@@ -20,6 +20,13 @@ A run is *right* if the files are right, each command ran once, no request was r
 once, every call has its one real result there, and all thoughts of a prompt came back with its later requests if the
 provider accepts them. All clients request reasoning. `codex-exec` is Codex with its default model, where one tool in a
 namespace takes a program as free text; `codex` is Codex with gpt-5.5, which has function tools.
+"""
+_OTHER_TASKS = f"""
+Two lines have other tasks. In one, the commands are run by a tool of an MCP server: `claude`, `codex` and `qwen` defer
+it until the model has searched for it; the others declare it at once, or call it from a program. In the other, three
+prompts of one session have two models: `segue route` selects the second one
+({", ".join(f"`{first}` → `{other}`" for first, other in CHANGED_MODELS.items())}), then the first one again. An empty
+cell is impossible: pi has no MCP servers, and the programs of `codex-exec` read no pictures.
 """
 _NOT_RUN = "not run"
 
@@ -42,7 +49,7 @@ def _list_lines(results: Mapping[Cell, Result]) -> Iterator[str]:
     yield _row(*["---"] * (len(clients) + 1))
     for upstream, model in UPSTREAMS.items():
         yield _row(f"`{upstream}`, {model}", *(_format_cell(results.get(Cell(client, upstream))) for client in clients))
-    yield "\n## Providers that misbehave\n"
+    yield "\n## Providers that misbehave, and other tasks\n"
     others = [cell for cell in list_cells() if cell.misbehaviour != PLAIN]
     yield f"{_count_right(others, results)} Each line has the providers that were tried with each client.\n"
     yield _row("misbehaviour", *clients)
@@ -50,6 +57,7 @@ def _list_lines(results: Mapping[Cell, Result]) -> Iterator[str]:
     for name, misbehaviour in MISBEHAVIOURS.items():
         if name != PLAIN:
             yield _row(misbehaviour.title, *(_format_group(client, name, others, results) for client in clients))
+    yield _OTHER_TASKS.rstrip()
     yield from _list_wrong(results)
 
 

@@ -3,13 +3,33 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
-FIRST_PROMPT = "TASK-ONE: read alpha.txt and beta.txt, then run the command."
-SECOND_PROMPT = "TASK-TWO: run the other command."
+from tests.clients import mcp_server
+
+PROMPTS = (
+    "TASK-ONE: read alpha.txt and beta.txt, then run the command.",
+    "TASK-TWO: run the other command.",
+    "TASK-THREE: run the last command.",
+)
+
+
+class ServerRow(Struct, frozen=True):
+    """How a client uses the tool of an MCP server.
+
+    `build_files` returns the files that configure the server, by their names below the home, given its command;
+    `flags` are more arguments then, in which `{home}` is the home. `search` is the call that finds the tool, where the
+    client defers it. `build_call` returns the call with this word; without it, the tool is called by its own name.
+    """
+
+    build_files: Callable[[Sequence[str]], Mapping[str, str]]
+    search: tuple[str, Mapping[str, Any]] | None = None
+    build_call: Callable[[str], tuple[str, Mapping[str, Any]]] = lambda word: (mcp_server.TOOL, {"word": word})
+    flags: tuple[str, ...] = ()
 
 
 class ClientRow(Struct, frozen=True):
@@ -19,7 +39,8 @@ class ClientRow(Struct, frozen=True):
     (titles, memory). `build_arguments` gets the prompt, and whether the last session is resumed. `settings` are files
     of the user, by their names below the home, that make the client request reasoning. `program` is the client's name
     for `segue with`, where it is not that of the row. `wraps_commands`: commands are run by a program in free text.
-    `picture_tool` is the tool that reads pictures, and its argument, where that is not `read_tool`.
+    `picture_tool` is the tool that reads pictures, and its argument, where that is not `read_tool`. `server` is None
+    if the client has no MCP servers.
     """
 
     read_tool: str
@@ -33,6 +54,7 @@ class ClientRow(Struct, frozen=True):
     program: str | None = None
     wraps_commands: bool = False
     picture_tool: tuple[str, str] | None = None
+    server: ServerRow | None = None
 
     def build_read(self, path: Path) -> dict[str, str]:
         if self.read_tool == self.shell_tool:
@@ -48,8 +70,23 @@ class ClientRow(Struct, frozen=True):
         return {self.command_argument: text if self.wraps_commands else command}
 
 
+_QUALIFIED_TOOL = f"mcp__{mcp_server.SERVER}__{mcp_server.TOOL}"
+
+
+def _describe_server(command: Sequence[str], **more: Any) -> dict[str, Any]:
+    return {mcp_server.SERVER: {"command": command[0], "args": command[1:], **more}}
+
+
 def _claude(prompt: str, resumed: bool) -> tuple[str, ...]:
-    return ("-p", prompt, *(("--continue",) if resumed else ()), "--allowedTools", "Read", "Bash")
+    allowed = ("Read", "Bash", "ToolSearch", _QUALIFIED_TOOL)
+    return ("-p", prompt, *(("--continue",) if resumed else ()), "--allowedTools", *allowed)
+
+
+_CLAUDE_SERVER = ServerRow(
+    lambda command: {"servers.json": json.dumps({"mcpServers": _describe_server(command)})},
+    ("ToolSearch", {"query": f"select:{_QUALIFIED_TOOL}", "max_results": 3}),
+    flags=("--mcp-config", "{home}/servers.json"),
+)
 
 
 def _codex(prompt: str, resumed: bool) -> tuple[str, ...]:
@@ -61,6 +98,16 @@ def _codex_exec(prompt: str, resumed: bool, *more: str) -> tuple[str, ...]:
     return ("exec", *(("resume", "--last") if resumed else ()), *flags, prompt)
 
 
+def _codex_files(command: Sequence[str]) -> dict[str, str]:
+    lines = f"command = {json.dumps(command[0])}\nargs = {json.dumps(command[1:])}\n"
+    return {".codex/config.toml": f"[mcp_servers.{mcp_server.SERVER}]\n{lines}"}
+
+
+def _codex_exec_call(word: str) -> tuple[str, Mapping[str, Any]]:
+    call = f"await tools.{_QUALIFIED_TOOL}({{word: {json.dumps(word)}}})"
+    return "exec", {"input": f"text(JSON.stringify({call}));"}
+
+
 def _gemini(prompt: str, resumed: bool) -> tuple[str, ...]:
     flags = ("--approval-mode", "yolo", "--skip-trust", "-m", "gemini-2.5-pro")
     return ("-p", prompt, *flags, *(("--resume", "latest") if resumed else ()))
@@ -70,16 +117,30 @@ def _qwen(prompt: str, resumed: bool) -> tuple[str, ...]:
     return ("-p", prompt, "--approval-mode", "yolo", *(("--continue",) if resumed else ()))
 
 
-_QWEN_SETTINGS = {
-    ".qwen/settings.json": '{"model": {"generationConfig": {"extra_body": {"reasoning_effort": "high"}}}}'
-}
+_QWEN_VALUES: Mapping[str, Any] = {"model": {"generationConfig": {"extra_body": {"reasoning_effort": "high"}}}}
+_QWEN_SETTINGS = {".qwen/settings.json": json.dumps(_QWEN_VALUES)}
+_QWEN_SERVER = ServerRow(
+    lambda command: {
+        ".qwen/settings.json": json.dumps({**_QWEN_VALUES, "mcpServers": _describe_server(command, trust=True)})
+    },
+    ("tool_search", {"query": f"select:{_QUALIFIED_TOOL}"}),
+    lambda word: ("tool_call", {"name": _QUALIFIED_TOOL, "arguments": {"word": word}}),
+)
 
 
 def _opencode(prompt: str, resumed: bool) -> tuple[str, ...]:
     return ("run", *(("-c",) if resumed else ()), "--pure", "--auto", prompt)
 
 
-_OPENCODE_SETTINGS = {".config/opencode/opencode.json": '{"agent": {"build": {"reasoningEffort": "high"}}}'}
+_OPENCODE_VALUES: Mapping[str, Any] = {"agent": {"build": {"reasoningEffort": "high"}}}
+_OPENCODE_SETTINGS = {".config/opencode/opencode.json": json.dumps(_OPENCODE_VALUES)}
+_OPENCODE_SERVER = ServerRow(
+    lambda command: {
+        ".config/opencode/opencode.json": json.dumps(
+            {**_OPENCODE_VALUES, "mcp": {mcp_server.SERVER: {"type": "local", "command": command}}}
+        )
+    }
+)
 
 
 def _pi(prompt: str, resumed: bool) -> tuple[str, ...]:
@@ -88,13 +149,37 @@ def _pi(prompt: str, resumed: bool) -> tuple[str, ...]:
 
 
 CLIENT_ROWS: Mapping[str, ClientRow] = {
-    "claude": ClientRow("Read", "file_path", "Bash", "command", "Bash", _claude),
+    "claude": ClientRow("Read", "file_path", "Bash", "command", "Bash", _claude, server=_CLAUDE_SERVER),
     "codex": ClientRow(
-        "exec_command", "cmd", "exec_command", "cmd", "exec_command", _codex, picture_tool=("view_image", "path")
+        "exec_command",
+        "cmd",
+        "exec_command",
+        "cmd",
+        "exec_command",
+        _codex,
+        picture_tool=("view_image", "path"),
+        server=ServerRow(_codex_files, ("tool_search", {"query": "stamp a word"})),
     ),
-    "gemini": ClientRow("read_file", "file_path", "run_shell_command", "command", "run_shell_command", _gemini),
+    "gemini": ClientRow(
+        "read_file",
+        "file_path",
+        "run_shell_command",
+        "command",
+        "run_shell_command",
+        _gemini,
+        server=ServerRow(
+            lambda command: {".gemini/settings.json": json.dumps({"mcpServers": _describe_server(command, trust=True)})}
+        ),
+    ),
     "qwen": ClientRow(
-        "read_file", "file_path", "run_shell_command", "command", "agent", _qwen, settings=_QWEN_SETTINGS
+        "read_file",
+        "file_path",
+        "run_shell_command",
+        "command",
+        "agent",
+        _qwen,
+        settings=_QWEN_SETTINGS,
+        server=_QWEN_SERVER,
     ),
     "opencode": ClientRow(
         "read",
@@ -110,10 +195,19 @@ CLIENT_ROWS: Mapping[str, ClientRow] = {
             "OPENCODE_DISABLE_DEFAULT_PLUGINS": "1",
         },
         _OPENCODE_SETTINGS,
+        server=_OPENCODE_SERVER,
     ),
     "pi": ClientRow("read", "path", "bash", "command", "bash", _pi, {"PI_OFFLINE": "1", "PI_TELEMETRY": "0"}),
     "codex-exec": ClientRow(
-        "exec", "input", "exec", "input", "exec", _codex_exec, program="codex", wraps_commands=True
+        "exec",
+        "input",
+        "exec",
+        "input",
+        "exec",
+        _codex_exec,
+        program="codex",
+        wraps_commands=True,
+        server=ServerRow(_codex_files, build_call=_codex_exec_call),
     ),
 }
 
@@ -130,3 +224,6 @@ UPSTREAMS: Mapping[str, str] = {
     "qwen": "qwen3.5-plus",
 }
 """The providers, each with a model that returns its reasoning where the API has it."""
+
+CHANGED_MODELS: Mapping[str, str] = {"anthropic": "kimi", "bedrock": "deepseek"}
+"""The provider that `segue route` selects for the second of three prompts, by that of the others."""

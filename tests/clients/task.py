@@ -1,7 +1,7 @@
 """The task of a run: what the model replies, round by round, and how a misbehaving provider changes that.
 
-Three rounds for the first prompt (two parallel reads, a command, text) and two for the second (a command, text). Every
-command appends a line to a file, so that the number of times it ran can be counted.
+Three rounds for the first prompt (two parallel reads, a command, text) and two for each other one (a command, text).
+Every command appends a line to a file, so that the number of times it ran can be counted.
 """
 
 from __future__ import annotations
@@ -16,22 +16,28 @@ import msgspec
 from msgspec import Struct
 
 from segue.emulator.steps import CallStep, CutStep, ErrorStep, ReplySteps, TextStep, ThinkStep, WaitStep
+from tests.clients import mcp_server
 from tests.clients.rows import ClientRow
 
 FILES: Mapping[str, str] = {"alpha.txt": "CONTENT-ALPHA\n", "beta.txt": "CONTENT-BETA\n"}
 PICTURE_FILE = "red.png"
 RAN_FILE = "ran.txt"
-RAN = "one\ntwo\n"
+TOOL_MARK = "@@"
+"""Stands before and after the name of a tool in a text; the provider gets another name for some tools."""
 _LONG_ID = 200
 _STALL_SECONDS = 20.0
 
 
 class ExpectedCall(Struct, frozen=True):
-    """A call of the model: its tool, its arguments, and a text that only its real result has; None for a picture."""
+    """A call of the model: its tool, its arguments, and a text that only its real result has; None for a picture.
+
+    `word` is the line that it appends to the file.
+    """
 
     tool: str
     arguments: Mapping[str, Any]
     result: str | None
+    word: str | None = None
 
 
 class Round(Struct, frozen=True):
@@ -44,12 +50,18 @@ class Round(Struct, frozen=True):
 
 
 class Misbehaviour(Struct, frozen=True):
-    """How a provider misbehaves: faults of the emulator, and a change of the rounds."""
+    """How a provider misbehaves: faults of the emulator, and a change of the rounds. Or another task.
+
+    `has_picture`: one of the files read is a picture. `has_server`: a tool of an MCP server runs the commands.
+    `changes_model`: `segue route` selects another provider for the second of three prompts.
+    """
 
     title: str
     faults: tuple[str, ...] = ()
     change: Callable[[Sequence[Round]], list[Round]] = list
     has_picture: bool = False
+    has_server: bool = False
+    changes_model: bool = False
 
 
 def write_files(folder: Path) -> None:
@@ -70,8 +82,14 @@ def _make_picture(size: int) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
 
 
-def build_rounds(client: ClientRow, folder: Path, *, has_picture: bool = False) -> list[Round]:
-    """Return the rounds of the plain task, with the client's own tools; one of the files read may be a picture."""
+def list_words(rounds: Sequence[Round]) -> list[str]:
+    """Return the lines that the commands of all rounds append to the file."""
+    return [call.word for each in rounds for call in each.calls if call.word is not None]
+
+
+def build_rounds(client: ClientRow, folder: Path, task: Misbehaviour | None = None) -> list[Round]:
+    """Return the rounds of a task, with the client's own tools."""
+    task = task or MISBEHAVIOURS[PLAIN]
 
     def read(name: str) -> ExpectedCall:
         return ExpectedCall(client.read_tool, client.build_read(folder / name), FILES[name].strip())
@@ -81,16 +99,24 @@ def build_rounds(client: ClientRow, folder: Path, *, has_picture: bool = False) 
         # The result's text is not in the command: some clients repeat the command beside its output. Qwen Code loses
         # the output of a command that ends at once.
         command = f"echo {word} >> {RAN_FILE} && echo RESULT-{word} | tr a-z A-Z; sleep 0.5"
-        return ExpectedCall(client.shell_tool, client.build_command(command), result)
+        call = (client.shell_tool, client.build_command(command))
+        if task.has_server and client.server is not None:
+            call = client.server.build_call(word)
+        return ExpectedCall(*call, result, word)
 
-    second = ExpectedCall(*client.build_picture_call(folder / PICTURE_FILE), None) if has_picture else read("beta.txt")
-    return [
+    second = read("beta.txt")
+    if task.has_picture:
+        second = ExpectedCall(*client.build_picture_call(folder / PICTURE_FILE), None)
+    elif task.has_server and client.server is not None and client.server.search is not None:
+        second = ExpectedCall(*client.server.search, mcp_server.TOOL)
+    rounds = [
         _make_round(1, "First", read("alpha.txt"), second),
         _make_round(1, "Second", run("one")),
         _make_round(1, "Third"),
         _make_round(2, "Fourth", run("two")),
         _make_round(2, "Fifth"),
     ]
+    return [*rounds, _make_round(3, "Sixth", run("three")), _make_round(3, "Seventh")] if task.changes_model else rounds
 
 
 def _make_round(prompt: int, word: str, *calls: ExpectedCall) -> Round:
@@ -146,13 +172,26 @@ def _stall(rounds: Sequence[Round]) -> list[Round]:
     ]
 
 
-def _calls_as_text(rounds: Sequence[Round]) -> list[Round]:
-    """Write the second round's call into the text, as Kimi's models do where a server does not parse it."""
-    (call,) = rounds[1].calls
-    arguments = msgspec.json.encode(call.arguments).decode()
-    inner = f"<|tool_call_begin|>functions.{call.tool}:2<|tool_call_argument_begin|>{arguments}<|tool_call_end|>"
-    text = f"Second answer.<|tool_calls_section_begin|>{inner}<|tool_calls_section_end|>"
-    return [rounds[0], msgspec.structs.replace(rounds[1], steps=(TextStep(text),)), *rounds[2:]]
+def _with_text_call(form: str) -> Callable[[Sequence[Round]], list[Round]]:
+    """Return a change that writes the second round's call into the text, as models do where a server misses it."""
+
+    def change(rounds: Sequence[Round]) -> list[Round]:
+        (call,) = rounds[1].calls
+        name = f"{TOOL_MARK}{call.tool}{TOOL_MARK}"
+        text = form.replace("NAME", name).replace("ARGUMENTS", msgspec.json.encode(call.arguments).decode())
+        steps = (TextStep(f"Second answer.{text}"),)
+        return [rounds[0], msgspec.structs.replace(rounds[1], steps=steps), *rounds[2:]]
+
+    return change
+
+
+_KIMI_CALL = (
+    "<|tool_calls_section_begin|><|tool_call_begin|>functions.NAME:2<|tool_call_argument_begin|>ARGUMENTS"
+    "<|tool_call_end|><|tool_calls_section_end|>"
+)
+_DEEPSEEK_CALL = (
+    "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>NAME<｜tool▁sep｜>ARGUMENTS<｜tool▁call▁end｜><｜tool▁calls▁end｜>"
+)
 
 
 PLAIN = "plain"
@@ -166,7 +205,8 @@ MISBEHAVIOURS: Mapping[str, Misbehaviour] = {
     "long-ids": Misbehaviour(
         "ids of 200 characters", change=_with_ids(lambda number, _: f"{number}".rjust(_LONG_ID, "x"))
     ),
-    "calls-as-text": Misbehaviour("a call inside the text", change=_calls_as_text),
+    "kimi-text": Misbehaviour("a call inside the text, in Kimi's form", change=_with_text_call(_KIMI_CALL)),
+    "deepseek-text": Misbehaviour("a call inside the text, in DeepSeek's form", change=_with_text_call(_DEEPSEEK_CALL)),
     "429": Misbehaviour("status 429", change=_with_broken_second(ErrorStep(429, retry_after=1))),
     "529": Misbehaviour("status 529", change=_with_broken_second(ErrorStep(529))),
     "500": Misbehaviour("status 500", change=_with_broken_second(ErrorStep(500))),
@@ -182,4 +222,6 @@ MISBEHAVIOURS: Mapping[str, Misbehaviour] = {
         "the connection is reset", change=_with_broken_second(TextStep("Half an answer."), CutStep("reset"))
     ),
     "picture": Misbehaviour("none; a tool's result is a picture", has_picture=True),
+    "deferred": Misbehaviour("none; a tool of an MCP server, which the model searches first", has_server=True),
+    "switch": Misbehaviour("none; `segue route` selects another model, then the first again", changes_model=True),
 }

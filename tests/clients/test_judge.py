@@ -11,19 +11,20 @@ import pytest
 from segue.canonical.blocks import Block, Message, Text, Thinking, ToolCall, ToolResponse
 from segue.canonical.request import Request, Tool
 from segue.emulator import RecordedRequest
+from segue.emulator.steps import CallStep
 from tests.clients.cells import list_cells
 from tests.clients.judge import Script, judge, judge_log
 from tests.clients.page import write_page
 from tests.clients.rows import CLIENT_ROWS, UPSTREAMS
-from tests.clients.run import Result
-from tests.clients.task import FILES, MISBEHAVIOURS, PLAIN, RAN, RAN_FILE, Round, build_rounds
+from tests.clients.run import Cell, Result
+from tests.clients.task import FILES, MISBEHAVIOURS, PLAIN, RAN_FILE, Round, build_rounds, list_words
 
 ROW = CLIENT_ROWS["claude"]
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    for name, content in (*FILES.items(), (RAN_FILE, RAN)):
+    for name, content in (*FILES.items(), (RAN_FILE, "one\ntwo\n")):
         (tmp_path / name).write_text(content)
     return tmp_path
 
@@ -94,7 +95,7 @@ def test_wrong_results_are_found(folder: Path) -> None:
 
 
 def test_a_missing_picture_is_found(folder: Path) -> None:
-    rounds = build_rounds(ROW, folder, has_picture=True)
+    rounds = build_rounds(ROW, folder, MISBEHAVIOURS["picture"])
     problems = judge(run(rounds, right_requests(rounds)), folder)
     assert "request 2: Read has another result: " in problems[0]
 
@@ -126,7 +127,7 @@ def test_every_client_meets_every_provider_and_misbehaviour() -> None:
     assert sum(cell.misbehaviour == PLAIN for cell in cells) == len(CLIENT_ROWS) * len(UPSTREAMS)
     assert {(client, name) for client in CLIENT_ROWS for name in MISBEHAVIOURS} - {
         (cell.client, cell.misbehaviour) for cell in cells
-    } == {("codex-exec", "calls-as-text"), ("codex-exec", "picture")}
+    } == {("codex-exec", "picture"), ("pi", "deferred")}
 
 
 def test_broken_rounds_are_repeated(folder: Path) -> None:
@@ -135,6 +136,27 @@ def test_broken_rounds_are_repeated(folder: Path) -> None:
         assert [each.calls for each in rounds if not each.is_broken] == [
             each.calls for each in build_rounds(ROW, folder)
         ]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["mcp__desk__stamp_word", "mcp__desk::stamp_word", "mcp__desk__stamp_word_cc0t0exo", "mcp_desk_stamp_word"],
+)
+def test_tool_of_a_server_is_called_by_its_declared_name(folder: Path, name: str) -> None:
+    rounds = build_rounds(ROW, folder, MISBEHAVIOURS["deferred"])
+    script = Script(rounds, ROW.only_tool)
+    names: list[str] = []
+    for _ in rounds:
+        steps = script.reply(Request((), tools=(Tool(ROW.only_tool), Tool("ToolSearch"), Tool(name)))) or ()
+        names += [step.name for step in steps if isinstance(step, CallStep)]
+    assert names == ["Read", "ToolSearch", name, name]
+
+
+def test_a_change_of_the_model_has_three_prompts(folder: Path) -> None:
+    rounds = build_rounds(ROW, folder, MISBEHAVIOURS["switch"])
+    assert [each.prompt for each in rounds] == [1, 1, 1, 2, 2, 3, 3]
+    assert list_words(rounds) == ["one", "two", "three"]
+    assert Cell("claude", "anthropic", "switch").upstreams == ("anthropic", "kimi", "anthropic")
 
 
 def test_page_marks_cells_that_were_not_run(tmp_path: Path) -> None:

@@ -176,7 +176,7 @@ def test_listing_is_shown() -> None:
     assert LISTING in reply_text(output)
 
 
-@pytest.mark.parametrize("why", ["there is no gone.txt", "timed out", "denied: it needs leave"])
+@pytest.mark.parametrize("why", ["there is no gone.txt", "timed out", "denied: it needs approval"])
 @pytest.mark.parametrize("prompt", ["read gone.txt", "run git status", "Write 'x' to gone.txt", "look around"])
 def test_failure_is_reported_and_not_retried(prompt: str, why: str) -> None:
     request = make_request(prompt)

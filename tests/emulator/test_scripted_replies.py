@@ -204,6 +204,23 @@ def test_arguments_that_are_no_object(api: str, *, stream: bool) -> None:
     assert call.arguments == ({"value": [1, 2]} if wrapped else [1, 2])
 
 
+@both_ways
+def test_client_run_tools_of_the_api_have_calls_of_their_own_type(*, stream: bool) -> None:
+    search = {
+        "type": "tool_search",
+        "execution": "client",
+        "description": "Finds tools.",
+        "parameters": {"type": "object", "properties": {"query": {"type": "string"}}},
+    }
+    body = {"model": "gpt-5.6-terra", "input": "Hello", "tools": [search]}
+    with start("openai-responses", script='call tool_search {"query": "tides"}') as emulator:
+        reply = request_reply(emulator, body, stream=stream)
+    (call,) = reply.calls
+    assert (call.name, call.arguments) == ("tool_search", {"query": "tides"})
+    assert call.native is not None
+    assert call.native.fragment["type"] == "tool_search_call"
+
+
 def test_free_text_input_for_a_custom_tool() -> None:
     for api in ("openai-chat", "openai-responses"):
         plain = {"type": "custom", "name": "run_code", "description": "Run it."}
@@ -319,6 +336,16 @@ def test_a_cut_call_is_broken(api: str) -> None:
     assert reply.finish == "error"
     if api not in ("gemini", "mistral"):  # which tell a call at once
         assert [(call.broken, call.arguments_text) for call in reply.calls] == [(True, '{"city": "Lis')]
+
+
+def test_a_cut_free_text_call_is_broken() -> None:
+    for api, tool in (
+        ("openai-chat", {"type": "custom", "custom": {"name": "run_code"}}),
+        ("openai-responses", {"type": "custom", "name": "run_code"}),
+    ):
+        with start(api, script="say Now.\ncall run_code print(\ncut") as emulator:
+            reply = segue.assemble(send_request(emulator, {**body_of(api), "tools": [tool]}, stream=True).data, api)
+        assert [(call.broken, call.arguments_text) for call in reply.calls] == [(True, "print(")]
 
 
 @every_api

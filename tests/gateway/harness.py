@@ -11,6 +11,7 @@ from typing import Any
 from segue.bridge.envelopes import EnvelopeKeys
 from segue.bridge.providers import Endpoint, resolve
 from segue.emulator import Emulator, start
+from segue.emulator.steps import ScriptFunction
 from segue.gateway.client_keys import ClientKey
 from segue.gateway.raw_routes import RawRouteSettings
 from segue.gateway.routes import RouteSettings
@@ -50,17 +51,22 @@ def model_of(api: str) -> str:
 
 @contextmanager
 def running_gateway(
-    scripts: Mapping[str, str],
+    scripts: Mapping[str, str | ScriptFunction],
     *,
     routes: Sequence[RouteSettings] = (),
     default: Sequence[str] = (),
     clients: Sequence[ClientKey] = (),
     raw: Sequence[RawRouteSettings] = (),
+    whole_calls: bool = False,
+    emulator_options: Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> Generator[Running]:
     """Run a gateway with an emulated provider for each API in `scripts`, named `test-API`."""
     with ExitStack() as stack:
-        emulators = {api: stack.enter_context(start(api, script=script or None)) for api, script in scripts.items()}
+        options = emulator_options or {}
+        emulators = {
+            api: stack.enter_context(start(api, script=script or None, **options)) for api, script in scripts.items()
+        }
         providers = {
             f"test-{api}": {"api": api, "base_url": emulator.base_url, "key_variable": "KEY"}
             for api, emulator in emulators.items()
@@ -70,7 +76,14 @@ def running_gateway(
             return resolve(name, {"KEY": "upstream-key", "AWS_REGION": "us-east-1"}, providers)
 
         first = tuple(default) or (model_of(next(iter(scripts))),)
-        loaded = GatewayRoutes(tuple(routes), first, prefers_default=not routes, clients=tuple(clients), raw=tuple(raw))
+        loaded = GatewayRoutes(
+            tuple(routes),
+            first,
+            prefers_default=not routes,
+            clients=tuple(clients),
+            raw=tuple(raw),
+            whole_calls=whole_calls,
+        )
         log = io.StringIO()
         server = GatewayServer(GatewaySettings(find, lambda: loaded, KEYS, port=0, log_output=log, **settings))
         with server.running():

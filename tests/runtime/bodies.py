@@ -146,7 +146,7 @@ def _bedrock(body: Body) -> Iterator[Part]:
                 yield Part("result", role, at, _join_text(result["content"]), result["toolUseId"], error=error)
             elif thought := block.get("reasoningContent"):
                 yield Part("thinking", role, at, thought.get("reasoningText", {}).get("text", ""))
-            else:
+            elif "cachePoint" not in block:
                 yield Part("text", role, at, block["text"])
 
 

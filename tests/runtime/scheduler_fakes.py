@@ -54,7 +54,7 @@ class FakeToolbox:
         if question is None:
             return None
         if approve is None:
-            return "denied: nobody is there to ask"
+            return "denied: no prompt"
         answer = await approve(question)
         return None if answer in ("once", "always") else "denied by the user"
 

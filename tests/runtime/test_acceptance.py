@@ -315,9 +315,9 @@ def _watch_scheduler(monkeypatch: pytest.MonkeyPatch) -> tuple[list[Any], list[A
         made.append(self)
         new(self, *given, **more)
 
-    def watched_batch(self: Any, calls: Any) -> Any:
+    def watched_batch(self: Any, calls: Any, **more: Any) -> Any:
         batches.append((self, [call.name for call in calls]))
-        return batch(self, calls)
+        return batch(self, calls, **more)
 
     def watched_single(self: Any, call: Any) -> Any:
         singles.append(call.name)

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from segue.errors import InputError
 from segue.runtime.environ import child_environment, secret_variables
-from segue.runtime.permissions import Permissions, parse_rule
+from segue.runtime.permission_rules import parse_rule
+from segue.runtime.permissions import Permissions
 from segue.runtime.tool_types import ApprovalRequest
 from segue.runtime.tools.shell import shell
 from segue.runtime.tools.shell_commands import find_commands, split_simple_commands
@@ -252,7 +253,7 @@ def test_once_always_and_no():
     rules = Permissions()
     once, always, no = RecordingApprover("once"), RecordingApprover("always"), RecordingApprover("no")
     assert check_permission(rules, WRITE, once) is None
-    assert "the user said no" in (check_permission(rules, WRITE, no) or "")
+    assert "the user rejected this call" in (check_permission(rules, WRITE, no) or "")
     assert check_permission(rules, WRITE, always) is None
     assert check_permission(rules, WRITE, no) is None
     assert len(no.questions) == 1
@@ -263,7 +264,7 @@ def test_once_always_and_no():
 def test_an_answer_does_not_outdo_a_rule_that_denies():
     rules = Permissions(deny=["write_file(src/*)"])
     somebody = RecordingApprover("always")
-    assert "denied: the rule" in (check_permission(rules, WRITE, somebody) or "")
+    assert "denied: the deny rule" in (check_permission(rules, WRITE, somebody) or "")
     assert somebody.questions == []
 
 
@@ -277,7 +278,7 @@ def test_denial_without_approver_names_the_missing_rule():
     output = check_permission(Permissions(), WRITE, None) or ""
     assert 'allow = ["write_file(src/a.py)"]' in output
     assert Permissions(allow=["write_file(src/a.py)"]).decide(WRITE)[0] == "allow"
-    assert "asks each time" in (check_permission(Permissions(ask=["write_file"]), WRITE, None) or "")
+    assert "requires approval of each call" in (check_permission(Permissions(ask=["write_file"]), WRITE, None) or "")
 
 
 @pytest.mark.parametrize("command", ["ls $(pwd) > 'x y'", "a\nb", 'say "hi" *', "f(x)"])

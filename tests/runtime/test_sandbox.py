@@ -317,7 +317,7 @@ def test_pipes_and_devices_are_refused_at_once(tree):
     assert "not a regular file" in run_with_approval(
         read_file(), tree.root, {"path": "/dev/zero"}, approver=RecordingApprover()
     )
-    assert "nothing fits" in run_with_approval(grep(), tree.root, {"pattern": "x"})
+    assert "no match" in run_with_approval(grep(), tree.root, {"pattern": "x"})
 
 
 # ------------------------------------------------------------------------------------------------------- guarded

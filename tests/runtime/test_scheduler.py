@@ -122,14 +122,17 @@ STRICT = {"type": "object", "properties": {"n": {"type": "integer"}}, "required"
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (ToolCall("dig", {}), "there is no tool 'dig'; the tools are: count"),
+        (ToolCall("dig", {}), "unknown tool 'dig'; known tools: count"),
         (ToolCall("count", {}), "'n' is a required property"),
         (ToolCall("count", {"n": "one"}), "is not of type 'integer'"),
         (ToolCall("count", [1]), "must be a JSON object, not a list"),
         (ToolCall("count", "1", kind="custom"), "must be a JSON object, not text"),
         (ToolCall("count", None), "not null"),
-        (ToolCall("count", None, arguments_text='{"n": 1'), "not valid JSON, and nothing ran: not JSON: it ends too"),
-        (ToolCall("count", None, arguments_text='{"n": ', broken=True), "cut off before it was whole"),
+        (
+            ToolCall("count", None, arguments_text='{"n": 1'),
+            "not valid JSON, and the tool did not run: not JSON: it ends too",
+        ),
+        (ToolCall("count", None, arguments_text='{"n": ', broken=True), "cut off before it was complete"),
     ],
 )
 def test_invalid_call_is_an_error_result(
@@ -201,7 +204,7 @@ def test_a_toolbox_that_fails_fails_the_call_alone(tmp_path: Path) -> None:
     ("error", "words"),
     [
         (ToolError("no such file: a.txt\nthere is b.txt"), "no such file: a.txt\nthere is b.txt"),
-        (ToolError(""), "the tool failed and did not say why"),
+        (ToolError(""), "the tool failed without a message"),
         (ValueError("bad\n  thing"), "ValueError: bad thing"),
         (RuntimeError(), "RuntimeError"),
         (SystemExit(3), "SystemExit: 3"),
@@ -279,7 +282,10 @@ class Odd:
         (Result([1, [2]]), "[1,[2]]"),
         (Result((Text("one \udfff"), Code("x = 1", "python"))), "one \ufffd\nx = 1"),
         (Result((Text("see"), Media("image", "image/png", data="iVBORw0KGgo="))), "see\n[image]"),
-        (Result((ToolCall("rm", {"path": "/"}), Thinking("hm"))), "[something that is no result was left out]\n" * 2),
+        (
+            Result((ToolCall("rm", {"path": "/"}), Thinking("hm"))),
+            "[a block that a result can't contain was left out]\n" * 2,
+        ),
     ],
 )
 def test_any_return_value_is_serializable(
@@ -406,7 +412,8 @@ def test_approval_decides_and_does_not_use_tool_time(tmp_path: Path) -> None:
     calls = add_calls(conversation_log, *works(("first", 9), ("second", 9)))
     box = FakeToolbox(tmp_path, make_tool("work", log.work, needs_approval=True, timeout=10))
     ended = run(make_scheduler(conversation_log, box, ear, approve=slow).run_batch(calls))
-    assert [(one.outcome, one.text) for one in ended] == [("complete", "first did it"), ("error", "denied by the user")]
+    outcomes = [(one.outcome, one.text) for one in ended]
+    assert outcomes == [("complete", "first did it"), ("denied", "denied by the user")]
     assert [event.id for event in ear.of_kind(ApprovalRequested)] == [call.id for call in calls]
     assert [event.id for event in ear.of_kind(CallStarted)] == [calls[0].id]
     assert log == ["first begins", "first ends"]
@@ -419,7 +426,20 @@ def test_call_without_approver_is_denied(tmp_path: Path) -> None:
             conversation_log, FakeToolbox(tmp_path, make_tool("work", Log().work, needs_approval=True))
         ).run_batch(add_calls(conversation_log, "work"))
     )
-    assert (ended.outcome, ended.text) == ("error", "denied: nobody is there to ask")
+    assert (ended.outcome, ended.text) == ("denied", "denied: no prompt")
+    assert states(conversation_log) == ["denied"]
+    check_renders(conversation_log)
+
+
+def test_call_that_is_not_possible_is_not_denied(tmp_path: Path) -> None:
+    class Box(FakeToolbox):
+        async def check_permission(self, tool: Any, arguments: Any, approve: Any) -> str | None:
+            raise ToolError("there is no such file")
+
+    conversation_log = InMemoryLog()
+    box = Box(tmp_path, make_tool("work", Log().work))
+    [ended] = run(make_scheduler(conversation_log, box).run_batch(add_calls(conversation_log, "work")))
+    assert (ended.outcome, ended.text) == ("error", "there is no such file")
 
 
 def test_one_question_at_a_time(tmp_path: Path) -> None:
@@ -582,7 +602,7 @@ def test_skipped_writer_blocks_no_one_else(tmp_path: Path) -> None:
     )
     wanted = [("asks", {"name": "0", "path": "a"}), ("work", {"name": "1", "path": "a"})]
     ended = run(make_scheduler(conversation_log, box).run_batch(add_calls(conversation_log, *wanted)))
-    assert [one.outcome for one in ended] == ["error", "complete"]
+    assert [one.outcome for one in ended] == ["denied", "complete"]
 
 
 def test_writers_of_several_files_never_wait_for_each_other(tmp_path: Path) -> None:
@@ -1072,11 +1092,7 @@ def test_result_rejected_by_the_log_is_an_error_result(
     box = FakeToolbox(tmp_path, make_tool("give", lambda a, c: "unspeakable"))
     [ended] = run(make_scheduler(conversation_log, box).run_batch(add_calls(conversation_log, "give")))
     assert ended.outcome == "error"
-    assert (
-        ended.text
-        == recorded_results(conversation_log)[0][1]
-        == "the result can't be written down: InputError: not that"
-    )
+    assert ended.text == recorded_results(conversation_log)[0][1] == "the result can't be stored: InputError: not that"
 
 
 def test_calls_of_a_process_that_is_gone_are_not_started(stored: StoredConversation, tmp_path: Path) -> None:

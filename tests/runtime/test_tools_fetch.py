@@ -145,12 +145,12 @@ def test_large_pages_are_cut(site, tmp_path):
 
 def test_cross_host_redirect_is_reported_not_followed(site, tmp_path):
     output = run_for_text(fetch_url(), tmp_path, url=f"{site}/away")
-    assert output.startswith("the page is elsewhere now: http://other.example/x\n")
+    assert output.startswith("the page redirects to another address: http://other.example/x\n")
     with pytest.raises(ToolError, match="more than 5 times"):
         run(fetch_url(), tmp_path, url=f"{site}/round")
     with pytest.raises(ToolError, match="begin with http"):
         run(fetch_url(), tmp_path, url=f"{site}/file")
-    with pytest.raises(ToolError, match=r"/bracket redirects to http://\[::1/, which is no address"):
+    with pytest.raises(ToolError, match=r"/bracket redirects to http://\[::1/, which is not a valid URL"):
         run(fetch_url(), tmp_path, url=f"{site}/bracket")
 
 
@@ -172,13 +172,13 @@ def test_a_picture_that_ends_early_is_an_error(site, tmp_path):
         ("ftp://x", "begin with http"),
         ("x", "begin with http"),
         ("http://", "begin with http"),
-        ("http://me:secret@host/", "a name and password"),
+        ("http://me:secret@host/", "a user name or password"),
         ("http://host/a b", "blanks or control"),
         ("http://host/a\r\nX: y", "blanks or control"),
-        ("http://host\\@other/", "a name and password"),
+        ("http://host\\@other/", "a user name or password"),
         ("http://host\\other/", "blanks or control"),
-        ("http://host:99999/", "is no address"),
-        ("http://[::1/", "is no address"),
+        ("http://host:99999/", "is not a valid URL"),
+        ("http://[::1/", "is not a valid URL"),
     ],
 )
 def test_invalid_url(url, output):
@@ -221,7 +221,7 @@ def test_a_name_that_turns_private_after_the_answer_is_not_fetched(tmp_path):
 
     tool = fetch_url(get, look_up=lambda host, port: answers.pop(0))
     output = run_with_approval(tool, tmp_path, {"url": "http://sly.example/"}, allow=["fetch_url"])
-    assert output.startswith("error: http://sly.example/ leads to another place")
+    assert output.startswith("error: http://sly.example/ now resolves to other IP addresses")
     assert fetched == []
 
 
@@ -235,7 +235,7 @@ def test_a_redirect_that_turns_private_is_not_followed(tmp_path):
 
     tool = fetch_url(get, look_up=lambda host, port: answers.pop(0))
     output = run_with_approval(tool, tmp_path, {"url": "http://sly.example/"}, allow=["fetch_url"])
-    assert output.startswith("the page is elsewhere now: http://sly.example/inside")
+    assert output.startswith("the page redirects to another address: http://sly.example/inside")
     assert fetched == ["http://sly.example/"]
 
 

@@ -59,8 +59,11 @@ def run_with_approval(
         assert found is not None
         if fault := box.validate_arguments(found, arguments):
             return fault
-        if refusal := await box.check_permission(found, arguments, approver):
-            return refusal
+        try:
+            if refusal := await box.check_permission(found, arguments, approver):
+                return refusal
+        except ToolError as error:
+            return str(error)
         if before_run is not None:
             before_run()
         try:

@@ -6,13 +6,14 @@ Each is moved to the other clients and judged by the request that these would se
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 
 from segue.sessions.client import SessionFile
 from tests.budget import SOAK
-from tests.cli.client_logs import ClaudeCode, Codex, Pi
+from tests.cli.client_logs import ClaudeCode, Codex, Contents, Pi
 from tests.sessions.world import World, texts
 
 LONG_ID = "x" * 96
@@ -156,6 +157,77 @@ def codex_compacted() -> list[dict[str, Any]]:
     return log.lines
 
 
+def contents_killed(client: str) -> list[dict[str, Any]]:
+    log = Contents(client)
+    log.user("Do it.")
+    log.call(("c1", "echo ONE"), ("c2", "echo TWO"))
+    log.result("c2", "RESULT-TWO")
+    return log.lines
+
+
+def contents_repeated_ids(client: str) -> list[dict[str, Any]]:
+    log = Contents(client)
+    for word in ("ONE", "TWO"):
+        log.user(f"Do {word}.")
+        log.call(("c0", f"echo {word}"))
+        log.result("c0", f"RESULT-{word}")
+        log.answer("Done.")
+    return log.lines
+
+
+def contents_with_id(id: str) -> Callable[[str], list[dict[str, Any]]]:
+    def build(client: str) -> list[dict[str, Any]]:
+        log = Contents(client)
+        log.user("Do it.")
+        log.call((id, "echo ONE"))
+        log.result(id, "RESULT-ONE")
+        log.answer("Done.")
+        return log.lines
+
+    return build
+
+
+def contents_empty_ids(client: str) -> list[dict[str, Any]]:
+    log = Contents(client)
+    log.user("Do it.")
+    log.call(("", "echo ONE"), ("", "echo TWO"))
+    responses = [{"id": "", "name": "run_shell_command", "response": {"output": f"RESULT-{w}"}} for w in ("ONE", "TWO")]
+    log.content("user", *({"functionResponse": response} for response in responses))
+    return log.lines
+
+
+def contents_orphan(client: str) -> list[dict[str, Any]]:
+    log = Contents(client)
+    log.user("Do it.")
+    log.result("c9", "RESULT-ORPHAN")
+    log.call(("c1", "echo ONE"))
+    log.result("c1", "RESULT-ONE")
+    return log.lines
+
+
+def contents_compacted(client: str) -> list[dict[str, Any]]:
+    log = Contents(client)
+    log.user("Before.")
+    log.call(("c1", "echo BEFORE"))
+    log.result("c1", "RESULT-BEFORE")
+    log.compact({"role": "user", "parts": [{"text": "SUMMARY of the work so far."}]})
+    log.user("Go on.")
+    log.call(("c2", "echo ONE"))
+    log.result("c2", "RESULT-ONE")
+    return log.lines
+
+
+CONTENTS_DAMAGES: dict[str, tuple[Callable[[str], list[dict[str, Any]]], tuple[str, ...]]] = {
+    "killed in mid-call": (contents_killed, ("TWO",)),
+    "repeated ids": (contents_repeated_ids, ("ONE", "TWO")),
+    "long id": (contents_with_id(LONG_ID), ("ONE",)),
+    "K2 id": (contents_with_id("functions.run_shell_command:0"), ("ONE",)),
+    "empty ids": (contents_empty_ids, ("ONE", "TWO")),
+    "orphan result": (contents_orphan, ("ONE",)),
+    "compaction": (contents_compacted, ("ONE",)),
+}
+
+
 def pi_killed() -> list[dict[str, Any]]:
     log = Pi()
     log.user("Do it.")
@@ -234,6 +306,11 @@ DAMAGES: dict[str, tuple[str, Callable[[], list[dict[str, Any]]], tuple[str, ...
     "codex orphan result": ("codex", codex_orphan, ("ONE",)),
     "codex cut arguments": ("codex", codex_cut, ("ONE",)),
     "codex compaction": ("codex", codex_compacted, ("ONE",)),
+    **{
+        f"{client} {name}": (client, partial(build, client), words)
+        for client in ("gemini", "qwen")
+        for name, (build, words) in CONTENTS_DAMAGES.items()
+    },
     "pi killed in mid-call": ("pi", pi_killed, ("TWO",)),
     "pi repeated ids": ("pi", pi_repeated_ids, ("ONE", "TWO")),
     "pi long id": ("pi", pi_with_id(LONG_ID), ("ONE",)),
@@ -242,7 +319,7 @@ DAMAGES: dict[str, tuple[str, Callable[[], list[dict[str, Any]]], tuple[str, ...
     "pi stopped reply": ("pi", pi_cut, ("ONE",)),
     "pi compaction": ("pi", pi_compacted, ("ONE",)),
 }
-TARGETS = ("claude", "codex", "pi")
+TARGETS = ("claude", "codex", "gemini", "qwen", "pi")
 
 
 def moved(world: World, name: str, target: str) -> SessionFile:
@@ -266,12 +343,14 @@ def test_the_next_request_is_valid_and_results_are_at_their_calls(world: World, 
     assert "BEFORE" not in text
 
 
-@pytest.mark.parametrize("name", DAMAGES)
-def test_it_comes_home_as_it_was(world: World, name: str):
+@pytest.mark.parametrize(
+    ("name", "abroad"), [(name, target) for name in DAMAGES for target in TARGETS if target != DAMAGES[name][0]]
+)
+def test_it_comes_home_as_it_was(world: World, name: str, abroad: str):
     client, build, _ = DAMAGES[name]
     home = world.add_lines(client, build())
     before = world.load(home)
-    away = world.move(home, "codex" if client == "claude" else "claude").session
+    away = world.move(home, abroad).session
     world.resume(away)
     back = world.move(away, client)
     assert back.report.action == "extended"
@@ -283,7 +362,9 @@ def test_it_comes_home_as_it_was(world: World, name: str):
     assert new
 
 
-@pytest.mark.parametrize(("source", "target"), [("claude", "codex"), ("codex", "claude")])
+@pytest.mark.parametrize(
+    ("source", "target"), [("claude", "codex"), ("codex", "claude"), ("gemini", "qwen"), ("qwen", "gemini")]
+)
 def test_five_thousand_messages(world: World, source: str, target: str):
     """1,250 exchanges of four messages; with `make soak`, there and back."""
     count = 1250
@@ -295,6 +376,14 @@ def test_five_thousand_messages(world: World, source: str, target: str):
             log.result(f"toolu_{number}", f"RESULT-W{number}")
             log.reply(f"n{number}", {"type": "text", "text": f"Done {number}."})
         lines = log.lines
+    elif source != "codex":
+        contents = Contents(source)
+        for number in range(count):
+            contents.user(f"Do {number}.")
+            contents.call((f"c{number}", f"echo W{number}"))
+            contents.result(f"c{number}", f"RESULT-W{number}")
+            contents.answer(f"Done {number}.")
+        lines = contents.lines
     else:
         rollout = Codex()
         for number in range(count):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from segue.sessions.client import Place, SessionFile
 from segue.sessions.files import Fingerprint
 from segue.sessions.finding import find_session, list_sessions
 from segue.sessions.registry import CLIENTS
+from segue.store.sqlite import SqliteStore
 from tests.sessions.record import FOLDER, WORK
 from tests.sessions.world import World
 
@@ -34,11 +36,18 @@ def test_sessions_of_a_folder_are_listed_newest_first(world: World):
 
 @pytest.mark.parametrize(
     ("client", "variable", "folder"),
-    [("claude", "CLAUDE_CONFIG_DIR", "projects/-home-me-project"), ("codex", "CODEX_HOME", "sessions/2026/11/18")],
+    [
+        ("claude", "CLAUDE_CONFIG_DIR", "projects/-home-me-project"),
+        ("codex", "CODEX_HOME", "sessions/2026/11/18"),
+        ("gemini", "GEMINI_CLI_HOME", f".gemini/tmp/{sha256(WORK.encode()).hexdigest()}/chats"),
+        ("qwen", "QWEN_HOME", "projects/-home-me-project/chats"),
+        ("qwen", "QWEN_RUNTIME_DIR", "projects/-home-me-project/chats"),
+    ],
 )
 def test_the_clients_variables_are_honoured(world: World, tmp_path: Path, client: str, variable: str, folder: str):
     own = tmp_path / "own"
-    name = "rollout-2026-11-18T05-00-00-x.jsonl" if client == "codex" else "x.jsonl"
+    names = {"codex": "rollout-2026-11-18T05-00-00-x.jsonl", "gemini": "session-2026-11-18T05-00-x.jsonl"}
+    name = names.get(client, "x.jsonl")
     (own / folder).mkdir(parents=True)
     (own / folder / name).write_bytes((FOLDER / f"{client}.jsonl").read_bytes())
     place = Place(world.place.home, {variable: str(own)})
@@ -146,3 +155,17 @@ def test_an_open_file_is_noticed(tmp_path: Path):
     assert not files.is_open_file(file)
     with file.open("rb"):
         assert files.is_open_file(file)
+
+
+def test_stored_conversations_are_found_by_folder(tmp_path: Path) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    there.mkdir()
+    place = Place(tmp_path, store=str(tmp_path / "store.db"))
+    with SqliteStore(tmp_path / "store.db") as store:
+        ours = store.create("Ours", folder=str(here.resolve()))
+        theirs = store.create("Theirs", folder=str(there.resolve()))
+    client = CLIENTS["segue"]
+    assert find_session([client], place, here, None).id == ours
+    assert {session.id for session in list_sessions([client], place, None)} == {ours, theirs}
+    assert [session.cwd for session in list_sessions([client], place, there)] == [str(there.resolve())]

@@ -13,6 +13,7 @@ from segue.sessions.mover import Moved, Mover
 from tests.sessions import opencode_import
 from tests.sessions.record import FOLDER
 from tests.sessions.test_damages import DAMAGES
+from tests.sessions.test_moves import RECORDED
 from tests.sessions.world import START, World, client, texts
 
 _WORDS = ("alpha.txt", "red.png", "EDITED-GAMMA", "RESULT-one", "endless")
@@ -47,7 +48,7 @@ def world(tmp_path: Path) -> OpencodeWorld:
     return OpencodeWorld(tmp_path)
 
 
-@pytest.mark.parametrize("target", ["claude", "codex", "pi"])
+@pytest.mark.parametrize("target", RECORDED)
 def test_a_recorded_session_is_moved(world: OpencodeWorld, target: str):
     moved = world.move(world.add_opencode(), target).session
     calls = world.calls(moved)
@@ -57,13 +58,15 @@ def test_a_recorded_session_is_moved(world: OpencodeWorld, target: str):
     assert world.violations(moved) == []
 
 
-@pytest.mark.parametrize("source", ["claude", "codex", "pi"])
+@pytest.mark.parametrize("source", RECORDED)
 def test_a_session_is_imported_and_read_back(world: OpencodeWorld, source: str):
     session = world.add_recorded(source)
     moved = world.move(session, "opencode")
     assert moved.command == ("opencode", "--session", moved.session.id)
     calls = world.calls(moved.session)
-    assert all(word in arguments for word, (_, arguments, _) in zip(_WORDS, calls, strict=True))
+    # Gemini CLI does not record the call that was running when it was killed.
+    words = _WORDS[:-1] if source == "gemini" else _WORDS
+    assert all(word in arguments for word, (_, arguments, _) in zip(words, calls, strict=True))
     assert world.violations(moved.session) == []
     assert world.move(session, "opencode").report.action == "unchanged"
 

@@ -15,13 +15,14 @@ from segue.sessions.client import Draft, Unit, decode_lines
 from segue.sessions.pi import writer
 from segue.sessions.rendering import split_body
 from tests.budget import examples
-from tests.cli.client_logs import ClaudeCode, Codex, Pi
+from tests.cli.client_logs import ClaudeCode, Codex, Contents, Pi
 from tests.properties.bodies import build_body
 from tests.properties.generators import scenarios
 from tests.properties.scenario import Scenario
 from tests.sessions.world import START, World, texts
 
-PAIRS = [("claude", "codex"), ("codex", "claude"), ("claude", "pi"), ("pi", "codex")]
+CLIENTS = ("claude", "codex", "gemini", "qwen", "pi")
+PAIRS = [(source, target) for source in CLIENTS for target in CLIENTS if source != target]
 
 _PI_TYPES = ("text", "image", "tool_use", "tool_result")
 
@@ -40,6 +41,11 @@ def build_lines(client: str, scenario: Scenario) -> list[dict[str, Any]]:
         return log.lines
     if client == "pi":
         return build_pi(build_body(scenario, "anthropic")["messages"])
+    if client != "codex":
+        contents = Contents(client)
+        for content in build_body(scenario, "gemini")["contents"]:
+            contents.content(content["role"], *content["parts"])
+        return contents.lines
     rollout = Codex()
     for item in build_body(scenario, "openai-responses")["input"]:
         content = item.get("content")

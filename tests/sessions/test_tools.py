@@ -34,6 +34,32 @@ SAMPLES: dict[str, dict[Operation, tuple[str, Any]]] = {
         "patch": ("apply_patch", "*** Begin Patch\n*** Add File: /w/n.txt\n+one\n+two\n*** End Patch\n"),
         "plan": ("update_plan", {"plan": [{"step": "Read", "status": "completed"}]}),
     },
+    "gemini": {
+        "shell": ("run_shell_command", {"command": "ls -la", "description": "List"}),
+        "read": ("read_file", {"file_path": "/w/a.py", "start_line": 3, "end_line": 12}),
+        "picture": ("read_file", {"file_path": "/w/a.png"}),
+        "list": ("list_directory", {"dir_path": "/w"}),
+        "find": ("glob", {"pattern": "*.py", "dir_path": "/w"}),
+        "search": ("grep_search", {"pattern": "x y", "dir_path": "/w", "include_pattern": "*.py"}),
+        "write": ("write_file", {"file_path": "/w/n.txt", "content": "one\ntwo\n"}),
+        "edit": ("replace", {"file_path": "/w/a.py", "old_string": "a\nb", "new_string": "c"}),
+        "plan": ("write_todos", {"todos": [{"description": "Read", "status": "completed"}]}),
+        "fetch": ("web_fetch", {"prompt": "Sum up https://example.org"}),
+        "web": ("google_web_search", {"query": "segue"}),
+    },
+    "qwen": {
+        "shell": ("run_shell_command", {"command": "ls -la", "timeout": 5000, "description": "List"}),
+        "read": ("read_file", {"file_path": "/w/a.py", "offset": 2, "limit": 10}),
+        "picture": ("read_file", {"file_path": "/w/a.png"}),
+        "list": ("list_directory", {"path": "/w"}),
+        "find": ("glob", {"pattern": "*.py", "path": "/w"}),
+        "search": ("grep_search", {"pattern": "x y", "path": "/w", "glob": "*.py"}),
+        "write": ("write_file", {"file_path": "/w/n.txt", "content": "one\ntwo\n"}),
+        "edit": ("edit", {"file_path": "/w/a.py", "old_string": "a\nb", "new_string": "c"}),
+        "plan": ("todo_write", {"todos": [{"content": "Read", "status": "completed"}]}),
+        "fetch": ("web_fetch", {"url": "https://example.org", "prompt": "Sum up"}),
+        "web": ("web_search", {"query": "segue"}),
+    },
     "opencode": {
         "shell": ("bash", {"command": "ls -la", "timeout": 5000, "description": "List"}),
         "read": ("read", {"filePath": "/w/a.py", "offset": 3, "limit": 10}),
@@ -133,6 +159,34 @@ def test_an_edit_of_all_places_has_no_counterpart_in_a_patch():
     assert translate("claude", "codex", "Edit", {**edit, "replace_all": False})[0] == "apply_patch"
 
 
+def test_the_note_of_an_edit_is_not_in_a_patch():
+    edit = {"file_path": "/w/a.py", "instruction": "Fix it", "old_string": "a", "new_string": "b"}
+    name, patch = translate("gemini", "codex", "replace", edit)
+    assert (name, "Fix it" in patch) == ("apply_patch", False)
+    assert translate("gemini", "qwen", "replace", edit) == ("edit", edit)
+
+
+def test_a_search_of_older_versions_is_recognised():
+    assert translate("gemini", "claude", "search_file_content", {"pattern": "x", "path": "/w"}) == (
+        "Grep",
+        {"pattern": "x", "path": "/w"},
+    )
+
+
+@pytest.mark.parametrize("target", ["claude", "codex", "gemini", "qwen"])
+@pytest.mark.parametrize(
+    ("source", "name", "arguments"),
+    [
+        ("gemini", "read_many_files", {"include": ["*.py"]}),
+        ("gemini", "save_memory", {"fact": "x"}),
+        ("qwen", "save_memory", {"fact": "x", "scope": "project"}),
+    ],
+)
+def test_tools_without_a_counterpart_are_kept(target: str, source: str, name: str, arguments: Any):
+    if source != target:
+        assert translate(source, target, name, arguments) == (name, arguments)
+
+
 def test_a_patch_of_several_files_keeps_its_name():
     patch = "*** Begin Patch\n*** Add File: a\n+x\n*** Delete File: b\n*** End Patch\n"
     assert translate("codex", "claude", "apply_patch", patch) == ("apply_patch", patch)
@@ -160,8 +214,10 @@ def test_the_older_shell_of_codex_is_recognised():
 # A name of opencode does not show where that of the server ends.
 @pytest.mark.parametrize(("source", "target"), [pair for pair in PAIRS if pair[0] != "opencode"])
 def test_tools_of_mcp_servers_keep_server_and_tool(source: str, target: str):
-    name = MCP_NAMES[source].form.format(server="my_files", tool="read_it")
-    expected = MCP_NAMES[target].form.format(server="my_files", tool="read_it")
+    # Gemini CLI takes the first "_" for the end of the server's name.
+    server = "files" if source == "gemini" else "my_files"
+    name = MCP_NAMES[source].form.format(server=server, tool="read_it")
+    expected = MCP_NAMES[target].form.format(server=server, tool="read_it")
     assert translate(source, target, name, {"path": "a"}) == (expected, {"path": "a"})
 
 
@@ -229,6 +285,32 @@ RESULTS = [
     ),
     ("codex", "exec_command", "segue", "Process exited with code 3\nOutput:\nout", "Exit code 3\nout", False),
     ("codex", "exec_command", "claude", "no header", "no header", False),
+    ("codex", "exec_command", "qwen", "Process exited with code 0\nOutput:\nout", "Output: out", False),
+    ("codex", "exec_command", "gemini", "Process exited with code 3\nOutput:\nout", "Output: out\nExit Code: 3", False),
+    (
+        "gemini",
+        "run_shell_command",
+        "claude",
+        "<untrusted_context>\nOutput: a\nb\nExit Code: 3\nProcess Group PGID: 7\n</untrusted_context>",
+        "Exit code 3\na\nb",
+        True,
+    ),
+    (
+        "qwen",
+        "run_shell_command",
+        "codex",
+        "Command: ls\n  -l\nDirectory: (root)\nOutput: (empty)\nError: (none)\nExit Code: 0\nSignal: (none)",
+        "Process exited with code 0\nOutput:\n",
+        False,
+    ),
+    (
+        "qwen",
+        "run_shell_command",
+        "claude",
+        "Directory: (root)\nOutput: out\nError: spawn failed\nExit Code: (none)",
+        "Directory: (root)\nOutput: out\nError: spawn failed\nExit Code: (none)",
+        False,
+    ),
 ]
 
 
@@ -236,7 +318,8 @@ RESULTS = [
 def test_results_have_the_form_of_the_client(
     source: str, tool: str, target: str, text: str, expected: str, is_error: bool
 ):
-    assert translate_result(source, target, tool, {"cmd": "x"}, text) == (expected, is_error)
+    argument = "cmd" if source == "codex" else "command"
+    assert translate_result(source, target, tool, {argument: "x"}, text) == (expected, is_error)
 
 
 def test_results_for_codex_have_an_exit_code():

@@ -42,7 +42,8 @@ def signatures(world: World, session: SessionFile) -> list[str]:
 def test_the_first_session_is_as_it_was_with_new_turns(world: World, home: str, abroad: str):
     session = world.add_recorded(home)
     before, reasoning = world.load(session), signatures(world, session)
-    assert len(reasoning) == 2
+    # Gemini CLI and Qwen Code record no signatures.
+    assert len(reasoning) == (0 if home in ("gemini", "qwen") else 2)
     away = world.move(session, abroad).session
     world.resume(away)
     back = world.move(away, home)
@@ -58,8 +59,10 @@ def test_the_first_session_is_as_it_was_with_new_turns(world: World, home: str, 
     assert [result for *_, result in world.calls(session)][-1].strip().endswith("RESULT-LEG1")
     # The report is about the new turns.
     assert {line.text: line.count for line in back.report.carried} == {"messages": 4, "tool calls": 1, "results": 1}
-    assert [line.count for line in back.report.changed if line.text.startswith("tool ")] == [1]
-    assert [line.count for line in back.report.lost] == [1]
+    # Both have the same name for the shell, and record thoughts as text.
+    expected = [] if {home, abroad} == {"gemini", "qwen"} else [1]
+    assert [line.count for line in back.report.changed if line.text.startswith("tool ")] == expected
+    assert [line.count for line in back.report.lost] == expected
 
 
 @pytest.mark.parametrize(("home", "abroad"), PAIRS)

@@ -13,6 +13,7 @@ from segue.canonical.blocks import ToolCall, ToolResponse, text_of
 from segue.sessions.client import Client, Place, SessionFile
 from segue.sessions.journeys import JourneyStore
 from segue.sessions.mover import Moved, Mover, Plan
+from segue.sessions.parts import unnest_media
 from segue.sessions.registry import CLIENTS
 from segue.sessions.session import Session, parse_session
 from tests.sessions.record import FOLDER, WORK
@@ -32,9 +33,13 @@ _PROMPTS: dict[str, dict[str, Any]] = {
 }
 
 
+# Gemini CLI and Qwen Code begin every request with a message of their own.
+_CONTEXT: dict[str, list[dict[str, Any]]] = {"gemini": [{"role": "user", "parts": [{"text": "<session_context>"}]}]}
 _PATHS = {
     "claude": ".claude/projects/-home-me-project/{id}.jsonl",
     "codex": ".codex/sessions/2026/11/18/rollout-2026-11-18T05-00-00-{id}.jsonl",
+    "gemini": ".gemini/tmp/project/chats/session-2026-11-18T05-00-{short}.jsonl",
+    "qwen": ".qwen/projects/-home-me-project/chats/{id}.jsonl",
     "pi": ".pi/agent/sessions/--home-me-project--/2026-11-18T05-00-00-000Z_{id}.jsonl",
 }
 
@@ -50,8 +55,10 @@ class World:
 
     def add(self, client: str, data: bytes, id: str = "0a1b2c3d-0000-4000-8000-000000000001") -> SessionFile:
         """Add a session of a client with this content."""
-        path = self.place.home / _PATHS[client].format(id=id)
+        path = self.place.home / _PATHS[client].format(id=id, short=id[:8])
         path.parent.mkdir(parents=True, exist_ok=True)
+        if client == "gemini":
+            (path.parent.parent / ".project_root").write_text(WORK)
         path.write_bytes(data)
         return CLIENTS[client].describe(path)
 
@@ -87,9 +94,12 @@ class World:
         text = _UUID.sub(lambda found: f"{self._resumed:08x}{found[1]}", _ID.sub(rf"\g<0>{self._resumed}", text))
         lines = [json.loads(line) for line in text.splitlines()]
         before = [json.loads(line) for line in self.load(session).splitlines()]
-        adapt = _ADAPTERS[session.client]
+        if session.client == "gemini":
+            added = _adapt_gemini(lines, self.read(session).log.body["contents"], session.id)
+        else:
+            added = _ADAPTERS[session.client](lines, before, session.id)
         with session.path.open("ab") as file:
-            file.writelines(json.dumps(line).encode() + b"\n" for line in adapt(lines, before, session.id))
+            file.writelines(json.dumps(line).encode() + b"\n" for line in added)
 
     def sent_body(self, session: SessionFile) -> dict[str, Any]:
         """Return the request with which the client would continue the session after another prompt."""
@@ -97,7 +107,11 @@ class World:
         body = dict(self.read(session).log.body)
         body.pop("model", None)
         key = next(key for key in ("messages", "input", "contents") if key in body)
-        return {**API_FIELDS[client.api], **body, key: [*body[key], _PROMPTS[client.api]]}
+        return {
+            **API_FIELDS[client.api],
+            **body,
+            key: [*_CONTEXT.get(client.api, ()), *body[key], _PROMPTS[client.api]],
+        }
 
     def violations(self, session: SessionFile) -> list[str]:
         """Return the rules that the client's next request would break."""
@@ -127,7 +141,7 @@ def texts(session: Session, *speakers: str) -> list[str]:
     ]
 
 
-def _adapt_claude(lines: list[dict[str, Any]], before: list[dict[str, Any]], id: str) -> Iterator[dict[str, Any]]:
+def _adapt_tree(lines: list[dict[str, Any]], before: list[dict[str, Any]], id: str) -> Iterator[dict[str, Any]]:
     own = {line["uuid"] for line in lines if "uuid" in line}
     last = next(line["uuid"] for line in reversed(before) if line.get("uuid"))
     for line in lines:
@@ -143,13 +157,30 @@ def _adapt_codex(lines: list[dict[str, Any]], before: list[dict[str, Any]], id: 
         yield {**line, "ordinal": number}
 
 
+def _adapt_gemini(lines: list[dict[str, Any]], contents: list[Any], id: str) -> Iterator[dict[str, Any]]:
+    """Yield what the client adds: first the whole history in its own form, each result twice, then the new messages."""
+    history: list[dict[str, Any]] = []
+    for number, content in enumerate(contents):
+        kind = "user" if content["role"] == "user" else "gemini"
+        parts = [part for each in content["parts"] for part in unnest_media(each)]
+        copies = 2 if any("functionResponse" in part for part in parts) else 1
+        history += [{"id": f"{id}-{number}-{copy}", "type": kind, "content": parts} for copy in range(copies)]
+    for line in lines:
+        if "messages" in line.get("$set", {}):
+            line["$set"]["messages"] = history
+        for facts in (line, line.get("$set", {})):
+            if "sessionId" in facts:
+                facts["sessionId"] = id
+        yield line
+
+
 def _adapt_pi(lines: list[dict[str, Any]], before: list[dict[str, Any]], id: str) -> Iterator[dict[str, Any]]:
     names = {line["id"]: f"{line['id']}-{len(before)}" for line in lines}
     for line in lines:
         yield {**line, "id": names[line["id"]], "parentId": names.get(line["parentId"], before[-1]["id"])}
 
 
-_ADAPTERS = {"claude": _adapt_claude, "codex": _adapt_codex, "pi": _adapt_pi}
+_ADAPTERS = {"claude": _adapt_tree, "qwen": _adapt_tree, "codex": _adapt_codex, "pi": _adapt_pi}
 
 
 def client(name: str) -> Client:

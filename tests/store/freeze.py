@@ -35,7 +35,7 @@ def clock() -> Callable[[], int]:
 
 def fill_store(store: SqlStore) -> None:
     """A little of everything."""
-    first = store.create("Über Zürich – 東京", id="first")
+    first = store.create("Über Zürich – 東京", id="first", folder="/home/zoë/project")
     store.append(first, 1, EACH_KIND)
     second = store.create(id="second")
     store.append(second, 0, [user_event("a second one, with \0 and 😀")])
@@ -48,7 +48,10 @@ def fill_store(store: SqlStore) -> None:
 
 def read_all(store: SqlStore) -> dict[str, Any]:
     """All that can be read."""
+    folders = {summary.id: summary.folder for summary in store.list() if summary.folder is not None}
     return {
+        # Not in the files of versions without folders.
+        **({"folders": folders} if folders else {}),
         "list": [[s.id, s.title, s.created, s.updated, s.seq, s.messages, s.model, s.opening] for s in store.list()],
         "events": {
             summary.id: [[r.seq, r.at, json.loads(dump_event(r.event))] for r in store.events(summary.id)]

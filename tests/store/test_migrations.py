@@ -64,6 +64,8 @@ def test_every_version_that_was_ever_stored_is_read(thaw: Thaw, version: int) ->
             store.acquire("second", "me", 1)
         with pytest.raises(ConflictError):
             store.append("first", 0, [user_event("stale")])
+        store.set_folder("first", "/elsewhere")
+        assert [summary.id for summary in store.list(folder="/elsewhere")] == ["first"]
         seq = store.get("first").seq
         store.append("first", seq, [user_event("written later")])
         fork = store.fork("first", seq + 1)

@@ -260,6 +260,59 @@ def test_id_prefix_finds_its_conversation(store: SqlStore) -> None:
             store.find_id(nothing)
 
 
+def test_the_end_of_an_id_finds_its_conversation(store: SqlStore) -> None:
+    for name in ("first-xyz", "second-xyz", "xy", "third-abc"):
+        store.create(id=name)
+    assert store.find_id("abc") == "third-abc"
+    assert store.find_id("ABC") == "third-abc"
+    assert store.find_id("d-xyz") == "second-xyz"
+    assert store.find_id("xy") == "xy"
+    with pytest.raises(InputError, match="several conversation ids end with '-xyz': first-xyz, second-xyz"):
+        store.find_id("-xyz")
+
+
+def test_a_number_finds_its_conversation(engine: Engine) -> None:
+    clock = Clock()
+    store = engine.open(clock=clock)
+    for name in ("oldest", "middle", "newest-2", "7"):
+        clock.seconds += 1
+        store.create(id=name)
+    clock.seconds += 1
+    store.append("oldest", 0, [user_event("again")])
+    numbered = [(store.number_of(summary), summary.id) for summary in store.list()]
+    assert numbered == [(1, "oldest"), (2, "7"), (3, "newest-2"), (4, "middle")]
+    assert [store.find_id(str(number)) for number, _ in numbered] == [name for _, name in numbered]
+    assert store.find_id("7") == "7"
+    assert store.find_id("2", by_number=False) == "newest-2"
+    for wrong in ("0", "5", "9999"):
+        with pytest.raises(InputError, match=f"no conversation number {wrong}; there are 4"):
+            store.find_id(wrong)
+    with pytest.raises(InputError, match="begins or ends with '12345'"):
+        store.find_id("12345")
+
+
+def test_conversations_belong_to_a_folder(store: SqlStore) -> None:
+    here, there = "/work/zoë", "/elsewhere"
+    first, second = store.create(folder=here), store.create(folder=there)
+    nowhere = store.create()
+    fork = store.fork(first, 0)
+    assert {summary.id: summary.folder for summary in store.list()} == {
+        first: here,
+        second: there,
+        nowhere: None,
+        fork: here,
+    }
+    assert {summary.id for summary in store.list(folder=here)} == {first, fork}
+    newest, _ = store.list(folder=here)
+    assert [summary.id for summary in store.list(folder=here, before=newest)] == [({first, fork} - {newest.id}).pop()]
+    updated = store.get(nowhere).updated
+    store.set_folder(nowhere, there)
+    assert store.get(nowhere).updated == updated
+    assert {summary.id for summary in store.list(folder=there)} == {second, nowhere}
+    with pytest.raises(StoreError, match="no conversation"):
+        store.set_folder("missing", there)
+
+
 def test_not_everything_can_be_an_id(store: SqlStore) -> None:
     for name in ("", "a b", "-x", "ä", "a\x00", "x" * 65, "a/b"):
         with pytest.raises(InputError):

@@ -295,6 +295,28 @@ def test_a_call_comes_back_in_its_own_type(tool: Body, name: str, arguments: Bod
     assert came["id"] not in str(segue.convert(again, source="openai-responses", target="openai-responses").body)
 
 
+@pytest.mark.parametrize(("tool", "name", "arguments", "item"), CLIENT_RUN)
+def test_a_streamed_call_comes_back_in_its_own_type(tool: Body, name: str, arguments: Body, item: Body) -> None:
+    stream = made("openai-responses", "anthropic", tool).stream()
+    whole = reply(name, arguments)
+    delta = {"type": "input_json_delta", "partial_json": json.dumps(arguments)}
+    events = (
+        {"type": "message_start", "message": {**whole, "content": [], "stop_reason": None}},
+        {"type": "content_block_start", "index": 0, "content_block": {**whole["content"][0], "input": {}}},
+        {"type": "content_block_delta", "index": 0, "delta": delta},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 1}},
+        {"type": "message_stop"},
+    )
+    frames = (f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in events)
+    text = b"".join([*map(stream.feed, frames), stream.close()]).decode()
+    sent = [json.loads(line[6:]) for line in text.splitlines() if line.startswith("data: ")]
+    (done,) = (event["item"] for event in sent if event["type"] == "response.output_item.done")
+    assert {key: done[key] for key in item} == item
+    assert sent[-1]["response"]["output"] == [done]
+    assert not any("arguments" in event["type"] for event in sent)
+
+
 def test_arguments_unsupported_by_the_item_become_a_function_call() -> None:
     out = made("openai-responses", "anthropic", {"type": "shell"})
     (came,) = out.reply(reply("shell", {"cmd": "ls"}))["output"]
@@ -386,3 +408,14 @@ def test_odd_declarations_are_parsed_or_rejected(source: str, kind: str, key: st
             except segue.InputError:
                 continue
             assert source == target or segue.check(out.body, target)
+
+
+def test_found_tools_of_a_namespace_are_listed_and_declared() -> None:
+    tool = {"type": "tool_search", "execution": "client", "parameters": {"type": "object", "properties": {}}}
+    call = {"type": "tool_search_call", "call_id": "call_1", "execution": "client", "arguments": {"query": "tides"}}
+    namespace = {"type": "namespace", "name": "mcp__harbour", "description": "Tides.", "tools": [FLAT]}
+    found = {"type": "tool_search_output", "call_id": "call_1", "execution": "client", "tools": [namespace]}
+    request = {**body("openai-responses", tool), "input": [{"role": "user", "content": "hi"}, call, found]}
+    sent = segue.convert(request, source="openai-responses", target="anthropic").body
+    assert f"[tools found: mcp__harbour::{FLAT['name']}]" in str(sent["messages"][-1])
+    assert len(sent["tools"]) == 2

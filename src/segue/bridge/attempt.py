@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
 
 from msgspec.structs import replace
 
 from segue._convert import ConvertedExchange, convert_job
 from segue._stream import ReplyStream
 from segue.bridge import aws, provider_errors
-from segue.bridge.caching import has_billing_header, place_cache_key, place_markers, remove_billing_header
+from segue.bridge.caching import has_billing_header, remove_billing_header
 from segue.bridge.caller import Caller
 from segue.bridge.content_encoding import find_encoding_error
 from segue.bridge.envelopes import Binding, fingerprint_key
@@ -20,8 +19,8 @@ from segue.bridge.http_requests import HttpRequest, reply_request
 from segue.bridge.providers import Endpoint
 from segue.bridge.reasoning import ReasoningRestorer, ReplySealer
 from segue.bridge.routes import Route
+from segue.bridge.upstream_body import keep_stateless, place_cache_fields, prepend_fields
 from segue.canonical.blocks import ToolCall
-from segue.canonical.json import encode_json
 from segue.canonical.request import Reply, Request, Usage
 from segue.errors import ProviderError, RemoteProtocolError
 from segue.models import parse_model
@@ -29,14 +28,12 @@ from segue.pipeline import ConvertJob
 from segue.render.report import Report
 from segue.reply import ReadReply, ReplyOptions, SentRequest, read_reply
 from segue.wire.base import ApiError, Wire
-from segue.wire.fast_path import decode_members
 from segue.wire.limits import DEFAULT_LIMITS, ReplyLimits
 from segue.wire.registry import WIRES, find_wire_or_server
 
 _HTTP_OK, _HTTP_BAD_REQUEST = 200, 400
 _MAX_ERROR_BODY = 1 << 18
 _RESPONSES = "openai-responses"
-_STATELESS: Mapping[str, Any] = {"store": False, "include": ["reasoning.encrypted_content"]}
 _REASONING_ERROR = re.compile(r"thinking|reasoning|thought|signature|encrypted_content", re.IGNORECASE)
 
 
@@ -100,8 +97,7 @@ class Attempt:
             converted.report.add("dropped", removed, subject="system", level="note")
         data = self._keep_reasoning(self._select_stream(converted.data))
         if route.cache == "auto":
-            data = place_markers(data, endpoint.api, endpoint.model)
-            data = place_cache_key(data, provider=endpoint.provider, client=self._client, route=route.name)
+            data = place_cache_fields(data, endpoint, client=self._client, route=route.name)
         return converted, data
 
     @property
@@ -113,14 +109,11 @@ class Attempt:
         """Set the fields that select a stream, if the caller's path does and the provider's does not."""
         if not self._caller.surface.stream or self.target.stream_path is not None:
             return data
-        return _prepend_fields(data, self.target.stream_fields)
+        return prepend_fields(data, self.target.stream_fields)
 
     def _keep_reasoning(self, data: bytes) -> bytes:
-        """Request encrypted reasoning from OpenAI and store nothing there: the caller carries the history."""
-        if self.endpoint.api != _RESPONSES or self._caller.wire.name == _RESPONSES:
-            return data
-        fields = {key: value for key, value in _STATELESS.items() if key not in decode_members(data)}
-        return _prepend_fields(data, fields)
+        """Store nothing at the provider, unless the caller uses a Responses API: its own fields decide then."""
+        return data if self._caller.wire.name == _RESPONSES else keep_stateless(data, self.endpoint)
 
     def build_request(self, *, now: datetime, credentials: aws.Credentials | None) -> HttpRequest:
         self._now = now
@@ -144,7 +137,8 @@ class Attempt:
     def _sent_request(self) -> SentRequest:
         model = self._caller.model if self._route.keeps_model_name else None
         created = int(self._now.timestamp())
-        return self.converted.prepare_reply(ReplyOptions(model, self._salt, self.sealer, created))
+        options = ReplyOptions(model, self._salt, self.sealer, created, self._route.whole_calls)
+        return self.converted.prepare_reply(options)
 
     def check_encoding(self) -> ProviderError | None:
         """Return the error for a response that is compressed, which was not requested."""
@@ -226,8 +220,3 @@ def bind_endpoint(endpoint: Endpoint) -> Binding:
 def _keep_request(request: Request, _report: Report) -> Request:
     """Change nothing: a conversion with a transform has a transcript, of which the digest is computed."""
     return request
-
-
-def _prepend_fields(data: bytes, fields: Mapping[str, Any]) -> bytes:
-    """Return a JSON object with more fields at its beginning."""
-    return data if not fields else encode_json(dict(fields))[:-1] + b"," + data[data.index(b"{") + 1 :]

@@ -96,8 +96,18 @@ def raw_request(
     return _add_auth_headers(endpoint, HttpRequest(method, base + path, headers), now, None)
 
 
-def models_request(endpoint: Endpoint, *, now: datetime, credentials: aws.Credentials | None = None) -> HttpRequest:
-    """Return a free request that fails if the API key is not valid: usually the list of models."""
+def loaded_models_request(endpoint: Endpoint, *, now: datetime) -> HttpRequest | None:
+    """Return the request for the models that a server has in memory; None if it has no such list."""
+    if endpoint.profile != "ollama":
+        return None
+    url = f"{endpoint.base_url.removesuffix('/v1')}/api/ps"
+    return _add_auth_headers(endpoint, HttpRequest("GET", url, {"accept": _JSON}), now, None)
+
+
+def models_request(
+    endpoint: Endpoint, *, now: datetime, credentials: aws.Credentials | None = None, needs_key: bool = False
+) -> HttpRequest:
+    """Return the request for the list of models; with `needs_key`, one that fails if the API key is not valid."""
     base = endpoint.base_url
     if endpoint.api == "anthropic":
         url = f"{_base_url(endpoint)}/v1/models?limit=1000"
@@ -109,7 +119,7 @@ def models_request(endpoint: Endpoint, *, now: datetime, credentials: aws.Creden
         host = parts.netloc
         host = "bedrock." + host.removeprefix(_BEDROCK_RUNTIME_HOST) if host.startswith(_BEDROCK_RUNTIME_HOST) else host
         url = urlunsplit((parts.scheme, host, f"{parts.path}/foundation-models", "", ""))
-    elif endpoint.profile == "openrouter":
+    elif endpoint.profile == "openrouter" and needs_key:
         # OpenRouter's model list does not need a key.
         url = f"{base}/key"
     else:

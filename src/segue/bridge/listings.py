@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from math import ceil
+from typing import cast
 
 import msgspec
 from msgspec import Struct
@@ -121,6 +122,38 @@ def _render_row(base: str, entry: ModelEntry) -> JsonObject:
                 "max_completion_tokens": entry.max_output,
             }
     return {key: value for key, value in row.items() if value is not None}
+
+
+# Keys of the sizes in the lists of servers: vLLM, llama.cpp and LM Studio have their own.
+_CONTEXT_KEYS = (
+    *("context_window", "context_length", "max_context_length", "max_model_len", "inputTokenLimit"),
+    *("max_input_tokens", "n_ctx", "loaded_context_length"),
+)
+_OUTPUT_KEYS = ("max_completion_tokens", "max_output_tokens", "outputTokenLimit", "max_tokens")
+
+
+def parse_models(data: bytes, provider: str) -> tuple[ModelEntry, ...]:
+    """Parse a list of models of any API or server; a list of another form is empty."""
+    try:
+        body: object = msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return ()
+    fields = object_or_none(body)
+    lists = [body] if fields is None else [fields.get(key) for key in ("data", "models", "modelSummaries")]
+    rows = [row for rows in lists if isinstance(rows, list) for row in map(object_or_none, cast("list[object]", rows))]
+    entries: dict[str, ModelEntry] = {}
+    for row in filter(None, rows):
+        name = next((row[key] for key in ("id", "modelId", "name", "model") if isinstance(row.get(key), str)), "")
+        if name := name.removeprefix(_GEMINI_PREFIX):
+            nested = [row, *(object_or_none(row.get(key)) or {} for key in ("top_provider", "meta"))]
+            sizes = (_find_size(nested, keys) for keys in (_CONTEXT_KEYS, _OUTPUT_KEYS))
+            entries.setdefault(name, ModelEntry(name, provider, None, *sizes))
+    return tuple(entries.values())
+
+
+def _find_size(tables: list[JsonObject], keys: tuple[str, ...]) -> int | None:
+    values = (table.get(key) for table in tables for key in keys)
+    return next((value for value in values if isinstance(value, int) and value > 0), None)
 
 
 # -------------------------------------------------------------------------------------------------------- token counts

@@ -16,6 +16,8 @@ from typing import Any, Literal, NamedTuple, cast
 
 import msgspec
 
+from segue.bridge.addresses import is_local
+from segue.bridge.limit_errors import find_context_limit, find_output_limit
 from segue.bridge.providers import Endpoint, catalogue
 from segue.errors import BRIEF_TEXTS, ProviderError, ProviderErrorCause, SuggestedCommand
 from segue.redaction import redact
@@ -64,10 +66,11 @@ _NO_MODEL_TEXT = re.compile(
     re.IGNORECASE,
 )
 _TOO_LONG = re.compile(
-    r"context[ _]length|context window|prompt is too long|too many (?:input )?tokens|input is too long"
+    r"context[ _](?:length|size)|context window|prompt is too long|too many (?:input )?tokens|input is too long"
     r"|input token count|maximum context|range of input length|exceeded model token limit",
     re.IGNORECASE,
 )
+_TOO_LONG_BRIEF = "rejected the request as too long"
 _TIMED_OUT = frozenset({408, 504})
 _TRANSIENT = frozenset({409, 424, 425})
 
@@ -122,7 +125,17 @@ def connection_error(endpoint: Endpoint, error: TransportError) -> ProviderError
     message = f"{endpoint.name} can't be reached: {why}"
     if error.kind in ("tls", "proxy", "lost"):
         return _make_error(endpoint, message, "network", retryable=error.kind == "lost")
+    if is_local(endpoint.base_url):
+        # The server is on this machine: it would answer at once if it ran.
+        return _make_error(endpoint, f"{message}; is {_server_name(endpoint)} running?", "network", retryable=False)
     return _make_error(endpoint, f"{message}; check the base URL {endpoint.base_url}", "network", command="doctor")
+
+
+def _server_name(endpoint: Endpoint) -> str:
+    """Return the name of a server on this machine."""
+    row = catalogue().get(endpoint.provider)
+    is_shipped = row is not None and is_local(row.base_url)
+    return row.title.partition(",")[0] if row is not None and is_shipped else f"the server at {endpoint.base_url}"
 
 
 def invalid_reply_error(endpoint: Endpoint, why: str) -> ProviderError:
@@ -187,7 +200,21 @@ def api_error(
         brief=brief,
         retryable=diagnosis.retryable if retryable is None else retryable,
         command=diagnosis.command,
+        **_find_limits(error, diagnosis),
     )
+
+
+def _find_limits(error: ApiError, diagnosis: _Diagnosis) -> dict[str, Any]:
+    """Return the limits that a rejection names. An error about both is one about the output, which can be shorter."""
+    if diagnosis.cause != "refused":
+        return {}
+    output_limit = find_output_limit(error.message)
+    is_too_long = diagnosis.brief == _TOO_LONG_BRIEF and output_limit is None
+    return {
+        "is_too_long": is_too_long,
+        "context_limit": find_context_limit(error.message) if is_too_long or output_limit else None,
+        "output_limit": output_limit,
+    }
 
 
 def _diagnose(endpoint: Endpoint, error: ApiError, wait: float | None) -> _Diagnosis:
@@ -217,7 +244,7 @@ def _diagnose(endpoint: Endpoint, error: ApiError, wait: float | None) -> _Diagn
         return _Diagnosis("missing", f"check the base URL {endpoint.base_url}; {_models_hint(endpoint)}")
     if status == 413 or _TOO_LONG.search(message) or "context_length_exceeded" in names:
         hint = "compress the conversation, or use a model with a larger context"
-        return _Diagnosis("refused", hint, "rejected the request as too long")
+        return _Diagnosis("refused", hint, _TOO_LONG_BRIEF)
     if not status:
         return _Diagnosis("broken", later, "has an internal error")
     return _Diagnosis("refused", command="diag")
@@ -239,6 +266,7 @@ def _make_error(
     brief: str | None = None,
     retryable: bool | None = None,
     command: SuggestedCommand | None = None,
+    **limits: Any,
 ) -> ProviderError:
     return ProviderError(
         message,
@@ -250,6 +278,7 @@ def _make_error(
         brief=brief,
         retryable=retryable,
         command=command,
+        **limits,
     )
 
 

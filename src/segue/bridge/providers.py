@@ -18,9 +18,12 @@ from msgspec import Struct
 from segue.bridge import aws
 from segue.bridge.addresses import is_local
 from segue.bridge.secret import Secret
+from segue.canonical.request import Options
 from segue.errors import InputError, require_string
-from segue.models import is_same_model
+from segue.models import is_same_model, parse_model
+from segue.specs.prices import find_context
 from segue.specs.providers import load_providers
+from segue.wire.anthropic.capabilities import capabilities_of
 from segue.wire.detect_model import detect
 from segue.wire.registry import SERVERS, find_wire_or_server
 
@@ -34,6 +37,9 @@ _SETTINGS = frozenset(
     {"title", "api", "profile", "base_url", "key_variable", "tool_format", "model", "models", "headers"}
 )
 _KEY_HEADERS = frozenset({"authorization", "proxy-authorization", "x-api-key", "x-goog-api-key", "api-key", "cookie"})
+NO_MODEL = "-"
+"""In the place of a model, in the endpoint of a request for a list of models."""
+_CLAUDE_APIS = ("anthropic", "bedrock")
 _ARN = "arn:aws:bedrock"
 # Minimum similarity for a «did you mean» suggestion.
 _MIN_SIMILARITY = 0.7
@@ -42,9 +48,10 @@ _MAX_NAME = 120
 
 
 class Model(Struct, frozen=True):
-    """Context size and configured prices of a model, in dollars per million tokens."""
+    """Sizes of a model in tokens, and configured prices in dollars per million tokens."""
 
     context: int | None = None
+    max_output: int | None = None
     input: float | None = None
     output: float | None = None
     cache_read: float | None = None
@@ -87,7 +94,8 @@ class Endpoint(Struct, frozen=True):
     """One model at one provider, with its credentials. The key is in no repr and can't be serialized.
 
     `bearer` sends the key as a bearer token instead of in the API's own header. `variables` are the environment
-    variables that can hold the key. `signer` provides AWS credentials instead of a key.
+    variables that can hold the key. `signer` provides AWS credentials instead of a key. `context` and `max_output` are
+    sizes in tokens, None if unknown. `options` are the user's for this model, under those of a request.
     """
 
     provider: str
@@ -103,11 +111,13 @@ class Endpoint(Struct, frozen=True):
     variables: tuple[str, ...] = ()
     signer: aws.CredentialSource | None = None
     region: str | None = None
+    max_output: int | None = None
+    options: Options | None = None
 
     @property
     def name(self) -> str:
-        """`provider/model`."""
-        return f"{self.provider}/{self.model}"
+        """`provider/model`; the provider alone for requests that are not for one model."""
+        return self.provider if self.model == NO_MODEL else f"{self.provider}/{self.model}"
 
     @property
     def lacks_key(self) -> bool:
@@ -134,9 +144,14 @@ def catalogue(config: Config | None = None) -> dict[str, Provider]:
 def _load_shipped() -> Mapping[str, Provider]:
     shipped: dict[str, Provider] = {}
     for name, row in load_providers().items():
-        models = {model: {"context": context} for model, context in row.get("models", {}).items()}
+        models = {model: _parse_sizes(sizes) for model, sizes in row.get("models", {}).items()}
         shipped[name] = msgspec.convert({**row, "name": name, "models": models}, Provider)
     return shipped
+
+
+def _parse_sizes(sizes: int | list[int]) -> dict[str, int]:
+    """Parse a cell of the column `models`."""
+    return dict(zip(("context", "max_output"), sizes if isinstance(sizes, list) else [sizes], strict=False))
 
 
 def validate_settings(name: str, settings: object) -> dict[str, Any]:
@@ -215,27 +230,29 @@ def _parse_headers(table: object, path: str) -> dict[str, str]:
 
 
 def _parse_models(value: object, path: str) -> dict[str, Model]:
-    """Parse a list of model names, or a table with context and prices of each."""
+    """Parse a list of model names, or a table with sizes and prices of each."""
     if isinstance(value, list):
         return dict.fromkeys(_parse_names(cast("list[object]", value), path), Model())
     try:
         return msgspec.convert(value, dict[str, Model])
     except msgspec.ValidationError as error:
-        raise InputError(f"expected model names, or tables with context and prices: {error}", path=path) from None
+        raise InputError(f"expected model names, or tables with sizes and prices: {error}", path=path) from None
 
 
 # ------------------------------------------------------------------------------------------------------------ endpoints
 
 
 def resolve(name: str, environ: Environ, config: Config | None = None) -> Endpoint:
-    """Return the endpoint for `provider/model`, a provider (its default model), or a model (its own provider).
+    """Return the endpoint for `provider/model`, a provider (its default model), or a model.
+
+    A model alone belongs to the first provider of `config` that lists it, else to its vendor.
 
     `environ` has the variables with keys and base URLs, such as `os.environ`. `config` adds or changes providers: the
     `[providers]` table of a configuration file.
     """
     require_string(name, "model")
     providers = catalogue(config)
-    provider, model = _split_name(name.strip(), providers)
+    provider, model = _split_name(name.strip(), providers, config or {})
     if not model:
         raise InputError(f"{provider.name} has no default model; write {provider.name}/MODEL", path="model")
     return _make_endpoint(provider, model, environ)
@@ -258,11 +275,16 @@ def first_available(environ: Environ, config: Config | None = None) -> Endpoint 
     return None
 
 
-def _split_name(name: str, providers: Mapping[str, Provider]) -> tuple[Provider, str]:
+def _split_name(name: str, providers: Mapping[str, Provider], config: Config) -> tuple[Provider, str]:
     first, slash, rest = name.partition("/")
     provider = _find_provider(first, providers)
     if provider is not None:
         return provider, rest if slash else provider.default
+    own = next(
+        (row for row in map(providers.get, config) if row is not None and name in (*row.models, row.default)), None
+    )
+    if own is not None:
+        return own, name
     if slash and not name.startswith(_ARN):
         names = [alias for row in providers.values() for alias in (row.name, *row.aliases)]
         near = difflib.get_close_matches(first.lower(), names, 3, _MIN_SIMILARITY)
@@ -299,7 +321,7 @@ def _make_endpoint(provider: Provider, model: str, environ: Environ) -> Endpoint
     signer = aws.find_credentials(environ) if provider.signed and key is None else None
     if key is None and not provider.variables and is_local(base_url):
         key = _PLACEHOLDER_KEY
-    entry = provider.find_model(model)
+    entry = provider.find_model(model) or Model()
     from_environ = {header: environ[variable] for header, variable in provider.headers.items() if environ.get(variable)}
     return Endpoint(
         provider.name,
@@ -309,13 +331,19 @@ def _make_endpoint(provider: Provider, model: str, environ: Environ) -> Endpoint
         profile=provider.profile,
         tool_format=provider.tool_format,
         key=key,
-        context=entry.context if entry is not None else None,
+        context=entry.context or find_context(provider.name, model),
         bearer=bearer,
         headers=tuple({**from_environ, **provider.fixed_headers}.items()),
         variables=provider.variables,
         signer=signer,
         region=(region or "us-east-1") if provider.signed else None,
+        max_output=entry.max_output or _find_claude_maximum(provider, model),
     )
+
+
+def _find_claude_maximum(provider: Provider, model: str) -> int | None:
+    """Return the maximum of output tokens of a Claude model that is not in the catalogue."""
+    return capabilities_of(parse_model(model)).max_tokens if provider.api in _CLAUDE_APIS else None
 
 
 def _find_key(provider: Provider, environ: Environ) -> tuple[Secret | None, bool]:

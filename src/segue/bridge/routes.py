@@ -77,6 +77,8 @@ class Route(Struct, frozen=True):
     """Whether the name of the request has no route of its own."""
     envelopes: bool = True
     """Whether the reasoning of other APIs is sealed for the caller and restored from what it sends back."""
+    whole_calls: bool = False
+    """Whether a streamed call starts when it is complete: some clients keep a call that was cut off."""
 
 
 class Router(Struct, frozen=True):

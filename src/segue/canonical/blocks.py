@@ -22,8 +22,8 @@ Identity = Literal[
     "synthetic",  # no id, though the API requires one
     "absent",  # a type that has no id
 ]
-State = Literal["pending", "complete", "error", "cancelled", "interrupted"]
-Outcome = Literal["cancelled", "interrupted"]
+State = Literal["pending", "complete", "error", "denied", "cancelled", "interrupted"]
+Outcome = Literal["denied", "cancelled", "interrupted"]
 OmitReason = Literal["repeated", "missing", "listing", "declaring", "instruction", "notice"]
 ShortenReason = Literal["cut", "removed", "repeated", "superseded", "stale"]
 

@@ -27,7 +27,7 @@ from segue.canonical.pairing import Pairer, has_same_content
 from segue.errors import InputError
 
 _NO_PLACES: Mapping[int, int] = {}
-_STATE_RANK: dict[State, int] = {"complete": 0, "error": 1, "cancelled": 2, "interrupted": 3, "pending": 4}
+_STATE_RANK: dict[State, int] = {"complete": 0, "error": 1, "denied": 2, "cancelled": 3, "interrupted": 4, "pending": 5}
 
 
 class Interaction(msgspec.Struct, gc=False):

@@ -76,6 +76,15 @@ class Options(Struct, frozen=True, gc=False):
     vendor_options: Mapping[str, Any] | None = msgspec.field(default=None, name="kindred")
     """Options that only the APIs of one vendor have, under that vendor's names."""
 
+    def merge(self, other: Options | None) -> Options:
+        """Return these options with those of `other` that are given in their place."""
+        if other is None:
+            return self
+        given = {name: value for name in self.__struct_fields__ if (value := getattr(other, name)) is not None}
+        if self.vendor_options and other.vendor_options:
+            given["vendor_options"] = {**self.vendor_options, **other.vendor_options}
+        return msgspec.structs.replace(self, **given)
+
 
 class Request(Struct, frozen=True, gc=False):
     """A conversation and the options of its next reply. `system` is system text outside the list of messages.

@@ -5,22 +5,31 @@ Shared by `segue run` and `segue chat`, which differ only in the event listener 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+import os
+import shutil
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from segue._conversation import Conversation
-from segue.bridge.providers import Endpoint
-from segue.canonical.request import Usage
-from segue.cli import config, streams, user_store
+from segue.bridge.listings import ModelEntry
+from segue.bridge.providers import NO_MODEL, Endpoint
+from segue.canonical.request import Options, Usage
+from segue.cli import config, project_context, streams, trust_store, user_store
 from segue.cli.agent_tools import AgentTools
 from segue.cli.emulated_providers import EmulatedProviders
 from segue.cli.options import RunOptions
+from segue.cli.project_context import ProjectContext
 from segue.cli.providers import Providers
 from segue.errors import InputError, SegueError
+from segue.runtime.checkpoint_journal import prune
+from segue.runtime.checkpoints import Checkpoints
 from segue.runtime.conversation_log import ConversationLog, InMemoryLog
 from segue.runtime.events import ConversationCompressed, ExchangeEnded
+from segue.runtime.model_limits import ModelLimits
+from segue.runtime.request_repair import COMPRESS_TO, DEFAULT_STRATEGY
 from segue.runtime.routing import ByRule, Failover, Fixed, RoundRobin, Route, RouteContext, RoutingRule
 from segue.runtime.scheduler import Limits
 from segue.runtime.session import EventListener, Session
@@ -36,22 +45,25 @@ if TYPE_CHECKING:
 
 _SYSTEM = (
     "You are an agent at a command line. Use the tools to look and to act, and don't guess what you can look up. Paths "
-    "are relative to the working folder. Where a call is denied, go on without it, or say what you would need. Answer "
-    "in plain text, and say no more than was asked for."
+    "are relative to the working folder. If a call is denied, continue without it, or state what you need. Answer in "
+    "plain text, and include only what the user needs."
 )
 _SUBAGENT_TITLE_PREFIX = "task: "
 _MAX_SCANNED = 200
 # Usage by which models are compared on price: an agent reads much more than it writes.
 _TYPICAL_USAGE = Usage(input=1_000_000, output=50_000)
-# A conversation is compressed above the first share of the model's context, down to the second.
-_COMPRESS_ABOVE, _COMPRESS_TO = 0.85, 0.6
+# A conversation is compressed above this share of the model's context.
+_COMPRESS_ABOVE = 0.85
+# Seconds for the list of models of a server.
+_LIST_TIMEOUT = 5.0
 
 
 class Agent:
     """A session with its models, tools and store; an async context manager that opens and closes them.
 
     `model` is the first model of the route and `model_reason` how it was chosen; `is_emulated` is True if no real
-    provider is used. `confirm_trust` prompts the user about an untrusted project file; None without a terminal.
+    provider is used. `confirm_trust` prompts the user about an untrusted project file, `confirm_instructions` about
+    instruction files in untrusted folders; None without a terminal.
     """
 
     def __init__(
@@ -61,11 +73,13 @@ class Agent:
         on_event: EventListener = lambda event: None,
         approve: Approver | None = None,
         confirm_trust: config.ConfirmTrust | None = None,
+        confirm_instructions: Callable[[Sequence[Path]], bool] | None = None,
     ) -> None:
         self._options = options
         self._on_event = on_event
         self._approve = approve
         self._confirm_trust = confirm_trust
+        self._confirm_instructions = confirm_instructions
         self._stack = AsyncExitStack()
         self._emulated: EmulatedProviders | None = None
         self.providers: Providers
@@ -74,8 +88,18 @@ class Agent:
         self.store: ConversationStore | None = None
         self.tools: AgentTools
         self.toolbox: Toolbox
+        self.context: ProjectContext
         self.session: Session
+        self.sizes = ModelLimits()
+        self.request_options = options.request_options or Options()
+        """The options that flags and `/set` set; they take precedence over the configuration."""
+        self.checkpoints: Checkpoints
+        self._checkpoint_folder: Path
         self._client: ProviderClient
+        self._served: dict[str, str] = {}
+        """The model that is used of each server that was named without one."""
+        self._listed: set[str] = set()
+        """The models whose sizes were looked up in the list of their server."""
 
     # ------------------------------------------------------------------------------------------------------ lifecycle
 
@@ -92,6 +116,7 @@ class Agent:
     ) -> None:
         try:
             await self.session.close()
+            self.discard_if_empty(self.log)
         finally:
             await self._stack.aclose()
 
@@ -104,27 +129,55 @@ class Agent:
         if loaded.untrusted_file is not None and self._confirm_trust is None:
             streams.print_message(loaded.untrusted_file.describe_ignored())
         self.providers = Providers(loaded)
-        self.route = self._build_route()
         self._client = ProviderClient()
         self._stack.push_async_callback(self._client.close)
+        if not self._options.emulated:
+            rules = (name for rule in loaded.settings.rules for name in rule.model_names)
+            for name in self._options.models or (*loaded.settings.model_names, *rules):
+                await self.find_served(name)
+        self.route = self._build_route()
         self.tools = AgentTools(self.providers, self._options)
         self._stack.push_async_callback(self.tools.close)
         self.toolbox = await self.tools.build_toolbox(Path.cwd())
         # Before a conversation is stored.
         self.toolbox.validate_rules()
+        self._confirm_folder()
         if self._options.keep:
             self.store = self._stack.enter_context(
                 user_store.connect(create=True, trusting=self._options.trusting, quiet=True)
             )
+            self._checkpoint_folder = user_store.checkpoint_folder()
+            prune(self._checkpoint_folder)
+        else:
+            self._checkpoint_folder = user_store.scratch_folder()
+            self._stack.callback(shutil.rmtree, self._checkpoint_folder, ignore_errors=True)
         log = self._open_log()
-        if isinstance(log, StoredConversation) and not self._options.models:
-            self._resume_model(log)
-        self.session = self._build_session(log)
+        try:
+            if isinstance(log, StoredConversation) and not self._options.models:
+                self._resume_model(log)
+            self.session = self._build_session(log)
+        except BaseException:
+            log.close()
+            self.discard_if_empty(log)
+            raise
         for provider in dict.fromkeys(endpoint.provider for endpoint in self.route.endpoints):
             if note := self.providers.describe_assumed_api(provider):
                 streams.print_message(note)
         if note := self.session.toolbox.limit_note:
             streams.print_message(f"{note}; max_declared in [tools] sets the limit, only selects tools")
+
+    def _confirm_folder(self) -> None:
+        """Take the context; ask whether to trust a folder with instruction files, or report that they are not used."""
+        self.context = self._take_context()
+        ignored = [file.path for file in self.context.files if not file.is_trusted]
+        if not ignored or not self.toolbox.declarations or self._options.system is not None:
+            return
+        if self._confirm_instructions is None:
+            names = ", ".join(map(str, ignored))
+            streams.print_message(f"{names} not used: the folder is not trusted; run segue trust to trust it")
+        elif self._confirm_instructions(ignored):
+            for path in ignored:
+                trust_store.add_folder(path.parent)
 
     def _build_session(self, log: ConversationLog) -> Session:
         tools = self.providers.config.settings.tools
@@ -134,6 +187,7 @@ class Agent:
             timeout=tools.timeout or default.timeout,
             steps=self._options.steps or default.steps,
         )
+        self.checkpoints = Checkpoints(self._checkpoint_folder, self.toolbox.folder, log.id)
         return Session(
             log,
             self.route,
@@ -144,6 +198,11 @@ class Agent:
             limits=limits,
             debug=self._options.debug,
             models=self.endpoint if self.tools.has_task_tool else None,
+            options=self.request_options,
+            sizes=self.sizes,
+            strategy=self.providers.config.settings.compress or DEFAULT_STRATEGY,
+            subagent_context=self.context.text if self._options.system is None else "",
+            record_changes=self.checkpoints.recorder,
         )
 
     # --------------------------------------------------------------------------------------------------------- models
@@ -159,8 +218,44 @@ class Agent:
     def endpoint(self, name: str) -> Endpoint:
         """Return the endpoint of a model; raises `InputError` for an unknown name."""
         if self._emulated is not None:
-            return self.providers.with_tool_format(self._emulated.endpoint(name), self._options.tool_format)
-        return self.providers.endpoint(name, self._options.tool_format)
+            emulated = self._emulated.endpoint(self.providers.expand_alias(name))
+            return self.providers.with_settings(emulated, self._options.tool_format)
+        return self.providers.endpoint(self._served.get(name, name), self._options.tool_format)
+
+    async def find_served(self, name: str) -> None:
+        """Find the model that a server has which is named without one: one in its memory, else the first it lists."""
+        row = self.providers.lacks_default(name)
+        if row is None or name in self._served:
+            return
+        endpoint = self.providers.endpoint(f"{row.name}/{NO_MODEL}")
+        served = await self._client.list_loaded_models(endpoint) or await self._client.list_models(endpoint)
+        if not served:
+            raise InputError(f"{endpoint.base_url} has no models: load one first, or write {row.name}/MODEL")
+        self._served[name] = f"{row.name}/{served[0].name}"
+        self._learn_sizes(row.name, served)
+
+    def _learn_sizes(self, provider: str, entries: Sequence[ModelEntry]) -> None:
+        for entry in entries:
+            endpoint = self.providers.endpoint(f"{provider}/{entry.name}")
+            if endpoint.context is None:
+                self.sizes.learn(endpoint, context=entry.context)
+
+    def context_of(self, endpoint: Endpoint) -> int | None:
+        """Return the context size of a model, also one that was learned."""
+        return self.sizes.sizes(endpoint).context
+
+    async def _look_up_sizes(self) -> None:
+        """Look up unknown context sizes in the lists of the servers, once for each model."""
+        for endpoint in self.session.route.endpoints:
+            if self.context_of(endpoint) is None and endpoint.name not in self._listed and not self.is_emulated:
+                self._listed.add(endpoint.name)
+                with suppress(SegueError):
+                    listed = await self._client.list_models(endpoint, timeout=_LIST_TIMEOUT)
+                    self._learn_sizes(endpoint.provider, [entry for entry in listed if entry.name == endpoint.model])
+
+    def set_request_options(self, options: Options) -> None:
+        """Use these options from the next request on."""
+        self.request_options = self.session.options = options
 
     def price(self, provider: str, model: str, usage: Usage) -> float | None:
         """Return the cost of a reply in dollars; None where no price is known."""
@@ -171,7 +266,8 @@ class Agent:
         if self._options.emulated:
             return self._make_emulated_route("emulated")
         if self._options.models:
-            return self._make_route(self._options.models, "")
+            is_served = self._options.models[0] in self._served
+            return self._make_route(self._options.models, "the model that the server has" if is_served else "")
         if settings.route == "rules":
             self.model_reason = "by rules"
             rules = [
@@ -246,10 +342,40 @@ class Agent:
         return self.log.id if self.store is not None else None
 
     async def ask(self, content: Any) -> ExchangeEnded:
-        """Run an exchange; the conversation is compressed first where it nearly fills the context."""
+        """Run an exchange; the conversation is compressed first where it nearly fills the context.
+
+        The model gets a note on the context that changed, and on files that were restored since the last exchange.
+        """
+        if self.log.messages:
+            await self._look_up_sizes()
         with suppress(SegueError):
             self._compress_if_full()
-        return await self.session.ask(content)
+        chat = self.log.chat
+        self.context = self._take_context()
+        restored = await asyncio.to_thread(self.checkpoints.begin_exchange)
+        notes = [self.context.changes_since(chat.system, chat.messages), restored]
+        return await self.session.ask(content, note="\n\n".join(filter(None, notes)) or None)
+
+    async def ask_once(self, system: str, text: str, *, on_event: EventListener) -> ExchangeEnded:
+        """Run an exchange without tools, outside the conversation."""
+        from segue.runtime.toolbox import Toolbox
+
+        session = Session(
+            InMemoryLog(Conversation(system=system)),
+            self.session.route,
+            client=self._client,
+            toolbox=Toolbox((), self.toolbox.folder, self.toolbox.permissions),
+            on_event=on_event,
+            options=self.request_options,
+            sizes=self.sizes,
+        )
+        try:
+            return await session.ask(text)
+        finally:
+            await session.close()
+
+    def _take_context(self, *, git_state: bool = False) -> ProjectContext:
+        return project_context.take(self.toolbox.folder, trusting=self._options.trusting, git_state=git_state)
 
     @property
     def lacks_key(self) -> bool:
@@ -265,6 +391,12 @@ class Agent:
         with suppress(SegueError):
             self.store.delete(log.id)
 
+    def discard_if_empty(self, log: ConversationLog) -> None:
+        """Delete a conversation without messages."""
+        if self.store is not None and not log.messages:
+            with suppress(SegueError):
+                self.store.delete(log.id)
+
     async def switch_log(self, log: ConversationLog) -> None:
         """Continue with another conversation on the same route."""
         self.route = self.session.route
@@ -273,46 +405,77 @@ class Agent:
 
     def new_log(self) -> ConversationLog:
         """Return a new, empty conversation."""
-        default = _SYSTEM if self.toolbox.declarations else None
+        self.context = self._take_context(git_state=True)
+        default = f"{_SYSTEM}\n\n{self.context.text}" if self.toolbox.declarations else None
         chat = Conversation(system=default if self._options.system is None else self._options.system)
-        return InMemoryLog(chat) if self.store is None else StoredConversation.create(self.store, chat)
+        return (
+            InMemoryLog(chat) if self.store is None else StoredConversation.create(self.store, chat, folder=_folder())
+        )
 
-    def open_stored(self, prefix: str) -> StoredConversation:
-        """Return a stored conversation by a prefix of its id."""
+    def open_stored(self, name: str) -> StoredConversation:
+        """Return a stored conversation by its number, or the beginning or end of its id.
+
+        If it belongs to no folder, or to one that no longer exists, it belongs to this folder from now on.
+        """
         if self.store is None:
             raise InputError("conversations are not stored (--no-store)")
-        return StoredConversation(self.store, self.store.find_id(prefix))
+        log = StoredConversation(self.store, self.store.find_id(name))
+        folder = self.store.get(log.id).folder
+        if folder is None or not Path(folder).is_dir():
+            # A store that can't be written is reported by the first message.
+            with suppress(SegueError):
+                self.store.set_folder(log.id, _folder())
+        return log
+
+    @property
+    def other_folder(self) -> str | None:
+        """The folder that the conversation belongs to, if it is not this one."""
+        if self.store is None:
+            return None
+        with suppress(SegueError):
+            folder = self.store.get(self.log.id).folder
+            return folder if folder != _folder() else None
+        return None
 
     def _open_log(self) -> ConversationLog:
         options = self._options
         if not options.latest and options.conversation is None:
             return self.new_log()
         assert self.store is not None
-        if options.conversation is not None:
-            name = options.conversation
-        else:
-            # Subagents' conversations are stored too, but are not continued.
-            rows = (
-                row for row in self.store.list(_MAX_SCANNED) if not (row.title or "").startswith(_SUBAGENT_TITLE_PREFIX)
-            )
-            latest = next(rows, None)
-            if latest is None:
-                raise InputError("no stored conversation to continue")
-            name = latest.id
-        log = self.open_stored(name)
+        log = self.open_stored(options.conversation if options.conversation is not None else self._latest_id())
         if options.fork:
             log = log.fork()
+            self.store.set_folder(log.id, _folder())
         if options.system is not None and options.system != log.chat.system:
             log.update_settings(system=options.system)
         return log
 
+    def _latest_id(self) -> str:
+        """Return the id of the latest conversation of this folder, with `--any` of all folders."""
+        assert self.store is not None
+        rows = self.store.list(_MAX_SCANNED, folder=None if self._options.any_folder else _folder())
+        # Subagents' conversations are stored too, but are not continued.
+        latest = next((row for row in rows if not (row.title or "").startswith(_SUBAGENT_TITLE_PREFIX)), None)
+        if latest is not None:
+            return latest.id
+        if self._options.any_folder or not self.store.list(1):
+            raise InputError("no stored conversation to continue")
+        raise InputError(
+            "no stored conversation belongs to this folder; -c --any continues the latest of all, segue log lists them"
+        )
+
     def _compress_if_full(self) -> None:
         strategy, contexts = (
             self.providers.config.settings.compress,
-            [endpoint.context for endpoint in self.session.route.endpoints],
+            [self.context_of(endpoint) for endpoint in self.session.route.endpoints],
         )
         smallest = min((context for context in contexts if context is not None), default=None)
         if strategy is None or smallest is None or self.log.chat.tokens < _COMPRESS_ABOVE * smallest:
             return
-        compressed = self.log.compress(strategy, int(_COMPRESS_TO * smallest))
+        compressed = self.log.compress(strategy, int(COMPRESS_TO * smallest))
         self.session.emit(ConversationCompressed(strategy=strategy, before=compressed.before, after=compressed.tokens))
+
+
+def _folder() -> str:
+    """Return the working folder with links resolved, as it is stored."""
+    return os.path.realpath(Path.cwd())

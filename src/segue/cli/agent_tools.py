@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import shutil
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from segue.cli import streams
+from segue.cli import streams, user_store
 from segue.cli.config import Config
 from segue.cli.options import RunOptions
 from segue.cli.providers import Providers
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from segue.runtime.mcp import McpServers
     from segue.runtime.tool_types import Tool
     from segue.runtime.toolbox import Toolbox, ToolSource
+    from segue.runtime.tools.shell_sandbox import ShellSandbox
 
 # The tool that the session itself provides.
 _TASK_TOOL = "task"
@@ -33,6 +36,9 @@ class AgentTools:
         self._allow = (*self._settings.allow, *options.allow)
         self._names = self._settings.only if options.tools is None else options.tools
         self.servers: McpServers | None = None
+        self.sandbox: ShellSandbox | str = "no tools"
+        """The sandbox of shell commands, or the reason why there is none."""
+        self._temporary: Path | None = None
 
     @property
     def has_task_tool(self) -> bool:
@@ -52,14 +58,32 @@ class AgentTools:
         if self._names == ():
             return Toolbox((), folder, permissions)
         environment = partial(child_environment, keep=self._settings.env, keys=self._providers.key_variables)
-        standard = standard_tools(environment=environment)
+        self.sandbox = await self._find_sandbox()
+        sandbox = None if isinstance(self.sandbox, str) else self.sandbox
+        standard = standard_tools(environment=environment, sandbox=sandbox)
         standard += [tool for file in self._function_files for tool in load_functions(Path(file))]
         sources = await self._start_servers(folder)
         limit = self._settings.max_declared or MAX_DECLARED
-        toolbox = Toolbox(_add_installed(standard), folder, permissions, sources=sources, max_declared=limit)
+        toolbox = Toolbox(
+            _add_installed(standard),
+            folder,
+            permissions,
+            sources=sources,
+            max_declared=limit,
+            secrets=lambda: self._providers.stored_keys.revealed,
+        )
         if self._names is None:
             return toolbox
         return toolbox.only(self._names, other=(_TASK_TOOL,))
+
+    async def _find_sandbox(self) -> ShellSandbox | str:
+        from segue.runtime.tools.shell_sandbox import find_sandbox
+
+        mode = self._settings.sandbox or "on"
+        if mode == "off":
+            return "off in the configuration"
+        self._temporary = user_store.scratch_folder()
+        return await asyncio.to_thread(find_sandbox, self._temporary, has_network=mode == "network")
 
     async def _start_servers(self, folder: Path) -> list[ToolSource]:
         """Start the MCP servers. A failing one is reported and skipped."""
@@ -83,11 +107,13 @@ class AgentTools:
     async def close(self) -> None:
         if self.servers is not None:
             await self.servers.close()
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)
 
 
 def validate_rules(config: Config, flag_rules: Sequence[str] = ()) -> None:
     """Raise for an invalid permission rule, naming its file or flag."""
-    from segue.runtime.permissions import parse_rule
+    from segue.runtime.permission_rules import parse_rule
 
     places = [
         (f"{source.path}: tools.{action}", rule)

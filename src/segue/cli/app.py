@@ -53,6 +53,7 @@ COMMANDS: Mapping[str, str] = {
     "usage": "usage",
     "emulate": "emulate",
     "log": "log",
+    "undo": "undo",
     "export": "export",
     "import": "import_",
     "compress": "compress",

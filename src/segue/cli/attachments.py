@@ -15,6 +15,7 @@ from urllib.parse import unquote
 
 from segue.canonical.blocks import Block, Media, Text
 from segue.cli.streams import BadInputError, format_os_error
+from segue.runtime.tools.text_encoding import image_mime
 
 _MAX_MEDIA = 32 << 20
 _MAX_TEXT = 1 << 20
@@ -97,14 +98,8 @@ def read_attachment(file: Path, name: str) -> Block:
 
 def detect_media(data: bytes) -> tuple[Literal["image", "document"], str] | None:
     """Return the kind and the MIME type of a picture or PDF file, by its first bytes."""
-    if data.startswith(b"\x89PNG\r\n\x1a\n"):
-        return "image", "image/png"
-    if data.startswith(b"\xff\xd8\xff"):
-        return "image", "image/jpeg"
-    if data.startswith((b"GIF87a", b"GIF89a")):
-        return "image", "image/gif"
-    if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
-        return "image", "image/webp"
+    if (mime := image_mime(data)) is not None:
+        return "image", mime
     return ("document", "application/pdf") if data.startswith(b"%PDF-") else None
 
 

@@ -65,6 +65,7 @@ async def _run_chat(run_options: RunOptions, prompt: str) -> None:
         on_event=chat.on_event,
         approve=chat.approve if interactive else None,
         confirm_trust=_confirm_trust if interactive else None,
+        confirm_instructions=_confirm_instructions if interactive else None,
     ) as agent:
         chat.agent, chat.ui = agent, _make_ui(chat)
         chat.compress_strategy = agent.providers.config.settings.compress or chat.compress_strategy
@@ -109,6 +110,18 @@ def _confirm_trust(file: Path, settings: Sequence[str]) -> bool:
         click.echo(f"  {sanitize_line(setting)}", err=True)
     discard_typed()
     return click.confirm("Trust this file until it changes?", default=False, err=True)
+
+
+def _confirm_instructions(files: Sequence[Path]) -> bool:
+    """Show the instruction files of folders that are not trusted and ask whether to use them."""
+    from segue.cli.chat_ui.line_ui import discard_typed
+    from segue.view.sanitize import sanitize_line
+
+    click.echo("Instructions for models in folders that are not trusted:", err=True)
+    for file in files:
+        click.echo(f"  {sanitize_line(str(file))}", err=True)
+    discard_typed()
+    return click.confirm("Trust these folders and use the instructions?", default=False, err=True)
 
 
 def _resume_hint(chat: Chat) -> list[Row]:

@@ -13,11 +13,6 @@ _COMMANDS = (
 _TIMEOUT = 5.0
 
 
-def can_read_pictures() -> bool:
-    """Return whether one of the tools is installed."""
-    return any(shutil.which(command[0]) for command in _COMMANDS)
-
-
 def read_picture() -> bytes | None:
     """Return the picture on the clipboard as PNG; None if there is none or no tool to read it."""
     for command in _COMMANDS:

@@ -57,6 +57,12 @@ def _list_models() -> Iterable[tuple[str, str]]:
     return [*aliases, *models]
 
 
+def _list_providers() -> Iterable[tuple[str, str]]:
+    from segue.cli import providers
+
+    return [(row.name, row.title) for row in providers.load().by_name.values()]
+
+
 def _list_tool_formats() -> Iterable[tuple[str, str]]:
     import segue
 
@@ -73,5 +79,6 @@ def _list_profiles() -> Iterable[tuple[str, str]]:
 
 ids = _make_completer(_list_ids)
 models = _make_completer(_list_models)
+providers = _make_completer(_list_providers)
 tool_formats = _make_completer(_list_tool_formats)
 profiles = _make_completer(_list_profiles)

@@ -14,15 +14,25 @@ from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 import click
-from msgspec import json
+from msgspec import Struct, json
 from msgspec.structs import replace
 
 from segue.cli import streams, trust_store
-from segue.cli.settings import McpServerSettings, ProviderSettings, Settings, ToolSettings, from_variables, parse, read
+from segue.cli.settings import (
+    McpServerSettings,
+    ModelOptions,
+    ProviderSettings,
+    Settings,
+    ToolSettings,
+    from_variables,
+    parse,
+    read,
+)
 from segue.cli.streams import BadInputError
 from segue.errors import InputError
 
 T = TypeVar("T")
+S = TypeVar("S", bound=Struct)
 ConfirmTrust: TypeAlias = "Callable[[Path, Sequence[str]], bool]"
 """Asks the user whether to trust a file, given its restricted settings with their values."""
 
@@ -191,7 +201,9 @@ def _find_restricted(settings: Settings) -> dict[str, str]:
     """Return the settings that an untrusted file may not set, each with its full value as JSON."""
     restricted: dict[str, object] = {} if settings.store is None else {"store": settings.store}
     restricted |= {"gateway": settings.gateway} if settings.gateway else {}
-    restricted |= {f"tools.{key}": rules for key in ("allow", "env") if (rules := getattr(settings.tools, key))}
+    restricted |= {
+        f"tools.{key}": rules for key in ("allow", "env", "sandbox") if (rules := getattr(settings.tools, key))
+    }
     restricted |= {f"mcp.{name}": _describe_server(server) for name, server in settings.mcp.items()}
     restricted |= {
         f"providers.{name}.{key}": value
@@ -215,7 +227,7 @@ def _without_restricted(settings: Settings) -> Settings:
     providers = {
         name: replace(provider, **dict.fromkeys(_RESTRICTED_KEYS)) for name, provider in settings.providers.items()
     }
-    tools = replace(settings.tools, allow=(), env=())
+    tools = replace(settings.tools, allow=(), env=(), sandbox=None)
     return replace(settings, store=None, tools=tools, mcp={}, providers=providers, gateway={})
 
 
@@ -228,6 +240,10 @@ def _merge_settings(upper: Settings, lower: Settings) -> Settings:
     return Settings(
         model=models.model,
         models=models.models,
+        model_tables={
+            name: _merge_set(ModelOptions, upper.model_tables.get(name), lower.model_tables.get(name))
+            for name in (*lower.model_tables, *upper.model_tables)
+        },
         route=upper.route if upper.model_names else _first_set(upper.route, lower.route),
         store=_first_set(upper.store, lower.store),
         compress=_first_set(upper.compress, lower.compress),
@@ -247,12 +263,14 @@ def _merge_providers(
     """Merge by key, so that a project file that sets a tool format keeps the user's base URL."""
     merged = dict(lower)
     for name, provider in upper.items():
-        below = lower.get(name, ProviderSettings())
-        values = {
-            key: _first_set(getattr(provider, key), getattr(below, key)) for key in ProviderSettings.__struct_fields__
-        }
-        merged[name] = ProviderSettings(**values)
+        merged[name] = _merge_set(ProviderSettings, provider, lower.get(name))
     return merged
+
+
+def _merge_set(kind: type[S], upper: S | None, lower: S | None) -> S:
+    """Merge two tables by key."""
+    names = kind.__struct_fields__
+    return kind(**{name: _first_set(getattr(upper, name, None), getattr(lower, name, None)) for name in names})
 
 
 def _merge_tools(upper: ToolSettings, lower: ToolSettings) -> ToolSettings:
@@ -269,6 +287,7 @@ def _merge_tools(upper: ToolSettings, lower: ToolSettings) -> ToolSettings:
         timeout=_first_set(upper.timeout, lower.timeout),
         parallel=_first_set(upper.parallel, lower.parallel),
         max_declared=_first_set(upper.max_declared, lower.max_declared),
+        sandbox=_first_set(upper.sandbox, lower.sandbox),
     )
 
 

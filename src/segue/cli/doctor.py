@@ -33,6 +33,7 @@ _STYLES: dict[_State, dict[str, Any]] = {
     "bad": {"fg": "red", "bold": True},
 }
 _MAX_COUNTED = 10_000
+_EXTRAS = {"postgres": "psycopg", "mcp": "mcp", "keyring": "keyring", "socks": "aiohttp_socks"}
 
 
 @options.command("doctor")
@@ -42,8 +43,9 @@ _MAX_COUNTED = 10_000
 def command(ctx: click.Context, *, online: bool, trusting: bool, as_json: bool) -> None:
     """Check configuration, store, keys, MCP servers and terminal.
 
-    Nothing is sent and no program is started, except with --online, which requests the list of models from each
-    provider whose key is set. Keys are never shown. Exit code 1: a problem was found, marked with !!.
+    Nothing is sent, except with --online, which requests the list of models from each provider whose key is set. No
+    program is started but bwrap, to test the sandbox. Keys are never shown. Exit code 1: a problem was found, marked
+    with !!.
     """
     checks = _DoctorChecks(trusting=trusting)
     checks.run(online=online)
@@ -83,6 +85,7 @@ class _DoctorChecks:
         self._check_providers(online=online)
         self._check_model()
         self._check_servers()
+        self._check_sandbox()
         self._check_terminal()
 
     def _add_row(self, state: _State, name: str, text: str) -> None:
@@ -94,9 +97,7 @@ class _DoctorChecks:
 
     def _check_versions(self) -> None:
         version, python = metadata.version("segue"), platform.python_version()
-        extras = {
-            name: util.find_spec(module) is not None for name, module in (("postgres", "psycopg"), ("mcp", "mcp"))
-        }
+        extras = {name: util.find_spec(module) is not None for name, module in _EXTRAS.items()}
         self.results |= {"segue": version, "python": python, "platform": platform.platform(), "extras": extras}
         self._add_row("ok", "segue", f"{version}, Python {python} on {platform.system()} {platform.machine()}")
         missing = [name for name, installed in extras.items() if not installed]
@@ -209,6 +210,9 @@ class _DoctorChecks:
             names, why = (), "no API key is set and no model is configured: emulated models are used"
         self.results["model"] = {"models": names, "why": why}
         for name in names:
+            if self._catalogue.lacks_default(name) is not None:
+                # The model that the server has is used, and nothing is sent here.
+                continue
             try:
                 endpoint = self._catalogue.endpoint(name)
             except SegueError as error:
@@ -238,6 +242,23 @@ class _DoctorChecks:
             else:
                 self._add_row("ok", f"mcp {name}", program)
 
+    def _check_sandbox(self) -> None:
+        from segue.runtime.tools.shell_sandbox import find_sandbox
+
+        tools = self._catalogue.config.settings.tools if self._catalogue is not None else None
+        mode = (tools.sandbox if tools is not None else None) or "on"
+        found = (
+            "off in the configuration"
+            if mode == "off"
+            else find_sandbox(user_store.scratch_folder(), has_network=mode == "network")
+        )
+        works = not isinstance(found, str)
+        self.results["sandbox"] = {"works": works, "mode": mode, "why": None if works else found}
+        if isinstance(found, str):
+            self._add_row("note", "sandbox", f"shell commands run without a sandbox: {found}")
+        else:
+            self._add_row("ok", "sandbox", f"shell commands run {found.description}")
+
     def _check_terminal(self) -> None:
         size = shutil.get_terminal_size()
         result = {
@@ -257,21 +278,25 @@ class _DoctorChecks:
 
 
 def _check_provider(row: Provider, providers: Providers) -> tuple[dict[str, Any], Endpoint | None]:
+    from segue.bridge.providers import NO_MODEL
+
+    key = providers.key_variable_of(row)
     result: dict[str, Any] = {
         "provider": row.name,
-        "key": providers.key_variable_of(row),
+        "key": key,
+        "stored": key is not None and providers.is_stored(key),
         "base_url": row.base_url or None,
         "assumed": providers.describe_assumed_api(row.name),
     }
     try:
-        endpoint = providers.endpoint(f"{row.name}/{row.default or '-'}")
+        endpoint = providers.endpoint(f"{row.name}/{row.default or NO_MODEL}")
     except SegueError as error:
         return {**result, "error": str(error)}, None
     return {**result, "base_url": endpoint.base_url}, endpoint
 
 
 def _format_provider(result: Mapping[str, Any]) -> str:
-    key = f"{result['key']} is set" if result["key"] else "no key needed"
+    key = f"{result['key']} is {'stored' if result['stored'] else 'set'}" if result["key"] else "no key needed"
     assumed = f", {result['assumed']}" if result.get("assumed") else ""
     return f"{key}, {result['base_url']}{assumed}"
 

@@ -5,8 +5,10 @@ The input is parsed completely before anything is written.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import click
@@ -28,8 +30,8 @@ _Save = Callable[["ConversationStore", "str | None"], str]
 def command(file: str, *, source: str | None, title: str | None, as_json: bool) -> None:
     """Store a conversation (FILE or stdin) and print its id.
 
-    Input: a request body of any API, the output of segue export --format json, a session log of Claude Code, Codex or
-    pi, the output of opencode export, or JSON lines of messages.
+    Input: a request body of any API, the output of segue export --format json, a session log of Claude Code, Codex,
+    Gemini CLI, Qwen Code or pi, the output of opencode export, or JSON lines of messages.
 
     \b
       segue import body.json
@@ -40,6 +42,8 @@ def command(file: str, *, source: str | None, title: str | None, as_json: bool) 
         save, facts = _parse_input(data, source)
     with user_store.connect(create=True) as store:
         id = save(store, title)
+        if streams.has_working_folder():
+            store.set_folder(id, os.path.realpath(Path.cwd()))
         facts["messages"] = store.get(id).messages
     if not as_json and (dropped := facts.get("left_out")):
         streams.print_message(f"not imported: {', '.join(f'{count:,} {what}' for what, count in dropped.items())}")

@@ -1,9 +1,10 @@
-"""`segue keys client`: the keys of a gateway's clients."""
+"""`segue keys`: API keys of providers, and the keys of a gateway's clients."""
 
 from __future__ import annotations
 
 import re
 import secrets
+import sys
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from segue.cli import options, streams
+from segue.cli import completers, options, streams
 from segue.cli.streams import BadInputError
 
 if TYPE_CHECKING:
@@ -24,13 +25,92 @@ _DAY = 86_400
 @click.command("keys", cls=options.Subcommands)
 @click.version_option(package_name="segue", message="segue %(version)s")
 def command() -> None:
-    """Manage the keys of a gateway's clients.
+    """Store API keys of providers, and manage the keys of a gateway's clients.
 
     \b
+      segue keys set anthropic
+      segue keys list
       segue keys client add laptop --requests 60
       segue keys client list
       segue keys client revoke laptop
     """
+
+
+@options.command("list", group=command)
+def list_stored(*, as_json: bool) -> None:
+    """List the stored API keys by the names of their variables; the keys are not shown."""
+    from segue.cli import key_store
+
+    entries = key_store.load_entries()
+    rows = {name: "keyring" if value is None else "file" for name, value in entries.items()}
+    if as_json:
+        streams.write(msgspec.json.encode(rows), b"\n")
+        return
+    if not rows:
+        streams.print_message("no stored API keys; segue keys set PROVIDER stores one")
+    streams.write("".join(f"{name}: {where}\n" for name, where in rows.items()))
+
+
+@options.command("set", group=command)
+@click.argument("name", shell_complete=completers.providers)
+def set_key(name: str, *, as_json: bool) -> None:
+    """Store the API key of a provider, read from a prompt or from stdin.
+
+    NAME is a provider, or the environment variable that would hold the key. The key is stored in the system's keyring
+    if the extra `keyring` is installed, else in a file that only you can read. A variable that is set takes precedence.
+    """
+    from segue.cli import key_store
+
+    variable = _find_variable(name)
+    key = _read_key(variable)
+    where = key_store.add(variable, key)
+    if as_json:
+        streams.write(msgspec.json.encode({"variable": variable, "stored": where}), b"\n")
+    else:
+        streams.print_message(f"{variable} is stored in {where}")
+
+
+@options.command("remove", group=command)
+@click.argument("name", shell_complete=completers.providers)
+def remove_key(name: str, *, as_json: bool) -> None:
+    """Remove the stored API key of a provider."""
+    from segue.cli import key_store
+
+    variable = _find_variable(name)
+    if not key_store.remove(variable):
+        raise BadInputError(f"there is no stored key {variable}")
+    if as_json:
+        streams.write(msgspec.json.encode({"removed": variable}), b"\n")
+    else:
+        streams.print_message(f"removed {variable}")
+
+
+def _find_variable(name: str) -> str:
+    """Return the variable of a provider's key, given as that variable or as the provider."""
+    from segue.cli import providers
+
+    loaded = providers.load()
+    if name in loaded.key_variables:
+        return name
+    row = loaded.find_provider(name)
+    if row is None:
+        raise BadInputError(f"unknown provider '{name}'; expected one of {', '.join(loaded.by_name)}")
+    variables = (*row.keys, *row.bearer)
+    if not variables:
+        raise BadInputError(f"{row.name} needs no key")
+    return variables[0]
+
+
+def _read_key(variable: str) -> str:
+    """Read a key without showing it: from a prompt, or from stdin if it is not a terminal."""
+    if streams.is_terminal(sys.stdin):
+        key = click.prompt(f"{variable}", hide_input=True, err=True)
+    else:
+        key = streams.read(streams.STDIO, expected="a key").decode(errors="replace")
+    key = key.strip()
+    if not key or not (key.isascii() and key.isprintable()) or " " in key:
+        raise BadInputError("that is not an API key: expected ASCII characters without spaces")
+    return key
 
 
 @command.group("client", cls=options.Subcommands)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -33,10 +36,10 @@ _STYLES: dict[str, dict[str, Any]] = {
 def command() -> None:
     """List, show, search and delete stored conversations.
 
-    An ID can be shortened to its first characters.
+    An ID can be shortened to its first or last characters, or be the number in the list.
 
     \b
-      segue log
+      segue log --here
       segue log show 1nfm --last 5
       segue log search readme port
     """
@@ -50,21 +53,51 @@ def command() -> None:
 @click.option(
     "--before", metavar="ID", shell_complete=completers.ids, help="List conversations updated before this one."
 )
-def list_command(*, limit: int, before: str | None, as_json: bool) -> None:
-    """List conversations, most recently updated first."""
+@click.option("--here", is_flag=True, help="List only conversations of this folder.")
+@click.option(
+    "--folder", metavar="PATH", shell_complete=completers.files, help="List only conversations of this folder."
+)
+@click.pass_context
+def list_command(
+    ctx: click.Context, *, limit: int, before: str | None, here: bool, folder: str | None, as_json: bool
+) -> None:
+    """List conversations, most recently updated first.
+
+    The number in the second column selects a conversation: segue chat -s 2.
+    """
+    if here and folder is not None:
+        raise click.UsageError("--here and --folder can't be combined", ctx)
+    place = os.path.realpath(Path(folder).expanduser()) if folder is not None else None
+    place = os.path.realpath(Path.cwd()) if here else place
     rows: Sequence[ConversationSummary] = ()
+    numbers: Sequence[int] = ()
     if before is not None or user_store.exists():
         with user_store.connect() as store:
             start = store.get(store.find_id(before)) if before is not None else None
-            rows = store.list(limit + 1, start)
+            rows = store.list(limit + 1, start, folder=place)
+            numbers = _list_numbers(store, rows, start, has_gaps=place is not None)
     if as_json:
-        _write_json([_summary_fields(row) for row in rows[:limit]])
+        _write_json(
+            [{"number": number, **_summary_fields(row)} for number, row in zip(numbers, rows[:limit], strict=False)]
+        )
         return
     if not rows:
-        streams.print_message("no more conversations" if before else "no stored conversations")
-    streams.write(format_conversations(rows[:limit]))
+        where = f" in {place}" if place is not None else ""
+        streams.print_message(f"{'no more' if before else 'no stored'} conversations{where}")
+    streams.write(format_conversations(rows[:limit], numbers, with_folder=place is None))
     if len(rows) > limit:
-        streams.print_message(f"more: segue log --limit {limit} --before {rows[limit - 1].id}")
+        filtered = " --here" if here else f" --folder {shlex.quote(folder)}" if folder is not None else ""
+        streams.print_message(f"more: segue log{filtered} --limit {limit} --before {rows[limit - 1].id}")
+
+
+def _list_numbers(
+    store: ConversationStore, rows: Sequence[ConversationSummary], before: ConversationSummary | None, *, has_gaps: bool
+) -> Sequence[int]:
+    """Return the number of each conversation in the list of all. Without gaps they follow that of `before`."""
+    if has_gaps:
+        return [store.number_of(row) for row in rows]
+    last = store.number_of(before) if before is not None else 0
+    return range(last + 1, last + 1 + len(rows))
 
 
 def _summary_fields(row: ConversationSummary) -> dict[str, Any]:
@@ -215,11 +248,16 @@ def path_command(*, as_json: bool) -> None:
 @click.option("--yes", is_flag=True, help="Delete without confirmation.")
 def delete_command(ids: tuple[str, ...], *, yes: bool, as_json: bool) -> None:
     """Delete conversations permanently. If an id is not found, none is deleted."""
+    from segue.runtime.checkpoint_journal import delete_journals
     from segue.view.format import format_count, shorten
     from segue.view.sanitize import sanitize_line
 
     with user_store.connect() as store:
-        rows = [store.get(name) for name in dict.fromkeys(map(store.find_id, ids))]
+        found = {name: store.find_id(name, by_number=False) for name in ids}
+        for name, id in found.items():
+            if name.isdigit() and name != id:
+                raise click.UsageError("delete by id: numbers change", click.get_current_context())
+        rows = [store.get(id) for id in dict.fromkeys(found.values())]
         if not yes:
             if not streams.is_terminal(sys.stdin):
                 raise click.UsageError(
@@ -231,6 +269,8 @@ def delete_command(ids: tuple[str, ...], *, yes: bool, as_json: bool) -> None:
             if not _confirm(f"Delete {'it' if len(rows) == 1 else f'these {len(rows)}'} permanently? [y/N]: "):
                 raise click.ClickException("nothing was deleted")
         store.delete(*(row.id for row in rows))
+    for row in rows:
+        delete_journals(user_store.checkpoint_folder(), row.id)
     with streams.report_if_unwritten("deleted", *(row.id for row in rows)):
         if as_json:
             _write_json([row.id for row in rows])

@@ -54,8 +54,8 @@ def command(
 ) -> None:
     """Move a coding client's session to another coding client, and print the command that resumes it.
 
-    SESSION is an id, a path or words to search for (default: the newest session of this folder). Moved back, the work
-    of the other client is appended to the first session, which is as it was, with its reasoning.
+    SESSION is an id, a path or words to search for (default: the newest session of this folder). When it is
+    moved back, the work of the other client is appended to the first session, which still has its reasoning.
 
     \b
       segue move --to codex
@@ -117,7 +117,7 @@ def _plan(clients: list[Client], to: Client, wanted: str | None) -> Plan:
 
 
 def _warn(client: Client, version: str | None, risk: str) -> None:
-    """Warn of a version of a client that sessions were not exchanged with."""
+    """Warn of a version of a client with which moves were not tested."""
     if version is not None and version not in client.tested:
         tested = ", ".join(client.tested)
         streams.print_message(f"{client.title} {version} was not tested (tested: {tested}): {risk}")

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem
 
 from segue.cli import completers, streams
+
+if TYPE_CHECKING:
+    from segue.canonical.request import Options as RequestOptions
 
 COUNT = click.IntRange(1, 1_000_000_000)
 file_argument = click.argument("file", default="-", metavar="[FILE]", shell_complete=completers.files)
@@ -44,14 +47,15 @@ _AGENT_OPTIONS = (
         help="Model to use; repeat it to add models to fail over to.",
     ),
     click.option("--emulated", is_flag=True, help="Use emulated models: no key, no network, no cost."),
-    click.option("-c", "--continue", "latest", is_flag=True, help="Continue the latest conversation."),
+    click.option("-c", "--continue", "latest", is_flag=True, help="Continue the latest conversation of this folder."),
+    click.option("--any", "any_folder", is_flag=True, help="With -c: the latest conversation of all folders."),
     click.option(
         "-s",
         "--session",
         "conversation",
         metavar="ID",
         shell_complete=completers.ids,
-        help="Continue this conversation; the first characters of its id are enough.",
+        help="Continue this conversation: its number in segue log, or the beginning or end of its id.",
     ),
     click.option("--fork", is_flag=True, help="Continue in a copy of the conversation (with -c or -s)."),
     click.option(
@@ -68,6 +72,17 @@ _AGENT_OPTIONS = (
     ),
     click.option("--system", metavar="TEXT", help="System prompt; @FILE reads it from a file."),
     tool_format_option,
+    click.option(
+        "-o",
+        "--option",
+        "assignments",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="Option of requests, such as temperature=0; repeatable.",
+    ),
+    click.option("--max-tokens", type=click.IntRange(min=1), metavar="N", help="Maximum number of tokens of a reply."),
+    click.option("--effort", metavar="LEVEL", help="Reasoning effort: low, medium, high …"),
+    click.option("--thinking", metavar="on|off|N", help="Reasoning on, off, or up to N tokens."),
     click.option("--tools", metavar="A,B", help="Use only these tools."),
     click.option("--no-tools", is_flag=True, help="Use no tools."),
     click.option(
@@ -87,7 +102,7 @@ _AGENT_OPTIONS = (
     click.option(
         "--steps", type=click.IntRange(min=1), metavar="N", help="Maximum number of turns for a prompt (default 100)."
     ),
-    click.option("--trust", "trusting", is_flag=True, help="Trust the project's .segue.toml for this run."),
+    click.option("--trust", "trusting", is_flag=True, help="Trust .segue.toml and AGENTS.md for this run."),
     click.option("--no-store", is_flag=True, help="Do not store the conversation."),
     click.option("--debug", is_flag=True, help="Check every request against the provider's rules before sending."),
 )
@@ -193,6 +208,7 @@ class RunOptions:
     models: tuple[str, ...] = ()
     emulated: bool = False
     latest: bool = False
+    any_folder: bool = False
     conversation: str | None = None
     fork: bool = False
     attached: tuple[str, ...] = ()
@@ -200,6 +216,7 @@ class RunOptions:
     functions: tuple[str, ...] = ()
     system: str | None = None
     tool_format: str | None = None
+    request_options: RequestOptions | None = None
     tools: tuple[str, ...] | None = None
     allow: tuple[str, ...] = ()
     steps: int | None = None
@@ -217,16 +234,37 @@ class RunOptions:
         continues = values["latest"] or values["conversation"] is not None
         for wrong, message in (
             (values["latest"] and values["conversation"] is not None, "-c and -s can't be combined"),
+            (values["any_folder"] and not values["latest"], "--any is for -c"),
             (values["fork"] and not continues, "--fork needs a conversation: use -c or -s"),
             (continues and not keep, "--no-store can't be combined with -c or -s"),
             (names is not None and no_tools, "--tools and --no-tools can't be combined"),
         ):
             if wrong:
                 raise click.UsageError(message, ctx)
+        values["request_options"] = _parse_request_options(
+            ctx, values.pop("assignments"), {name: values.pop(name) for name in ("max_tokens", "effort", "thinking")}
+        )
         tools = () if no_tools else _split_names(names)
         values["allow"] = (*values["allow"], *(("*",) if allow_all else ()))
         values |= {"tools": tools, "keep": keep, "system": _read_system(values["system"])}
         return cls(**values)
+
+
+def _parse_request_options(
+    ctx: click.Context, assignments: tuple[str, ...], flags: Mapping[str, Any]
+) -> RequestOptions | None:
+    """Return the options of requests that the flags set, None if there are none."""
+    from segue.cli.request_options import parse_assignment, parse_options, parse_value
+    from segue.errors import InputError
+
+    given = {name: parse_value(value) if isinstance(value, str) else value for name, value in flags.items()}
+    try:
+        values = dict(map(parse_assignment, assignments)) | {
+            name: value for name, value in given.items() if value is not None
+        }
+        return parse_options(values) if values else None
+    except InputError as error:
+        raise click.UsageError(error.message, ctx) from None
 
 
 def _split_names(names: str | None) -> tuple[str, ...] | None:

@@ -1,8 +1,8 @@
 """Prompts in Markdown files: templates of `segue run -t NAME`, and slash commands of the chat.
 
 A file `NAME.md` in `commands/` of the configuration folder or in `.segue/commands/` of the project is a prompt; the
-project's files come first. `$ARGUMENTS` stands for all words after the name, `$1` to `$9` for single ones. Without any
-of these, the words are appended. A front matter may have a `description`.
+project's files take precedence. `$ARGUMENTS` stands for all words after the name, `$1` to `$9` for single ones. Without
+any of these, the words are appended. A front matter may have a `description`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class PromptFile(Struct, frozen=True):
     description: str = ""
 
     def fill(self, arguments: str) -> str:
-        """Return the prompt with its arguments."""
+        """Replace the placeholders by the arguments; without placeholders, append them."""
         if not _PLACEHOLDER.search(self.text):
             return f"{self.text}\n\n{arguments}" if arguments else self.text
         words = _split_words(arguments)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections import ChainMap
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -12,8 +14,10 @@ import segue
 from segue.bridge import providers
 from segue.bridge.addresses import is_local
 from segue.bridge.providers import Endpoint, Provider
-from segue.canonical.request import Usage
-from segue.cli import config
+from segue.canonical.request import Options, Usage
+from segue.cli import config, key_store
+from segue.cli.request_options import parse_options
+from segue.cli.settings import ModelOptions, Price
 from segue.errors import InputError
 from segue.runtime import prices
 
@@ -29,11 +33,67 @@ class Providers:
         except InputError as error:
             raise loaded.locate_error(error) from None
 
-    def endpoint(self, name: str, tool_format: str | None = None) -> Endpoint:
-        """Return the endpoint of a model given as `provider/model`, as provider alone, or as model alone."""
-        return self.with_tool_format(providers.resolve(name, os.environ, self._overrides), tool_format)
+    @cached_property
+    def stored_keys(self) -> key_store.StoredKeys:
+        return key_store.load()
 
-    def with_tool_format(self, endpoint: Endpoint, tool_format: str | None) -> Endpoint:
+    @cached_property
+    def environ(self) -> Mapping[str, str]:
+        """The environment, with the stored keys where a variable is not set."""
+        return ChainMap(os.environ, self.stored_keys)  # pyright: ignore[reportArgumentType]  it is only read
+
+    def endpoint(self, name: str, tool_format: str | None = None) -> Endpoint:
+        """Return the endpoint of an alias, or of a model given as `provider/model`, as provider or model alone."""
+        endpoint = providers.resolve(self.expand_alias(name), self.environ, self._overrides)
+        return self.with_settings(endpoint, tool_format)
+
+    def expand_alias(self, name: str) -> str:
+        """Return the model that a configured alias stands for; any other name is returned unchanged."""
+        return self.config.settings.aliases.get(name, name)
+
+    def lacks_default(self, name: str) -> Provider | None:
+        """Return the provider of this name if it has no default model: the one that its server has is used."""
+        name = self.expand_alias(name).strip().lower()
+        row = self.find_provider(name)
+        return row if row is not None and not row.default else None
+
+    def find_provider(self, name: str) -> Provider | None:
+        """Return the provider with this name or alias."""
+        name = name.lower()
+        return self.by_name.get(name) or next((row for row in self.by_name.values() if name in row.aliases), None)
+
+    def with_settings(self, endpoint: Endpoint, tool_format: str | None = None) -> Endpoint:
+        """Return the endpoint with the configured sizes and options of its model, and with its tool format."""
+        table = self._model_tables.get(endpoint.name) or self._model_tables.get(endpoint.model) or ModelOptions()
+        provider = self._provider_options.get(endpoint.provider, Options())
+        options = provider.merge(parse_options(table.values))
+        changes: dict[str, Any] = {} if options == Options() else {"options": options}
+        changes |= {"context": table.context} if table.context is not None else {}
+        changes |= {"max_output": table.max_output} if table.max_output is not None else {}
+        return self._with_tool_format(msgspec.structs.replace(endpoint, **changes), tool_format)
+
+    @cached_property
+    def _model_tables(self) -> Mapping[str, ModelOptions]:
+        return {self._normalize(name): table for name, table in self.config.settings.model_tables.items()}
+
+    @cached_property
+    def _prices(self) -> Mapping[str, Price]:
+        return {self._normalize(name): price for name, price in self.config.settings.prices.items()}
+
+    @cached_property
+    def _provider_options(self) -> Mapping[str, Options]:
+        """The options of each provider, by its name in the catalogue."""
+        tables = self.config.settings.providers.items()
+        rows = ((self.find_provider(name), table) for name, table in tables)
+        return {row.name: parse_options(table.values) for row, table in rows if row is not None}
+
+    def _normalize(self, name: str) -> str:
+        """Return `provider/model` with the provider's name in the catalogue."""
+        first, slash, model = self.expand_alias(name).partition("/")
+        row = self.find_provider(first) if slash else None
+        return f"{row.name}/{model}" if row is not None else name
+
+    def _with_tool_format(self, endpoint: Endpoint, tool_format: str | None) -> Endpoint:
         """Return the endpoint with the tool format of the flag or `SEGUE_TOOL_FORMAT`."""
         chosen = tool_format or os.environ.get("SEGUE_TOOL_FORMAT")
         if not chosen:
@@ -45,15 +105,19 @@ class Providers:
 
     def first_with_key(self) -> Endpoint | None:
         """Return the default model of the first provider whose key is set."""
-        return providers.first_available(os.environ, self._overrides)
+        return providers.first_available(self.environ, self._overrides)
 
     def key_variable_of(self, provider: Provider) -> str | None:
-        """Return the environment variable that holds the provider's key, if one is set."""
+        """Return the environment variable that holds the provider's key, or that a stored key stands for."""
         variables = (*provider.keys, *provider.bearer)
-        variable = next((name for name in variables if os.environ.get(name, "").strip()), None)
+        variable = next((name for name in variables if self.environ.get(name, "").strip()), None)
         if variable is None and provider.signed and all(map(os.environ.get, _SIGNING_VARIABLES)):
             return _SIGNING_VARIABLES[0]
         return variable
+
+    def is_stored(self, variable: str) -> bool:
+        """Return whether the key of this variable is a stored one."""
+        return variable not in os.environ and variable in self.stored_keys
 
     @property
     def key_variables(self) -> tuple[str, ...]:
@@ -76,7 +140,7 @@ class Providers:
 
     def cost(self, provider: str, model: str, usage: Usage) -> float | None:
         """Return the cost in dollars; None where no price is known."""
-        price = self.config.settings.prices.get(f"{provider}/{model}")
+        price = self._prices.get(f"{provider}/{model}")
         if price is None:
             return prices.cost(usage, provider, model, self._overrides, local=self._is_local(provider, model))
         return price.cost(

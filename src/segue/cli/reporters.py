@@ -18,7 +18,7 @@ from segue.cli import streams
 from segue.errors import ProviderError, SegueError
 from segue.runtime import events
 from segue.runtime.events import Event, ExchangeEnded
-from segue.view.format import format_count
+from segue.view.format import format_count, format_money, format_short
 from segue.view.sanitize import sanitize
 
 _MAX_LINE = 100
@@ -117,7 +117,8 @@ class TextReporter:
                     f"{'; retrying' if event.will_retry else ''}"
                 )
             case events.RetryScheduled():
-                self._print_message(f"{event.provider}/{event.model}: {event.why}; retrying in {event.seconds:.1f} s")
+                delay = f"in {event.seconds:.1f} s" if event.seconds else "at once"
+                self._print_message(f"{event.provider}/{event.model}: {event.why}; retrying {delay}")
             case events.ModelSwitched():
                 self._print_message(f"switched to {event.provider}/{event.model}: {event.why}")
             case events.CallQueued():
@@ -125,7 +126,8 @@ class TextReporter:
             case events.CallEnded():
                 self._print_message(self._format_call(event))
             case events.ConversationCompressed():
-                self._print_message(f"compressed ({event.strategy}): {event.before:,} → {event.after:,} tokens")
+                why = f"{event.why}; " if event.why else ""
+                self._print_message(f"{why}compressed ({event.strategy}): {event.before:,} → {event.after:,} tokens")
             case _:
                 pass
 
@@ -137,13 +139,17 @@ class TextReporter:
             streams.print_message(_format_failure(ended, error, self._conversation_id))
         elif ended.outcome == "answered" and ended.finish not in ("stop", None):
             streams.print_message(f"the answer is incomplete ({ended.finish})")
+        if totals.cost is not None:
+            usage = ended.usage
+            cost = format_money(totals.cost)
+            self._print_message(f"{cost}: {format_short(usage.input)} tokens in, {format_short(usage.output)} out")
 
     def _format_call(self, event: events.CallEnded) -> str:
         summary = self._summaries.pop(event.id, "")
         about = f"{'  ' if event.task else ''}{event.tool}{f' {summary}' if summary else ''}"
         if event.outcome == "complete":
             return f"{about} ({event.seconds:.1f} s)"
-        detail = next(iter(event.text.splitlines()), "")
+        detail = next(iter(event.text.splitlines()), "").removeprefix(f"{event.outcome}: ")
         return f"{about}: {event.outcome}: {detail}" if detail else f"{about}: {event.outcome}"
 
     def _write(self, text: str) -> None:
@@ -174,7 +180,7 @@ def _format_failure(ended: ExchangeEnded, error: SegueError | None, conversation
     """Return the error text, with the command line that helps next."""
     if ended.outcome != "steps":
         return error.format(conversation_id) if isinstance(error, ProviderError) else ended.text
-    stopped = f"stopped after {format_count(ended.turns, 'turn')}, the most for one question"
+    stopped = f"stopped after {format_count(ended.turns, 'turn')}, the limit for one prompt"
     return (
         f"{stopped}; to continue: segue run -s {conversation_id}"
         if conversation_id

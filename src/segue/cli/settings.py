@@ -24,6 +24,10 @@ command = ["mcp-files", "."]
 input = 2.0
 output = 8.0
 
+[models."anthropic/claude-sonnet-5"]       # sizes and options of a model
+max_tokens = 32_000
+effort = "low"
+
 [aliases]
 sonnet = "anthropic/claude-sonnet-5"
 
@@ -47,10 +51,13 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeVar, cast, get_args
 import msgspec
 from msgspec import Meta, Struct
 
+from segue.cli.request_options import parse_options
 from segue.cli.streams import BadInputError, format_os_error
 from segue.errors import InputError
+from segue.specs.prices import Prices
 
 T = TypeVar("T", bound=Struct)
+TOptions = TypeVar("TOptions", bound="OptionSettings")
 NonEmptyText = Annotated[str, Meta(min_length=1)]
 Seconds = Annotated[float, Meta(gt=0)]
 Count = Annotated[int, Meta(ge=1)]
@@ -58,6 +65,7 @@ Money = Annotated[float, Meta(ge=0)]
 RouteName: TypeAlias = Literal["fixed", "failover", "round-robin", "rules"]
 Strategy: TypeAlias = Literal["dense", "truncate-results", "drop-oldest"]
 When: TypeAlias = Literal["long", "images", "otherwise"]
+SandboxMode: TypeAlias = Literal["on", "network", "off"]
 
 _TYPE_NAMES = {
     "str": "text",
@@ -72,26 +80,58 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
     "route": get_args(RouteName),
     "compress": get_args(Strategy),
     "when": get_args(When),
+    "sandbox": get_args(SandboxMode),
 }
-_MILLION = 1_000_000
 _KEY_NAMES = frozenset({"api_key", "apikey", "key", "token", "secret", "auth_token", "api_token"})
 _KEY_HINT = (
     "is not a setting, because a file must not hold a key: "
     "set key_variable to the name of the environment variable that holds it"
 )
+_MODEL_TABLES = "models"
+
+
+class OptionSettings(Struct, frozen=True):
+    """Options of requests to a model, or to all models of a provider."""
+
+    max_tokens: Count | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    seed: int | None = None
+    stop: str | tuple[str, ...] | None = None
+    parallel: bool | None = None
+    effort: NonEmptyText | None = None
+    thinking: bool | int | NonEmptyText | None = None
+    store: bool | None = None
+    service_tier: NonEmptyText | None = None
+    verbosity: NonEmptyText | None = None
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The options that are set, by name."""
+        names = OptionSettings.__struct_fields__
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
+
+
+class ModelOptions(OptionSettings, frozen=True):
+    """A table `[models."provider/model"]`: the sizes of a model in tokens, and options of requests to it."""
+
+    context: Count | None = None
+    max_output: Count | None = None
 
 
 class ModelSettings(Struct, frozen=True, forbid_unknown_fields=True):
-    """Context window and prices (dollars per million tokens) of a model."""
+    """Sizes in tokens and prices (dollars per million tokens) of a model."""
 
     context: Count | None = None
+    max_output: Count | None = None
     input: Money | None = None
     output: Money | None = None
     cache_read: Money | None = None
     cache_write: Money | None = None
 
 
-class ProviderSettings(Struct, frozen=True):
+class ProviderSettings(OptionSettings, frozen=True):
     """A provider that the user adds, or changes to a known one. `model` is its default model."""
 
     title: NonEmptyText | None = None
@@ -105,13 +145,17 @@ class ProviderSettings(Struct, frozen=True):
     headers: Mapping[str, str] | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the set fields as plain values."""
+        """Return the set fields as plain values, without the options of requests."""
         values = msgspec.json.decode(msgspec.json.encode(self))
-        return {name: value for name, value in values.items() if value is not None}
+        names = set(values).difference(OptionSettings.__struct_fields__)
+        return {name: value for name, value in values.items() if value is not None and name in names}
 
 
 class ToolSettings(Struct, frozen=True):
-    """Tool permissions and limits. `env` names variables passed to shells; `only` restricts the available tools."""
+    """Tool permissions and limits. `env` names variables passed to shells; `only` restricts the available tools.
+
+    `sandbox` is for shell commands: `on` where bubblewrap works, `network` the same with network, or `off`.
+    """
 
     allow: tuple[NonEmptyText, ...] = ()
     ask: tuple[NonEmptyText, ...] = ()
@@ -121,6 +165,7 @@ class ToolSettings(Struct, frozen=True):
     timeout: Seconds | None = None
     parallel: Count | None = None
     max_declared: Count | None = None
+    sandbox: SandboxMode | None = None
 
 
 class McpServerSettings(Struct, frozen=True):
@@ -159,11 +204,8 @@ class Price(Struct, frozen=True):
 
     def cost(self, *, input: int, output: int, cache_read: int = 0, cache_write: int = 0) -> float:
         """Return the cost of a usage; `input` includes cached tokens."""
-        read = self.input if self.cache_read is None else self.cache_read
-        write = self.input if self.cache_write is None else self.cache_write
-        uncached = max(0, input - cache_read - cache_write)
-        total = uncached * self.input + cache_read * read + cache_write * write + output * self.output
-        return total / _MILLION
+        prices = Prices(self.input, self.output, self.cache_read, self.cache_write)
+        return prices.cost(input=input, output=output, cache_read=cache_read, cache_write=cache_write)
 
 
 class RoutingRuleSettings(Struct, frozen=True):
@@ -182,8 +224,10 @@ class RoutingRuleSettings(Struct, frozen=True):
 class Settings(Struct, frozen=True):
     """The settings of one file, or of all files merged."""
 
-    model: NonEmptyText | None = None
+    model: NonEmptyText | tuple[NonEmptyText, ...] | None = None
     models: tuple[NonEmptyText, ...] = ()
+    model_tables: Mapping[str, ModelOptions] = {}
+    """The tables `[models."provider/model"]`, if `models` is a table and not a list."""
     route: RouteName | None = None
     store: NonEmptyText | None = None
     compress: Strategy | None = None
@@ -199,6 +243,8 @@ class Settings(Struct, frozen=True):
     @property
     def model_names(self) -> tuple[str, ...]:
         """The configured models in order of preference."""
+        if isinstance(self.model, tuple):
+            return self.model
         return self.models or ((self.model,) if self.model is not None else ())
 
 
@@ -243,10 +289,19 @@ class _Reader:
 
     def read_settings(self, values: dict[str, Any]) -> Settings:
         self._check_keys(values, Settings, "")
+        model_tables: dict[str, Any] = {}
+        if isinstance(values.get(_MODEL_TABLES), dict):
+            model_tables = {_MODEL_TABLES: values[_MODEL_TABLES]}
+            values = {name: value for name, value in values.items() if name != _MODEL_TABLES}
         tables = {
+            "model_tables": self._check_options(
+                self._read_tables(model_tables, _MODEL_TABLES, ModelOptions), _MODEL_TABLES
+            ),
             "providers": {
                 name: self._check_provider(name, provider)
-                for name, provider in self._read_tables(values, "providers", ProviderSettings).items()
+                for name, provider in self._check_options(
+                    self._read_tables(values, "providers", ProviderSettings), "providers"
+                ).items()
             },
             "mcp": {
                 name: self._check_server(name, server)
@@ -276,6 +331,14 @@ class _Reader:
         except InputError as error:
             raise self._error(error.path, error.message) from None
         return provider
+
+    def _check_options(self, tables: dict[str, TOptions], path: str) -> dict[str, TOptions]:
+        for name, table in tables.items():
+            try:
+                parse_options(table.values)
+            except InputError as error:
+                raise self._error(f"{path}.{name}", str(error)) from None
+        return tables
 
     def _check_server(self, name: str, server: McpServerSettings) -> McpServerSettings:
         if bool(server.program) == bool(server.url):
@@ -308,7 +371,7 @@ class _Reader:
             raise self._error(path, _format_validation_error(message, path.rpartition(".")[2])) from None
 
     def _check_keys(self, keys: Iterable[str], kind: type[Struct], path: str) -> None:
-        names = kind.__struct_fields__
+        names = [name for name in kind.__struct_fields__ if name != "model_tables"]
         for key in keys:
             if key not in names:
                 if kind is ProviderSettings and key in _KEY_NAMES:
@@ -321,9 +384,14 @@ class _Reader:
         return BadInputError(f"{self._prefix}{self._format_path(path.lstrip('.'))}{separator}{text}")
 
 
+def _describe_types(names: list[str]) -> str:
+    kept = [name for name in names if name != "null"] or names
+    return " or ".join(_TYPE_NAMES.get(name, name) for name in kept)
+
+
 def _format_validation_error(message: str, key: str) -> str:
     """Rewrite msgspec's message in terms of TOML."""
-    message = re.sub(r"`(\w+)(?: \| null)?`", lambda match: _TYPE_NAMES.get(match[1], match[1]), message)
+    message = re.sub(r"`(\w+(?: \| \w+)*)`", lambda match: _describe_types(match[1].split(" | ")), message)
     message = message.replace("of length >= 1", "that is not empty").replace("Invalid enum value", "unknown value")
     message = message.replace("Object missing required field", "missing setting")
     known = f"; known values: {', '.join(_CHOICES[key])}" if message.startswith("unknown value") else ""

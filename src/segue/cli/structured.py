@@ -47,7 +47,7 @@ class AnswerSchema:
         return ResponseFormat("schema", schema=self.schema, name="answer")
 
     def add_to(self, content: str | tuple[Block, ...]) -> tuple[Block, ...]:
-        """Return the content of a message with the instruction to answer by the schema."""
+        """Append the schema, and the instruction to answer with a matching value, to the content of a message."""
         blocks = (Text(content),) if isinstance(content, str) else content
         schema = msgspec.json.encode(self.schema).decode()
         return (*blocks, Text(f"{_INSTRUCTION} {schema}"))
@@ -66,7 +66,7 @@ class AnswerSchema:
         return msgspec.json.encode(value).decode()
 
     def correction(self, problem: InputError) -> str:
-        """Return the message that returns an invalid answer to the model."""
+        """Return the user message that reports an invalid answer to the model."""
         return f"{problem.message}. Reply again with only the JSON value."
 
 

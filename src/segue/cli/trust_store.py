@@ -1,6 +1,7 @@
 """The project files that the user trusts, by path and content hash, so that trust ends when a file changes.
 
-One file per entry in the user's state folder, readable by its owner only.
+Folders are trusted by path: the instruction files in them and below are used as they are. One file per entry in the
+user's state folder, readable by its owner only.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from msgspec import Struct
 
 from segue.cli import streams
 
+# In the place of a hash, for an entry that is a folder.
+_FOLDER = "folder"
+
 
 class _Entry(Struct):
     path: str
@@ -24,27 +28,45 @@ class _Entry(Struct):
 def is_trusted(file: Path, data: bytes) -> bool:
     """Return whether the user has trusted this file with exactly this content."""
     path = Path(os.path.realpath(file))
+    return _read_entry(path) == _Entry(str(path), sha256(data).hexdigest())
+
+
+def _read_entry(path: Path) -> _Entry | None:
     try:
-        entry = msgspec.json.decode(_entry_path(path).read_bytes(), type=_Entry)
+        return msgspec.json.decode(_entry_path(path).read_bytes(), type=_Entry)
     except (OSError, msgspec.MsgspecError):
-        return False
-    return entry == _Entry(str(path), sha256(data).hexdigest())
+        return None
+
+
+def is_trusted_folder(folder: Path) -> bool:
+    """Return whether the user has trusted this folder, or one above it."""
+    path = Path(os.path.realpath(folder))
+    return any(_read_entry(each) == _Entry(str(each), _FOLDER) for each in (path, *path.parents))
+
+
+def add_folder(folder: Path) -> None:
+    """Trust a folder."""
+    path = Path(os.path.realpath(folder))
+    _write_entry(_Entry(str(path), _FOLDER))
 
 
 def add(file: Path, data: bytes) -> None:
     """Trust a file until it changes."""
     path = Path(os.path.realpath(file))
-    entry_file = _entry_path(path)
+    _write_entry(_Entry(str(path), sha256(data).hexdigest()))
+
+
+def _write_entry(entry: _Entry) -> None:
+    entry_file = _entry_path(Path(entry.path))
     try:
         entry_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise streams.WriteError(f"can't write {entry_file.parent}: {streams.format_os_error(error)}") from None
-    entry = _Entry(str(path), sha256(data).hexdigest())
     streams.replace_file(str(entry_file), msgspec.json.encode(entry), private=True)
 
 
 def remove(file: Path) -> bool:
-    """Stop trusting a file and return whether it was trusted."""
+    """Stop trusting a file or folder and return whether it was trusted."""
     entry_file = _entry_path(Path(os.path.realpath(file)))
     try:
         entry_file.unlink()

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import os
+import secrets
+import shutil
+import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from segue.cli import config, streams
 
 if TYPE_CHECKING:
     from segue.store.base import ConversationStore
+
+_MAX_SCRATCH_AGE = 7 * 86_400
 
 
 def locate(*, trusting: bool = False) -> str:
@@ -35,6 +41,28 @@ def exists(*, trusting: bool = False) -> bool:
     except OSError as error:
         raise StoreError(f"{file} can't be used: {streams.format_os_error(error)}", cause="refused") from None
     return True
+
+
+def checkpoint_folder() -> Path:
+    """Return the folder with earlier versions of files that tools changed."""
+    from platformdirs import user_state_path
+
+    return user_state_path("segue") / "checkpoints"
+
+
+def scratch_folder() -> Path:
+    """Return a new path for temporary files of this process, which is not created. Those of killed ones are deleted.
+
+    They are not in the system's temporary folder, where only the system would delete them.
+    """
+    from platformdirs import user_state_path
+
+    base = user_state_path("segue") / "tmp"
+    with suppress(OSError):
+        for left in base.iterdir():
+            if time.time() - left.stat().st_mtime > _MAX_SCRATCH_AGE:
+                shutil.rmtree(left, ignore_errors=True)
+    return base / secrets.token_hex(8)
 
 
 @contextmanager

@@ -111,7 +111,7 @@ class _Session:
         with open(log or os.devnull, "a", encoding="utf-8", errors="backslashreplace") as output:  # noqa: PTH123  the null device is not a path of the user
             settings = GatewaySettings(
                 resolver.resolve,
-                lambda: self._add_client(load_routes(models or resolver.default_models(), resolver)),
+                lambda: self._adapt(load_routes(models or resolver.default_models(), resolver)),
                 keys,
                 port=0,
                 log_output=output,
@@ -129,11 +129,12 @@ class _Session:
             finally:
                 resolver.close()
 
-    def _add_client(self, routes: GatewayRoutes) -> GatewayRoutes:
-        """Return the routes with one client key: only this client can use the gateway."""
+    def _adapt(self, routes: GatewayRoutes) -> GatewayRoutes:
+        """Return the routes for this client, with one client key: only this client can use the gateway."""
         from segue.gateway.client_keys import ClientKey, hash_key
 
-        return msgspec.structs.replace(routes, clients=(ClientKey(self._setup.name, hash_key(self._key)),))
+        key = ClientKey(self._setup.name, hash_key(self._key))
+        return msgspec.structs.replace(routes, clients=(key,), whole_calls=self._setup.whole_calls)
 
     def _prepare(self, server: GatewayServer) -> Launch:
         from segue.gateway.client_setups import SetupContext

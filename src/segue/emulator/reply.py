@@ -182,8 +182,8 @@ class ReplyBuilder:
 
 
 def _is_complete(block: Block) -> bool:
-    """Return whether the block before a cut is sent in full: a call with complete arguments."""
-    return isinstance(block, ToolCall) and block.arguments_text is None
+    """Return whether the block before a cut is sent in full: a call with complete arguments. Free text has no end."""
+    return isinstance(block, ToolCall) and block.kind != "custom" and block.arguments_text is None
 
 
 def _count_tokens(blocks: Sequence[Block]) -> int:

@@ -40,12 +40,16 @@ class SetupContext(Struct, frozen=True):
 
 
 class ClientSetup(Struct, frozen=True):
-    """A coding client: its program, how it is installed, and how it is started."""
+    """A coding client: its program, how it is installed, and how it is started.
+
+    `whole_calls`: the client keeps a call of a broken stream, so it gets calls only when they are complete.
+    """
 
     name: str
     program: str
     package: str
     prepare: Callable[[SetupContext], Launch]
+    whole_calls: bool = False
 
 
 def _prepare_claude(context: SetupContext) -> Launch:
@@ -147,7 +151,7 @@ CLIENTS: Mapping[str, ClientSetup] = {
         ClientSetup("codex", "codex", "@openai/codex", _prepare_codex),
         ClientSetup("gemini", "gemini", "@google/gemini-cli", _prepare_gemini),
         ClientSetup("qwen", "qwen", "@qwen-code/qwen-code", _prepare_qwen),
-        ClientSetup("opencode", "opencode", "opencode-ai", _prepare_opencode),
+        ClientSetup("opencode", "opencode", "opencode-ai", _prepare_opencode, whole_calls=True),
         ClientSetup("pi", "pi", "@earendil-works/pi-coding-agent", _prepare_pi),
     )
 }

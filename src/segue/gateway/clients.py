@@ -34,7 +34,7 @@ class ClientGate:
         self._wall_clock = wall_clock
 
     def replace(self, keys: Sequence[ClientKey], *, is_reload: bool = False) -> None:
-        """Use other keys from now on; open requests go on. `is_reload`: the whole configuration is loaded again."""
+        """Replace the keys; open requests continue. `is_reload`: the whole configuration is loaded again."""
         self._keys = tuple(keys)
         self._needs_key = self._always_needs_key or bool(keys) or (self._needs_key and not is_reload)
 
@@ -47,7 +47,7 @@ class ClientGate:
         return self._needs_key
 
     def accepts(self, given: Sequence[str]) -> bool:
-        """Return whether one of these keys is valid, or none is needed. Limits do not count."""
+        """Return whether one of these keys is valid, or none is needed; limits are not checked."""
         if not self.needs_key:
             return True
         client, _ = self._find(given)
@@ -57,7 +57,7 @@ class ClientGate:
         return client.expires is not None and self._wall_clock() >= client.expires
 
     async def admit(self, given: Sequence[str]) -> tuple[Admission | Denied, str | None]:
-        """Return the admission of a request with these keys, or why it is denied, and the one that is the client's."""
+        """Return the admission of a request, or why it is denied; and which of its keys is the client key."""
         if not self.needs_key:
             return Admission(""), None
         client, key = self._find(given)

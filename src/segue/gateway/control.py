@@ -85,7 +85,7 @@ class Control:
                 return None
 
     def change(self, body: bytes) -> LocalResponse:
-        """Change the models or load the configuration again, as the body says."""
+        """Change the models, or load the configuration again, as the body requests."""
         try:
             return _json(200, self._apply(body), is_logged=True)
         except InputError as error:

@@ -83,7 +83,7 @@ class Metrics:
                 self.store_up = other.store_up and self.store_up is not False
 
     def render(self) -> str:
-        """Return all counters as text."""
+        """Return all counters in the text format of Prometheus."""
         lines: list[str] = []
         for name, (kind, text) in _HELP.items():
             lines += [f"# HELP {name} {text}", f"# TYPE {name} {kind}"]

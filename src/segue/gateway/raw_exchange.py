@@ -71,7 +71,7 @@ class RawRoutes:
 async def _run_exchange(
     route: RawRoute, request: RawRequest, client: HttpClient, receive: Receive, response: Response, timeout: float
 ) -> Usage | None:
-    """The same. `timeout` is the longest silence in seconds."""
+    """Send the request on and its response back. `timeout` is the longest silence in seconds."""
     endpoint = route.endpoint
     if route.settings.auth == "client":
         if not request.vendor_keys:
@@ -125,7 +125,7 @@ class _Upload:
         self.is_complete = asyncio.Event()
 
     async def send(self, client: HttpClient, request: Any, *, has_body: bool) -> HttpResponse:
-        """Return the head of the response; raise a failure of the client's body as it is."""
+        """Return the head of the response; a `BodyError` of the client's body is raised unchanged."""
         try:
             async with asyncio.timeout(self._timeout) as deadline:
                 if not has_body:

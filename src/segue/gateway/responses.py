@@ -43,7 +43,7 @@ class Response:
         await self.start_items(status, headers.items())
 
     async def start_items(self, status: int, headers: Iterable[tuple[str, str]]) -> None:
-        """The same for headers whose names may occur more than once."""
+        """Begin the response; names of headers may occur more than once."""
         items = [(name, value) for name, value in headers if name != "x-request-id"]
         self.record.status = status
         self.record.stream = all(name != "content-length" for name, _ in items)

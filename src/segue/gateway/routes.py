@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Annotated, Literal
 
+import msgspec
 from msgspec import Meta, Struct
 
 from segue.bridge.listings import ModelEntry
@@ -43,6 +44,7 @@ class RouteSettings(Struct, frozen=True, forbid_unknown_fields=True):
     counts: CountPolicy = "estimate"
     attempts: Annotated[int, Meta(ge=1)] = _ATTEMPTS
     auth: Literal["route", "client"] = "route"
+    whole_calls: bool = False
     policy: Policy = Policy()
 
     def __post_init__(self) -> None:
@@ -89,6 +91,7 @@ class _Row:
             attempts=settings.attempts,
             pass_credentials=settings.auth == "client",
             is_default=is_default,
+            whole_calls=settings.whole_calls,
         )
 
 
@@ -121,6 +124,7 @@ class RouteTable:
         self._default: _Row | None = None
         self._prefers_default = False
         self._override: _Row | None = None
+        self._whole_calls = False
         self._names = _Names(resolve)
 
     def configure(
@@ -131,11 +135,13 @@ class RouteTable:
         prefers_default: bool = False,
         aliases: Mapping[str, str] | None = None,
         resolve: Callable[[str], Endpoint] | None = None,
+        whole_calls: bool = False,
     ) -> None:
         """Replace the routes; raise `InputError` if a target can't be resolved, and keep the old ones then.
 
         `resolve` replaces the one that the table was made with: the providers may have changed too.
         `default` are the targets of names that are unknown; with `prefers_default`, of all names without a provider.
+        `whole_calls` is that of all routes.
         """
         names = _Names(resolve or self._names.resolve, aliases or {})
         rows = tuple(
@@ -146,7 +152,7 @@ class RouteTable:
         default_row = _build_row(settings, "model", names) if default else None
         with self._lock:
             self._rows, self._default, self._names = rows, default_row, names
-            self._prefers_default = prefers_default
+            self._prefers_default, self._whole_calls = prefers_default, whole_calls
 
     def override(self, models: Sequence[str]) -> tuple[str, ...]:
         """Serve all names with these models from now on; with none, with the routes again. Return the new targets."""
@@ -161,6 +167,10 @@ class RouteTable:
 
     def find(self, query: RouteQuery) -> Route:
         """Return the route of a request; raise `InputError` if there is none."""
+        route = self._find(query)
+        return msgspec.structs.replace(route, whole_calls=True) if self._whole_calls else route
+
+    def _find(self, query: RouteQuery) -> Route:
         with self._lock:
             override, rows, default, names = self._override, self._rows, self._default, self._names
         if override is not None:

@@ -70,6 +70,7 @@ class GatewayRoutes(Struct, frozen=True):
     aliases: Mapping[str, str] = {}
     clients: tuple[ClientKey, ...] = ()
     raw: tuple[RawRouteSettings, ...] = ()
+    whole_calls: bool = False
     resolve: Callable[[str], Endpoint] | None = None
     """Returns the endpoint of a model name, where providers were loaded again; None: that of the settings."""
 
@@ -109,7 +110,7 @@ class GatewaySettings(Struct, frozen=True):
     connections: ConnectionLimits = ConnectionLimits()
 
     def validate(self, clients: Sequence[ClientKey]) -> None:
-        """Raise `InputError` for settings that would let strangers in, or lose reasoning."""
+        """Raise `InputError` for settings that would admit clients from outside without a key, or lose reasoning."""
         if self.workers > 1 and os.name != "posix":
             raise InputError("more than one worker needs a POSIX system", path="workers")
         if self.workers > 1 and self.store is None:
@@ -138,7 +139,7 @@ def _check_certificate(certificate: Path, private_key: Path | None) -> None:
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, private_key, password=lambda: "")
     except (OSError, ValueError) as error:
-        reason = "they are no pair" if "MISMATCH" in str(error) else "a certificate and its key in PEM are needed"
+        reason = "they do not match" if "MISMATCH" in str(error) else "a certificate and its key in PEM are needed"
         raise InputError(f"TLS can't be set up with {certificate}: {reason}", path="gateway.certificate") from None
 
 
@@ -277,6 +278,7 @@ class GatewayServer:
             prefers_default=loaded.prefers_default,
             aliases=loaded.aliases,
             resolve=loaded.resolve,
+            whole_calls=loaded.whole_calls,
         )
         self._raw.replace(raw)
 
@@ -298,7 +300,7 @@ class GatewayServer:
             runner.run(self.serve(on_ready))
 
     def run_workers(self, command: Sequence[str], on_ready: Callable[[], None] = lambda: None) -> int:
-        """The same with several processes. `command` starts one, which reads its seat from standard input.
+        """Serve with several processes. `command` starts one, which reads its `WorkerSeat` from standard input.
 
         Return the number of the signal that ended them.
         """

@@ -1,7 +1,7 @@
 """`SharedEntries`: the entries of a gateway in a store that several processes share.
 
-A store that fails never breaks an exchange: it goes on without the entries, and the failure is logged and counted. The
-store is used again as soon as it works.
+A store that fails never breaks an exchange: it continues without the entries, and the failure is logged and counted.
+The store is used again as soon as it works.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ _READY = b"ready\n"
 
 
 class WorkerSeat(Struct, frozen=True):
-    """What a worker gets from its supervisor: the listening socket, the token of control calls, and the run file."""
+    """The values that a supervisor sends to a worker: listening socket, token of control calls, and run file."""
 
     socket: int
     token: str
@@ -44,7 +44,7 @@ def read_seat() -> WorkerSeat:
     while not line.endswith(b"\n"):
         data = os.read(pipe, 4096)
         if not data:
-            raise InputError("a worker is started by segue serve --workers alone", path="worker")
+            raise InputError("workers are started only by segue serve --workers", path="worker")
         line += data
 
     def wait() -> None:
@@ -55,7 +55,7 @@ def read_seat() -> WorkerSeat:
     try:
         return msgspec.json.decode(line, type=WorkerSeat)
     except msgspec.MsgspecError as error:
-        raise InputError(f"not a worker's seat: {error}", path="worker") from None
+        raise InputError(f"invalid values for a worker: {error}", path="worker") from None
 
 
 def report_ready() -> None:

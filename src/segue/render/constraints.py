@@ -195,6 +195,7 @@ class TEXTS:
 
     interrupted = "[interrupted: no result was recorded]"
     cancelled = "[cancelled before it finished]"
+    denied = "[denied: it did not run]"
     failed = "[failed without a message]"
     error = "[error] {content}"
     compressed = REMOVED

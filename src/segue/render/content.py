@@ -135,7 +135,7 @@ def _add_failure_texts(draft: Draft) -> Draft:
         needs_text = draft.constraints.errors_need_text and not block.hosted
         if not needs_text and draft.is_intact(block) and _drop_empty_parts(draft, block) is block:
             return [block]
-        outcomes = {"cancelled": TEXTS.cancelled, "interrupted": TEXTS.interrupted}
+        outcomes = {"denied": TEXTS.denied, "cancelled": TEXTS.cancelled, "interrupted": TEXTS.interrupted}
         text = outcomes[block.outcome] if block.outcome is not None else TEXTS.failed
         why = f"added the text {text} to a failed tool result without content"
         draft.report.add("inserted", why, call_id=block.call_id, subject=block.name)

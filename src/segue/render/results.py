@@ -14,7 +14,7 @@ from segue.canonical.pairing import has_same_content
 from segue.render.constraints import TEXTS
 from segue.render.draft import Draft, client_calls, client_responses
 
-_STATE_RANK: dict[State, int] = {"complete": 0, "error": 1, "cancelled": 2, "interrupted": 3}
+_STATE_RANK: dict[State, int] = {"complete": 0, "error": 1, "denied": 2, "cancelled": 3, "interrupted": 4}
 
 
 def choose_results(draft: Draft) -> Draft:

@@ -17,12 +17,14 @@ if TYPE_CHECKING:
     from segue.runtime.routing import ByRule, Failover, Fixed, RoundRobin, Route, RoutingRule
     from segue.runtime.scheduler import Limits
     from segue.runtime.session import Session
-    from segue.runtime.tool_types import ApprovalRequest, Context, Denial, ToolError
+    from segue.runtime.tool_types import AllowRules, ApprovalRequest, ApprovalScope, Context, Denial, ToolError
     from segue.runtime.toolbox import Toolbox
     from segue.runtime.tools import standard_tools
 
 __all__ = [
+    "AllowRules",
     "ApprovalRequest",
+    "ApprovalScope",
     "ByRule",
     "Context",
     "ConversationLog",
@@ -46,6 +48,8 @@ __all__ = [
 ]
 
 _MODULES = {
+    "AllowRules": "segue.runtime.tool_types",
+    "ApprovalScope": "segue.runtime.tool_types",
     "ApprovalRequest": "segue.runtime.tool_types",
     "ByRule": "segue.runtime.routing",
     "Context": "segue.runtime.tool_types",

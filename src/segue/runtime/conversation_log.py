@@ -73,7 +73,7 @@ class ConversationLog(Protocol):
         content: object = None,
         *,
         error: bool = False,
-        outcome: Literal["cancelled"] | None = None,
+        outcome: Literal["denied", "cancelled"] | None = None,
     ) -> None:
         """Store the result or other outcome of a call."""
         ...
@@ -162,7 +162,7 @@ class InMemoryLog:
         content: object = None,
         *,
         error: bool = False,
-        outcome: Literal["cancelled"] | None = None,
+        outcome: Literal["denied", "cancelled"] | None = None,
     ) -> None:
         message = self.chat.state.build_outcome(call, content, error=error, outcome=outcome)
         call_id = result_call_id(message)

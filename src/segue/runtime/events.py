@@ -37,7 +37,7 @@ __all__ = [
     "encode_event",
 ]
 
-Outcome: TypeAlias = Literal["complete", "error", "cancelled", "timed-out", "interrupted"]
+Outcome: TypeAlias = Literal["complete", "error", "denied", "cancelled", "timed-out", "interrupted"]
 ExchangeOutcome: TypeAlias = Literal["answered", "cancelled", "failed", "steps"]
 
 
@@ -168,11 +168,12 @@ class LateResult(_Event, frozen=True, tag="late"):
 
 
 class ConversationCompressed(_Event, frozen=True, tag="compressed"):
-    """The history was compressed."""
+    """The history was compressed, from about `before` to `after` tokens. `why` is the error that required it."""
 
     strategy: str
     before: int
     after: int
+    why: str = ""
 
 
 class ExchangeEnded(_Event, frozen=True, tag="ended"):

@@ -20,7 +20,7 @@ import msgspec
 
 from segue.canonical.blocks import Code, Media, Text
 from segue.errors import InputError
-from segue.runtime.tool_types import ApprovalRequest, Arguments, Context, Result, Tool, ToolError
+from segue.runtime.tool_types import ApprovalRequest, ApprovalScope, Arguments, Context, Result, Tool, ToolError
 
 _ENTRY_POINT_GROUP = "segue.tools"
 _SECTION = re.compile(r"^(args|arguments|parameters|params)\s*:\s*$", re.IGNORECASE)
@@ -94,7 +94,7 @@ def _make_tool(
         try:
             values = msgspec.convert(dict(arguments), struct, dec_hook=_decode_path)
         except msgspec.ValidationError as error:
-            raise ToolError(f"the arguments don't fit {tool_name}: {error}") from None
+            raise ToolError(f"invalid arguments for {tool_name}: {error}") from None
         return {field[0]: getattr(values, field[0]) for field in fields} | dict.fromkeys(contexts, context)
 
     def run(arguments: Arguments, context: Context) -> Result:
@@ -106,7 +106,12 @@ def _make_tool(
     def approval_request(arguments: Arguments, folder: Path) -> ApprovalRequest:
         subject = msgspec.json.encode(arguments, order="sorted").decode()
         return ApprovalRequest(
-            tool_name, subject, f"run {tool_name}", _format_arguments(arguments), needed=needs_approval
+            tool_name,
+            subject,
+            f"run {tool_name}",
+            _format_arguments(arguments),
+            needed=needs_approval,
+            scopes=(ApprovalScope(f"all calls of {tool_name}", (tool_name,)),),
         )
 
     more: dict[str, Any] = {} if writes is None else {"writes": writes}
@@ -134,7 +139,7 @@ def _format_arguments(arguments: Arguments) -> str:
 def _read_parameters(
     function: Callable[..., Any], tool_name: str, descriptions: Mapping[str, str]
 ) -> tuple[list[str], list[Any]]:
-    """Return the names of the parameters that take the context, and the other parameters with type and default."""
+    """Return the names of the `Context` parameters, and the others as fields of `msgspec.defstruct`."""
     try:
         types = typing.get_type_hints(function, include_extras=True)
     except NameError as error:

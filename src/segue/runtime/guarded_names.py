@@ -1,4 +1,4 @@
-"""Names of files and folders that run by themselves, decide what may run, or hold secrets.
+"""Names of files and folders that run automatically, control what may run, or contain secrets.
 
 No rule with a glob covers a path with such a name in it, at any depth and in any letter case. Files with instructions
 for models (`AGENTS.md`, `.cursorrules`) are not guarded: they are text, and run nothing.

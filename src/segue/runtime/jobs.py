@@ -139,8 +139,11 @@ class Batch:
     the batch ended.
     """
 
-    def __init__(self, owner: object, calls: Sequence[ToolCall], *, is_single: bool) -> None:
+    def __init__(
+        self, owner: object, calls: Sequence[ToolCall], *, is_single: bool, cut_off_text: str | None = None
+    ) -> None:
         self.owner = owner
+        self.cut_off_text = cut_off_text
         self.jobs = [Job(call, self) for call in calls]
         self.is_single = is_single
         self.callers = [job for job in active_jobs.get() if job.batch.owner is owner and not job.has_ended]
@@ -162,14 +165,14 @@ def validate_arguments(job: Job, tools: ToolRegistry) -> str | None:
     """Parse and validate a call's arguments; return an error text for the model, or None."""
     call = job.call
     if call.broken:
-        return "the call was cut off before it was whole, and did not run; send it again"
+        return job.batch.cut_off_text or "the call was cut off before it was complete, and did not run; send it again"
     if job.tool is None:
         names = ", ".join(tool.name for tool in tools.declarations) or "none"
-        return f"there is no tool {call.name!r}; the tools are: {names}"
+        return f"unknown tool {call.name!r}; known tools: {names}"
     if call.arguments_text is not None and call.arguments_text.strip():
-        return f"the arguments are not valid JSON, and nothing ran: {_json_error(call.arguments_text)}"
+        return f"the arguments are not valid JSON, and the tool did not run: {_json_error(call.arguments_text)}"
     if not isinstance(call.arguments, Mapping):
-        return f"the arguments must be a JSON object, not {_describe_type(call.arguments)}; nothing ran"
+        return f"the arguments must be a JSON object, not {_describe_type(call.arguments)}; the tool did not run"
     # A copy: a tool may modify it, the recorded call must not change.
     job.arguments = cast("dict[str, Any]", msgspec.json.decode(encode_json(cast("object", call.arguments))))
     return tools.validate_arguments(job.tool, job.arguments)

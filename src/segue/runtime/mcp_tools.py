@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from segue.canonical.json import encode_json, to_plain_json
 from segue.errors import InputError, shorten_message
-from segue.runtime.tool_types import ApprovalRequest, Arguments, Context, Result, Tool
+from segue.runtime.tool_types import ApprovalRequest, ApprovalScope, Arguments, Context, Result, Tool
 from segue.runtime.toolbox import find_schema_error
 from segue.wire.json_values import json_type_name, object_or_none, require_object, require_string, string_or_none
 
@@ -154,6 +154,10 @@ def _make_tool(
             subject,
             f"call {raw} of the MCP server {server}",
             "\n".join([*lines, *hints]),
+            scopes=(
+                ApprovalScope(f"all calls of {raw}", (name,)),
+                ApprovalScope(f"all tools of {server}", (f"{server}__*",)),
+            ),
         )
 
     return Tool(

@@ -73,7 +73,7 @@ def format_error(error: BaseException) -> str:
     """Return an exception as text for the model: the message of a `ToolError`, else type and message in one line."""
     text = _sanitize_text(_safe_str(error))
     if isinstance(error, ToolError):
-        return text if text.strip() else "the tool failed and did not say why"
+        return text if text.strip() else "the tool failed without a message"
     message = " ".join(text.split())[:_MAX_ERROR]
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
@@ -124,7 +124,7 @@ def _block_text(block: Block) -> str:
         case Code(code):
             return code
         case _:
-            return "[something that is no result was left out]"
+            return "[a block that a result can't contain was left out]"
 
 
 def _clean_media(block: Media) -> Media:

@@ -1,12 +1,13 @@
-"""Permission rules, the approvals of this session, and the denial texts for the model.
+"""Permission rules and modes, the approvals of this session, and the denial texts for the model.
 
 A rule is a tool name, or a tool name with a glob for the call's subject: `read_file`, `write_file(src/*)`,
 `shell(git status *)`, `fetch_url(https://docs.python.org/*)`, `github__*`. `*` matches any characters, `/` included.
 Paths are resolved paths, relative to the working folder if inside it. An allow rule with a relative pattern covers only
 paths inside the folder, one with an absolute pattern only paths outside. Deny and ask rules match a path in every form.
 
-Precedence: deny rules, «always» answers of this session, ask rules, allow rules, then the tool's own approval request.
-If approval is needed and there is no approver, the call is denied.
+Precedence: deny rules, the mode `plan`, «always» answers of this session, ask rules, the mode `edits`, allow rules with
+those of this session, then the tool's own approval request. If approval is needed and there is no approver, the call is
+denied.
 
 - A glob for `shell` matches one simple command. Of `a && b`, `a | b` and the like each part has to be allowed; a
   command with substitutions, redirections or grouping is allowed only by the rule `shell` without a glob, or by its
@@ -14,6 +15,7 @@ If approval is needed and there is no approver, the call is denied.
   runs a program or writes a file (`--output`, `-o`, `--exec`, `-c` …) is not matched by wildcards; the rule has to
   contain it. A deny rule is matched against every part that can be recognised; it prevents accidents and is not a
   security boundary, as a shell command can be written in many ways.
+- `unsandboxed_shell(…)` allows commands to run outside of the sandbox, with the same patterns.
 - Guarded paths (`.git`, `.segue.toml`, start-up files, secrets) are allowed only by a rule with the exact path.
 - Deny and ask rules ignore case; allow rules do not.
 """
@@ -23,8 +25,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import re
-import shlex
 import threading
 from collections import Counter
 from collections.abc import Collection, Iterable
@@ -32,137 +32,21 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from msgspec import Struct
+import msgspec
 
 from segue.errors import InputError
-from segue.runtime.patterns import rule_pattern
-from segue.runtime.tool_types import ApprovalRequest, Approver, Denial, PartForm, ToolError
+from segue.runtime.permission_rules import PermissionRule, find_allow_rule, parse_rule, parse_rules
+from segue.runtime.tool_types import AllowRules, ApprovalRequest, ApprovalScope, Approver, Denial
 
 RuleAction: TypeAlias = Literal["allow", "ask", "deny"]
-_RULE = re.compile(r"([\w*?.:/-]+)\s*(?:\((.+)\))?", re.DOTALL)
-
-
-class PermissionRule(Struct, frozen=True):
-    """A tool name or glob, and a glob for the call's subject; None matches every subject.
-
-    `resolved` is the pattern of a path with the links in it resolved, if it differs.
-    """
-
-    tool: str
-    pattern: str | None = None
-    resolved: str | None = None
-
-    def __str__(self) -> str:
-        return self.tool if self.pattern is None else f"{self.tool}({self.pattern})"
-
-    def matches_tool(self, tool: str) -> bool:
-        return self.tool == tool or ("*" in self.tool and rule_pattern(self.tool).matches(tool))
-
-    def matches_subject(self, subject: str, *, ignore_case: bool = False) -> bool:
-        if self.pattern is None or self.pattern == subject:
-            return True
-        pattern = self.pattern
-        if self.tool == "shell" and pattern.endswith(" *") and "*" not in pattern[:-2]:
-            bare = pattern[:-2]
-            if subject == bare or (ignore_case and subject.casefold() == bare.casefold()):
-                return True
-        return rule_pattern(pattern, ignore_case=ignore_case).matches(subject)
-
-    def matches_path(self, request: ApprovalRequest) -> bool:
-        """Return whether the rule matches the path of a request in any form."""
-        if not request.path or self.pattern is None:
-            return False
-        patterns = [self.pattern] if self.resolved is None else [self.pattern, self.resolved]
-        return any(
-            rule_pattern(pattern, ignore_case=True).matches(path)
-            for pattern in patterns
-            for path in ((request.path,) if pattern.startswith("/") else (request.subject, *request.aliases))
-        )
-
-    def may_allow(self, request: ApprovalRequest) -> bool:
-        """Return whether the rule and a path are both relative, which is inside the working folder, or absolute."""
-        return not request.path or (self.pattern or "").startswith("/") == request.subject.startswith("/")
-
-    def includes_arguments(self, words: Iterable[str]) -> bool:
-        """Return whether the rule itself contains all of these words, so that no wildcard has to match them.
-
-        The value of an option may be a wildcard: `--output=*`.
-        """
-        own = _parse_arguments(self.pattern or "")
-        for word in words:
-            found = next((text for text in own if _is_literal(text, word) or _matches_value(text, word)), None)
-            if found is None:
-                return False
-            own.remove(found)
-        return True
-
-
-def _is_literal(text: str, word: str) -> bool:
-    return text == word and "*" not in text and "?" not in text
-
-
-def _matches_value(text: str, word: str) -> bool:
-    name, equals, _ = text.partition("=")
-    return bool(equals) and word.startswith(f"{name}=") and "*" not in name and rule_pattern(text).matches(word)
-
-
-def _parse_arguments(text: str) -> list[str]:
-    try:
-        return shlex.split(text)
-    except ValueError:
-        return text.split()
-
-
-def parse_rule(text: str, *, folder: Path | None = None) -> PermissionRule:
-    """Parse `tool` or `tool(glob)`. A path with `~` or inside the folder is converted to the form that tools use."""
-    match = _RULE.fullmatch(text.strip())
-    if match is None:
-        raise InputError(f"{text!r} is not a valid rule; expected a tool name, or name(glob)")
-    tool, pattern = match.groups()
-    resolved = None
-    if pattern is not None and tool != "shell" and "://" not in pattern:
-        if pattern.startswith("~/"):
-            pattern = (Path.home() / pattern[2:]).as_posix()
-        pattern = _make_relative(pattern, folder).removeprefix("./")
-        resolved = _resolve_links(pattern, folder)
-    rule = PermissionRule(tool, pattern, resolved)
-    try:
-        rule.matches_subject("")
-        rule_pattern(resolved or "")
-    except ToolError as error:
-        raise InputError(f"{text!r} is not a valid rule: {error}") from None
-    return rule
-
-
-def _make_relative(pattern: str, folder: Path | None) -> str:
-    """Return the pattern relative to the folder, if it begins with its path."""
-    for base in () if folder is None else (folder.resolve(), folder.absolute()):
-        if pattern == base.as_posix():
-            return "."
-        if pattern.startswith(f"{base.as_posix()}/"):
-            return pattern[len(base.as_posix()) + 1 :]
-    return pattern
-
-
-def _resolve_links(pattern: str, folder: Path | None) -> str | None:
-    """Return the pattern with links and `..` before its first wildcard resolved; None if that changes nothing."""
-    if folder is None and not pattern.startswith("/"):
-        return None
-    fixed = re.split(r"[*?]", pattern, maxsplit=1)[0]
-    head = fixed if fixed == pattern else fixed.rpartition("/")[0]
-    if not head:
-        return None
-    try:
-        real = os.path.realpath(Path(folder or "/", head))
-    except ValueError:
-        # A null character.
-        return None
-    resolved = _make_relative(real.rstrip("/") + pattern[len(head) :], folder)
-    return resolved if resolved != pattern else None
+PermissionMode: TypeAlias = Literal["ask", "edits", "plan"]
+"""`ask` follows the rules; `edits` also allows all edits inside the working folder; `plan` denies every change."""
+# An «always» answer for a file covers both.
+_EDIT_TOOLS = ("write_file", "edit_file")
 
 
 class Permissions:
-    """The permission rules, and the «always» answers of this session."""
+    """The permission rules, and the mode and the answers of this session."""
 
     def __init__(
         self,
@@ -173,25 +57,41 @@ class Permissions:
         folder: Path | None = None,
     ) -> None:
         self._rules = {
-            action: _parse_rules(action, texts, folder)
+            action: parse_rules(action, texts, folder)
             for action, texts in (("deny", deny), ("ask", ask), ("allow", allow))
         }
+        self.mode: PermissionMode = "ask"
         self._folder = None if folder is None else folder.resolve()
-        self._always: set[tuple[str, str]] = set()
+        self._session_rules: list[PermissionRule] = []
+        self._always: dict[tuple[str, str], None] = {}
         self._ask_lock = asyncio.Lock()
+
+    def list_rules(self) -> list[tuple[str, str]]:
+        """Return all rules with their action; those of this session last, an «always» answer as a rule."""
+        rows = [(action, str(rule)) for action, rules in self._rules.items() for rule in rules]
+        session = [*map(str, self._session_rules), *(str(PermissionRule(*key)) for key in self._always)]
+        return [*rows, *(("allow (this chat)", rule) for rule in session)]
+
+    def allow(self, *rules: str) -> None:
+        """Add allow rules for this session. They do not override ask rules; `InputError` for an invalid one."""
+        parsed = [parse_rule(text, folder=self._folder) for text in rules]
+        self._session_rules += [rule for rule in parsed if rule not in self._session_rules]
 
     def decide(self, request: ApprovalRequest) -> tuple[RuleAction, PermissionRule | None]:
         """Return the action for an approval request, and the rule that it comes from.
 
-        The rule is None if the action comes from an «always» answer or from the tool's own default.
+        The rule is None if the action comes from the mode, an «always» answer or from the tool's own default.
         """
-        for action in ("deny", "ask"):
-            rule = self._find_rule(action, request)
-            if rule is not None and (action == "deny" or not self._is_always_allowed(request)):
-                return action, rule
-        if not request.needed or self._is_always_allowed(request):
+        if (rule := self._find_rule("deny", request)) is not None:
+            return "deny", rule
+        if self.mode == "plan" and request.needed and request.changes:
+            return "deny", None
+        is_always_allowed = (request.tool, request.subject) in self._always
+        if not is_always_allowed and (rule := self._find_rule("ask", request)) is not None:
+            return "ask", rule
+        if not request.needed or is_always_allowed or (self.mode == "edits" and request.is_edit):
             return "allow", None
-        rule = self._find_allow_rule(request)
+        rule = find_allow_rule((*self._rules["allow"], *self._session_rules), request)
         return ("ask", None) if rule is None else ("allow", rule)
 
     def denies(self, tool: str, subject: str) -> bool:
@@ -205,11 +105,7 @@ class Permissions:
         """Raise `InputError` for a rule with an unknown tool. MCP tools (`server__tool`) are not checked."""
         for action, rules in self._rules.items():
             for at, rule in enumerate(rules):
-                if "__" in rule.tool or any(rule.matches_tool(name) for name in known):
-                    continue
-                near = get_close_matches(rule.tool.casefold(), known, n=3, cutoff=0.5)
-                names = f"did you mean {' or '.join(near)}?" if near else f"known tools: {', '.join(sorted(known))}"
-                raise InputError(f"unknown tool in {action} rule {_quote(str(rule))}: {names}", path=f"{action}[{at}]")
+                validate_tool_name(rule, known, action, path=f"{action}[{at}]")
 
     async def check(self, request: ApprovalRequest, approve: Approver | None) -> str | None:
         """Return None if the call may run, else the denial text for the model."""
@@ -219,29 +115,49 @@ class Permissions:
             async with self._ask_lock:
                 action, rule = self.decide(request)
                 if action == "ask":
-                    return await self._ask(request, approve)
+                    # A wider rule would not override the rule that asks.
+                    scopes = () if rule is not None else self._find_scopes(request)
+                    return await self._ask(msgspec.structs.replace(request, scopes=scopes), approve)
         match action:
             case "allow":
                 return None
             case "deny":
-                return f"denied: the rule {_quote(str(rule))} forbids this; find another way, or tell the user"
+                return self.explain_denial(rule)
             case "ask":
                 return _format_denial(request, rule)
+
+    def explain_denial(self, rule: PermissionRule | None) -> str:
+        """Return the denial text for the model: of a deny rule, or of the mode `plan` if there is none."""
+        if rule is None:
+            return (
+                "denied: plan mode is on: you can read files, but not change files or run commands. Describe the "
+                "changes that you plan; the user can switch the mode"
+            )
+        return f"denied: the deny rule {_quote(str(rule))} matches this call; try another way, or report it to the user"
 
     async def _ask(self, request: ApprovalRequest, approve: Approver) -> str | None:
         match await approve(request):
             case "once":
                 return None
             case "always":
-                self._always.add((request.tool, request.subject))
+                tools = _EDIT_TOOLS if request.is_edit or request.tool in _EDIT_TOOLS else (request.tool,)
+                self._always |= dict.fromkeys((tool, request.subject) for tool in tools)
+                return None
+            case AllowRules(rules):
+                self.allow(*rules)
                 return None
             case Denial(reason):
-                return f"denied: the user said no to this: {reason}"
+                return f"denied: the user rejected this call: {reason}"
             case "no":
-                return "denied: the user said no to this; don't try it in another way, ask what to do instead"
+                return "denied: the user rejected this call; don't try it in another way, ask how to proceed"
 
-    def _is_always_allowed(self, request: ApprovalRequest) -> bool:
-        return (request.tool, request.subject) in self._always
+    def _find_scopes(self, request: ApprovalRequest) -> tuple[ApprovalScope, ...]:
+        """Return the scopes of the request whose rules would allow this call."""
+        return tuple(
+            scope
+            for scope in request.scopes
+            if find_allow_rule([parse_rule(rule, folder=self._folder) for rule in scope.rules], request) is not None
+        )
 
     def _find_rule(self, action: RuleAction, request: ApprovalRequest) -> PermissionRule | None:
         subjects = (request.subject, *request.aliases, *(form.text for forms in request.parts for form in forms))
@@ -253,41 +169,14 @@ class Permissions:
                 return rule
         return None
 
-    def _find_allow_rule(self, request: ApprovalRequest) -> PermissionRule | None:
-        rules = [rule for rule in self._rules["allow"] if rule.matches_tool(request.tool)]
-        exact = next((rule for rule in rules if rule.pattern == request.subject), None)
-        whole = next((rule for rule in rules if rule.pattern is None), None)
-        match request.allowed_by:
-            case "name":
-                return exact
-            case "tool":
-                return exact or whole
-            case "pattern":
-                if exact or whole:
-                    return exact or whole
-                parts = request.parts or ((PartForm(request.subject),),)
-                matching = [_find_form_rule(rules, request, forms) for forms in parts]
-                return matching[0] if all(matching) else None
 
-
-def _find_form_rule(
-    rules: Iterable[PermissionRule], request: ApprovalRequest, forms: Iterable[PartForm]
-) -> PermissionRule | None:
-    for form in forms:
-        for rule in rules:
-            if rule.may_allow(request) and rule.matches_subject(form.text) and rule.includes_arguments(form.required):
-                return rule
-    return None
-
-
-def _parse_rules(action: str, texts: Iterable[str], folder: Path | None) -> tuple[PermissionRule, ...]:
-    rules: list[PermissionRule] = []
-    for at, text in enumerate(texts):
-        try:
-            rules.append(parse_rule(text, folder=folder))
-        except InputError as error:
-            raise error.with_prefix(f"{action}[{at}]") from None
-    return tuple(rules)
+def validate_tool_name(rule: PermissionRule, known: Collection[str], action: str, *, path: str = "") -> None:
+    """Raise `InputError` if the tool of a rule is unknown, with similar names. MCP tools are not checked."""
+    if "__" in rule.tool or any(rule.matches_tool(name) for name in known):
+        return
+    near = get_close_matches(rule.tool.casefold(), known, n=3, cutoff=0.5)
+    names = f"did you mean {' or '.join(near)}?" if near else f"known tools: {', '.join(sorted(known))}"
+    raise InputError(f"unknown tool in {action} rule {_quote(str(rule))}: {names}", path=path)
 
 
 def _quote(text: str) -> str:
@@ -297,11 +186,13 @@ def _quote(text: str) -> str:
 def _format_denial(request: ApprovalRequest, rule: PermissionRule | None) -> str:
     allowing = PermissionRule(request.tool, request.subject or None)
     remedy = (
-        f"the rule {_quote(str(rule))} asks each time"
+        f"the ask rule {_quote(str(rule))} requires approval of each call"
         if rule is not None
-        else f"the rule allow = [{_quote(str(allowing))}] would allow it"
+        else f"the setting allow = [{_quote(str(allowing))}] would allow it"
     )
-    return f"denied: {request.title} needs leave, and nobody is there to give it; {remedy}. Go on without, or stop"
+    return (
+        f"denied: {request.title} needs approval, and there is no prompt for it; {remedy}. Continue without it, or stop"
+    )
 
 
 class Grants:

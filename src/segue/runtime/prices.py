@@ -1,24 +1,19 @@
-"""The cost of a reply: by configured prices, else by the package genai-prices if it is installed (extra `prices`).
+"""The cost of a reply: by configured prices, else by the table of public prices that is part of segue.
 
-The prices are part of the installed package; nothing is fetched.
+If the package genai-prices is installed (extra `prices`), its prices are used in place of the table: they may be newer.
+Nothing is fetched.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
-from segue.bridge.providers import Model, catalogue
+from segue.bridge.providers import catalogue
 from segue.canonical.request import Usage
-
-_MILLION = 1_000_000
-_GENAI_PRICES_NAMES = {
-    "openai-chat": "openai",
-    "gemini": "google",
-    "moonshot": "moonshotai",
-    "bedrock": "aws",
-}
+from segue.specs.prices import SOURCES, Prices, find_model
 
 
 def cost(
@@ -28,21 +23,26 @@ def cost(
     row = catalogue(config).get(provider)
     configured = row.find_model(model) if row is not None else None
     if configured is not None and configured.input is not None and configured.output is not None:
-        return _configured_cost(usage, configured)
-    if local or provider not in catalogue():
+        prices = Prices(configured.input, configured.output, configured.cache_read, configured.cache_write)
+        return cost_by(prices, usage)
+    if local or provider not in SOURCES:
         return None
     calculate = _load_calculator()
-    return None if calculate is None else calculate(usage, _GENAI_PRICES_NAMES.get(provider, provider), model)
+    found = None if calculate is None else calculate(usage, SOURCES[provider], model)
+    if found is not None:
+        return found
+    priced = find_model(provider, model)
+    if priced is None:
+        return None
+    now = datetime.now(UTC)
+    return cost_by(priced.prices_for(usage.input, now.hour * 60 + now.minute), usage)
 
 
-def _configured_cost(usage: Usage, price: Model) -> float:
-    """Without a cache price, cached input costs as much as other input."""
-    input_price = price.input or 0.0
-    read_price = input_price if price.cache_read is None else price.cache_read
-    write_price = input_price if price.cache_write is None else price.cache_write
-    uncached = max(0, usage.input - usage.cache_read - usage.cache_write)
-    cached = usage.cache_read * read_price + usage.cache_write * write_price
-    return (uncached * input_price + cached + usage.output * (price.output or 0.0)) / _MILLION
+def cost_by(prices: Prices, usage: Usage) -> float:
+    """Return the cost of a usage in dollars."""
+    return prices.cost(
+        input=usage.input, output=usage.output, cache_read=usage.cache_read, cache_write=usage.cache_write
+    )
 
 
 @cache

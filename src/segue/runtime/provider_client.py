@@ -13,13 +13,13 @@ from asyncio import sleep
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Any, cast
+from typing import Any
 
-import msgspec
 from msgspec import Struct
 
 from segue.bridge import aws, http_requests, provider_errors
 from segue.bridge.http_requests import HttpRequest
+from segue.bridge.listings import ModelEntry, parse_models
 from segue.bridge.provider_errors import TransportError
 from segue.bridge.providers import Endpoint
 from segue.errors import ProviderError, RemoteProtocolError
@@ -139,7 +139,7 @@ class ProbeResult(Struct, frozen=True):
 
     reachable: bool
     accepted: bool | None
-    models: tuple[str, ...] = ()
+    models: tuple[ModelEntry, ...] = ()
     error: ProviderError | None = None
 
 
@@ -248,18 +248,43 @@ class ProviderClient:
         if endpoint.lacks_key:
             return ProbeResult(reachable=False, accepted=False, error=provider_errors.missing_key_error(endpoint))
         try:
-            request = http_requests.models_request(endpoint, now=self._now(), credentials=await _credentials(endpoint))
-            status, headers, data = await self._with_timeout(endpoint, timeout, "no response", self._fetch(request))
+            status, headers, data = await self._fetch_models(endpoint, timeout, needs_key=True)
         except ProviderError as error:
             return ProbeResult(reachable=False, accepted=None, error=error)
         if status == _HTTP_OK:
-            return ProbeResult(reachable=True, accepted=True, models=_parse_models(data))
+            return ProbeResult(reachable=True, accepted=True, models=parse_models(data, endpoint.provider))
         error = provider_errors.response_error(endpoint, status, headers, data, now=self._now())
         if error.cause == "auth":
             return ProbeResult(reachable=True, accepted=False, error=error)
         # Not all providers have a model list. A rate limit error, though, means that the key is valid.
         accepted = True if error.cause == "rate-limited" else None
         return ProbeResult(reachable=True, accepted=accepted, error=None if error.cause == "missing" else error)
+
+    async def list_models(self, endpoint: Endpoint, *, timeout: float = _PROBE_TIMEOUT) -> tuple[ModelEntry, ...]:
+        """Return the models that a provider or a server has; raises `ProviderError`."""
+        if endpoint.lacks_key:
+            raise provider_errors.missing_key_error(endpoint)
+        status, headers, data = await self._fetch_models(endpoint, timeout)
+        if status != _HTTP_OK:
+            raise provider_errors.response_error(endpoint, status, headers, data, now=self._now())
+        return parse_models(data, endpoint.provider)
+
+    async def list_loaded_models(
+        self, endpoint: Endpoint, *, timeout: float = _PROBE_TIMEOUT
+    ) -> tuple[ModelEntry, ...]:
+        """Return the models that a server has in memory; none if it does not list them."""
+        request = http_requests.loaded_models_request(endpoint, now=self._now())
+        if request is None:
+            return ()
+        status, _, data = await self._with_timeout(endpoint, timeout, "no response", self._fetch(request))
+        return parse_models(data, endpoint.provider) if status == _HTTP_OK else ()
+
+    async def _fetch_models(
+        self, endpoint: Endpoint, timeout: float, *, needs_key: bool = False
+    ) -> tuple[int, dict[str, str], bytes]:
+        credentials = await _credentials(endpoint)
+        request = http_requests.models_request(endpoint, now=self._now(), credentials=credentials, needs_key=needs_key)
+        return await self._with_timeout(endpoint, timeout, "no response", self._fetch(request))
 
     async def _fetch(self, request: HttpRequest) -> tuple[int, dict[str, str], bytes]:
         response = await self._http.send(request)
@@ -327,24 +352,3 @@ def _check_empty_stream(endpoint: Endpoint, reader: ReplyReader) -> None:
         raise provider_errors.api_error(endpoint, api_error) from None
     if reply.finish == "error":
         raise TransportError("lost", reply.raw_finish or "the reply is empty")
-
-
-def _parse_models(data: bytes) -> tuple[str, ...]:
-    """Parse the model names from a model list of any API."""
-    try:
-        body: object = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return ()
-    lists = [body]
-    if isinstance(body, dict):
-        fields = cast("dict[str, object]", body)
-        lists = [fields.get(key) for key in ("data", "models", "modelSummaries")]
-    rows = [row for rows in lists if isinstance(rows, list) for row in cast("list[object]", rows)]
-    names: list[str] = []
-    for row in rows:
-        if isinstance(row, dict):
-            fields = cast("dict[str, object]", row)
-            name = next((fields[key] for key in ("id", "modelId", "name") if isinstance(fields.get(key), str)), None)
-            if isinstance(name, str):
-                names.append(name.removeprefix("models/"))
-    return tuple(names)

@@ -11,7 +11,7 @@ import errno
 import os
 import secrets
 import stat
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from pathlib import Path
@@ -19,17 +19,19 @@ from pathlib import Path
 from msgspec import Struct
 
 from segue.runtime.guarded_names import has_guarded_part
-from segue.runtime.tool_types import ApprovalRequest, Context, ToolError
+from segue.runtime.tool_types import ApprovalRequest, ApprovalScope, Context, ToolError
 
 _SYSTEM_FOLDERS = tuple(Path(name) for name in ("/proc", "/sys", "/dev", "/run", "/etc/ssl/private", "/var/run"))
 _SYSTEM_FILES = frozenset(Path(name) for name in ("/etc/shadow", "/etc/gshadow", "/etc/sudoers"))
 
+TEMPORARY_PREFIX = ".segue-"
+"""The beginning of the names of files that are being written."""
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _DIRECTORY = getattr(os, "O_DIRECTORY", 0)
 _CLOEXEC = getattr(os, "O_CLOEXEC", 0)
 # O_PATH: passing through a folder does not need permission to list it.
 _TRAVERSE = getattr(os, "O_PATH", os.O_RDONLY) | _DIRECTORY | _CLOEXEC
-_CHANGED_ERROR = "{} changed while it was being opened; look at it again and repeat the call"
+_CHANGED_ERROR = "{} changed while it was being opened; check it and repeat the call"
 
 
 class ResolvedPath(Struct, frozen=True):
@@ -94,8 +96,10 @@ def make_approval_request(
     """Return the approval request for reading or changing a path; not `needed` for reading in the working folder."""
     needed = change or not place.is_inside
     where = "" if place.is_inside else ", outside the working folder"
-    guard = ", which is guarded: it runs by itself, decides what may run, or holds secrets" if place.is_guarded else ""
-    through = f" (by way of {place.given})" if place.given != place.display else ""
+    guard = (
+        ", which is guarded: it runs automatically, controls what may run, or has secrets" if place.is_guarded else ""
+    )
+    through = f" (given as {place.given})" if place.given != place.display else ""
     return ApprovalRequest(
         tool,
         place.display,
@@ -105,7 +109,23 @@ def make_approval_request(
         path=place.path.as_posix(),
         aliases=(place.given,) if place.given != place.display else (),
         allowed_by="name" if place.is_guarded and needed else "pattern",
+        changes=change,
+        scopes=_list_scopes(tool, place, change=change),
     )
+
+
+def _list_scopes(tool: str, place: ResolvedPath, *, change: bool) -> tuple[ApprovalScope, ...]:
+    """Return wider scopes for an approval: the folder of the path, and all edits for a change in the working folder."""
+    parent = place.path.parent
+    folder = parent.relative_to(place.root).as_posix() if place.is_inside and place.path != place.root else str(parent)
+    tools = ("write_file", "edit_file") if change else (tool,)
+    scopes: list[ApprovalScope] = []
+    if folder not in (".", "/") and not set("*?") & set(folder):
+        label = f"{'edits' if change else tool} below {folder}/"
+        scopes.append(ApprovalScope(label, tuple(f"{name}({folder}/*)" for name in tools)))
+    if change and place.is_inside:
+        scopes.append(ApprovalScope("all edits in this chat", tuple(f"{name}(*)" for name in tools)))
+    return tuple(scopes)
 
 
 def check_access(context: Context, tool: str, place: ResolvedPath, *, change: bool = False) -> None:
@@ -167,9 +187,10 @@ def open_folder(place: ResolvedPath) -> int:
 def replace_file(place: ResolvedPath, data: bytes, context: Context) -> bool:
     """Write a file atomically, by a temporary file and rename. Return whether the file is new."""
     name = place.path.name
+    new_folders = [folder for folder in place.path.parents if not os.path.lexists(folder)]
     with _translate_errors(place.display, place), _open_folder_chain(place, place.path.parent, make=True) as parent:
         mode = _read_mode(name, parent, place)
-        temporary = f".segue-{secrets.token_hex(6)}.part"
+        temporary = f"{TEMPORARY_PREFIX}{secrets.token_hex(6)}.part"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOFOLLOW | _CLOEXEC
         handle = os.open(temporary, flags, 0o666, dir_fd=parent)
         try:
@@ -181,12 +202,55 @@ def replace_file(place: ResolvedPath, data: bytes, context: Context) -> bool:
                 os.fsync(file.fileno())
             if context.cancelled.is_set():
                 raise ToolError("cancelled; nothing was written")
+            context.changes.before_write(place.path, place.root, data, new_folders)
             os.replace(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
         except BaseException:
             with suppress(OSError):
                 os.unlink(temporary, dir_fd=parent)
             raise
         return mode is None
+
+
+def place_of(path: Path, folder: Path) -> ResolvedPath:
+    """Return the `ResolvedPath` of a path that is already resolved."""
+    root = Path(os.path.realpath(folder))
+    short = _shorten_path(path, root)
+    display = short.as_posix()
+    return ResolvedPath(path, root, not short.is_absolute(), display, display, _is_guarded(short))
+
+
+def read_state(place: ResolvedPath, limit: int) -> tuple[bytes | None, int, int] | None:
+    """Return content, mode and size of a file; None if there is none. The content is None above the limit."""
+    try:
+        handle = open_file(place)
+    except ToolError:
+        if not os.path.lexists(place.path):
+            return None
+        raise
+    with os.fdopen(handle, "rb") as file:
+        facts = os.fstat(file.fileno())
+        data = file.read(limit + 1) if facts.st_size <= limit else None
+        return data if data is None or len(data) <= limit else None, stat.S_IMODE(facts.st_mode), facts.st_size
+
+
+def restore_file(place: ResolvedPath, data: bytes, mode: int) -> None:
+    """Write a file atomically, with this mode."""
+    replace_file(place, data, Context(place.root))
+    with _translate_errors(place.display, place), _open_folder_chain(place, place.path.parent) as parent:
+        handle = os.open(place.path.name, os.O_RDONLY | _NOFOLLOW | _CLOEXEC, dir_fd=parent)
+        try:
+            os.fchmod(handle, mode)
+        finally:
+            os.close(handle)
+
+
+def remove_file(place: ResolvedPath, folders: Iterable[Path]) -> None:
+    """Remove a file, and then those of its folders that are empty, in this order."""
+    with _translate_errors(place.display, place), _open_folder_chain(place, place.path.parent) as parent:
+        os.unlink(place.path.name, dir_fd=parent)
+    for folder in folders:
+        with suppress(OSError), _open_folder_chain(place, folder.parent) as parent:
+            os.rmdir(folder.name, dir_fd=parent)
 
 
 def _read_mode(name: str, parent: int, place: ResolvedPath) -> int | None:
@@ -212,12 +276,12 @@ def _translate_errors(name: str, place: ResolvedPath) -> Generator[None]:
     except FileNotFoundError:
         raise ToolError(f"there is no {name}{_suggest_names(place)}") from None
     except PermissionError:
-        raise ToolError(f"{name} may not be used by this user") from None
+        raise ToolError(f"no permission to access {name}") from None
     except OSError as error:
         if error.errno == errno.ELOOP or (error.errno == errno.ENOTDIR and _has_link(place.path)):
             raise ToolError(_CHANGED_ERROR.format(place.given)) from None
         if error.errno == errno.ENOTDIR:
-            raise ToolError(f"{name}: a part of the path, or the whole, is not a folder") from None
+            raise ToolError(f"{name}: the path, or a part of it, is not a folder") from None
         raise ToolError(f"{name}: {(error.strerror or str(error)).lower()}") from None
 
 

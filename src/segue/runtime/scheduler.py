@@ -24,7 +24,8 @@ import asyncio
 import contextvars
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -47,7 +48,7 @@ from segue.runtime.events import (
 from segue.runtime.jobs import Batch, Execution, Job, ToolRegistry, active_jobs, summarize_call, validate_arguments
 from segue.runtime.locks import PathLockedError, PathLocks, resolve_paths
 from segue.runtime.outputs import Output, format_error, last_line, make_output, split_budget, truncate
-from segue.runtime.tool_types import ApprovalDecision, ApprovalRequest, Approver, Context, Tool
+from segue.runtime.tool_types import ApprovalDecision, ApprovalRequest, Approver, ChangeRecorder, Context, Tool
 
 # Seconds between progress events of a tool, and to wait for cancelled tools on close.
 _PROGRESS_INTERVAL = 0.1
@@ -88,7 +89,9 @@ class Scheduler:
         approve: Approver | None = None,
         limits: Limits = _DEFAULT_LIMITS,
         clock: Callable[[], float] = time.monotonic,
+        record_changes: Callable[[str, str], ChangeRecorder] | None = None,
     ) -> None:
+        self._record_changes = record_changes
         self._log = log
         self._toolbox = toolbox
         self._on_event = emit
@@ -105,11 +108,14 @@ class Scheduler:
 
     # ----------------------------------------------------------------------------------------------------------- public
 
-    async def run_batch(self, calls: Sequence[ToolCall]) -> list[CallEnded]:
-        """Run the calls of a reply and return their outcomes in call order. Batches are queued."""
+    async def run_batch(self, calls: Sequence[ToolCall], *, cut_off_text: str | None = None) -> list[CallEnded]:
+        """Run the calls of a reply and return their outcomes in call order. Batches are queued.
+
+        `cut_off_text` is the result of calls that are incomplete.
+        """
         if any(job.batch.owner is self and not job.has_ended for job in active_jobs.get()):
             raise InputError("a tool can't run a batch on the scheduler that runs it; use `run_one`")
-        batch = self._make_batch(calls, is_single=False)
+        batch = self._make_batch(calls, is_single=False, cut_off_text=cut_off_text)
         self._queue.append(batch)
         self._emit_queued(batch)
         self._start_next()
@@ -154,7 +160,7 @@ class Scheduler:
 
     # ---------------------------------------------------------------------------------------------------------- batches
 
-    def _make_batch(self, calls: Sequence[ToolCall], *, is_single: bool) -> Batch:
+    def _make_batch(self, calls: Sequence[ToolCall], *, is_single: bool, cut_off_text: str | None = None) -> Batch:
         """Create a batch; `InputError` if any of its calls may not be run."""
         if self._is_closed:
             raise InputError("the scheduler is closed")
@@ -169,7 +175,7 @@ class Scheduler:
                 raise InputError(f"{call.id} is not pending, or another process may have started it", path=path)
             seen.add(call.id)
         self._seen_ids |= seen
-        batch = Batch(self, calls, is_single=is_single)
+        batch = Batch(self, calls, is_single=is_single, cut_off_text=cut_off_text)
         for job in batch.jobs:
             job.tool = self._toolbox.find(job.call.name)
         return batch
@@ -279,7 +285,7 @@ class Scheduler:
         try:
             denied = await self._toolbox.check_permission(tool, job.arguments, self._make_approver(job))
             if denied is not None:
-                self._finish(job, "error", make_output(denied, job.output_limit))
+                self._finish(job, "denied", make_output(denied, job.output_limit))
             if not job.has_outcome:
                 await ticket.wait(job.timeout)
             if not job.has_outcome and not job.batch.is_single:
@@ -312,7 +318,8 @@ class Scheduler:
                     return "no"
                 title, detail = request.title, request.detail
                 self._emit(job, ApprovalRequested(id=job.call.id, tool=job.call.name, title=title, detail=detail))
-                return await approver(request)
+                with self._paused_timer(job):
+                    return await approver(request)
 
         return approve
 
@@ -336,7 +343,10 @@ class Scheduler:
             call_id=job.call.id,
             progress=self._make_progress(job),
             time_limit=self._limits.timeout,
+            approve=self._make_approver(job),
         )
+        if self._record_changes is not None:
+            context.changes = self._record_changes(job.call.id, job.call.name)
         job.timer = job.batch.loop.call_later(job.timeout, self._time_out, job)
 
         def on_end(value: object, error: BaseException | None) -> None:
@@ -345,6 +355,18 @@ class Scheduler:
         job.execution = Execution(tool, job.arguments, context, on_end, variables)
         if job.execution.task is not None:
             self._track_task(job.execution.task)
+
+    @contextmanager
+    def _paused_timer(self, job: Job) -> Generator[None]:
+        """Do not count the time that the user needs for an answer while the tool runs."""
+        is_running = job.timer is not None
+        if job.timer is not None:
+            job.timer.cancel()
+        try:
+            yield
+        finally:
+            if is_running and not job.has_outcome:
+                job.timer = job.batch.loop.call_later(job.timeout, self._time_out, job)
 
     def _time_out(self, job: Job) -> None:
         self._finish(job, "timed-out", make_output(f"timed out after {job.timeout:g} seconds", job.output_limit))
@@ -402,12 +424,14 @@ class Scheduler:
         try:
             if outcome == "cancelled":
                 self._log.record_result(job.call, outcome="cancelled")
+            elif outcome == "denied":
+                self._log.record_result(job.call, output.text, outcome="denied")
             else:
                 self._log.record_result(job.call, output.content, error=error)
         except InputError as fault:
             outcome, output = (
                 "error",
-                make_output(f"the result can't be written down: {format_error(fault)}", job.output_limit),
+                make_output(f"the result can't be stored: {format_error(fault)}", job.output_limit),
             )
             self._log.record_result(job.call, output.content, error=True)
         return outcome, output

@@ -22,8 +22,9 @@ from segue._conversation import Conversation
 from segue._literals import Api
 from segue._rendered import Rendered
 from segue.bridge.providers import Endpoint
-from segue.canonical.blocks import ToolCall
-from segue.canonical.request import Reply, Usage
+from segue.bridge.upstream_body import keep_stateless, place_cache_fields
+from segue.canonical.blocks import Text, ToolCall
+from segue.canonical.request import Options, Reply, Usage
 from segue.coerce import coerce_blocks
 from segue.errors import InputError, ProjectionError, ProviderError, RemoteProtocolError, SegueError
 from segue.runtime.conversation_log import ConversationLog
@@ -41,11 +42,13 @@ from segue.runtime.events import (
     TextDelta,
 )
 from segue.runtime.evidence import shorten_evidence
+from segue.runtime.model_limits import ModelLimits
 from segue.runtime.provider_client import ProviderClient
+from segue.runtime.request_repair import DEFAULT_STRATEGY, RequestRepair
 from segue.runtime.routing import Fixed, Route, RouteContext
 from segue.runtime.scheduler import Limits, Scheduler
 from segue.runtime.subagents import SUBAGENT_SYSTEM, ModelResolver, Subagents
-from segue.runtime.tool_types import Approver
+from segue.runtime.tool_types import Approver, ChangeRecorder
 from segue.runtime.toolbox import Toolbox
 from segue.runtime.tools.task import task as task_tool
 from segue.wire.stream import events as wire_events
@@ -53,6 +56,9 @@ from segue.wire.stream import events as wire_events
 EventListener: TypeAlias = Callable[[Event], None]
 
 _HEARTBEAT = 20.0
+# After this many replies in a row that were cut off in a call, the exchange ends.
+_MAX_CUT_OFF = 2
+_CACHE_CLIENT = "agent"
 _DEFAULT_LIMITS = Limits()
 
 
@@ -61,6 +67,8 @@ class Turn(Struct, frozen=True):
 
     reply: Reply
     outcomes: tuple[CallEnded, ...] = ()
+    is_cut_off: bool = False
+    """Whether the output limit cut off a call of the reply."""
 
 
 class _ExchangeCancelledError(Exception):
@@ -72,7 +80,10 @@ class Session:
 
     `models` resolves model names for subagents; if None, the tool `task` is not available. In a subagent's session,
     `task` is the id of the call that started it. With `debug`, a request that the conformance checker rejects is not
-    sent.
+    sent. `options` take precedence over those of the endpoint and of the conversation. `strategy` is the compression
+    of a history that a model rejects as too long, `sizes` what is known about the sizes of models, and
+    `subagent_context` the end of the system text of subagents. `record_changes` returns the recorder of changed files
+    for a call, by its id and tool; the changes of a subagent are those of the call that started it.
     """
 
     def __init__(
@@ -89,6 +100,11 @@ class Session:
         models: ModelResolver | None = None,
         task: str | None = None,
         clock: Callable[[], float] = time.monotonic,
+        options: Options | None = None,
+        sizes: ModelLimits | None = None,
+        strategy: str = DEFAULT_STRATEGY,
+        subagent_context: str = "",
+        record_changes: Callable[[str, str], ChangeRecorder] | None = None,
     ) -> None:
         self.log = log
         self.route = route
@@ -99,6 +115,10 @@ class Session:
         self.toolbox.validate_rules()
         self.limits = limits
         self.debug = debug
+        self.options = options if options is not None else Options()
+        self.sizes = sizes if sizes is not None else ModelLimits()
+        self.strategy = strategy
+        self.subagent_context = subagent_context
         self.usage = Usage()
         self.requests = 0
         self.exchanges = 0
@@ -110,16 +130,30 @@ class Session:
         self._task = task
         self._clock = clock
         self._endpoint: Endpoint | None = None
+        self._sent_limit: int | None = None
+        """The limit of output tokens of the last request."""
         self._cancelled = False
         self._streaming: asyncio.Task[Reply] | None = None
         self._exchange_done: asyncio.Future[None] | None = None
         """Done when the current exchange has ended."""
-        self._scheduler = Scheduler(log, self.toolbox, emit=self.emit, approve=approve, limits=limits, clock=clock)
+        self._record_changes = record_changes
+        self._scheduler = Scheduler(
+            log,
+            self.toolbox,
+            emit=self.emit,
+            approve=approve,
+            limits=limits,
+            clock=clock,
+            record_changes=None if record_changes is None else lambda call, tool: record_changes(task or call, tool),
+        )
 
     # ----------------------------------------------------------------------------------------------------------- public
 
-    async def ask(self, content: Any) -> ExchangeEnded:
-        """Run an exchange, from a user message to the answer. Errors are reported in the returned event."""
+    async def ask(self, content: Any, *, note: str | None = None) -> ExchangeEnded:
+        """Run an exchange, from a user message to the answer. Errors are reported in the returned event.
+
+        `note` is a text for the model that is added to the user message, but is not one of the user's words.
+        """
         if self._exchange_done is not None:
             raise InputError("an exchange is running; cancel it and wait for its end first")
         started, usage_before = self._clock(), self.usage
@@ -135,7 +169,7 @@ class Session:
             self.emit(ExchangeStarted(text=_content_text(content)))
             self.route.start_exchange()
             self._update_settings()
-            self.log.add_user(content)
+            self.log.add_user(content if note is None else (*coerce_blocks(content), Text(note)))
             outcome, text = await self._run_turns(turns)
         except _ExchangeCancelledError:
             pass
@@ -167,6 +201,12 @@ class Session:
             turns.last, outcomes = turn.reply, turn.outcomes
             if self._cancelled:
                 raise _ExchangeCancelledError
+            turns.cut_off = turns.cut_off + 1 if turn.is_cut_off else 0
+            if turns.cut_off == _MAX_CUT_OFF:
+                raise SegueError(
+                    f"stopped: {_MAX_CUT_OFF} replies in a row were cut off at {self._describe_limit(turn.reply)}; "
+                    "set a higher one (max_tokens), or ask for smaller pieces"
+                )
             if outcomes:
                 turns.paused = []
             elif turns.last.finish == "pause":
@@ -174,7 +214,7 @@ class Session:
             else:
                 return "answered", "\n".join(text for text in (*turns.paused, turns.last.text) if text)
         count = "1 turn" if self.limits.steps == 1 else f"{self.limits.steps:,} turns"
-        return "steps", f"stopped after {count}, the most for one question; ask again to go on"
+        return "steps", f"stopped after {count}, the limit for one prompt; send another one to continue"
 
     async def run_turn(self) -> Turn:
         """Request one reply, and run its calls as one batch."""
@@ -183,7 +223,17 @@ class Session:
             return Turn(reply)
         if self._cancelled:
             return Turn(reply, tuple(await self._scheduler.cancel_calls(calls)))
-        return Turn(reply, tuple(await self._scheduler.run_batch(calls)))
+        is_cut_off = reply.finish == "length" and any(call.broken for call in calls)
+        text = (
+            f"the call was cut off at {self._describe_limit(reply)}, and did not run; do it in smaller pieces, each of "
+            "them well below that limit"
+        )
+        outcomes = await self._scheduler.run_batch(calls, cut_off_text=text if is_cut_off else None)
+        return Turn(reply, tuple(outcomes), is_cut_off)
+
+    def _describe_limit(self, reply: Reply) -> str:
+        limit = self._sent_limit or (reply.usage.output if reply.usage is not None else 0)
+        return f"the output limit of {limit:,} tokens" if limit else "the output limit of the model"
 
     def cancel(self) -> None:
         """Cancel the exchange: the reply in flight is recorded as incomplete, and every call gets an outcome."""
@@ -225,12 +275,15 @@ class Session:
     async def _request_until_complete(self) -> tuple[Reply, list[ToolCall]]:
         """Send requests until a reply is complete; return it and its calls to run."""
         broken = 0
+        repair = RequestRepair(self.log, self.sizes, self.strategy, self.emit)
         while True:
             endpoint = self._pick_endpoint()
             try:
-                return await self._request(endpoint)
+                return await self._request(endpoint, repair.output_cap)
             except ProviderError as error:
                 self._raise_if_cancelled()
+                if repair.apply(endpoint, error, self._sent_limit):
+                    continue
                 has_failover = self.route.on_failure(endpoint, error)
                 if error.cause != "broken":
                     if not has_failover:
@@ -268,14 +321,14 @@ class Session:
         if task is not None and task.cancelling():
             raise asyncio.CancelledError
 
-    async def _request(self, endpoint: Endpoint) -> tuple[Reply, list[ToolCall]]:
+    async def _request(self, endpoint: Endpoint, output_cap: int | None = None) -> tuple[Reply, list[ToolCall]]:
         """Send one request and record the reply. The stream is read in its own task, so that it can be cancelled."""
         started = self._clock()
         self._raise_if_cancelled()
-        rendered = self._render(endpoint)
+        rendered, data = self._render(endpoint, output_cap)
         self._raise_if_cancelled()
         self.log.mark_sent()
-        self._streaming = streaming = asyncio.create_task(self._stream(endpoint, rendered))
+        self._streaming = streaming = asyncio.create_task(self._stream(endpoint, rendered, data))
         try:
             reply = await streaming
         except asyncio.CancelledError:
@@ -304,14 +357,31 @@ class Session:
         )
         return added, _calls_to_run(added, cut)
 
-    def _render(self, endpoint: Endpoint) -> Rendered:
+    def _options_for(self, endpoint: Endpoint, output_cap: int | None) -> Options:
+        """Return the options of the next request: of the session, the endpoint, or the conversation, in this order."""
+        chat = self.log.chat
+        options = chat.options.merge(endpoint.options).merge(self.options)
+        limit = self.sizes.output_limit(endpoint, chat.tokens, options.max_tokens)
+        self._sent_limit = limit if output_cap is None else min(limit or output_cap, output_cap)
+        return msgspec.structs.replace(options, max_tokens=self._sent_limit)
+
+    def _render(self, endpoint: Endpoint, output_cap: int | None) -> tuple[Rendered, bytes]:
+        """Render the next request; return it, and its body as it is sent."""
+        options = self._options_for(endpoint, output_cap)
         rendered = self.log.render(
-            endpoint.api, endpoint.model, profile=endpoint.profile, tool_format=endpoint.tool_format
+            endpoint.api,
+            endpoint.model,
+            profile=endpoint.profile,
+            tool_format=endpoint.tool_format,
+            options=options,
         )
+        stores = (options.vendor_options or {}).get("store") is True
+        data = rendered.data if stores else keep_stateless(rendered.data, endpoint)
+        data = place_cache_fields(data, endpoint, client=_CACHE_CLIENT, route="")
         self.requests += 1
         if self.debug:
             for violation in check(
-                rendered.body, cast("Api", endpoint.api), model=endpoint.model, profile=cast("Any", endpoint.profile)
+                data, cast("Api", endpoint.api), model=endpoint.model, profile=cast("Any", endpoint.profile)
             ):
                 if violation.severity == "reject":
                     raise ProjectionError(
@@ -335,11 +405,11 @@ class Session:
                 ),
             )
         )
-        return rendered
+        return rendered, data
 
-    async def _stream(self, endpoint: Endpoint, rendered: Rendered) -> Reply:
+    async def _stream(self, endpoint: Endpoint, rendered: Rendered, data: bytes) -> Reply:
         """Stream the reply and emit its deltas. An incomplete reply is recorded as evidence."""
-        stream = await self.client.open(endpoint, rendered.fragments, rendered.open_reader, on_retry=self.emit)
+        stream = await self.client.open(endpoint, [data], rendered.open_reader, on_retry=self.emit)
         reader = stream.reader
         try:
             async with aclosing(stream):
@@ -389,8 +459,9 @@ class Session:
         self, prompt: str, *, title: str, route: Route, toolbox: Toolbox, task: str
     ) -> ExchangeEnded:
         """Run an exchange in a session with its own history. Its events have the call id `task`."""
+        system = "\n\n".join(filter(None, (SUBAGENT_SYSTEM, self.subagent_context)))
         child = Session(
-            self.log.create_child(Conversation(system=SUBAGENT_SYSTEM), title),
+            self.log.create_child(Conversation(system=system), title),
             route,
             client=self.client,
             toolbox=toolbox,
@@ -399,6 +470,10 @@ class Session:
             limits=self.limits,
             debug=self.debug,
             task=task,
+            options=self.options,
+            sizes=self.sizes,
+            strategy=self.strategy,
+            record_changes=self._record_changes,
         )
         try:
             return await child.ask(prompt)
@@ -413,6 +488,8 @@ class _ExchangeState:
     def __init__(self) -> None:
         self.count = 0
         self.last: Reply | None = None
+        self.cut_off = 0
+        """How many replies in a row were cut off in a call."""
         self.paused: list[str] = []
         """Texts of replies that ended with `pause`."""
 

@@ -13,7 +13,7 @@ from segue.bridge.providers import Endpoint
 from segue.errors import InputError
 from segue.runtime.events import ExchangeEnded
 from segue.runtime.routing import Fixed, Route
-from segue.runtime.tool_types import ApprovalRequest, Context, Result, ToolError
+from segue.runtime.tool_types import ApprovalRequest, ApprovalScope, Context, Result, ToolError
 from segue.runtime.toolbox import Toolbox
 from segue.runtime.tools.task import SubagentTask
 
@@ -21,9 +21,9 @@ ModelResolver: TypeAlias = Callable[[str], Endpoint]
 """Resolves a name `provider/model`; raises `InputError` if there is no such model."""
 
 SUBAGENT_SYSTEM = (
-    "You work on one task for another agent. Nobody else reads what you say and nobody can answer questions. "
-    "Do the task with the tools you have, then give the result in one answer: what was asked for, and what the "
-    "other agent has to know. Say so where something could not be done."
+    "You work on one task for another agent. It reads only your final answer, and questions are not answered. Do the "
+    "task with your tools, then give the result in one answer: what the task requests, and what else the other agent "
+    "needs for its work. List what could not be done."
 )
 _MAX_TITLE = 60
 
@@ -57,9 +57,12 @@ class Subagents:
         """Return the approval request for using a model; not `needed` if the session's route uses the same provider."""
         endpoint = self._find_endpoint(model)
         known = {(each.provider, each.base_url) for each in self._parent.route.endpoints}
-        title = f"giving work to {endpoint.name} at {endpoint.base_url}"
+        title = f"send a task to {endpoint.name} at {endpoint.base_url}"
         needed = (endpoint.provider, endpoint.base_url) not in known
-        return ApprovalRequest("task", endpoint.name, title, needed=needed, aliases=(model,))
+        scopes = (ApprovalScope(f"all models of {endpoint.provider}", (f"task({endpoint.provider}/*)",)),)
+        return ApprovalRequest(
+            "task", endpoint.name, title, needed=needed, aliases=(model,), changes=False, scopes=scopes
+        )
 
     def _find_endpoint(self, model: str) -> Endpoint:
         try:
@@ -72,7 +75,7 @@ class Subagents:
             return self._parent.route.for_subagent()
         request = self.approval_request(task.model)
         if request is not None and request.needed and not context.is_granted(request):
-            raise ToolError(f"{request.title} needs leave, and none was given")
+            raise ToolError(f"approval is needed and was not given: {request.title}")
         return Fixed(self._find_endpoint(task.model), "named for the task")
 
     async def spawn(self, task: SubagentTask, context: Context) -> Result:
@@ -82,7 +85,7 @@ class Subagents:
             unknown = [name for name in task.tools if toolbox.find(name) is None]
             if unknown:
                 known = ", ".join(tool.name for tool in toolbox.declarations)
-                raise ToolError(f"there is no tool {unknown[0]!r} for a task; there are {known}")
+                raise ToolError(f"unknown tool {unknown[0]!r}; a task can use {known}")
             toolbox = toolbox.only(task.tools)
         ended = await self._run(
             task.prompt,

@@ -33,6 +33,13 @@ class PartForm(Struct, frozen=True):
     required: tuple[str, ...] = ()
 
 
+class ApprovalScope(Struct, frozen=True):
+    """More than one call that the user may allow at once: a few words, and the allow rules."""
+
+    label: str
+    rules: tuple[str, ...]
+
+
 class ApprovalRequest(Struct, frozen=True):
     """A request for approval of a call. `subject` is what rules are matched against: a path, a command, a URL.
 
@@ -41,6 +48,8 @@ class ApprovalRequest(Struct, frozen=True):
     other names of the subject for deny and ask rules. Each of `parts` has to be allowed, in one of its forms.
     `allowed_by` restricts the allow rules: any whose `pattern` matches, only rules for the whole `tool` or this exact
     subject, or only a rule with the exact subject (`name`).
+    `changes` is False for a call that only reads: the mode `plan` does not deny it. `scopes` are wider than this call,
+    the narrowest first; the user is offered those whose rules allow it.
     """
 
     tool: str
@@ -52,6 +61,13 @@ class ApprovalRequest(Struct, frozen=True):
     aliases: tuple[str, ...] = ()
     parts: tuple[tuple[PartForm, ...], ...] = ()
     allowed_by: Literal["pattern", "tool", "name"] = "pattern"
+    changes: bool = True
+    scopes: tuple[ApprovalScope, ...] = ()
+
+    @property
+    def is_edit(self) -> bool:
+        """Whether it changes one file inside the working folder that is not guarded."""
+        return bool(self.path) and self.changes and not self.subject.startswith("/") and self.allowed_by == "pattern"
 
 
 class Denial(Struct, frozen=True):
@@ -60,9 +76,33 @@ class Denial(Struct, frozen=True):
     reason: str
 
 
-ApprovalDecision: TypeAlias = Literal["once", "always", "no"] | Denial
+class AllowRules(Struct, frozen=True):
+    """The call is allowed, and for the rest of the session all that these rules match."""
+
+    rules: tuple[str, ...]
+
+
+ApprovalDecision: TypeAlias = Literal["once", "always", "no"] | Denial | AllowRules
 Approver: TypeAlias = Callable[[ApprovalRequest], Awaitable[ApprovalDecision]]
 """Asks the user. `always` applies to this tool and subject for the rest of the session."""
+
+
+class ChangeRecorder:
+    """Records files before a call changes them, so that they can be restored. This one records nothing."""
+
+    def before_write(self, path: Path, root: Path, data: bytes, folders: Sequence[Path] = ()) -> None:
+        """Record a file that is about to be written.
+
+        `path` is absolute and resolved, `root` the working folder; `folders` were created for it, the deepest first.
+        """
+
+    def before_command(self, command: str) -> Callable[[], None]:
+        """Record the folder before a command that may change any file; call the returned function after it."""
+        return lambda: None
+
+
+async def _deny(request: ApprovalRequest) -> str | None:
+    return f"denied: {request.title} needs approval"
 
 
 @dataclass
@@ -72,7 +112,9 @@ class Context:
     `cancelled` is set when the call is cancelled or timed out; long-running tools check it. `is_granted` returns
     whether approval was given for what the tool is about to do, which may differ from the approval request: a link can
     change in between. `is_denied` returns whether a rule denies a path to a tool, both given by name. `time_limit` is
-    the configured limit of a call in seconds, if any.
+    the configured limit of a call in seconds, if any. `changes` records files before they are changed. A tool may need
+    another approval while it runs: `is_allowed` returns whether the rules allow something, and `check_permission` asks
+    the user if needed and returns None or the denial text. `approve` is the approver of the call.
     """
 
     folder: Path
@@ -82,6 +124,10 @@ class Context:
     is_granted: Callable[[ApprovalRequest], bool] = lambda request: True
     time_limit: float | None = None
     is_denied: Callable[[str, str], bool] = lambda tool, path: False
+    changes: ChangeRecorder = field(default_factory=ChangeRecorder)
+    approve: Approver | None = None
+    is_allowed: Callable[[ApprovalRequest], bool] = lambda request: False
+    check_permission: Callable[[ApprovalRequest], Awaitable[str | None]] = _deny
 
 
 Run: TypeAlias = Callable[[Arguments, Context], "Result | str | Awaitable[Result | str]"]

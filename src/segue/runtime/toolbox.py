@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import jsonschema_rs
+import msgspec
 
 from segue.canonical.request import Tool as Declaration
 from segue.errors import InputError
 from segue.runtime.masking import SecretMask, find_hidden_secrets
-from segue.runtime.permissions import Grants, Permissions
+from segue.runtime.permission_rules import SHELL_TOOLS, parse_rule
+from segue.runtime.permissions import Grants, Permissions, validate_tool_name
 from segue.runtime.schema_paths import has_more_paths
 from segue.runtime.threads import run_in_thread
-from segue.runtime.tool_types import ApprovalRequest, Approver, Arguments, Context, Tool, ToolError
+from segue.runtime.tool_types import ApprovalRequest, Approver, Arguments, Context, Tool
 from segue.runtime.tools import standard_names
 
 ToolSource: TypeAlias = Callable[[], Sequence[Tool]]
@@ -35,7 +37,8 @@ class Toolbox:
 
     `sources` are functions that return the current tools of MCP servers; a tool whose name is already used is dropped.
     If there are more than `max_declared` tools, the last ones of the sources are `left_out`; `tools` never are.
-    The `run` of a tool that `find` returns checks approvals and masks secrets.
+    The `run` of a tool that `find` returns checks approvals and masks secrets; `secrets` returns more of them than the
+    environment has: value → name.
     """
 
     def __init__(
@@ -46,17 +49,19 @@ class Toolbox:
         *,
         sources: Sequence[ToolSource] = (),
         max_declared: int = MAX_DECLARED,
+        secrets: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         if type(max_declared) is not int or max_declared < 1:
             raise InputError(f"a number from 1 was expected, not {max_declared!r}", path="max_declared")
         self.max_declared = max_declared
+        self._secrets = secrets
         self.folder = folder
         self.permissions = permissions or Permissions(folder=folder)
         self._own_tools = tuple(tools)
         self._sources = tuple(sources)
         self._selected: frozenset[str] | None = None
         # A rule for a built-in tool is valid in a session without it too.
-        self._known_names = standard_names() | _tool_names(self._own_tools)
+        self._known_names = standard_names() | _tool_names(self._own_tools) | {*SHELL_TOOLS}
         self._grants = Grants()
         self._last_approval: asyncio.Future[None] | None = None
         self._loaded: tuple[Tool, ...] = ()
@@ -91,10 +96,24 @@ class Toolbox:
         def progress(text: str) -> None:
             context.progress(mask.mask_text(text))
 
+        def is_allowed(request: ApprovalRequest) -> bool:
+            return self.permissions.decide(request)[0] == "allow"
+
+        def check_permission(request: ApprovalRequest) -> Awaitable[str | None]:
+            masked = msgspec.structs.replace(request, title=mask.mask_text(request.title))
+            return self.permissions.check(masked, context.approve)
+
         try:
             value = tool.run(
                 arguments,
-                replace(context, is_granted=self._grants.consume, is_denied=self.permissions.denies, progress=progress),
+                replace(
+                    context,
+                    is_granted=self._grants.consume,
+                    is_denied=self.permissions.denies,
+                    is_allowed=is_allowed,
+                    check_permission=check_permission,
+                    progress=progress,
+                ),
             )
         except Exception as error:
             if (masked := mask.mask_error(error)) is error:
@@ -107,7 +126,8 @@ class Toolbox:
         sources = [tool.hidden_secrets for tool in self._loaded if tool.hidden_secrets is not None] or [
             find_hidden_secrets
         ]
-        return SecretMask({value: name for find_secrets in sources for value, name in find_secrets().items()})
+        hidden = {value: name for find_secrets in sources for value, name in find_secrets().items()}
+        return SecretMask({**self._secrets(), **hidden})
 
     # ------------------------------------------------------------------------------------------------------------ tools
 
@@ -157,12 +177,24 @@ class Toolbox:
         return self.only(name for name in self.names if name not in names)
 
     def _derive(self, tools: Sequence[Tool], selected: frozenset[str] | None) -> Toolbox:
-        other = Toolbox(tools, self.folder, self.permissions, sources=self._sources, max_declared=self.max_declared)
+        other = Toolbox(
+            tools,
+            self.folder,
+            self.permissions,
+            sources=self._sources,
+            max_declared=self.max_declared,
+            secrets=self._secrets,
+        )
         other._selected = selected
         other._known_names |= self._known_names
         other._tools = {}
         other._load()
         return other
+
+    def allow(self, rule: str) -> None:
+        """Add an allow rule for this session; `InputError` if it is invalid or its tool is unknown."""
+        validate_tool_name(parse_rule(rule), self._known_names.union(self.names), "allow")
+        self.permissions.allow(rule)
 
     def validate_rules(self) -> None:
         """Raise `InputError` for a permission rule with an unknown tool. Without any tools nothing is checked."""
@@ -189,10 +221,10 @@ class Toolbox:
                 break
             lines.append(_format_problem(error))
         # One line: user interfaces show only the first, which must have the reason.
-        return f"the arguments don't fit {tool.name}, and nothing ran: {'; '.join(lines)}"
+        return f"invalid arguments for {tool.name}, which did not run: {'; '.join(lines)}"
 
     async def check_permission(self, tool: Tool, arguments: Arguments, approve: Approver | None) -> str | None:
-        """Return None if the call may run, else the denial text for the model."""
+        """Return None if the call may run, else the denial text for the model; `ToolError` if it is not possible."""
         previous, own = self._queue_approval()
         try:
             # In a thread: it reads files and looks up host names.
@@ -201,8 +233,6 @@ class Toolbox:
             if approve is not None and self.permissions.decide(request)[0] == "ask":
                 await asyncio.shield(previous)
             denial = await self.permissions.check(request, approve)
-        except ToolError as error:
-            return str(error)
         finally:
             previous.add_done_callback(lambda _: own.done() or own.set_result(None))
         if denial is None and request.needed:

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from msgspec import Struct
 
-from segue.canonical.blocks import Block, Thinking
+from segue.canonical.blocks import Block
 from segue.canonical.json import parse_json
 from segue.errors import InputError
 from segue.sessions import files
@@ -83,7 +83,7 @@ class Draft(Struct, frozen=True):
 class Client(ABC):
     """A coding client. `api` is the API whose bodies `parse` returns and whose units `encode` takes.
 
-    `kind` is that of its parsed logs; `tested` are the versions that sessions were exchanged with.
+    `kind` is the `ParsedLog.kind` of its sessions; `tested` are the versions with which moves were tested.
     """
 
     name: ClassVar[str]
@@ -92,8 +92,6 @@ class Client(ABC):
     api: ClassVar[str]
     program: ClassVar[str]
     tested: ClassVar[tuple[str, ...]]
-    has_folders: ClassVar[bool] = True
-    """Whether a session belongs to the folder that it was started in."""
 
     @abstractmethod
     def is_line(self, line: Line) -> bool:
@@ -104,7 +102,7 @@ class Client(ABC):
         """Return the body with which the client would continue; `InputError` if there are no messages."""
 
     def parse_bytes(self, data: bytes) -> ParsedLog | None:
-        """Parse a session that is not detected by its lines; None for all others."""
+        """Parse a session that is one JSON value; return None for sessions of lines, which `parse` reads."""
         return None
 
     @abstractmethod
@@ -113,7 +111,7 @@ class Client(ABC):
 
     @abstractmethod
     def describe(self, path: Path) -> SessionFile:
-        """Return a session by its file; `InputError` if it is none of this client."""
+        """Return a session by its file; `InputError` if it is not a session of this client."""
 
     @abstractmethod
     def new_id(self, now: int) -> str:
@@ -121,7 +119,7 @@ class Client(ABC):
 
     @abstractmethod
     def locate(self, place: Place, draft: Draft) -> Path:
-        """Return the file of a new session."""
+        """Return the path for a new session; nothing is created."""
 
     @abstractmethod
     def encode(self, place: Place, draft: Draft) -> bytes:
@@ -129,35 +127,33 @@ class Client(ABC):
 
     @abstractmethod
     def encode_more(self, data: bytes, draft: Draft) -> bytes:
-        """Return what is appended to a session with this content."""
+        """Return the bytes that add the draft's units to a session with this content."""
 
     def join(self, before: bytes, more: bytes) -> bytes:
-        """Return the content of a session to which something was appended."""
+        """Return the content of a session after `encode_more` was appended."""
         return before + more
 
     @abstractmethod
     def copy(self, data: bytes, draft: Draft) -> bytes:
-        """Return the content of a session as that of another one, with the draft's id and parent."""
+        """Return a copy of a session's content with the id and the parent of the draft."""
 
     @abstractmethod
     def resume(self, session: SessionFile) -> tuple[str, ...]:
         """Return the command that resumes a session."""
 
     def normalize(self, value: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return a unit as it is read back after it was written."""
+        """Return a unit in the form in which it is read back after a write, for comparison."""
         return value
 
-    def find_obstacle(self, block: Block, *, own: bool) -> str | None:
+    def find_obstacle(self, block: Block, source: str) -> str | None:
         """Return why a session has no place for a block, as a line of the report; None if it has one.
 
-        `own`: the block was first in a session of this client. Reasoning is bound to the instructions before it, which
-        are those of its client.
+        `source` is the client whose session had the block first.
         """
-        is_foreign = isinstance(block, Thinking) and not own and self.api != CANONICAL
-        return "reasoning of another client removed; it is kept for the way home" if is_foreign else None
+        return None
 
     def is_open(self, place: Place, session: SessionFile) -> bool:
-        """Return whether a running client has this session open, as far as that is recorded."""
+        """Return whether a running client has this session open; False if that can't be determined."""
         return files.is_open_file(session.path)
 
     def load(self, place: Place, session: SessionFile) -> bytes:

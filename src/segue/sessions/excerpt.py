@@ -40,7 +40,7 @@ def read_excerpt(path: Path) -> Excerpt | None:
     except OSError:
         return None
     if tail:
-        # The first line is always whole: it has the facts of the session in the logs of some clients.
+        # The first line is never cut: in the logs of some clients it has the id and the folder of the session.
         head = head[: head.rfind(b"\n") + 1] or _read_first_line(path)
         tail = tail[tail.find(b"\n") + 1 :]
     return Excerpt(decode_lines(head + tail), status.st_size, status.st_mtime_ns // 1000)

@@ -61,7 +61,7 @@ def create(path: Path, data: bytes) -> None:
 
 
 def _link(temporary: Path, path: Path) -> None:
-    """Give a file its name, unless that name is taken. Where there are no hard links, it is renamed."""
+    """Give a file its final name; `FileExistsError` if it is taken. Without hard links the file is renamed."""
     try:
         os.link(temporary, path)
     except FileExistsError:

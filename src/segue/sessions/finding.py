@@ -29,7 +29,7 @@ def find_session(clients: Sequence[Client], place: Place, cwd: Path, wanted: str
     """
     names = ", ".join(client.title for client in clients)
     if wanted is None:
-        sessions = list_sessions(clients, place, cwd if any(client.has_folders for client in clients) else None)
+        sessions = list_sessions(clients, place, cwd)
         if not sessions:
             raise InputError(
                 f"no session of {names} in this folder; segue move --list --all lists those of all folders"

@@ -1,7 +1,7 @@
 """Journeys: conversations that moved between clients, with every message in its original form, and their sessions.
 
 Signatures and encrypted reasoning, ids and tools that a client's session can't hold are kept here, so that a session
-that comes home has them again. One SQLite file of the user's, readable by its owner only.
+that is moved back has them again. One SQLite file of the user's, readable by its owner only.
 """
 
 from __future__ import annotations
@@ -46,23 +46,24 @@ _COLUMNS = "client, session, path, cwd, size, digest, own, own_digest, done, ope
 
 
 class Stop(Struct, frozen=True):
-    """A session that has the first `done` messages of a journey, as it was when it was last read or written.
+    """A session of a journey, as it was when a move last read or wrote it.
 
-    `own` is the number of messages that its file has, and `own_digest` their digest; `open_calls` are the ids of calls
-    that it has no result of; `moved` is the time.
+    It has the first `reach` messages of the journey. Its file has `own_count` messages with the digest `own_digest`,
+    which may differ in number: rendering adds and merges some. `open_calls` are the ids of its calls without a result;
+    `moved` is the time of that move in microseconds since 1970.
     """
 
     file: SessionFile
     fingerprint: Fingerprint
-    own: int
+    own_count: int
     own_digest: str
-    done: int
+    reach: int
     moved: int
     open_calls: tuple[str, ...] = ()
 
 
 class Journey(Struct):
-    """A conversation and its sessions. `contents` are those of sessions that are not stored yet."""
+    """A conversation and its sessions. `contents` has the content of sessions that `JourneyStore.save` has to write."""
 
     id: str
     entries: list[Entry]
@@ -79,10 +80,10 @@ class Journey(Struct):
     def latest_stop(self, client: str) -> Stop | None:
         """Return the session of a client that has most of the journey; of several, the last one written."""
         stops = [stop for stop in self.stops if stop.file.client == client]
-        return max(stops, key=lambda stop: (stop.done, stop.moved), default=None)
+        return max(stops, key=lambda stop: (stop.reach, stop.moved), default=None)
 
     def set_stop(self, stop: Stop, content: bytes) -> None:
-        """Add a session with its content, in place of an earlier state of it."""
+        """Add a session with its content; an earlier state of the same session is replaced."""
         self.contents[stop.file.client, stop.file.id] = content
         kept = [other for other in self.stops if (other.file.client, other.file.id) != (stop.file.client, stop.file.id)]
         self.stops = [*kept, stop]
@@ -162,7 +163,7 @@ class JourneyStore:
 def _encode_stop(stop: Stop) -> Sequence[Any]:
     file = stop.file
     fields = (file.client, file.id, str(file.path), file.cwd, stop.fingerprint.size, stop.fingerprint.digest)
-    return (*fields, stop.own, stop.own_digest, stop.done, " ".join(stop.open_calls), stop.moved)
+    return (*fields, stop.own_count, stop.own_digest, stop.reach, " ".join(stop.open_calls), stop.moved)
 
 
 def _decode_stop(row: Sequence[Any]) -> Stop:

@@ -66,7 +66,7 @@ def build_report(source: Session, target: Client, action: Action, rendering: Ren
         line = Line(finding.message, max(1, len(finding.call_ids)))
         if finding.kind == "reasoning":
             thoughts = _count_thoughts(rendering.entries, target)
-            lost.append(Line(f"{finding.message}; it is kept for the way home", thoughts))
+            lost.append(Line(f"{finding.message}; it is restored when the session is moved back", thoughts))
         elif finding.level == "lost":
             lost.append(line)
         else:

@@ -80,7 +80,7 @@ class Mover:
         )
         base = journey.latest_stop(target.name)
         plan = Plan(journey, reach, source, target, draft, build_report(source, target, "unchanged", None), base)
-        if base is not None and (base.done < reach or self._load(target, base.file) is None):
+        if base is not None and (base.reach < reach or self._load(target, base.file) is None):
             return self._plan_more(plan, base)
         if base is not None:
             return plan
@@ -95,7 +95,7 @@ class Mover:
         """Prepare the continuation of a session of the target, in its own folder."""
         target, place = plan.target, self._place
         cwd = base.file.cwd or plan.draft.cwd
-        rendering = render_more(target, plan.journey.entries[: plan.reach], base.done, base.open_calls, cwd)
+        rendering = render_more(target, plan.journey.entries[: plan.reach], base.reach, base.open_calls, cwd)
         draft = msgspec.structs.replace(plan.draft, cwd=cwd, units=rendering.units)
         before = self._load(target, base.file)
         if before is not None and base.fingerprint.matches(before) and not target.is_open(place, base.file):
@@ -103,7 +103,7 @@ class Mover:
             data = target.encode_more(before, draft)
             report = build_report(plan.source, target, "extended", rendering)
             return msgspec.structs.replace(plan, draft=draft, report=report, before=before, data=data)
-        # It was changed, is open, or is gone: a new session continues it as it was.
+        # It was changed or deleted, or is open: a new session begins with the copy from the last move.
         before = self._journeys.load_content(target.name, base.file.id)
         if before is None:
             raise InputError(f"the record of moved sessions has no copy of {base.file.id}", path=str(base.file.path))
@@ -119,7 +119,7 @@ class Mover:
         if plan.base is not None and plan.action == "unchanged":
             self._journeys.save(plan.journey)
             return Moved(plan.base.file, target.resume(plan.base.file), plan.report)
-        # Compared before it is written: what the target would read.
+        # Nothing is written unless the target would read it back unchanged.
         file = SessionFile(target.name, draft.id, target.locate(self._place, draft), draft.cwd)
         if plan.base is not None and plan.action == "extended":
             file = plan.base.file
@@ -146,22 +146,22 @@ class Mover:
     # -------------------------------------------------------------------------------------------------------- journeys
 
     def _join(self, source: Session) -> tuple[Journey, int]:
-        """Return the journey of a session with the messages that are new in it, and how many the session has."""
+        """Add a session's new messages to its journey. Return it, and how many of its messages the session has."""
         file, own = source.file, list(source.entries)
         journey = self._journeys.find(file.client, file.id) or self._rebuild(source)
         stop = journey.find_stop(file.client, file.id) if journey is not None else None
-        if journey is None or stop is None or digest_entries(own[: stop.own]) != stop.own_digest:
+        if journey is None or stop is None or digest_entries(own[: stop.own_count]) != stop.own_digest:
             # A session that never moved, or was rewound or compacted since.
             journey, stop, new = Journey.start(), None, own
         else:
-            new = own[stop.own :]
-            if new and stop.done < len(journey.entries):
+            new = own[stop.own_count :]
+            if new and stop.reach < len(journey.entries):
                 # Both this session and another one continued the journey: this one is a branch of its own.
-                kept = [other for other in journey.stops if other.done <= stop.done]
-                journey = Journey(Journey.start().id, journey.entries[: stop.done], kept)
+                kept = [other for other in journey.stops if other.reach <= stop.reach]
+                journey = Journey(Journey.start().id, journey.entries[: stop.reach], kept)
         new = _with_new_ids(new, journey.entries)
         journey.entries = [*journey.entries, *new]
-        reach = len(journey.entries) if new or stop is None else stop.done
+        reach = len(journey.entries) if new or stop is None else stop.reach
         open_calls = _find_open_calls(stop.open_calls if stop is not None else (), new)
         fingerprint = Fingerprint.of(source.data)
         stop = Stop(file, fingerprint, len(own), digest_entries(own), reach, self._now, open_calls)
@@ -169,7 +169,10 @@ class Mover:
         return journey, reach
 
     def _rebuild(self, source: Session) -> Journey | None:
-        """Return the journey of a session whose record is missing: its parent, if it begins with that one rendered."""
+        """Return the journey of a session that has no record, made from the parent that its log names.
+
+        None if there is no such parent, or if the session does not begin with the parent as it is rendered now.
+        """
         facts, target = source.log.facts, CLIENTS[source.file.client]
         name, _, id = (facts.parent or "").partition(":")
         client = CLIENTS.get(name)
@@ -179,23 +182,23 @@ class Mover:
         if file is None:
             return None
         try:
-            home = parse_session(client, file, client.load(self._place, file))
-            units = render_session(target, home.entries, facts.cwd).units
+            parent = parse_session(client, file, client.load(self._place, file))
+            units = render_session(target, parent.entries, facts.cwd).units
             data = target.encode(self._place, Draft(source.file.id, units, facts.cwd or "", self._now))
             written = parse_session(target, source.file, data).entries
         except InputError:
             return None
-        digest, done = digest_entries(written), len(home.entries)
+        digest, reach = digest_entries(written), len(parent.entries)
         if digest_entries(source.entries[: len(written)]) != digest:
             return None
-        journey = Journey(Journey.start().id, list(home.entries), [])
+        journey = Journey(Journey.start().id, list(parent.entries), [])
         open_calls = _find_open_calls((), journey.entries)
-        for session, own, own_digest, calls in (
-            (home, done, digest_entries(home.entries), open_calls),
+        for session, count, own_digest, calls in (
+            (parent, reach, digest_entries(parent.entries), open_calls),
             (source, len(written), digest, ()),
         ):
             fingerprint = Fingerprint.of(session.data)
-            journey.set_stop(Stop(session.file, fingerprint, own, own_digest, done, self._now, calls), session.data)
+            journey.set_stop(Stop(session.file, fingerprint, count, own_digest, reach, self._now, calls), session.data)
         return journey
 
     def _load(self, client: Client, file: SessionFile) -> bytes | None:
@@ -213,7 +216,7 @@ def _find_open_calls(before: tuple[str, ...], new: list[Entry]) -> tuple[str, ..
 
 
 def _with_new_ids(new: list[Entry], before: list[Entry]) -> list[Entry]:
-    """Return messages whose calls have ids of their own: two sessions may have equal calls."""
+    """Replace call ids that earlier messages already have: two sessions may have equal calls."""
     taken = {call.id for entry in before for call in calls_of(entry.message)}
     names: dict[str, str] = {}
     for entry in new:
@@ -253,5 +256,8 @@ def _compare(client: Client, file: SessionFile, data: bytes, units: tuple[Unit, 
         if values and CLOSING_TEXT in str(values[-1]):
             values.pop()
     if found[len(found) - len(expected) :] != expected:
-        raise InputError("the written session would not be read as it was meant: a bug in segue", path=str(file.path))
+        raise InputError(
+            "the written session would be read differently; this is a bug in segue, please report it",
+            path=str(file.path),
+        )
     return session

@@ -12,7 +12,7 @@ from typing import Any, cast
 from segue.canonical.blocks import Block, Media, Opaque, Thinking, ToolCall, ToolResponse
 
 API = "anthropic"
-_REASONING = "reasoning removed; it is kept for the way home"
+_REASONING = "reasoning removed; it is restored when the session is moved back"
 _HOSTED = "calls that the provider ran itself removed"
 
 

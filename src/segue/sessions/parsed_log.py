@@ -39,7 +39,8 @@ class SessionFacts(Struct, frozen=True):
 
 
 class ParsedLog(Struct, frozen=True):
-    """A request body from a log. `lines` and `times` have the line number and the time (if known) of each message;
+    """A request body from a log, with the line number and the time (if known) of each message.
+
     `dropped` counts the entries that are not in the body, by reason. `context` has the indexes of messages that the
     client inserted for a session of its own: its instructions, and facts about the machine."""
 

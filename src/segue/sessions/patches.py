@@ -50,7 +50,7 @@ def _parse_update(path: str, body: list[str]) -> FileEdit | None:
 
 
 def render_write(write: FileWrite) -> str | None:
-    """Return a write as a patch; None if a patch can't have this content."""
+    """Return a write as a patch; None for content with carriage returns, or without a newline at its end."""
     if not write.content.endswith("\n") or "\r" in write.content:
         return None
     lines = write.content[:-1].split("\n")
@@ -58,7 +58,7 @@ def render_write(write: FileWrite) -> str | None:
 
 
 def render_edit(edit: FileEdit) -> str | None:
-    """Return an edit as a patch; None if it is not one of whole lines that a patch can have."""
+    """Return an edit as a patch; None without old text, or with carriage returns, which a patch can't have."""
     if not edit.old or "\r" in edit.old + edit.new:
         return None
     removed = [f"-{line}" for line in edit.old.split("\n")]

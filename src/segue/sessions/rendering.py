@@ -1,6 +1,6 @@
-"""Renders messages of any clients as the units of one client's session: valid, paired, in its own terms.
+"""Renders messages of any clients as the units of one client's session: valid, paired, with its own tools.
 
-The result ends on a reply. What segue added is synthetic.
+The result ends on a reply. Units that segue added are `synthetic`.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _render(client: Client, entries: Sequence[Entry], cwd: str | None) -> Render
     for entry in entries:
         message = entry.message if client.api == CANONICAL else _without_envelopes(entry.message)
         envelopes += len(entry.message.blocks) - len(message.blocks)
-        message = _without_obstacles(client, message, removed, own=entry.client == client.name)
+        message = _without_obstacles(client, message, removed, entry.client)
         if entry.client != client.name:
             translator = translators.setdefault(entry.client, Translator(entry.client, client.name, cwd))
             translated = translator.translate(message)
@@ -143,7 +143,7 @@ def _render(client: Client, entries: Sequence[Entry], cwd: str | None) -> Render
     return Rendering(written, entries, report.findings, renamed, kept, envelopes, report.emitted_results, removed)
 
 
-def _without_obstacles(client: Client, message: Message, removed: Counter[str], *, own: bool) -> Message:
+def _without_obstacles(client: Client, message: Message, removed: Counter[str], source: str) -> Message:
     """Return a message without the content that the client's sessions have no place for."""
 
     def keep(blocks: Sequence[Block]) -> tuple[Block, ...]:
@@ -152,7 +152,7 @@ def _without_obstacles(client: Client, message: Message, removed: Counter[str], 
             if isinstance(block, ToolResponse) and block.content and not block.hosted:
                 content = keep(block.content)
                 block = block if len(content) == len(block.content) else edit_block(block, content=content)
-            reason = client.find_obstacle(block, own=own)
+            reason = client.find_obstacle(block, source)
             if reason is None:
                 kept.append(block)
             else:
@@ -192,7 +192,7 @@ def split_body(body: Mapping[str, Any], api: str) -> Iterator[dict[str, Any]]:
 
 
 def _is_blank(unit: Mapping[str, Any], api: str) -> bool:
-    """Return whether a unit is white space: part of a message before, it would be a message of its own."""
+    """Return whether a unit is only white space. Split from its message, it would be an empty message."""
     part_key = _PART_KEYS.get(api)
     part = cast("dict[str, Any]", unit[part_key][0]) if part_key is not None else {}
     text = part.get("text")

@@ -89,7 +89,7 @@ def list_key(body: Any) -> str:
 
 
 def digest_entries(entries: Sequence[Entry]) -> str:
-    """Return a digest of messages, by which a session is recognised that has only grown."""
+    """Return a digest of messages, which shows whether a session still begins with them."""
     return sha256(encode_json_sorted([encode_value(entry.message) for entry in entries])).hexdigest()
 
 

@@ -1,10 +1,11 @@
 """segue's own store as a client: conversations are sessions, with every message in its canonical form.
 
-Its sessions have no folder. Their content is that of `segue export --format json`.
+The content of a session is that of `segue export --format json`.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,7 +40,6 @@ class SegueStore(Client):
     api = CANONICAL
     program = "segue"
     tested = ()
-    has_folders = False
 
     def is_line(self, line: Line) -> bool:
         return False
@@ -61,10 +61,10 @@ class SegueStore(Client):
         return ParsedLog(self.kind, body, facts=SessionFacts(fields.get("id"), name=state.title))
 
     def find(self, place: Place, cwd: Path | None) -> Iterator[SessionFile]:
-        """Yield the latest conversations; none belongs to a folder."""
-        if cwd is None and _exists(place):
+        """Yield the latest conversations of a folder, or of all folders."""
+        if _exists(place):
             with _open(place) as store:
-                for summary in store.list(_MAX_LISTED):
+                for summary in store.list(_MAX_LISTED, folder=None if cwd is None else os.path.realpath(cwd)):
                     yield _describe(place, summary)
 
     def describe(self, path: Path) -> SessionFile:
@@ -113,7 +113,9 @@ class SegueStore(Client):
         events, at = _decode(data)
         times = fill_times(at, len(events))
         with _open(place) as store:
-            store.create(draft.title, draft.id, at=times[0] if times else None, events=events, times=times)
+            first = times[0] if times else None
+            folder = os.path.realpath(draft.cwd)
+            store.create(draft.title, draft.id, at=first, events=events, times=times, folder=folder)
             return _describe(place, store.get(draft.id))
 
     def extend(self, place: Place, session: SessionFile, expected: Fingerprint, data: bytes) -> None:
@@ -136,7 +138,7 @@ def _exists(place: Place) -> bool:
 
 @contextmanager
 def _open(place: Place) -> Generator[ConversationStore]:
-    """Open the user's store; its errors are errors of the input."""
+    """Open the user's store; a `StoreError` becomes an `InputError`."""
     try:
         with open_store(place.store) as store:
             yield store
@@ -147,7 +149,7 @@ def _open(place: Place) -> Generator[ConversationStore]:
 def _describe(place: Place, summary: ConversationSummary) -> SessionFile:
     title = summary.title or summary.opening
     path = Path(place.store)
-    return SessionFile("segue", summary.id, path, None, summary.updated, 0, title, summary.model)
+    return SessionFile("segue", summary.id, path, summary.folder, summary.updated, 0, title, summary.model)
 
 
 def _messages(draft: Draft) -> list[Message]:

@@ -15,7 +15,7 @@ def message_times(messages: Sequence[Message], log: ParsedLog) -> list[int | Non
     """Return a time for each message: that of its last log entry. Entries are matched by content."""
     if not any(log.times):
         return []
-    entries = cast("list[Any]", next(log.body[key] for key in ("messages", "input") if key in log.body))
+    entries = cast("list[Any]", next(log.body[key] for key in ("messages", "input", "contents") if key in log.body))
     times: dict[bytes, deque[int | None]] = {}
     for entry, at in zip(entries, log.times, strict=True):
         times.setdefault(encode_json_sorted(entry), deque()).append(at)

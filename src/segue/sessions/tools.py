@@ -19,7 +19,7 @@ Operation = Literal[
     "find",  # pattern, path: files by name
     "search",  # pattern, path, glob: text in files
     "write",  # path, content
-    "edit",  # path, old, new, all
+    "edit",  # path, old, new, all, note
     "patch",  # text: a patch in the form of apply_patch
     "plan",  # items
     "fetch",  # url, prompt
@@ -32,6 +32,8 @@ ValueForm = Literal[
     "steps",  # plan items as `step` and `status`
     "todos",  # plan items as `content`, `status` and `activeForm`
     "states",  # plan items as `text` and `state`: open, doing, done
+    "descriptions",  # plan items as `description` and `status`
+    "last-line",  # of a number of lines, the last of them
 ]
 
 
@@ -46,10 +48,10 @@ class Argument(Struct, frozen=True):
 class ToolRow(Struct, frozen=True):
     """The tool of a client for an operation. The first name is written; all are recognised.
 
-    `arguments` maps the operation's arguments to the client's. `implied` are the client's arguments that mean nothing
-    with this value. With `command` the client has no such tool: the operation is a command of its shell, in which the
-    arguments are quoted; `flags` are added for arguments that are given. `free_text` is the operation's argument that
-    is the whole input of the tool. `header` is the form of its results.
+    `arguments` maps the operation's arguments to the client's. `implied` are the client's arguments that have no
+    effect with this value, and are dropped. With `command` the client has no such tool: the operation is a command of
+    its shell, in which the arguments are quoted; `flags` are added for arguments that are given. `free_text` is the
+    operation's argument that is the whole input of the tool. `header` is the form of its results.
     """
 
     operation: Operation
@@ -59,7 +61,7 @@ class ToolRow(Struct, frozen=True):
     command: str | None = None
     flags: Mapping[str, str] = {}
     free_text: str | None = None
-    header: Literal["exit-line", "exit-end", "exec", "none"] = "none"
+    header: Literal["exit-line", "exit-end", "exec", "report", "none"] = "none"
 
 
 def _named(**names: str | Argument) -> dict[str, Argument]:
@@ -107,6 +109,62 @@ TOOLS: Mapping[str, tuple[ToolRow, ...]] = {
         ToolRow("search", command="rg -n {flags} {pattern} {path}", flags=_GREP_FLAGS),
         ToolRow("patch", ("apply_patch",), free_text="text", header="exec"),
         ToolRow("plan", ("update_plan",), _named(items=Argument("plan", "steps"))),
+    ),
+    "gemini": (
+        ToolRow(
+            "shell",
+            ("run_shell_command",),
+            _named(command="command", folder="dir_path", note="description"),
+            {"is_background": False},
+            header="report",
+        ),
+        ToolRow(
+            "read",
+            ("read_file",),
+            _named(path="file_path", line="start_line", count=Argument("end_line", "last-line")),
+        ),
+        ToolRow("picture", ("read_file",), _named(path="file_path")),
+        ToolRow("list", ("list_directory",), _named(path="dir_path")),
+        ToolRow("find", ("glob",), _named(pattern="pattern", path="dir_path")),
+        ToolRow(
+            "search",
+            ("grep_search", "search_file_content"),
+            _named(pattern="pattern", path="dir_path", glob="include_pattern"),
+        ),
+        ToolRow("write", ("write_file",), _named(path="file_path", content="content")),
+        ToolRow(
+            "edit",
+            ("replace",),
+            _named(path="file_path", old="old_string", new="new_string", all="allow_multiple", note="instruction"),
+            {"allow_multiple": False},
+        ),
+        ToolRow("plan", ("write_todos",), _named(items=Argument("todos", "descriptions"))),
+        ToolRow("fetch", ("web_fetch",), _named(url="url", prompt="prompt")),
+        ToolRow("web", ("google_web_search",), _named(query="query")),
+    ),
+    "qwen": (
+        ToolRow(
+            "shell",
+            ("run_shell_command",),
+            _named(command="command", folder="directory", timeout="timeout", note="description"),
+            {"is_background": False},
+            header="report",
+        ),
+        ToolRow("read", ("read_file",), _named(path="file_path", line=Argument("offset", "from-zero"), count="limit")),
+        ToolRow("picture", ("read_file",), _named(path="file_path")),
+        ToolRow("list", ("list_directory",), _named(path="path")),
+        ToolRow("find", ("glob",), _named(pattern="pattern", path="path")),
+        ToolRow("search", ("grep_search", "search_file_content"), _named(pattern="pattern", path="path", glob="glob")),
+        ToolRow("write", ("write_file",), _named(path="file_path", content="content")),
+        ToolRow(
+            "edit",
+            ("edit", "replace"),
+            _named(path="file_path", old="old_string", new="new_string", all="replace_all"),
+            {"replace_all": False},
+        ),
+        ToolRow("plan", ("todo_write",), _named(items=Argument("todos", "todos"))),
+        ToolRow("fetch", ("web_fetch",), _named(url="url", prompt="prompt")),
+        ToolRow("web", ("web_search",), _named(query="query")),
     ),
     "opencode": (
         ToolRow("shell", ("bash",), _named(command="command", folder="workdir", timeout="timeout", note="description")),
@@ -178,6 +236,9 @@ MCP_NAMES: Mapping[str, McpName] = {
     "claude": McpName("mcp__{server}__{tool}", r"mcp__(.+?)__(.+)"),
     # A namespace for each server; older versions have one name.
     "codex": McpName("mcp__{server}::{tool}", r"mcp__(.+?)(?:::|__)(.+)", word_only=True),
+    # The client, too, takes the first "_" for the end of the server's name.
+    "gemini": McpName("mcp_{server}_{tool}", r"mcp_(?!_)([^_]+)_(.+)"),
+    "qwen": McpName("mcp__{server}__{tool}", r"mcp__(.+?)__(.+)"),
     # A name does not show where that of the server ends.
     "opencode": McpName("{server}_{tool}", r"(?!)"),
     # pi has no servers of its own; its extensions choose their names.

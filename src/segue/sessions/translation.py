@@ -1,6 +1,6 @@
 """Translates the tool calls of one client into those of another, with their results, by the table of tools.
 
-A call without a counterpart keeps its name and content. No argument is dropped unless it means nothing.
+A call without a counterpart keeps its name and content. No argument is dropped unless it has no effect.
 """
 
 from __future__ import annotations
@@ -25,12 +25,19 @@ _EXEC_HEADER = re.compile(
     r"(?:Process exited with code (?P<second>-?\d+)\n)?(?:Original token count: .*\n)?Output:\n"
 )
 _STATUSES = {"open": "pending", "doing": "in_progress", "done": "completed"}
+# The command may have several lines.
+_REPORT = re.compile(
+    r"\A(?:<untrusted_context>\n)?(?:Command: .*?\nDirectory: [^\n]*\n)?Output: (?P<output>.*?)(?:\nError: \(none\))?"
+    r"(?:\nExit Code: (?P<code>-?\d+))?(?:\nSignal: \(none\))?(?:\nBackground PIDs: [^\n]*)?"
+    r"(?:\nProcess Group PGID: [^\n]*)?(?:\n</untrusted_context>)?\Z",
+    re.DOTALL,
+)
 _EXIT_END = re.compile(r"(?:\n\n|\A)Command exited with code (?P<code>-?\d+)\Z")
 _EXIT_LINE = re.compile(r"\AExit code (?P<code>-?\d+)\n?")
 
 
 class Translated(Struct, frozen=True):
-    """A message in the terms of another client, and the names of the tools that were translated or kept."""
+    """A message with the tools of another client, and the names of the tools that were translated or kept."""
 
     message: Message
     changed: tuple[tuple[str, str], ...] = ()
@@ -141,6 +148,8 @@ class Translator:
                 continue
             key, argument = names.get(name, (name, None))
             values[key] = _read_value(value, argument) if argument is not None else value
+        if (last := row.arguments.get("count")) is not None and last.form == "last-line":
+            values = _shift(values, 1 - _first_line(values))
         command = values.get("command")
         if row.operation == "shell" and isinstance(command, list):
             values["command"] = _join_command(cast("list[Any]", command))
@@ -164,6 +173,8 @@ class Translator:
             return (row, row.names[0], values[row.free_text]) if not rest else None
         if row.command is not None:
             return self._render_command(row, values, rows.get("shell"), own_names)
+        if (last := row.arguments.get("count")) is not None and last.form == "last-line":
+            values = _shift(values, _first_line(values) - 1)
         arguments: dict[str, Any] = {}
         for key, value in values.items():
             argument = row.arguments.get(key)
@@ -176,7 +187,7 @@ class Translator:
     def _choose(
         self, operation: Operation, values: dict[str, Any], rows: Mapping[Operation, ToolRow]
     ) -> tuple[Operation, dict[str, Any]]:
-        """Return the operation in the form that the target has: edits and writes as a patch, or a patch as one."""
+        """Return an operation that the target has: a patch for an edit or a write, or one of those for a patch."""
         if operation == "picture" and operation not in rows:
             return "read", values
         if operation in rows or operation not in ("edit", "write", "patch"):
@@ -235,7 +246,11 @@ class Translator:
 
 
 def _as_patch(operation: Operation, values: dict[str, Any]) -> dict[str, Any]:
-    """Return an edit or a write as the arguments of a patch; as they are if a patch can't express it."""
+    """Return an edit or a write as the arguments of a patch; as they are if a patch can't express it.
+
+    A patch has no place for the note of an edit, and shows the same by itself.
+    """
+    values = {key: value for key, value in values.items() if operation != "edit" or key != "note"}
     texts = {key: values.get(key) for key in ("path", "content", "old", "new")}
     path = texts["path"]
     patch: str | None = None
@@ -257,6 +272,17 @@ def _join_command(parts: list[Any]) -> Any:
     if len(parts) == 3 and parts[0].rpartition("/")[2] in ("bash", "sh", "zsh") and parts[1] in ("-c", "-lc"):
         return parts[2]
     return shlex.join(parts)
+
+
+def _first_line(values: Mapping[str, Any]) -> int:
+    line = values.get("line")
+    return line if isinstance(line, int) else 1
+
+
+def _shift(values: dict[str, Any], lines: int) -> dict[str, Any]:
+    """Return arguments with the number of lines as the last line, or the last line as their number."""
+    count = values.get("count")
+    return {**values, "count": count + lines} if isinstance(count, int) else values
 
 
 def _item_names(row: ToolRow) -> dict[str, str]:
@@ -298,7 +324,9 @@ def _read_value(value: Any, argument: Argument) -> Any:
             return _rename_items(value, {"content": "text"})
         case "states":
             return _rename_items(value, {"state": "status"}, _STATUSES)
-        case "same":
+        case "descriptions":
+            return _rename_items(value, {"description": "text"})
+        case "same" | "last-line":
             return value
 
 
@@ -315,7 +343,9 @@ def _write_value(value: Any, argument: Argument) -> Any:
             return _rename_items(value, {"text": "content"})
         case "states":
             return _rename_items(value, {"status": "state"}, {new: old for old, new in _STATUSES.items()})
-        case "same":
+        case "descriptions":
+            return _rename_items(value, {"text": "description"})
+        case "same" | "last-line":
             return value
 
 
@@ -344,6 +374,10 @@ def _read_result(text: str, row: ToolRow, *, error: bool) -> tuple[str, int | No
         case "exit-line":
             found = _EXIT_LINE.match(text) if error else None
             return (text[found.end() :], int(found["code"])) if found else (text, None if error else 0)
+        case "report":
+            found = _REPORT.match(text)
+            output = found["output"] if found and found["output"] != "(empty)" else ""
+            return (output, int(found["code"] or 0)) if found else (text, None)
         case "exit-end":
             found = _EXIT_END.search(text) if error else None
             return (text[: found.start()], int(found["code"])) if found else (text, None if error else 0)
@@ -358,6 +392,8 @@ def _write_result(text: str, code: int | None, row: ToolRow, *, error: bool) -> 
             return f"Process exited with code {code}\nOutput:\n{text}", False
         case "exit-line" if code:
             return f"Exit code {code}\n{text}", True
+        case "report" if code is not None:
+            return f"Output: {text}" + (f"\nExit Code: {code}" if code else ""), False
         case "exit-end" if code:
             return "\n\n".join(filter(None, (text, f"Command exited with code {code}"))), True
         case "none" if code:

@@ -58,7 +58,7 @@ class ConversationSummary(Struct, frozen=True):
     """A row in the list of conversations. `messages` counts all messages ever written, rewound ones included.
 
     `opening` is the start of the first user message, shown where there is no title; `model` is the last model that a
-    request was sent to or that was switched to.
+    request was sent to or that was switched to; `folder` is the absolute path of the folder that it belongs to.
     """
 
     id: str
@@ -69,6 +69,7 @@ class ConversationSummary(Struct, frozen=True):
     messages: int
     model: str | None = None
     opening: str | None = None
+    folder: str | None = None
 
 
 class SearchHit(Struct, frozen=True):
@@ -122,6 +123,7 @@ class ConversationStore(ABC):
         events: Iterable[Event] = (),
         times: Sequence[int] | None = None,
         lease: LeaseClaim | None = None,
+        folder: str | None = None,
     ) -> str:
         """Create a conversation with these events and return its id, in one transaction. A title is stored as event 1.
 
@@ -161,12 +163,28 @@ class ConversationStore(ABC):
         """Return the summary of one conversation."""
 
     @abstractmethod
-    def list(self, limit: int = 50, before: ConversationSummary | None = None) -> Sequence[ConversationSummary]:
-        """Return a page of conversations, last updated first. `before` is the last summary of the previous page."""
+    def list(
+        self, limit: int = 50, before: ConversationSummary | None = None, *, folder: str | None = None
+    ) -> Sequence[ConversationSummary]:
+        """Return a page of conversations, last updated first. `before` is the last summary of the previous page.
+
+        With `folder`, only those that belong to this folder.
+        """
 
     @abstractmethod
-    def find_id(self, prefix: str) -> str:
-        """Return the id of the conversation with this id or id prefix; `InputError` if none or several match."""
+    def number_of(self, summary: ConversationSummary) -> int:
+        """Return the number of a conversation in the list of all: 1 for the one that was updated last."""
+
+    @abstractmethod
+    def set_folder(self, conversation: str, folder: str) -> None:
+        """Change the folder that a conversation belongs to. Its time of update stays the same."""
+
+    @abstractmethod
+    def find_id(self, name: str, *, by_number: bool = True) -> str:
+        """Return the id of the conversation with this id, number, beginning or end of an id, in this order.
+
+        A number is one of the list, up to four digits. `InputError` if no or several conversations match.
+        """
 
     @abstractmethod
     def search(self, query: str, limit: int = 20) -> Sequence[SearchHit]:

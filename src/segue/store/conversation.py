@@ -90,18 +90,21 @@ class StoredConversation:
         target: tuple[str, str | None] | None = None,
         owner: str | None = None,
         ttl: float = _LEASE_SECONDS,
+        folder: str | None = None,
     ) -> StoredConversation:
         """Store a conversation with its messages so far, and acquire its lease.
 
         `at` is the time of each message in microseconds since 1970, None if unknown; `target` the API and model that
-        the conversation continues with.
+        the conversation continues with; `folder` the folder that it belongs to.
         """
         chat = chat if chat is not None else Conversation()
         events = [*conversation_events(chat), *([Switched(*target)] if target is not None else ())]
         # The settings come before the messages, restored state after them.
         times = fill_times([None, *at], len(events))
         claim = LeaseClaim(owner or new_owner(), ttl)
-        created_id = store.create(title, at=times[0] if times else None, events=events, times=times, lease=claim)
+        created_id = store.create(
+            title, at=times[0] if times else None, events=events, times=times, lease=claim, folder=folder
+        )
         created = cls._open_new(store, created_id, owner=claim.owner, ttl=ttl)
         created._has_lease = True
         created._state.chat.state.request, created._state.chat.state.last_request = (
@@ -209,7 +212,7 @@ class StoredConversation:
         content: object = None,
         *,
         error: bool = False,
-        outcome: Literal["cancelled"] | None = None,
+        outcome: Literal["denied", "cancelled"] | None = None,
     ) -> None:
         """Store the result of a call.
 
@@ -351,7 +354,8 @@ class StoredConversation:
 
     def create_child(self, chat: Conversation, title: str) -> StoredConversation:
         """Create a subagent's conversation in the same store, and acquire its lease."""
-        return StoredConversation.create(self._store, chat, title=title, ttl=self._ttl)
+        folder = self._store.get(self.id).folder
+        return StoredConversation.create(self._store, chat, title=title, ttl=self._ttl, folder=folder)
 
     def renew_lease(self) -> None:
         """Renew the lease if it is held."""

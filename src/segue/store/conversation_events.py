@@ -17,11 +17,15 @@ from segue.store.replay import replay_events
 
 
 def message_event(message: Message) -> Event:
-    """Return the event for a message: a completed or cancelled call, or any other message."""
+    """Return the event for a message: a completed or cancelled call, or any other message.
+
+    A denied call is a completed one: its result is the denial.
+    """
     responses = responses_of(message)
     if not responses or message.speaker != "tool":
         return MessageAdded(message)
-    return CallCancelled(message) if all(response.outcome for response in responses) else CallCompleted(message)
+    is_cancelled = all(response.outcome in ("cancelled", "interrupted") for response in responses)
+    return CallCancelled(message) if is_cancelled else CallCompleted(message)
 
 
 def add_usage(events: list[Event], reply: Reply) -> Sequence[Event]:

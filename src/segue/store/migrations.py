@@ -113,6 +113,17 @@ MIGRATIONS: list[Migration] = [
     ),
     # The tables are the same, but an earlier version would read such messages without the repeated texts.
     Migration("events store texts once that their message repeats", sqlite=(), postgres=()),
+    Migration(
+        "conversations belong to a folder",
+        sqlite=(
+            "ALTER TABLE conversations ADD COLUMN folder TEXT",
+            "CREATE INDEX conversations_folder ON conversations (folder, updated, id)",
+        ),
+        postgres=(
+            "ALTER TABLE @conversations ADD COLUMN folder text",
+            "CREATE INDEX conversations_folder ON @conversations (folder, updated, id)",
+        ),
+    ),
 ]
 
 

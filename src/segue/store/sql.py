@@ -51,7 +51,8 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 _PAGE_SIZE = 200
 _MAX_COUNT = 1 << 62
-_COLUMNS = "number, id, title, created, updated, seq, messages, model, opening"
+_COLUMNS = "number, id, title, created, updated, seq, messages, model, opening, folder"
+_MAX_NUMBER_DIGITS = 4
 
 
 class SqlSession(Protocol):
@@ -114,16 +115,17 @@ class SqlStore(ConversationStore):
         events: Iterable[Event] = (),
         times: Sequence[int] | None = None,
         lease: LeaseClaim | None = None,
+        folder: str | None = None,
     ) -> str:
-        require_string(title, "title", required=False)
-        require_string(id, "id", required=False)
+        for name, value in (("title", title), ("id", id), ("folder", folder)):
+            require_string(value, name, required=False)
         own_id = validate_id(id) if id is not None else None
         renamed = [prepare_event(Renamed(title))] if title else []
         prepared = _prepare_events(events, times, "times")
         with self._write_session() as session:
             now = self._now(session)
             number, summary = self._insert_conversation(
-                session, own_id, now, now if at is None else _clamp_time(at, now)
+                session, own_id, now, now if at is None else _clamp_time(at, now), folder=folder
             )
             ats = [*([summary.created] * len(renamed)), *_event_times(prepared, times, now)]
             self._insert_events(session, number, summary, [*renamed, *prepared], ats)
@@ -132,18 +134,25 @@ class SqlStore(ConversationStore):
         return summary.id
 
     def _insert_conversation(
-        self, session: SqlSession, own_id: str | None, now: int, at: int, origin: tuple[int, int] | None = None
+        self,
+        session: SqlSession,
+        own_id: str | None,
+        now: int,
+        at: int,
+        origin: tuple[int, int] | None = None,
+        folder: str | None = None,
     ) -> tuple[int, ConversationSummary]:
         """Insert the row of a new conversation. `origin` is the number of the forked one, and its last shared event."""
+        place = None if folder is None else sanitize_text(folder)
         while True:
             name = own_id or new_id(now)
             rows = session.run(
-                "INSERT INTO @conversations (id, created, updated, seq, messages, origin, origin_seq) "
-                "VALUES (?, ?, ?, 0, 0, ?, ?) ON CONFLICT (id) DO NOTHING RETURNING number",
-                *(name, at, at, *(origin or (None, None))),
+                "INSERT INTO @conversations (id, created, updated, seq, messages, origin, origin_seq, folder) "
+                "VALUES (?, ?, ?, 0, 0, ?, ?, ?) ON CONFLICT (id) DO NOTHING RETURNING number",
+                *(name, at, at, *(origin or (None, None)), place),
             )
             if rows:
-                return rows[0][0], ConversationSummary(name, None, at, at, 0, 0)
+                return rows[0][0], ConversationSummary(name, None, at, at, 0, 0, folder=place)
             if own_id is not None:
                 raise InputError(f"a conversation with the id {own_id!r} already exists", path="id")
 
@@ -214,7 +223,8 @@ class SqlStore(ConversationStore):
                     f"conversation {origin.id!r} has events 1 to {origin.seq}; there is no event {seq}", path="seq"
                 )
             now = self._now(session)
-            fork, summary = self._insert_conversation(session, None, now, now, (number, seq) if seq else None)
+            shared_until = (number, seq) if seq else None
+            fork, summary = self._insert_conversation(session, None, now, now, shared_until, origin.folder)
             shared = self._fork_summary(session, number, origin, msgspec.structs.replace(summary, seq=seq))
             appended = [prepare_event(Forked(origin.id, seq)), *more]
             self._insert_events(session, fork, shared, appended, [now] * len(appended))
@@ -306,33 +316,67 @@ class SqlStore(ConversationStore):
         with self._read_session() as session:
             return self._read_row(session, conversation)[1]
 
-    def list(self, limit: int = 50, before: ConversationSummary | None = None) -> Sequence[ConversationSummary]:
-        older = "WHERE (updated, id) < (?, ?)" if before is not None else ""
-        key = (before.updated, before.id) if before is not None else ()
+    def list(
+        self, limit: int = 50, before: ConversationSummary | None = None, *, folder: str | None = None
+    ) -> Sequence[ConversationSummary]:
+        conditions: dict[str, tuple[object, ...]] = {}
+        if folder is not None:
+            conditions["folder = ?"] = (sanitize_text(folder),)
+        if before is not None:
+            conditions["(updated, id) < (?, ?)"] = (before.updated, before.id)
+        where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
         with self._read_session() as session:
             rows = session.run(
-                f"SELECT {_COLUMNS} FROM @conversations {older} ORDER BY updated DESC, id DESC LIMIT ?",
-                *(*key, _clamp_count(limit)),
+                f"SELECT {_COLUMNS} FROM @conversations {where} ORDER BY updated DESC, id DESC LIMIT ?",
+                *(value for values in conditions.values() for value in values),
+                _clamp_count(limit),
             )
         return [self._decode(ConversationSummary, *row[1:]) for row in rows]
 
-    def find_id(self, prefix: str) -> str:
-        require_string(prefix, "id")
-        if not prefix.strip():
+    def number_of(self, summary: ConversationSummary) -> int:
+        with self._read_session() as session:
+            newer = "SELECT count(*) FROM @conversations WHERE (updated, id) >= (?, ?)"
+            [(count,)] = session.run(newer, summary.updated, summary.id)
+        return count
+
+    def set_folder(self, conversation: str, folder: str) -> None:
+        require_string(folder, "folder")
+        with self._write_session() as session:
+            number, _ = self._lock_row(session, conversation)
+            session.run("UPDATE @conversations SET folder = ? WHERE number = ?", sanitize_text(folder), number)
+
+    def find_id(self, name: str, *, by_number: bool = True) -> str:
+        require_string(name, "id")
+        if not name.strip():
             raise InputError("expected the id of a conversation or its first characters, not an empty text", path="id")
         with self._read_session() as session:
-            for start in dict.fromkeys((prefix, prefix.lower())):
-                rows = session.run(
-                    "SELECT id FROM @conversations WHERE id >= ? AND id < ? ORDER BY id LIMIT 6",
-                    *(sanitize_text(start), sanitize_text(start) + "~"),
-                )
-                names: Sequence[str] = [row[0] for row in rows]
-                if start in names or len(names) == 1:
-                    return start if start in names else names[0]
-                if names:
-                    some = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
-                    raise InputError(f"several conversation ids begin with {prefix!r}: {some}", path="id")
-        raise InputError(f"no conversation id begins with {prefix!r}", path="id")
+            if by_number and name.isascii() and name.isdigit() and len(name) <= _MAX_NUMBER_DIGITS:
+                return self._find_by_number(session, name)
+            for text in dict.fromkeys((name, name.lower())):
+                clean = sanitize_text(text)
+                for how, condition, values in (
+                    ("begin", "id >= ? AND id < ?", (clean, clean + "~")),
+                    ("end", "substr(id, length(id) - ? + 1) = ?", (len(clean), clean)),
+                ):
+                    rows = session.run(f"SELECT id FROM @conversations WHERE {condition} ORDER BY id LIMIT 6", *values)
+                    ids: Sequence[str] = [row[0] for row in rows]
+                    if text in ids or len(ids) == 1:
+                        return text if text in ids else ids[0]
+                    if ids:
+                        some = ", ".join(ids[:5]) + (", …" if len(ids) > 5 else "")
+                        raise InputError(f"several conversation ids {how} with {name!r}: {some}", path="id")
+        raise InputError(f"no conversation id begins or ends with {name!r}", path="id")
+
+    def _find_by_number(self, session: SqlSession, digits: str) -> str:
+        """Return the id that is these digits, else the one with this number in the list."""
+        if session.run("SELECT 1 FROM @conversations WHERE id = ?", digits):
+            return digits
+        by_age = "SELECT id FROM @conversations ORDER BY updated DESC, id DESC LIMIT 1 OFFSET ?"
+        rows = session.run(by_age, int(digits) - 1) if int(digits) else []
+        if not rows:
+            [(count,)] = session.run("SELECT count(*) FROM @conversations")
+            raise InputError(f"there is no conversation number {digits}; there are {count:,}", path="id")
+        return rows[0][0]
 
     def search(self, query: str, limit: int = 20) -> Sequence[SearchHit]:
         require_string(query, "query")

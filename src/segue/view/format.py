@@ -32,6 +32,7 @@ STATES: dict[State, str] = {
     "pending": "no result yet",
     "complete": "",
     "error": "failed",
+    "denied": "denied",
     "cancelled": "cancelled",
     "interrupted": "interrupted",
 }

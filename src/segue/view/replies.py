@@ -26,7 +26,7 @@ class Switch(Struct, frozen=True):
 
 
 class ReplyNote(Struct, frozen=True):
-    """What is shown beside a reply."""
+    """The model, tokens and cost of a reply, and the switch to its model, if there was one."""
 
     model: str
     usage: Usage | None = None
@@ -57,7 +57,7 @@ class ReplyNotes:
         self._models: dict[str, int] = {}
 
     def observe(self, records: Iterator[StoredEvent]) -> Iterator[StoredEvent]:
-        """Yield the events unchanged. Events that are read again replace the notes."""
+        """Yield the events unchanged, and collect their notes. Each call starts anew."""
         self._reset()
         for record in records:
             self._add_event(record.event)

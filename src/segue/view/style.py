@@ -82,10 +82,10 @@ summary span { color: var(--soft); }
 .call > .body { padding: .25rem .75rem .75rem; }
 .call code { font-weight: 600; }
 .call pre code { font-weight: 400; }
-.error, .orphan { border-left-color: var(--bad); }
+.error, .denied, .orphan { border-left-color: var(--bad); }
 .pending, .cancelled, .interrupted { border-left-color: var(--wait); }
 .state { margin-left: .5rem; font-style: normal; font-size: .8rem; color: var(--wait); }
-.error .state { color: var(--bad); }
+.error .state, .denied .state { color: var(--bad); }
 .thinking { color: var(--soft); font-size: .9rem; }
 .thinking > .body { margin: .4rem 0 .4rem .4rem; padding-left: .9rem; border-left: 2px solid var(--line); }
 .refusal { color: var(--bad); }

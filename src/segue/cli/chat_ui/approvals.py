@@ -1,34 +1,56 @@
-"""Approval prompts for tool calls, and the parsing of answers.
+"""Approval prompts for tool calls, their possible answers, and the parsing of answers.
 
-Only `y`, `yes`, `a` and `always` allow a call: any other text, such as a half-typed message, denies it.
+Only `y`, `yes`, `a`, `always` and the number of a wider scope allow a call: any other text, such as a half-typed
+message, denies it. A line that starts with a slash is a command, never an answer.
 """
 
 from __future__ import annotations
 
 from segue.cli.chat_ui.styles import Row, StyledText, display_width, wrap
-from segue.runtime.tool_types import ApprovalRequest
+from segue.runtime.permissions import PermissionMode
+from segue.runtime.tool_types import AllowRules, ApprovalDecision, ApprovalRequest, Denial
 from segue.view.format import format_count
 from segue.view.sanitize import sanitize, sanitize_line
 
 _MAX_LINES = 400
 """The maximum number of detail lines shown."""
-_ANSWERS = {"y": "once", "yes": "once", "a": "always", "always": "always", "n": "no", "no": "no"}
+MODE_LABELS: dict[PermissionMode, str] = {"ask": "ask", "edits": "accept edits", "plan": "plan (read-only)"}
 _DIFF_FILE_PREFIXES = ("--- ", "+++ ")
 _DIFF_STYLES = {"+": "class:added", "-": "class:removed", "@": "class:place"}
 
 
-def parse_answer(line: str) -> tuple[str, str]:
-    """Return the answer (`once`, `always` or `no`), and the reason given with a no."""
+def parse_answer(line: str, question: ApprovalRequest) -> ApprovalDecision:
+    """Return the decision; the text of any other answer is the reason of a denial."""
     text = line.strip()
-    answer = _ANSWERS.get(text.lower())
-    if answer is not None:
-        return answer, ""
+    answer = text.lower()
+    if answer in ("y", "yes"):
+        return "once"
+    if answer in ("a", "always"):
+        return "always"
+    if answer.isascii() and answer.isdigit() and 0 < int(answer[:4]) <= len(question.scopes):
+        return AllowRules(question.scopes[int(answer[:4]) - 1].rules)
     head, _, rest = text.partition(" ")
-    return "no", rest.lstrip(" ,:") if head.lower().rstrip(",:") in ("n", "no") else text
+    reason = rest.lstrip(" ,:") if head.lower().rstrip(",:") in ("n", "no") else text
+    return Denial(reason) if reason else "no"
+
+
+def format_decision(decision: ApprovalDecision, title: str) -> tuple[str, str]:
+    """Return the line that the chat prints after an answer, and its style."""
+    match decision:
+        case "once":
+            return f"allowed: {title}", "class:dim"
+        case "always":
+            return f"always allowed: {title}", "class:dim"
+        case AllowRules(rules):
+            return f"allowed in this chat: {', '.join(rules)}", "class:dim"
+        case Denial(reason):
+            return f"denied: {reason}", "class:warn"
+        case "no":
+            return f"denied: {title}", "class:warn"
 
 
 def format_question(question: ApprovalRequest, width: int) -> list[Row]:
-    """Return the question with its details, such as a diff."""
+    """Return the question with its details, such as a diff, and the wider scopes that can be allowed."""
     head = wrap(sanitize_line(question.title or question.tool), width, "class:bold", indent="    ", first_indent="  ? ")
     head[0][0] = "class:ask", "  ? "
     lines = sanitize(question.detail).strip("\n").expandtabs(4).split("\n") if question.detail.strip() else []
@@ -50,20 +72,47 @@ def format_question(question: ApprovalRequest, width: int) -> list[Row]:
     return [*rows, []]
 
 
-def format_choices(width: int) -> Row:
-    """Return the possible answers in one row; those that do not fit are dropped."""
-    row: Row = []
-    for key, label, brief in (
+def list_choices(question: ApprovalRequest) -> list[tuple[str, str, str]]:
+    """Return the possible answers: the key, what it means, and the same in one word."""
+    wider = [(str(number), sanitize_line(scope.label)) for number, scope in enumerate(question.scopes, 1)]
+    if question.tool == "undo":
+        return [("y", "yes, overwrite", "yes"), ("n", "no, keep them", "no")]
+    return [
         ("y", "yes", "yes"),
-        ("a", "always", "always"),
+        ("a", f"always {_describe_subject(question)}", "always"),
+        *((key, label, label) for key, label in wider),
         ("n", "no", "no"),
-        ("…", "or type why not, then Enter", "why not"),
-    ):
-        choice: list[StyledText] = [
-            ("", "  "),
-            ("class:ask", key),
-            ("class:dim", f" {label if width >= 60 else brief}"),
-        ]
-        if display_width(row) + display_width(choice) <= width:
-            row += choice
-    return row
+        ("…", "or type why not", "why not"),
+    ]
+
+
+def _describe_subject(question: ApprovalRequest) -> str:
+    """Return what `always` covers."""
+    if question.path:
+        return "this file"
+    return {
+        "shell": "this command",
+        "unsandboxed_shell": "this command outside",
+        "fetch_url": "this address",
+        "task": "this model",
+    }.get(question.tool, "this call")
+
+
+def format_choices(width: int, question: ApprovalRequest) -> Row:
+    """Return the possible answers in one row; those that do not fit are shortened or dropped."""
+    choices = list_choices(question)
+    row = _join_choices([(key, label) for key, label, _ in choices])
+    if display_width(row) <= width:
+        return row
+    kept = [(key, brief) for key, _, brief in choices]
+    while display_width(_join_choices(kept)) > width and len(kept) > 1:
+        # The explanation first, then the widest scope.
+        kept.pop(-1 if kept[-1][0] == "…" or len(kept) <= 3 else -2)
+    return _join_choices(kept)
+
+
+def _join_choices(choices: list[tuple[str, str]]) -> Row:
+    parts: list[StyledText] = []
+    for key, label in choices:
+        parts += [("", "  "), ("class:ask", key), ("class:dim", f" {label}")]
+    return parts

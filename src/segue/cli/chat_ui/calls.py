@@ -15,11 +15,17 @@ _MARKS: dict[str, tuple[str, str]] = {
     "running": ("⟳", "class:wait"),
     "complete": ("✓", "class:ok"),
     "error": ("✗", "class:bad"),
+    "denied": ("✗", "class:warn"),
     "cancelled": ("–", "class:warn"),
     "timed-out": ("✗", "class:bad"),
     "interrupted": ("–", "class:warn"),
 }
-_OUTCOME_TEXT: dict[Outcome, str] = {"cancelled": "cancelled", "timed-out": "timed out", "interrupted": "interrupted"}
+_OUTCOME_TEXT: dict[Outcome, str] = {
+    "denied": "denied",
+    "cancelled": "cancelled",
+    "timed-out": "timed out",
+    "interrupted": "interrupted",
+}
 _INDENT = "  "
 _MAX_NAME = 28
 _MAX_RESULT_LINES = 8
@@ -70,6 +76,8 @@ class CallList:
             case CallStarted():
                 call.state, call.started = "running", now
             case CallProgress():
+                if call.state == "approval" and call.started is not None:
+                    call.state = "running"
                 call.last_line = sanitize_line(event.text.rstrip().rpartition("\n")[2])
             case CallEnded():
                 call.state, call.ended = event.outcome, event
@@ -162,9 +170,10 @@ def _result_rows(call: _Call, width: int, depth: int, *, full: bool) -> list[Row
             [("", indent), ("class:dim", truncate(line, width - len(indent)))] for line in lines[:_MAX_RESULT_LINES]
         ]
         return [*rows, [("", indent), ("class:dim", f"… {format_count(rest, 'more line')}")]] if rest > 0 else rows
-    if call.ended.outcome != "error" or not lines:
+    if call.ended.outcome not in ("error", "denied") or not lines:
         return []
-    return [[("", indent), ("class:bad", truncate(lines[0].strip(), width - len(indent)))]]
+    reason = lines[0].strip().removeprefix("denied: ")
+    return [[("", indent), (_MARKS[call.ended.outcome][1], truncate(reason, width - len(indent)))]]
 
 
 def _summarise_arguments(arguments: object) -> str:

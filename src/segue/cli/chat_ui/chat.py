@@ -12,18 +12,19 @@ from collections import deque
 from collections.abc import Awaitable, Coroutine, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 import click
 
 from segue.canonical.blocks import Block, Media
 from segue.cli.attachments import build_content, pasted_media, quote_text, read_attachment
 from segue.cli.chat_ui import commands
-from segue.cli.chat_ui.approvals import parse_answer
+from segue.cli.chat_ui.approvals import MODE_LABELS, format_decision, parse_answer
 from segue.cli.chat_ui.event_view import format_recap
 from segue.cli.chat_ui.styles import Row, display_width, truncate, wrap
 from segue.cli.chat_ui.usage import UsageTotals, format_footer
 from segue.errors import SegueError
+from segue.runtime.permissions import PermissionMode, Permissions
 from segue.runtime.routing import RouteContext
 from segue.runtime.tool_types import ApprovalDecision, ApprovalRequest, Denial
 from segue.view.format import format_count
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 # A path such as /etc/hosts is not a command.
 _COMMAND = re.compile(r"/[\w-]*(\s|$)")
+_MODES: tuple[PermissionMode, ...] = get_args(PermissionMode)
 _OPEN_ELSEWHERE = "this conversation is open in another process; /fork continues in a copy"
 
 
@@ -83,6 +85,10 @@ class Chat:
         """The estimated tokens of the conversation, including tools and system text."""
         log = self.session.log
         return log.chat.tokens if log.messages else 0
+
+    @property
+    def permissions(self) -> Permissions:
+        return self.agent.toolbox.permissions
 
     @property
     def folder(self) -> Path:
@@ -138,15 +144,8 @@ class Chat:
         """Continue with another conversation."""
         previous = self.session.log
         await self.agent.switch_log(log)
-        self._delete_if_empty(previous)
+        self.agent.discard_if_empty(previous)
         self.print_conversation()
-
-    def _delete_if_empty(self, log: ConversationLog) -> None:
-        """Delete a conversation without messages."""
-        store = self.agent.store
-        if store is not None and not log.messages:
-            with suppress(SegueError):
-                store.delete(log.id)
 
     def print_header(self) -> None:
         """Print version, model and conversation."""
@@ -168,8 +167,9 @@ class Chat:
             model=endpoint.name,
             usage=self.usage,
             tokens=self.tokens,
-            context=endpoint.context,
+            context=self.agent.context_of(endpoint),
             tool_format=endpoint.tool_format,
+            mode=MODE_LABELS[self.permissions.mode],
             note="emulated" if self.agent.is_emulated else "",
         )
 
@@ -179,6 +179,8 @@ class Chat:
         name = f"conversation {self.agent.conversation_id}" if self.agent.conversation_id else "not stored"
         count = f", {format_count(len(log.messages), 'message')}" if log.messages else ""
         self.print_line(f"{name}{count}")
+        if log.messages and (folder := self.agent.other_folder):
+            self.print_line(f"it belongs to {folder}; tools run in this folder", "class:warn")
         self.print_rows(format_recap(log.messages, self.width))
         if _ConversationWatcher(self.agent.store, log).has_other_owner:
             self.print_line(_OPEN_ELSEWHERE, "class:warn")
@@ -196,18 +198,32 @@ class Chat:
     async def approve(self, question: ApprovalRequest) -> ApprovalDecision:
         """Ask the user for permission, one question at a time. The reason of a denial is sent to the model."""
         async with self._approval_lock:
-            answer, reason = parse_answer(await self.ui.ask_approval(question))
+            decision = await self._ask_approval(question)
         title = truncate(sanitize_line(question.title or question.tool), 60)
-        match answer:
-            case "once":
-                self.print_line(f"allowed: {title}")
-                return "once"
-            case "always":
-                self.print_line(f"always allowed: {title}")
-                return "always"
-            case _:
-                self.print_line(f"denied: {reason or title}", "class:warn")
-                return Denial(reason) if reason else "no"
+        self.print_line(*format_decision(decision, title))
+        return decision
+
+    async def _ask_approval(self, question: ApprovalRequest) -> ApprovalDecision:
+        """Ask until there is an answer. A command (`/…`, `!…`) runs and is no answer, but may make one unnecessary."""
+        is_shown = False
+        while not self._ended.is_set():
+            line = await self.ui.ask_approval(question, again=is_shown)
+            is_shown = True
+            text = (line or "").strip()
+            if text.startswith("!") and text[1:].strip():
+                await self._report_errors(self.run_shell(text[1:].strip()))
+            elif _COMMAND.match(text):
+                await self._report_errors(self._run_command(text))
+            elif line is not None:
+                return parse_answer(line, question)
+            match self.permissions.decide(question):
+                case "allow", _:
+                    return "once"
+                case "deny", rule:
+                    return Denial(self.permissions.explain_denial(rule).removeprefix("denied: "))
+                case _:
+                    continue
+        return "no"
 
     # ----------------------------------------------------------------------------------------------------- for the UI
 
@@ -250,6 +266,15 @@ class Chat:
         self._add_attachment(Path(name), Media("image", "image/png", data=b64encode(picture).decode()), name)
         return True
 
+    def cycle_mode(self) -> None:
+        self.set_mode(_MODES[(_MODES.index(self.permissions.mode) + 1) % len(_MODES)])
+
+    def set_mode(self, mode: PermissionMode) -> None:
+        """Switch the permission mode. An open question that it answers is withdrawn."""
+        self.permissions.mode = mode
+        self.ui.withdraw_question()
+        self.ui.redraw()
+
     def interrupt(self) -> bool:
         if not self.is_busy and not self._queue:
             return False
@@ -278,7 +303,6 @@ class Chat:
             self.session.cancel()
         await self.wait_idle()
         await self.session.close()
-        self._delete_if_empty(self.session.log)
 
     def _start_next(self) -> None:
         """Send the next queued message, unless a turn or a command is running."""

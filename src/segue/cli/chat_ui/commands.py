@@ -5,11 +5,16 @@ It also holds the commands that show information: tools, MCP servers, usage, cos
 
 from __future__ import annotations
 
+import os
 from difflib import get_close_matches
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from segue.cli.chat_ui import commands_conversation, commands_models
+from msgspec.structs import replace
+
+from segue.canonical.tokens import estimate_settings
+from segue.cli.chat_ui import commands_conversation, commands_models, commands_permissions
 from segue.cli.chat_ui.command import Command, Suggestion
 from segue.cli.chat_ui.styles import Row, format_table, truncate, wrap
 from segue.cli.chat_ui.usage import cache_hit_percent
@@ -41,6 +46,7 @@ _KEY_HELP = {
     "!COMMAND": "run a command; its output is sent with the next message",
     "@FILE": "send a file with the message",
     "Ctrl-V": "attach the picture on the clipboard",
+    "Shift-Tab": "switch the mode: ask, accept edits, plan (read-only)",
     "Ctrl-T": "show or hide the last reasoning",
     "Ctrl-C": "cancel the turn, or clear the line; twice: exit",
     "Ctrl-D": "exit",
@@ -87,7 +93,7 @@ async def _mcp(chat: Chat, arguments: str) -> None:
 
 async def _tokens(chat: Chat, arguments: str) -> None:
     log, usage = chat.session.log, chat.usage
-    context = chat.endpoint.context
+    context = chat.agent.context_of(chat.endpoint)
     tokens = chat.tokens
     share = f" of {format_short(context)} ({round(100 * tokens / context)} %)" if context else ""
     rows = [("conversation", f"about {tokens:,}{share}, {format_count(len(log.messages), 'message')}")]
@@ -102,6 +108,28 @@ async def _tokens(chat: Chat, arguments: str) -> None:
     rows.append(("output", f"{total.output:,}{reasoning}"))
     rows.append(("requests", f"{sum(usage.requests.values()):,}"))
     chat.print_rows([*format_table(rows, ("class:dim", ""), chat.width), []])
+
+
+async def _context(chat: Chat, arguments: str) -> None:
+    """Show what every request has besides the conversation, and how much of the context it takes."""
+    agent, request = chat.agent, chat.session.log.chat.state.request
+    ratio = chat.session.log.chat.state.token_estimator.ratio()
+    system, tools = (ceil(estimate_settings(replace(request, **{other: ()})) * ratio) for other in ("tools", "system"))
+    size = agent.context_of(chat.endpoint)
+    rows = [
+        ("context", f"{f'{size:,} tokens' if size else 'size unknown'} ({sanitize_line(chat.endpoint.name)})"),
+        ("system text", f"about {system:,} tokens"),
+        ("tools", f"about {tools:,} tokens ({format_count(len(request.tools), 'tool')})"),
+        ("conversation", f"about {max(0, chat.tokens - system - tools):,} tokens"),
+    ]
+    rows += [(name.lower(), sanitize_line(value)) for name, value in agent.context.facts.items()]
+    for file in agent.context.files:
+        used = "used in part" if file.is_cut else "used"
+        state = (
+            f"{len(file.text.encode()):,} bytes, {used}" if file.is_trusted else "not used, the folder is not trusted"
+        )
+        rows.append(("instructions", f"{sanitize_line(os.path.relpath(file.path, chat.folder))}: {state}"))
+    chat.print_rows([[], *format_table(rows, ("class:dim", ""), chat.width), []])
 
 
 async def _cost(chat: Chat, arguments: str) -> None:
@@ -174,8 +202,10 @@ COMMANDS: dict[str, Command] = {
         *commands_models.COMMANDS,
         Command("tools", "list the tools", _tools),
         Command("mcp", "list the MCP servers", _mcp),
+        *commands_permissions.COMMANDS,
         *commands_conversation.COMMANDS,
         Command("tokens", "show the size of the conversation and the tokens used", _tokens),
+        Command("context", "show the context: sizes, folder, instruction files", _context),
         Command("cost", "show the cost by model", _cost),
         Command("diag", "show the findings of a request and whether it would be accepted", _diag, "[TURN]"),
         Command("attach", "attach a picture, a PDF or a text file to the next message", _attach, "FILE", max_words=99),

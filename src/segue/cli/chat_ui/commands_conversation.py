@@ -1,4 +1,4 @@
-"""Chat commands on the conversation: compress, undo, new, sessions, fork, export."""
+"""Chat commands on the conversation: compress, new, sessions, fork, export."""
 
 from __future__ import annotations
 
@@ -8,21 +8,22 @@ import time
 from contextlib import suppress
 from math import ceil
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from segue.canonical.tokens import estimate_settings
+from segue.cli.chat_ui import commands_undo
 from segue.cli.chat_ui.command import Command, Suggestion
+from segue.cli.chat_ui.commands_undo import stored_conversation
 from segue.cli.chat_ui.styles import format_table, truncate
 from segue.cli.compress import STRATEGIES
+from segue.cli.conversation_table import shorten_folder
 from segue.errors import InputError
-from segue.view.format import format_ago, format_count, format_short
+from segue.view.format import format_ago, format_short
 from segue.view.sanitize import sanitize_line
 
 if TYPE_CHECKING:
-    from segue.canonical.blocks import Message
     from segue.cli.chat_ui.chat import Chat
-    from segue.store.base import ConversationStore, ConversationSummary
-    from segue.store.conversation import StoredConversation
+    from segue.store.base import ConversationSummary
 
 _ANY_NUMBER = 1_000
 _MAX_LISTED = 15
@@ -32,17 +33,7 @@ _FORCE = "--force"
 _FORMATS = {".html": "html", ".md": "md", ".json": "json"}
 
 
-def _stored_conversation(chat: Chat) -> tuple[ConversationStore, StoredConversation]:
-    """Return the store and the open conversation; raises `InputError` if it is not stored."""
-    from segue.store.conversation import StoredConversation
-
-    log = cast("object", chat.session.log)
-    if chat.agent.store is None or not isinstance(log, StoredConversation):
-        raise InputError("this conversation is not stored")
-    return chat.agent.store, log
-
-
-# ----------------------------------------------------------------------------------------------------- compress, undo
+# ----------------------------------------------------------------------------------------------------------- compress
 
 
 async def _compress(chat: Chat, arguments: str) -> None:
@@ -73,45 +64,6 @@ async def _compact(chat: Chat, arguments: str) -> None:
     await compact(chat)
 
 
-async def _undo(chat: Chat, arguments: str) -> None:
-    """Undo the last compression or exchange, whichever came last."""
-    store, log = _stored_conversation(chat)
-    if _is_compression_last(store, log):
-        log.undo_compression()
-        chat.print_line(f"compression undone: {format_count(len(log.messages), 'message')}")
-        return
-    index = _last_user_message(log.messages)
-    if index is None:
-        raise InputError("nothing to undo: there are no messages yet")
-    quoted = truncate(sanitize_line(_message_text(log.messages[index])), 50)
-    turn = next((message.turn_key for message in reversed(log.messages[:index]) if message.turn_key), None)
-    if turn is None:
-        chat.print_line(f"first exchange undone («{quoted}»): starting a new conversation")
-        await chat.switch_to(chat.agent.new_log())
-        return
-    log.rewind(turn)
-    chat.print_line(f"last exchange undone («{quoted}»); files changed by tools are not restored")
-
-
-def _is_compression_last(store: ConversationStore, log: StoredConversation) -> bool:
-    from segue.store.events import MessageAdded
-
-    state = log.state
-    if not state.compressions:
-        return False
-    return not any(isinstance(record.event, MessageAdded) for record in store.events(log.id, state.compressions[-1]))
-
-
-def _last_user_message(messages: tuple[Message, ...]) -> int | None:
-    return next((index for index in reversed(range(len(messages))) if messages[index].speaker == "human"), None)
-
-
-def _message_text(message: Message) -> str:
-    from segue.canonical.blocks import Text
-
-    return " ".join(block.text for block in message.blocks if isinstance(block, Text))
-
-
 # ------------------------------------------------------------------------------------------------ other conversations
 
 
@@ -132,18 +84,20 @@ async def _sessions(chat: Chat, arguments: str) -> None:
     now = time.time()
     rows = [
         (
-            "▸" if row.id == chat.agent.conversation_id else " ",
+            f"{'▸' if row.id == chat.agent.conversation_id else ' '} {number}",
             row.id,
             format_ago(now - row.updated / _MICRO),
             f"{format_short(row.messages)} message{'' if row.messages == 1 else 's'}",
+            truncate(sanitize_line(shorten_folder(row.folder)), 24),
             _format_title(row),
         )
-        for row in store.list(_MAX_LISTED)
+        for number, row in enumerate(store.list(_MAX_LISTED), 1)
     ]
-    styles = ("class:mark", "class:name", "class:dim", "class:dim", "")
+    styles = ("class:mark", "class:name", "class:dim", "class:dim", "class:dim", "")
     if chat.width < 90:
-        rows, styles = [(row[0], row[1], row[2], row[4]) for row in rows], (*styles[:3], "")
-    chat.print_rows([[], *format_table(rows, styles, chat.width), [("class:dim", "  /sessions ID continues one")], []])
+        rows, styles = [(row[0], row[1], row[2], row[5]) for row in rows], (*styles[:3], "")
+    hint = "  /sessions ID continues one, also by its number"
+    chat.print_rows([[], *format_table(rows, styles, chat.width), [("class:dim", hint)], []])
 
 
 def _format_title(row: ConversationSummary) -> str:
@@ -151,7 +105,7 @@ def _format_title(row: ConversationSummary) -> str:
 
 
 async def _fork(chat: Chat, arguments: str) -> None:
-    _, log = _stored_conversation(chat)
+    _, log = stored_conversation(chat)
     if not log.messages:
         raise InputError("nothing to copy: there are no messages yet")
     copy = log.fork()
@@ -163,7 +117,7 @@ async def _export(chat: Chat, arguments: str) -> None:
     from segue.cli.export import open_export
     from segue.cli.streams import replace_file
 
-    store, log = _stored_conversation(chat)
+    store, log = stored_conversation(chat)
     head, _, last = arguments.rpartition(" ")
     overwrite = last == _FORCE
     file = Path((head.strip() if overwrite else arguments) or f"segue-{log.id[:12]}.md").expanduser()
@@ -207,7 +161,7 @@ COMMANDS = (
         suggestions=_suggest_strategies,
     ),
     Command("compact", "let the model summarise the conversation", _compact, allowed_while_busy=False),
-    Command("undo", "undo the last exchange or compression", _undo, allowed_while_busy=False),
+    *commands_undo.COMMANDS,
     Command("new", "start a new conversation", _new, allowed_while_busy=False),
     Command("clear", "start a new conversation", _new, allowed_while_busy=False),
     Command(

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from segue.bridge.providers import Endpoint
+from segue.bridge.providers import NO_MODEL, Endpoint
+from segue.canonical.request import Options
 from segue.cli.chat_ui.command import Command, Suggestion
 from segue.cli.chat_ui.styles import Row, format_table
+from segue.cli.request_options import NAMES, describe_options, parse_options, parse_value
 from segue.errors import InputError
 from segue.runtime.routing import ByRule, Failover, Fixed, RoundRobin, Route
 from segue.view.format import format_short
@@ -17,7 +19,7 @@ from segue.view.format import format_short
 if TYPE_CHECKING:
     from segue.cli.chat_ui.chat import Chat
 
-_AUTO = "auto"
+_AUTO, _DEFAULT = "auto", "default"
 _ROUTES: dict[str, Callable[[Sequence[Endpoint]], Route]] = {
     "fixed": lambda endpoints: Fixed(endpoints[0]),
     "failover": Failover,
@@ -53,14 +55,16 @@ async def _model(chat: Chat, arguments: str) -> None:
             f"{endpoint.name}, API {endpoint.api}, tool format {_tool_format_name(endpoint)}; /models lists others"
         )
         return
-    _switch_route(chat, Fixed(_require_endpoint(chat, arguments)))
+    _switch_route(chat, Fixed(await _require_endpoint(chat, arguments)))
 
 
 async def _models(chat: Chat, arguments: str) -> None:
     rows: list[Row] = []
-    names = [name for name in chat.agent.providers.by_name if not arguments or name == arguments or arguments in name]
+    known = chat.agent.providers
+    found = known.find_provider(arguments) if arguments else None
+    names = [found.name] if found is not None else [name for name in known.by_name if arguments in name]
     if not names:
-        raise InputError(f"unknown provider {arguments!r}; /provider lists them")
+        raise InputError(f"no provider matches {arguments!r}; /provider lists them")
     for name in names:
         provider = chat.agent.providers.by_name[name]
         key = "" if _has_key(chat, name) else f"  set {provider.variables[0] if provider.variables else 'a model'}"
@@ -79,7 +83,7 @@ async def _models(chat: Chat, arguments: str) -> None:
 
 async def _provider(chat: Chat, arguments: str) -> None:
     if arguments:
-        _switch_route(chat, Fixed(_require_endpoint(chat, arguments)))
+        _switch_route(chat, Fixed(await _require_endpoint(chat, arguments)))
         return
     cells = [
         (
@@ -93,16 +97,23 @@ async def _provider(chat: Chat, arguments: str) -> None:
     chat.print_rows([[], *format_table(cells, ("class:mark", "class:name", "", "class:dim"), chat.width), []])
 
 
-def _require_endpoint(chat: Chat, name: str) -> Endpoint:
+async def _require_endpoint(chat: Chat, name: str) -> Endpoint:
+    if not chat.agent.is_emulated:
+        await chat.agent.find_served(name)
     endpoint = chat.agent.endpoint(name)
     if endpoint.lacks_key:
-        raise InputError(f"no key for {endpoint.provider}: set {' or '.join(endpoint.variables)} and restart")
+        raise InputError(
+            f"no key for {endpoint.provider}: set {' or '.join(endpoint.variables)}, or run "
+            f"segue keys set {endpoint.provider}; then restart"
+        )
     return endpoint
 
 
 def _has_key(chat: Chat, provider: str) -> bool:
     try:
-        return not chat.agent.endpoint(f"{provider}/{chat.agent.providers.by_name[provider].default or '-'}").lacks_key
+        return not chat.agent.endpoint(
+            f"{provider}/{chat.agent.providers.by_name[provider].default or NO_MODEL}"
+        ).lacks_key
     except InputError:
         return False
 
@@ -133,8 +144,39 @@ async def _route(chat: Chat, arguments: str) -> None:
     kind, *names = arguments.split()
     if kind not in _ROUTES:
         raise InputError(f"unknown route {kind!r}; use {', '.join(_ROUTES)}, followed by models")
-    endpoints = [_require_endpoint(chat, name) for name in names] or list(route.endpoints)
+    endpoints = [await _require_endpoint(chat, name) for name in names] or list(route.endpoints)
     _switch_route(chat, _ROUTES[kind](endpoints))
+
+
+# ----------------------------------------------------------------------------------------------------------- options
+
+
+async def _set(chat: Chat, arguments: str) -> None:
+    agent, endpoint = chat.agent, chat.endpoint
+    configured = describe_options(endpoint.options or Options())
+    own = describe_options(agent.request_options)
+    if not arguments:
+        rows = [(name, value, "set here") for name, value in own.items()]
+        rows += [
+            (name, value, f"configured for {endpoint.name}") for name, value in configured.items() if name not in own
+        ]
+        head: Row = [("class:dim", "  no options are set" if not rows else "  options of requests")]
+        hint: Row = [("class:dim", f"  /set NAME VALUE; names: {', '.join(NAMES)}")]
+        chat.print_rows([[], head, *format_table(rows, ("class:name", "", "class:dim"), chat.width), hint, []])
+        return
+    name, _, value = arguments.replace("=", " ", 1).partition(" ")
+    values = {key: parse_value(text) for key, text in own.items() if key != name}
+    if value.strip() not in ("", _DEFAULT):
+        values[name] = parse_value(value)
+    elif name not in own:
+        raise InputError(f"{name} is not set here; usage: /set NAME VALUE")
+    agent.set_request_options(parse_options(values))
+    state = values.get(name, "back to its default")
+    chat.print_line(f"→ {name} {state} from the next request", "class:mark")
+
+
+def _suggest_options(chat: Chat) -> list[Suggestion]:
+    return list(NAMES.items())
 
 
 # --------------------------------------------------------------------------------------------------------- toolformat
@@ -234,6 +276,14 @@ COMMANDS = (
         _route,
         "[KIND [MODEL…]]",
         suggestions=_suggest_routes,
+        max_words=1_000,
+    ),
+    Command(
+        "set",
+        "show or set options of requests; VALUE default unsets one",
+        _set,
+        "[NAME VALUE]",
+        suggestions=_suggest_options,
         max_words=1_000,
     ),
     Command("toolformat", "show or set the tool format", _toolformat, "[NAME|auto]", suggestions=_suggest_formats),

@@ -9,10 +9,7 @@ from typing import TYPE_CHECKING
 from segue._conversation import Conversation
 from segue.canonical.tokens import estimate_settings
 from segue.errors import InputError
-from segue.runtime.conversation_log import InMemoryLog
 from segue.runtime.events import Event, ReplyReceived
-from segue.runtime.session import Session
-from segue.runtime.toolbox import Toolbox
 from segue.view.format import format_count
 from segue.view.markdown import render_messages
 
@@ -73,17 +70,7 @@ async def _summarise(chat: Chat, messages: Sequence[Message]) -> str:
     text = render_messages(messages)
     if len(text) > _MAX_TEXT:
         text = f"{text[: _MAX_TEXT // 2]}\n\n[…]\n\n{text[-_MAX_TEXT // 2 :]}"
-    session = Session(
-        InMemoryLog(Conversation(system=_INSTRUCTION)),
-        chat.session.route,
-        client=chat.session.client,
-        toolbox=Toolbox((), chat.folder, chat.agent.toolbox.permissions),
-        on_event=count_usage,
-    )
-    try:
-        ended = await session.ask(text)
-    finally:
-        await session.close()
+    ended = await chat.agent.ask_once(_INSTRUCTION, text, on_event=count_usage)
     if ended.outcome != "answered" or not ended.text.strip():
         raise InputError(f"no summary: {ended.text or ended.outcome}; /compress works without the model")
     return ended.text

@@ -10,6 +10,7 @@ from segue.canonical.blocks import Message, Text, ToolCall, state_of
 from segue.cli.chat_ui.calls import CallList
 from segue.cli.chat_ui.formatter import MarkdownFormatter, PlainFormatter
 from segue.cli.chat_ui.styles import Row, display_width, truncate, wrap
+from segue.cli.project_context import is_context_note
 from segue.runtime.events import (
     ApprovalRequested,
     CallEnded,
@@ -29,12 +30,12 @@ from segue.runtime.events import (
     StreamBroken,
     TextDelta,
 )
-from segue.view.format import format_arguments, format_count, format_duration, index_results
+from segue.view.format import format_arguments, format_count, format_duration, format_state, index_results
 from segue.view.sanitize import sanitize, sanitize_line
 
 _USER_MARK = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT} "
 _REASONING_MARK = "✻"
-_RECAP_MARKS = {"complete": ("✓", "class:ok"), "error": ("✗", "class:bad")}
+_RECAP_MARKS = {"complete": ("✓", "class:ok"), "error": ("✗", "class:bad"), "denied": ("✗", "class:warn")}
 _OTHER_MARK = ("–", "class:warn")
 _MAX_RECAP_ROWS = 40
 _MAX_REASONING = 200_000
@@ -126,9 +127,8 @@ class EventView:
     ) -> None:
         match event:
             case RetryScheduled():
-                self._print_line(
-                    f"{_model_name(event)}: {event.why}; retrying in {format_duration(event.seconds)}", "class:warn"
-                )
+                delay = f"in {format_duration(event.seconds)}" if event.seconds else "at once"
+                self._print_line(f"{_model_name(event)}: {event.why}; retrying {delay}", "class:warn")
             case ModelSwitched():
                 self._print_line(f"→ switched to {_model_name(event)} ({event.why})", "class:mark")
             case StreamBroken():
@@ -140,6 +140,8 @@ class EventView:
             case LateResult():
                 self._print_line(f"{event.tool} finished late; its result is stored but not sent", "class:dim")
             case ConversationCompressed():
+                if event.why:
+                    self._print_line(event.why, "class:warn")
                 self._print_line(
                     f"compressed ({event.strategy}): {event.before:,} → {event.after:,} tokens", "class:dim"
                 )
@@ -288,14 +290,15 @@ def format_recap(messages: tuple[Message, ...], width: int) -> list[Row]:
     index = index_results(messages)
     for message in messages[start:]:
         for block in message.blocks:
-            if isinstance(block, Text) and block.text.strip():
+            if isinstance(block, Text) and block.text.strip() and not is_context_note(block.text):
                 rows += [[], *_text_rows(message.speaker, block.text, width), []]
             elif isinstance(block, ToolCall):
                 results = index.results_of(block)
                 mark, style = _RECAP_MARKS.get(state_of(results[-1]) if results else "pending", _OTHER_MARK)
-                name = sanitize_line(block.name)
-                about = truncate(sanitize_line(format_arguments(block)), max(4, width - len(name) - 8))
-                rows.append([("", "  "), (style, mark), ("class:tool", f" {name}"), ("class:dim", f"  {about}")])
+                name, state = sanitize_line(block.name), f"  {format_state(results)}".rstrip()
+                about = truncate(sanitize_line(format_arguments(block)), max(4, width - len(name) - len(state) - 8))
+                row: Row = [("", "  "), (style, mark), ("class:tool", f" {name}"), ("class:dim", f"  {about}")]
+                rows.append([*row, (style, state)] if state else row)
     hidden = len(rows) - _MAX_RECAP_ROWS
     if hidden > 0:
         rows = [[("class:dim", f"  … {format_count(hidden, 'earlier row')} not shown")], *rows[hidden:]]

@@ -11,7 +11,7 @@ from collections.abc import Awaitable
 from contextlib import suppress
 
 from segue.cli import streams
-from segue.cli.chat_ui.approvals import format_question
+from segue.cli.chat_ui.approvals import format_question, list_choices
 from segue.cli.chat_ui.event_view import EventView
 from segue.cli.chat_ui.styles import Row, rows_to_text
 from segue.cli.chat_ui.ui import InputHandler
@@ -20,7 +20,6 @@ from segue.runtime.tool_types import ApprovalRequest
 from segue.view.sanitize import sanitize
 
 _PROMPT = "> "
-_APPROVAL_PROMPT = "? y(es), a(lways), n(o), or type why not: "
 
 
 class LineUI:
@@ -63,12 +62,17 @@ class LineUI:
     def redraw(self) -> None:
         """Nothing to redraw."""
 
-    async def ask_approval(self, question: ApprovalRequest) -> str:
+    async def ask_approval(self, question: ApprovalRequest, *, again: bool = False) -> str | None:
         if not self._is_interactive:
             return ""
-        self._view.print_rows(format_question(question, self.width()))
+        if not again:
+            self._view.print_rows(format_question(question, self.width()))
         discard_typed()
-        return await self._read_line(_APPROVAL_PROMPT) or ""
+        choices = ", ".join(f"{key} {label}" if key != "…" else label for key, label, _ in list_choices(question))
+        return await self._read_line(f"? {choices}: ") or ""
+
+    def withdraw_question(self) -> None:
+        """Not possible: a line is being read. A command is run only after it was read."""
 
     async def run(self, handler: InputHandler) -> None:
         loop = asyncio.get_running_loop()

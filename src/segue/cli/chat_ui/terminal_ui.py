@@ -84,7 +84,7 @@ class TerminalUI:
         self._queued = queued
         self._pending_rows: list[Row] = []
         self._question: ApprovalRequest | None = None
-        self._answer: asyncio.Future[str] | None = None
+        self._answer: asyncio.Future[str | None] | None = None
         self._question_shown = False
         """Whether the question is on the screen. Input typed before that is not an answer to it."""
         self._height = 0
@@ -138,8 +138,9 @@ class TerminalUI:
         if self._app is not None:
             self._app.invalidate()
 
-    async def ask_approval(self, question: ApprovalRequest) -> str:
-        self.view.print_rows(format_question(question, self.width()))
+    async def ask_approval(self, question: ApprovalRequest, *, again: bool = False) -> str | None:
+        if not again:
+            self.view.print_rows(format_question(question, self.width()))
         self._answer = asyncio.get_running_loop().create_future()
         self._question, self._question_shown = question, False
         self.reply.reset()
@@ -152,6 +153,10 @@ class TerminalUI:
             self.reply.reset()
             self._layout.focus(self._draft_window)
             self.redraw()
+
+    def withdraw_question(self) -> None:
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_result(None)
 
     async def run(self, handler: InputHandler) -> None:
         self._app = Application(
@@ -292,7 +297,7 @@ class TerminalUI:
     def _footer_text(self) -> StyleAndTextTuples:
         columns = self._output.get_size().columns
         if self._question is not None:
-            return [*format_choices(columns)]
+            return [*format_choices(columns, self._question)]
         return [("class:warn", f"  {self.hint}")] if self.hint else [*self._footer(columns)]
 
     def _approval_prefix(self, line: int, wrap: int) -> StyleAndTextTuples:
@@ -323,6 +328,7 @@ def _make_bindings(terminal: TerminalUI, handler: InputHandler) -> KeyBindings:
     keys.add("c-l")(actions.clear)
     keys.add("c-v", filter=~asking)(actions.paste_picture)
     keys.add(Keys.BracketedPaste, filter=~asking)(actions.paste)
+    keys.add("s-tab", filter=~has_completions)(actions.cycle_mode)
     terminal.draft.on_text_insert += actions.clear_hint
     terminal.reply.on_text_insert += actions.clear_hint
     return keys
@@ -394,6 +400,9 @@ class _KeyActions:
 
     def toggle_reasoning(self, event: KeyPressEvent) -> None:
         self._terminal.toggle_reasoning()
+
+    def cycle_mode(self, event: KeyPressEvent) -> None:
+        self._handler.cycle_mode()
 
     def clear(self, event: KeyPressEvent) -> None:
         event.app.renderer.clear()

@@ -26,6 +26,9 @@ class InputHandler(Protocol):
     def leave(self) -> None:
         """Exit the chat, as with Ctrl-D."""
 
+    def cycle_mode(self) -> None:
+        """Switch to the next permission mode."""
+
     async def wait_idle(self) -> None:
         """Wait until nothing is running."""
 
@@ -51,9 +54,15 @@ class ChatUI(Protocol):
         """Put unsent text back into the input line."""
 
     def redraw(self) -> None: ...
-    async def ask_approval(self, question: ApprovalRequest) -> str:
-        """Show an approval question and return the line typed after it was visible."""
+    async def ask_approval(self, question: ApprovalRequest, *, again: bool = False) -> str | None:
+        """Show an approval question and return the line typed after it was visible; None if it was withdrawn.
+
+        With `again` the question is on the screen already.
+        """
         ...
+
+    def withdraw_question(self) -> None:
+        """End the open approval question, if there is one, without an answer."""
 
     async def run(self, handler: InputHandler) -> None:
         """Run until `stop`."""

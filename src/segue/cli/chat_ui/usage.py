@@ -77,10 +77,12 @@ def format_footer(
     tokens: int = 0,
     context: int | None = None,
     tool_format: str = "auto",
+    mode: str = "",
     note: str = "",
 ) -> Row:
-    """Format the line below the input: model, tokens, cache hits, cost and tool format, as far as they fit."""
+    """Format the line below the input: model, mode, tokens, cache hits, cost and tool format, as far as they fit."""
     parts = [
+        mode,
         note,
         _format_tokens(tokens, context),
         _format_cache_hits(usage),

@@ -116,7 +116,7 @@ def format_result(result: ToolResponse) -> str:
 
 def is_failure(result: ToolResponse) -> bool:
     """Return whether the call failed, by its state or its text: some APIs have no field for failures."""
-    return state_of(result) in ("error", "cancelled", "interrupted") or bool(_LOOKS_FAILED.match(format_result(result)))
+    return state_of(result) not in ("complete", "pending") or bool(_LOOKS_FAILED.match(format_result(result)))
 
 
 def _block_text(block: Block) -> str:

@@ -25,6 +25,7 @@ from segue.emulator.providers.provider import (
 from segue.wire.base import ApiError
 from segue.wire.openai_responses.reply import render_usage
 from segue.wire.stream.events import arguments_text
+from segue.wire.vendor_tools.convert import restore_client_call
 
 PREVIOUS_NOT_FOUND = "previous_response_not_found"
 _INCLUDE = "reasoning.encrypted_content"
@@ -240,6 +241,11 @@ class OpenAIResponses(Provider):
                     **call,
                 }
             case ToolCall():
+                own_type = restore_client_call(block, context.request).native
+                if own_type is not None:
+                    # A tool that the API defines and the client runs.
+                    own_id = self.item_id(context.ids, "tc", index)
+                    return {**own_type.fragment, "id": own_id, "call_id": block.raw_id, "status": status}
                 call = {"call_id": block.raw_id, "name": block.name, "arguments": arguments_text(block)}
                 return {"id": block.origin.item_id, "type": "function_call", "status": status, **call}
             case _:

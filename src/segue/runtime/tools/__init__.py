@@ -12,6 +12,7 @@ from segue.runtime.tools.fetch import Fetcher, fetch_url, fetch_with_stdlib
 from segue.runtime.tools.read import list_dir, read_file
 from segue.runtime.tools.search import glob, grep
 from segue.runtime.tools.shell import shell
+from segue.runtime.tools.shell_sandbox import ShellSandbox
 from segue.runtime.tools.task import Spawn, SubagentTask, task
 from segue.runtime.tools.todo import todo
 from segue.runtime.tools.write import edit_file, write_file
@@ -23,12 +24,14 @@ def standard_tools(
     environment: Callable[[], Mapping[str, str]] = child_environment,
     fetcher: Fetcher = fetch_with_stdlib,
     spawn: Spawn | None = None,
+    sandbox: ShellSandbox | None = None,
 ) -> list[Tool]:
     """Return all built-in tools. `task` is included only if `spawn` is given, the function that runs a subagent.
 
     `glob` and `grep` skip files that `permissions` deny to `read_file`; those of a `Toolbox` with these tools count
     too. `environment` returns the environment variables of shell commands, `fetcher` fetches a URL for `fetch_url`;
-    its page has `is_cut_off` if the connection ended before the body did.
+    its page has `is_cut_off` if the connection ended before the body did. Shell commands run in the
+    `sandbox`, if given.
     """
 
     def is_denied(tool: str, path: str) -> bool:
@@ -41,7 +44,7 @@ def standard_tools(
         grep(partial(is_denied, "grep")),
         write_file(),
         edit_file(),
-        shell(environment),
+        shell(environment, sandbox),
         fetch_url(fetcher),
         todo(),
     ]

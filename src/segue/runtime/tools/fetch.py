@@ -30,7 +30,7 @@ from segue.bridge.content_encoding import ACCEPT_ENCODING, find_encoding_error
 from segue.canonical.blocks import Media, Text
 from segue.canonical.json import replace_surrogates
 from segue.runtime.threads import run_in_thread
-from segue.runtime.tool_types import ApprovalRequest, Arguments, Context, Result, Tool, ToolError
+from segue.runtime.tool_types import ApprovalRequest, ApprovalScope, Arguments, Context, Result, Tool, ToolError
 from segue.runtime.tools.html_text import MAX_TEXT, html_to_text
 from segue.runtime.tools.text_encoding import decode, describe_binary, format_size, image_mime
 
@@ -87,20 +87,20 @@ def normalize_url(url: str) -> str:
         parts = urlsplit(url.strip())
         port = parts.port
     except ValueError:
-        raise ToolError(f"{url[:200]} is no address") from None
+        raise ToolError(f"{url[:200]} is not a valid URL") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ToolError("only addresses that begin with http:// or https:// can be fetched")
+        raise ToolError("only URLs that begin with http:// or https:// can be fetched")
     if parts.username is not None or parts.password is not None:
-        raise ToolError("an address with a name and password in it is not fetched")
+        raise ToolError("a URL with a user name or password is not fetched")
     if re.search(r"[\x00-\x20\x7f\\]", url.strip()):
-        raise ToolError("the address has blanks or control characters in it; escape them with %")
+        raise ToolError("the URL has blanks or control characters; percent-encode them")
     host = parts.hostname.rstrip(".").lower()
     try:
         if len(host) > _MAX_HOST:
             raise UnicodeError
         host = parse_host(host) or host.encode("idna").decode()
     except UnicodeError:
-        raise ToolError(f"{host[:_MAX_HOST]} is no name of a host") from None
+        raise ToolError(f"{host[:_MAX_HOST]} is not a valid host name") from None
     # IDNA has replaced full-width digits by ASCII ones, so the host may be an IP address now.
     host = parse_host(host) or host
     host = f"[{host}]" if ":" in host else host
@@ -120,7 +120,7 @@ def _join_url(url: str, target: str) -> str:
     try:
         joined = urljoin(url, target)
     except ValueError:
-        raise ToolError(f"{url} redirects to {target[:200]}, which is no address") from None
+        raise ToolError(f"{url} redirects to {target[:200]}, which is not a valid URL") from None
     return normalize_url(joined)
 
 
@@ -141,10 +141,12 @@ def _lookup_host(host: str, port: int) -> tuple[str, ...]:
 def _approval_request(url: str, addresses: tuple[str, ...]) -> ApprovalRequest:
     host, _ = _split_host(url)
     if find_host_reach(host, addresses) == "public":
-        return ApprovalRequest("fetch_url", url, f"fetch {url}")
+        site = "/".join(url.split("/")[:3])
+        scopes = (ApprovalScope(f"all of {site}", (f"fetch_url({site}/*)",)),)
+        return ApprovalRequest("fetch_url", url, f"fetch {url}", changes=False, scopes=scopes)
     local = next((address for address in addresses if find_reach(address) != "public"), host)
     title = f"fetch {url}, which is at {local}: this machine or a private network"
-    return ApprovalRequest("fetch_url", url, title, allowed_by="name")
+    return ApprovalRequest("fetch_url", url, title, allowed_by="name", changes=False)
 
 
 # ------------------------------------------------------------------------------------------------------------- fetching
@@ -242,7 +244,7 @@ async def _follow_redirects(
         request = _approval_request(url, addresses)
         # Approval was given for the first URL; a redirect on the same host must not need a stricter rule.
         if not approved_by and not context.is_granted(request):
-            raise ToolError(f"{url} leads to another place than when it was asked about; repeat the call")
+            raise ToolError(f"{url} now resolves to other IP addresses than the approved ones; repeat the call")
         if approved_by and request.allowed_by not in ("pattern", approved_by):
             return _redirect_result(url)
         approved_by = request.allowed_by
@@ -261,7 +263,7 @@ async def _follow_redirects(
 
 
 def _redirect_result(url: str) -> Result:
-    return Result(f"the page is elsewhere now: {url}\nTo read it, call fetch_url with that address.")
+    return Result(f"the page redirects to another address: {url}\nTo read it, call fetch_url with that URL.")
 
 
 async def _fetch_page(fetcher: Fetcher, target: FetchTarget) -> FetchedPage:
@@ -355,7 +357,7 @@ def fetch_url(fetcher: Fetcher = fetch_with_stdlib, *, look_up: _HostLookup = _l
         {
             "type": "object",
             "properties": {
-                "url": {"type": "string", "description": "The address, with http:// or https://."},
+                "url": {"type": "string", "description": "The URL, with http:// or https://."},
                 "raw": {"type": "boolean", "description": "Return HTML unchanged. Default false."},
             },
             "required": ["url"],

@@ -45,12 +45,12 @@ def _run_read(arguments: Arguments, context: Context) -> Result | str:
         return f"{place.display} is empty"
     start, count = arguments.get("start_line", 1), arguments.get("lines", _DEFAULT_LINES)
     if start > len(lines):
-        raise ToolError(f"{place.display} has {len(lines):,} lines; line {start:,} is behind its end")
+        raise ToolError(f"{place.display} has {len(lines):,} lines; line {start:,} is past its end")
     part = lines[start - 1 : start - 1 + count]
     notes = [note for note in (decoded.note,) if note]
     if len(part) < len(lines):
         after = start + len(part)
-        more = f"; go on with start_line={after}" if after <= len(lines) else ""
+        more = f"; continue with start_line={after}" if after <= len(lines) else ""
         notes.append(f"lines {start:,} to {after - 1:,} of {len(lines):,}{more}")
     return _format_lines(part, start, arguments, notes)
 
@@ -89,7 +89,8 @@ def _read_large(place: ResolvedPath, size: int, arguments: Arguments, context: C
         raise ToolError(f"{place.display} has no line {start:,}")
     after = start + len(lines)
     note = (
-        f"lines {start:,} to {after - 1:,} of a file of {format_size(size)}; go on with start_line={after}, or use grep"
+        f"lines {start:,} to {after - 1:,} of a file of {format_size(size)}; continue with start_line={after}, or use "
+        "grep"
     )
     return _format_lines(lines, start, arguments, [note])
 

@@ -26,10 +26,10 @@ _MAX_MATCHES = 2_000
 _MAX_WIDTH = 500
 _MAX_FILE_SIZE = 10_000_000
 # Why files were skipped; a count precedes it.
-_DENIED = "passed over: a rule forbids to read them"
-_LINK = "passed over: links are not followed"
-_IRREGULAR = "passed over: pipes, devices and the like"
-_TOO_LARGE = f"passed over: larger than {_MAX_FILE_SIZE // 1_000_000} MB"
+_DENIED = "skipped: a rule denies reading them"
+_LINK = "skipped: links are not followed"
+_IRREGULAR = "skipped: pipes, devices and the like"
+_TOO_LARGE = f"skipped: larger than {_MAX_FILE_SIZE // 1_000_000} MB"
 _UNREADABLE = "could not be read"
 
 
@@ -65,7 +65,7 @@ def _run_glob(arguments: Arguments, context: Context, is_denied: _IsDenied) -> s
             paths.append(_display_below(place, entry.path) + ("/" if entry.is_folder else ""))
     if not paths:
         ignored = "" if include_ignored else " (files that git ignores were left out)"
-        return f"nothing fits {text} in {place.display}{ignored}"
+        return f"no match for {text} in {place.display}{ignored}"
     return replace_surrogates("\n".join(paths))
 
 
@@ -190,7 +190,7 @@ def _run_grep(arguments: Arguments, context: Context, is_denied: _IsDenied) -> s
     if place.path.is_dir():
         _search_tree(search, place, arguments, context, is_denied)
     elif is_denied(place.display):
-        raise ToolError(f"a rule forbids to read {place.display}")
+        raise ToolError(f"a rule denies reading {place.display}")
     else:
         with os.fdopen(open_file(place), "rb") as file:
             search.search_text(place.display, file.read(_MAX_FILE_SIZE))
@@ -199,7 +199,7 @@ def _run_grep(arguments: Arguments, context: Context, is_denied: _IsDenied) -> s
         notes.append("there are more matches; narrow the pattern or the path")
     notes += [f"{_format_file_count(count)} {reason}" for reason, count in search.skipped.items()]
     if not search.lines:
-        notes.insert(0, f"nothing fits in {place.display}")
+        notes.insert(0, f"no match in {place.display}")
     return replace_surrogates("\n".join([*search.lines, *(f"[{note}]" for note in notes)]))
 
 

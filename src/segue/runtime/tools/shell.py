@@ -8,15 +8,20 @@ import shutil
 import signal
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+import msgspec
+
 from segue.runtime.environ import child_environment
 from segue.runtime.masking import find_hidden_secrets, protect_process_memory
-from segue.runtime.tool_types import ApprovalRequest, Arguments, Context, Result, Tool, ToolError
+from segue.runtime.threads import run_in_thread
+from segue.runtime.tool_types import ApprovalRequest, Arguments, Context, PartForm, Result, Tool, ToolError
 from segue.runtime.tools.shell_commands import find_commands, list_part_forms, split_simple_commands
 from segue.runtime.tools.shell_process import Remainder, ShellProcess
+from segue.runtime.tools.shell_sandbox import ShellSandbox
+from segue.runtime.tools.shell_scopes import list_scopes
 from segue.runtime.tools.text_encoding import format_size
 
 _TIMEOUT = 120
@@ -27,6 +32,7 @@ _LINGER = 0.2
 _PROGRESS_INTERVAL = 0.1
 _CHUNK = 65_536
 _MAX_REMAINING = 10
+_MAX_CAUSE = 200
 # No pager, prompts or colours.
 _NONINTERACTIVE_ENV = {"PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0", "TERM": "dumb", "NO_COLOR": "1"}
 
@@ -77,16 +83,43 @@ class _OutputBuffer:
         return "".join(self._head) + gap + tail
 
 
-async def _run(arguments: Arguments, context: Context, environment: Callable[[], Mapping[str, str]]) -> Result:
+async def _run_sandboxed(
+    arguments: Arguments, context: Context, environment: Callable[[], Mapping[str, str]], sandbox: ShellSandbox
+) -> Result:
+    """Run a command inside of the sandbox; if that prevented something, outside of it with the user's approval."""
+    outside = _approval_request(arguments, context.folder, tool="unsandboxed_shell")
+    if context.is_allowed(outside):
+        return await _run(arguments, context, environment)
+    result = await _run(arguments, context, environment, sandbox)
+    cause = sandbox.find_cause(str(result.content)) if result.error else None
+    if cause is None:
+        return result
+    title = f"{outside.title} again outside of the sandbox; it failed inside: {cause[:_MAX_CAUSE]}"
+    denial = await context.check_permission(msgspec.structs.replace(outside, title=title))
+    if denial is not None:
+        reason = denial.removeprefix("denied: ")
+        return Result(f"{result.content}\n[ran {sandbox.description}; not run again outside: {reason}]", error=True)
+    context.progress("outside of the sandbox")
+    again = await _run(arguments, context, environment)
+    return Result(f"[failed in the sandbox ({cause[:_MAX_CAUSE]}) and run again outside]\n{again.content}", again.error)
+
+
+async def _run(
+    arguments: Arguments,
+    context: Context,
+    environment: Callable[[], Mapping[str, str]],
+    sandbox: ShellSandbox | None = None,
+) -> Result:
     command: str = arguments["command"]
     if "\0" in command:
         raise ToolError("a command can't have a null character in it")
+    argv = [shutil.which("bash") or "/bin/sh", "-c", command]
     seconds = min(arguments.get("timeout", context.time_limit or _TIMEOUT), context.time_limit or _MAX_TIMEOUT)
     output = _OutputBuffer(context.progress)
     protect_process_memory()
     try:
         process = await ShellProcess.start(
-            [shutil.which("bash") or "/bin/sh", "-c", command],
+            argv if sandbox is None else sandbox.wrap(argv, context.folder),
             context.folder,
             {**environment(), **_NONINTERACTIVE_ENV, "PWD": str(context.folder)},
         )
@@ -155,32 +188,48 @@ def _describe_remainder(remainder: Remainder) -> str:
     return "[processes that this command started may still run]" if remainder.has_unknown else ""
 
 
-def _approval_request(arguments: Arguments, folder: Path) -> ApprovalRequest:
+def _approval_request(arguments: Arguments, folder: Path, *, tool: str = "shell") -> ApprovalRequest:
     command: str = arguments["command"].strip(" \t\n")
     parts = split_simple_commands(command)
+    forms = list_part_forms(parts or (), folder)
     first, _, more = command.partition("\n")
     return ApprovalRequest(
-        "shell",
+        tool,
         command,
         f"run {first[:120]}{' …' if more or len(first) > 120 else ''}",
         command,
         aliases=find_commands(command),
-        parts=list_part_forms(parts or (), folder),
+        parts=forms,
         allowed_by="pattern" if parts else "tool",
+        # A command with an argument that no wildcard matches is not the occasion for a wider rule.
+        scopes=list_scopes(parts or (), tool) if all(_is_matchable(form) for form in forms) else (),
     )
 
 
-def shell(environment: Callable[[], Mapping[str, str]] = child_environment) -> Tool:
-    """Make the tool. `environment` returns the environment variables of a command."""
+def _is_matchable(forms: Iterable[PartForm]) -> bool:
+    return any(not form.required for form in forms)
+
+
+def shell(
+    environment: Callable[[], Mapping[str, str]] = child_environment, sandbox: ShellSandbox | None = None
+) -> Tool:
+    """Make the tool. `environment` returns the environment variables of a command; with `sandbox` it runs there."""
 
     async def run(arguments: Arguments, context: Context) -> Result:
-        return await _run(arguments, context, environment)
+        finish = await run_in_thread(context.changes.before_command, arguments["command"])
+        try:
+            if sandbox is None:
+                return await _run(arguments, context, environment)
+            return await _run_sandboxed(arguments, context, environment, sandbox)
+        finally:
+            await run_in_thread(finish)
 
     return Tool(
         "shell",
         "Runs a command with bash in the working folder and returns its output (stdout and stderr together) and its "
         "exit code. Its stdin is empty. Background processes that it starts are ended with it. Prefer the other tools "
-        "for reading, searching and changing files.",
+        "for reading, searching and changing files."
+        + (f" It runs {sandbox.description}." if sandbox is not None else ""),
         {
             "type": "object",
             "properties": {

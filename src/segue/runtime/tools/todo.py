@@ -6,38 +6,17 @@ conversation still has its list.
 
 from __future__ import annotations
 
-import re
-from typing import Literal
-
-from msgspec import Struct
-
 from segue.runtime.tool_types import Arguments, Context, Tool
 
-_State = Literal["open", "doing", "done"]
-_MARKS: dict[_State, str] = {"open": " ", "doing": ">", "done": "x"}
-_STATES: dict[str, _State] = {mark: state for state, mark in _MARKS.items()}
-_LINE = re.compile(r"\[([ >x])\] (.*)")
-
-
-class Item(Struct, frozen=True):
-    """An item of the list."""
-
-    text: str
-    state: _State
-
-
-def parse_list(result: str) -> tuple[Item, ...]:
-    """Parse the list from the result of a call."""
-    matches = (_LINE.fullmatch(line) for line in result.split("\n"))
-    return tuple(Item(match[2], _STATES[match[1]]) for match in matches if match)
+_MARKS = {"open": " ", "doing": ">", "done": "x"}
 
 
 def _run(arguments: Arguments, context: Context) -> str:
-    items = [Item(" ".join(item["text"].split()), item["state"]) for item in arguments["items"]]
+    items = arguments["items"]
     if not items:
         return "the list is empty"
-    done = sum(item.state == "done" for item in items)
-    lines = [f"[{_MARKS[item.state]}] {item.text}" for item in items]
+    done = sum(item["state"] == "done" for item in items)
+    lines = [f"[{_MARKS[item['state']]}] {' '.join(item['text'].split())}" for item in items]
     return "\n".join([*lines, f"{done} of {len(items)} done"])
 
 

@@ -130,8 +130,8 @@ def _apply_edit(place: ResolvedPath, text: str, arguments: Arguments) -> tuple[s
     if count > 1 and not arguments.get("replace_all", False):
         numbers = ", ".join(str(line) for line in _find_lines(text, old)[:10])
         raise ToolError(
-            f"old_string is {count} times in {place.display} (lines {numbers}); nothing was changed. Give more of the "
-            "lines around it so that it is there once, or set replace_all"
+            f"old_string occurs {count} times in {place.display} (lines {numbers}); nothing was changed. Include more "
+            "surrounding lines so that it occurs once, or set replace_all"
         )
     return text.replace(old, new), count
 
@@ -156,18 +156,16 @@ def _describe_near_miss(text: str, old: str) -> str:
     span = max(len(old.splitlines()), 1)
     for number, line in enumerate(flat):
         if line == first and (flat[number : number + span] == [" ".join(row.split()) for row in old.splitlines()]):
-            return f". With other blanks or indentation it stands at line {number + 1}:\n" + _quote_lines(
-                lines, number, span
-            )
+            return f". With other whitespace it is at line {number + 1}:\n" + _quote_lines(lines, number, span)
     if first in flat:
         number = flat.index(first)
-        return f". Its first line stands at line {number + 1}, and goes on differently:\n" + _quote_lines(
+        return f". Its first line is line {number + 1}, but the lines after it differ:\n" + _quote_lines(
             lines, number, span
         )
     close = difflib.get_close_matches(first[:500], [line[:500] for line in flat if line], n=1, cutoff=0.75)
     if close:
         number = next(number for number, line in enumerate(flat) if line[:500] == close[0])
-        return f". The nearest is line {number + 1}:\n" + _quote_lines(lines, number, span)
+        return f". The most similar line is {number + 1}:\n" + _quote_lines(lines, number, span)
     return ""
 
 
@@ -183,7 +181,9 @@ def _run_edit(arguments: Arguments, context: Context) -> str:
     try:
         data = decoded.encode(after)
     except UnicodeEncodeError:
-        raise ToolError(f"new_string has characters that {place.display} ({decoded.encoding}) can't hold") from None
+        raise ToolError(
+            f"new_string has characters that {decoded.encoding}, the encoding of {place.display}, can't represent"
+        ) from None
     replace_file(place, data, context)
     first = _find_lines(decoded.text, arguments["old_string"])
     where = f" at line {first[0]}" if count == 1 and first else ""

@@ -49,7 +49,9 @@ _USER_ATTACHMENTS = frozenset(
 
 def is_line(line: Line) -> bool:
     value = line.value
-    has_message = value.get("type") in _MESSAGE_TYPES and isinstance(value.get("message"), dict)
+    message = _object(value.get("message"))
+    # Qwen Code has the same lines with `parts` in place of `content`.
+    has_message = value.get("type") in _MESSAGE_TYPES and bool(message) and "parts" not in message
     return has_message and not {"parentUuid", "sessionId", "session_id", "uuid"}.isdisjoint(value)
 
 

@@ -1,7 +1,7 @@
 """Codex: its folders, its sessions (rollouts), and the command that resumes them.
 
-A session is `sessions/YYYY/MM/DD/rollout-TIME-ID.jsonl` below `~/.codex` or `CODEX_HOME`. The client adds a session
-without an entry in its database to it when it lists or resumes sessions. It holds a lock on
+A session is `sessions/YYYY/MM/DD/rollout-TIME-ID.jsonl` below `~/.codex` or `CODEX_HOME`. When
+it lists or resumes sessions, the client adds those that its database does not have. It holds a lock on
 `thread-writer-locks/ID.lock` while a session is open.
 """
 
@@ -83,7 +83,7 @@ def _root(place: Place) -> Path:
 
 
 def _read_provider(place: Place) -> str | None:
-    """Return the provider in the client's settings: its list has only sessions of that one."""
+    """Return the provider in the client's settings: the client lists only sessions of this provider."""
     try:
         settings = tomllib.loads((_root(place) / "config.toml").read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):

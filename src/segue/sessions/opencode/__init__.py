@@ -109,10 +109,10 @@ class Opencode(Client):
             block["content"] = [*([{"type": "text", "text": text}] if text else []), *others]
         return unit
 
-    def find_obstacle(self, block: Block, *, own: bool) -> str | None:
+    def find_obstacle(self, block: Block, source: str) -> str | None:
         if isinstance(block, Media) and block.kind != "image" and block.mime != "application/pdf":
             return "files other than pictures and PDF removed: opencode has no place for them"
-        return super().find_obstacle(block, own=own) or find_obstacle(block)
+        return find_obstacle(block)
 
     def is_open(self, place: Place, session: SessionFile) -> bool:
         """Return False: the client does not record which sessions are open."""

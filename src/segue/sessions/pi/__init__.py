@@ -80,10 +80,10 @@ class Pi(Client):
     def normalize(self, value: Mapping[str, Any]) -> Mapping[str, Any]:
         return normalize_unit(value)
 
-    def find_obstacle(self, block: Block, *, own: bool) -> str | None:
+    def find_obstacle(self, block: Block, source: str) -> str | None:
         if isinstance(block, Media) and block.kind != "image":
             return "files other than pictures removed: pi has no place for them"
-        return super().find_obstacle(block, own=own) or find_obstacle(block)
+        return find_obstacle(block)
 
 
 def encode_folder(cwd: str) -> str:

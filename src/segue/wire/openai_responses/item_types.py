@@ -10,7 +10,7 @@ result, both with the whole item as fragment. Types in `OPAQUE_TYPES` become `Op
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Literal, cast
 
 from msgspec import UNSET, Struct
@@ -21,6 +21,7 @@ from segue.canonical.json import encode_json_text, parse_argument_text
 from segue.errors import InputError
 from segue.wire.foundry_items import FOUNDRY_TOOLS
 from segue.wire.json_values import JsonObject, json_type_name, object_or_none, string_or_none
+from segue.wire.names import join_name
 from segue.wire.openai_responses.context import ParseContext, parse_arguments
 from segue.wire.openai_responses.parts import parse_image_url
 
@@ -134,8 +135,17 @@ def _render_patch_output(response: ToolResponse, text: str) -> JsonObject:
 
 
 def _found_tools(item: JsonObject) -> tuple[Block, ...]:
-    names = [name for entry in _object_list(item.get("tools")) if (name := string_or_none(entry.get("name")))]
-    return (Text(f"[tools found: {', '.join(names) or 'none'}]"),)
+    return (Text(f"[tools found: {', '.join(_list_names(item)) or 'none'}]"),)
+
+
+def _list_names(item: JsonObject) -> Iterator[str]:
+    """Return the names of all tools; those in a namespace have its name before their own."""
+    for entry in _object_list(item.get("tools")):
+        name = string_or_none(entry.get("name"))
+        if name is not None and entry.get("type") == "namespace":
+            yield from (join_name(name, inner) for inner in _list_names(entry))
+        elif name:
+            yield name
 
 
 def _text_outputs(item: JsonObject) -> tuple[Block, ...]:

@@ -175,8 +175,10 @@ class ResponsesRenderer(StreamRenderer):
     # ----------------------------------------------------------------------------------------------------------- items
 
     def _is_sent_whole(self, block: Block) -> bool:
-        """Return whether a block is sent whole: a same-API block whose item was complete from the start."""
+        """Return whether a block is sent whole: an item without deltas, or a same-API one complete from the start."""
         native = self._wire_context.own_native(block.native)
+        if native is not None and isinstance(block, ToolCall) and native.fragment["type"] not in FUNCTION_TYPES:
+            return True
         return self._same_api and (native is None or _is_complete_item(native.fragment))
 
     def _render_start(self, event: BlockStart) -> Iterator[bytes]:

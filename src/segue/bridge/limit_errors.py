@@ -1,0 +1,81 @@
+"""The limits that a provider names in the text of an error: its maximum of output tokens, the size of its context.
+
+Each API words them in its own way; the tables hold the known wordings. A text without one has no limit.
+"""
+
+from __future__ import annotations
+
+import re
+
+_NUMBER = r"(\d[\d,_]*)"
+# What stands in a request for the maximum of output tokens.
+_OUTPUT_KEY = r"(?:max_(?:completion_|output_|new_)?tokens|max_?output_?tokens|max_?tokens|maximum tokens)"
+# An error that is about output tokens: the key, then the limit, or the other way round.
+_OUTPUT_LIMITS = tuple(
+    re.compile(pattern, re.IGNORECASE | re.DOTALL)
+    for pattern in (
+        rf"{_OUTPUT_KEY}\W*\d[\d,_]*\s*>\s*{_NUMBER}, which is the maximum allowed",  # Anthropic
+        rf"at most {_NUMBER} (?:completion|output) tokens",  # OpenAI, Mistral
+        rf"{_OUTPUT_KEY}.{{0,80}}?\[\s*\d+\s*,\s*{_NUMBER}\s*\]",  # DeepSeek, Qwen
+        rf"{_OUTPUT_KEY}\W{{1,3}}must be (?:less than or equal to|at most|<=)\W*{_NUMBER}",  # Groq
+        rf"maximum tokens you requested exceeds the model limit of {_NUMBER}",  # Bedrock
+        rf"{_OUTPUT_KEY}.{{0,60}}?(?:maximum|limit|supports?).{{0,40}}?{_NUMBER}",
+    )
+)
+# Gemini: the end of the range is not part of it.
+_OUTPUT_BELOW = re.compile(
+    rf"{_OUTPUT_KEY}.*?from \d+ \(inclusive\) to {_NUMBER} \(exclusive\)", re.IGNORECASE | re.DOTALL
+)
+# Prompt and output together are too long: the texts name both the prompt and the context.
+_TOGETHER = tuple(
+    re.compile(pattern, re.IGNORECASE | re.DOTALL)
+    for pattern in (
+        r"(?P<prompt>\d[\d,_]*) \+ \d[\d,_]* > (?P<context>\d[\d,_]*)",  # Anthropic
+        r"> (?P<context>\d[\d,_]*) - (?P<prompt>\d[\d,_]*)",  # vLLM
+        # OpenAI, vLLM, DeepSeek
+        r"maximum context length is (?P<context>\d[\d,_]*).*?\((?P<prompt>\d[\d,_]*) in [^)]*?[1-9]\d* \w+ the compl",
+    )
+)
+_CONTEXT_LIMITS = tuple(
+    re.compile(pattern, re.IGNORECASE | re.DOTALL)
+    for pattern in (
+        rf"maximum context length (?:is|of) {_NUMBER}",  # OpenAI, vLLM, DeepSeek
+        rf"\d[\d,_]* tokens? > {_NUMBER} maximum",  # Anthropic
+        rf"model token limit:? {_NUMBER}",  # Moonshot
+        rf"maximum number of (?:input )?tokens allowed \(?{_NUMBER}",  # Gemini
+        rf"range of input length should be \[\d+, ?{_NUMBER}\]",  # Qwen
+        rf"context (?:size|window|length|limit)[^\d]{{0,40}}{_NUMBER}",  # llama.cpp, Ollama and others
+        rf"too large for model with {_NUMBER} maximum context length",  # Mistral
+    )
+)
+_SLACK = 16
+
+
+def find_output_limit(message: str) -> int | None:
+    """Return the maximum of output tokens that an error text allows for the same request; None if it names none."""
+    if (together := _find_together(message)) is not None:
+        left = _to_int(together["context"]) - _to_int(together["prompt"]) - _SLACK
+        return left if left > 0 else None
+    if (below := _OUTPUT_BELOW.search(message)) is not None:
+        return _to_int(below[1]) - 1
+    return _find_first(_OUTPUT_LIMITS, message)
+
+
+def find_context_limit(message: str) -> int | None:
+    """Return the size of the context that an error text names."""
+    if (together := _find_together(message)) is not None:
+        return _to_int(together["context"])
+    return _find_first(_CONTEXT_LIMITS, message)
+
+
+def _find_together(message: str) -> re.Match[str] | None:
+    return next((match for pattern in _TOGETHER if (match := pattern.search(message)) is not None), None)
+
+
+def _find_first(patterns: tuple[re.Pattern[str], ...], message: str) -> int | None:
+    found = next((match for pattern in patterns if (match := pattern.search(message)) is not None), None)
+    return None if found is None else _to_int(found[1]) or None
+
+
+def _to_int(text: str) -> int:
+    return int(text.replace(",", "").replace("_", "") or "0")

@@ -1,0 +1,124 @@
+"""Chat commands that undo: the last exchange or compression with its files, and redo of files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from segue.canonical.blocks import calls_of
+from segue.cli.chat_ui.approvals import parse_answer
+from segue.cli.chat_ui.command import Command, Suggestion
+from segue.cli.chat_ui.styles import truncate
+from segue.cli.undo import format_undo
+from segue.errors import InputError
+from segue.runtime.tool_types import ApprovalRequest
+from segue.view.format import format_count
+from segue.view.sanitize import sanitize_line
+
+if TYPE_CHECKING:
+    from segue.canonical.blocks import Message
+    from segue.cli.chat_ui.chat import Chat
+    from segue.runtime.checkpoints import UndoPlan
+    from segue.store.base import ConversationStore
+    from segue.store.conversation import StoredConversation
+
+_FILES = "files"
+
+
+def stored_conversation(chat: Chat) -> tuple[ConversationStore, StoredConversation]:
+    """Return the store and the open conversation; raises `InputError` if it is not stored."""
+    from segue.store.conversation import StoredConversation
+
+    log = cast("object", chat.session.log)
+    if chat.agent.store is None or not isinstance(log, StoredConversation):
+        raise InputError("this conversation is not stored")
+    return chat.agent.store, log
+
+
+async def _undo(chat: Chat, arguments: str) -> None:
+    """Undo the last compression or exchange, whichever came last, and the files that the exchange changed."""
+    if arguments and arguments != _FILES:
+        raise InputError(f"expected nothing, or {_FILES}, not {sanitize_line(arguments)!r}")
+    # A command of an earlier process, which was killed.
+    chat.agent.checkpoints.recover()
+    if arguments:
+        plan = chat.agent.checkpoints.plan_undo()
+        if not plan.files:
+            raise InputError("nothing to undo: no file was changed by tools")
+        await _restore(chat, plan)
+        return
+    store, log = stored_conversation(chat)
+    if _is_compression_last(store, log):
+        log.undo_compression()
+        chat.print_line(f"compression undone: {format_count(len(log.messages), 'message')}")
+        return
+    index = _last_user_message(log.messages)
+    if index is None:
+        raise InputError("nothing to undo: there are no messages yet")
+    calls = {call.id for message in log.messages[index:] for call in calls_of(message)}
+    await _restore(chat, chat.agent.checkpoints.plan_undo(calls), is_silent=True)
+    quoted = truncate(sanitize_line(_message_text(log.messages[index])), 50)
+    turn = next((message.turn_key for message in reversed(log.messages[:index]) if message.turn_key), None)
+    if turn is None:
+        chat.print_line(f"first exchange undone («{quoted}»): starting a new conversation")
+        await chat.switch_to(chat.agent.new_log())
+        return
+    log.rewind(turn)
+    chat.print_line(f"last exchange undone («{quoted}»)")
+
+
+async def _redo(chat: Chat, arguments: str) -> None:
+    await _restore(chat, chat.agent.checkpoints.plan_redo())
+
+
+async def _restore(chat: Chat, plan: UndoPlan, *, is_silent: bool = False) -> None:
+    """Restore the files of a plan. Those that were changed since are overwritten only if the user agrees."""
+    conflicts = plan.of("conflict")
+    overwrite = False
+    if conflicts:
+        names = "\n".join(file.display for file in conflicts)
+        title = f"overwrite {format_count(len(conflicts), 'file')} that changed since"
+        question = ApprovalRequest("undo", "", title, names)
+        overwrite = parse_answer(await chat.ui.ask_approval(question) or "", question) == "once"
+    result = chat.agent.checkpoints.apply(plan, overwrite=overwrite, is_silent=is_silent)
+    for line, is_problem in format_undo(result):
+        chat.print_line(line, "class:warn" if is_problem else "class:dim")
+    if result.restored:
+        chat.print_line(
+            "/redo brings the files back; removed messages stay removed" if is_silent else "/redo reverts it"
+        )
+
+
+def _is_compression_last(store: ConversationStore, log: StoredConversation) -> bool:
+    from segue.store.events import MessageAdded
+
+    state = log.state
+    if not state.compressions:
+        return False
+    return not any(isinstance(record.event, MessageAdded) for record in store.events(log.id, state.compressions[-1]))
+
+
+def _last_user_message(messages: tuple[Message, ...]) -> int | None:
+    return next((index for index in reversed(range(len(messages))) if messages[index].speaker == "human"), None)
+
+
+def _message_text(message: Message) -> str:
+    from segue.canonical.blocks import Text
+
+    return " ".join(block.text for block in message.blocks if isinstance(block, Text))
+
+
+def _suggest_files(chat: Chat) -> list[Suggestion]:
+    return [(_FILES, "only files, not messages")]
+
+
+COMMANDS = (
+    Command(
+        "undo",
+        "undo the last exchange and its files, or the last compression; files: files only",
+        _undo,
+        "[files]",
+        allowed_while_busy=False,
+        suggestions=_suggest_files,
+    ),
+    Command("redo", "bring back the files of the last undo", _redo, allowed_while_busy=False),
+)

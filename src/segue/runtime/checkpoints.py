@@ -1,0 +1,345 @@
+"""`Checkpoints`: restores files that the tools of a conversation changed.
+
+Files that edit tools write are recorded before they are written. A shell command is recorded by comparing the folder
+before and after it, if the folder is small enough; otherwise the journal states that its changes are unknown. Git
+is not used, and `.git` is never changed. A file that was changed by something else since is a conflict: it is
+overwritten only if the caller lists it. Restoring follows no links.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Collection, Iterable, Sequence
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from segue.errors import InputError
+from segue.runtime.checkpoint_journal import (
+    Change,
+    CommandEnded,
+    CommandStarted,
+    FileState,
+    Informed,
+    Journal,
+    Record,
+    RestoredFile,
+    Undone,
+    Unrecorded,
+    folder_root,
+)
+from segue.runtime.folder_snapshot import FolderSnapshot, SnapshotError
+from segue.runtime.sandbox import ResolvedPath, place_of, read_state, remove_file, restore_file
+from segue.runtime.tool_types import ChangeRecorder, ToolError
+
+_MAX_FILE = 64_000_000
+FileOutcome: TypeAlias = Literal["restore", "same", "conflict", "lost"]
+
+
+class PlannedFile(Struct, frozen=True):
+    """A file to restore. Outcomes: it can be restored, it is the same already, it was changed since, or its content
+    was not stored."""
+
+    path: str
+    display: str
+    outcome: FileOutcome
+    target: FileState | None
+    current: FileState | None
+    folders: tuple[str, ...] = ()
+
+
+class UndoPlan(Struct, frozen=True):
+    """What an undo or redo would do. `commands` ran, and what they changed is not known, for the reason given."""
+
+    changes: tuple[Change, ...]
+    files: tuple[PlannedFile, ...]
+    commands: tuple[Unrecorded, ...] = ()
+    redoes: str = ""
+
+    def of(self, outcome: FileOutcome) -> list[PlannedFile]:
+        return [file for file in self.files if file.outcome == outcome]
+
+
+class UndoResult(Struct, frozen=True):
+    """The files that were restored, that were kept because they were changed since, and errors by file."""
+
+    restored: tuple[str, ...]
+    kept: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+
+
+class Checkpoints:
+    """The changed files of one conversation in one folder. `base` is the folder with all journals of the user."""
+
+    def __init__(self, base: Path, folder: Path, conversation: str) -> None:
+        self._folder = folder
+        self._journal = Journal(folder_root(base, folder), conversation)
+        self._exchange = ""
+        self._last: FolderSnapshot | None = None
+
+    def begin_exchange(self) -> str:
+        """Start an exchange; return a note for the model if files were restored since the last one, else empty."""
+        self._exchange = secrets.token_hex(6)
+        if not self._journal.exists:
+            return ""
+        self.recover()
+        return self._take_note()
+
+    def recorder(self, call: str, tool: str) -> ChangeRecorder:
+        """Return the recorder of one call."""
+        return _CallRecorder(self, call, tool)
+
+    # ------------------------------------------------------------------------------------------------------- recording
+
+    def record_write(
+        self, call: str, tool: str, path: Path, root: Path, data: bytes, folders: Sequence[Path] = ()
+    ) -> None:
+        """Record a file before it is written. `folders` were created for it, the deepest first."""
+        place = place_of(path, root)
+        before = self._store_state(place)
+        mode = before.mode if before is not None else 0o644
+        after = FileState(self._journal.store(data), mode, len(data))
+        created = tuple(map(str, folders))
+        self._journal.append(
+            Change(secrets.token_hex(6), self._exchange, call, tool, str(path), before, after, created)
+        )
+
+    def start_command(self, call: str, command: str) -> Callable[[], None]:
+        """Take a snapshot before a command; return the function to call after it."""
+        name = f"{secrets.token_hex(6)}.snapshot"
+        try:
+            before = FolderSnapshot.take(self._folder, self._journal, self._last)
+        except SnapshotError as error:
+            self._journal.append(Unrecorded(self._exchange, call, command, str(error)))
+            return lambda: None
+        self._journal.write_snapshot(name, before.dump())
+        started = CommandStarted(self._exchange, call, command, name)
+        self._journal.append(started)
+        return lambda: self._end_command(started, before)
+
+    def _end_command(self, started: CommandStarted, before: FolderSnapshot, *, is_uncertain: bool = False) -> None:
+        records: list[Record] = []
+        try:
+            after = FolderSnapshot.take(self._folder, self._journal, before)
+        except SnapshotError as error:
+            records.append(Unrecorded(started.exchange, started.call, started.command, str(error)))
+        else:
+            self._last = after
+            root = self._folder.resolve()
+            records += [
+                Change(
+                    secrets.token_hex(6),
+                    started.exchange,
+                    started.call,
+                    "shell",
+                    str(root / path),
+                    old,
+                    new,
+                    tuple(str(root / folder) for folder in before.new_folders(path)),
+                    is_uncertain,
+                )
+                for path, old, new in before.changes_to(after)
+            ]
+        self._journal.append(*records, CommandEnded(started.snapshot))
+        self._journal.remove_snapshot(started.snapshot)
+
+    def recover(self) -> None:
+        """Record the changes of commands that were running when an earlier segue process was killed."""
+        records = self._journal.read()
+        ended = {record.snapshot for record in records if isinstance(record, CommandEnded)}
+        for record in records:
+            if isinstance(record, CommandStarted) and record.snapshot not in ended:
+                data = self._journal.read_snapshot(record.snapshot)
+                before = FolderSnapshot.load(data) if data is not None else None
+                if before is not None:
+                    self._end_command(record, before, is_uncertain=True)
+
+    def _store_state(self, place: ResolvedPath) -> FileState | None:
+        """Store the content of a file and return its state; None if there is no file."""
+        found = read_state(place, _MAX_FILE)
+        if found is None:
+            return None
+        data, mode, size = found
+        return FileState(self._journal.store(data) if data is not None else None, mode, size)
+
+    # -------------------------------------------------------------------------------------------------------- planning
+
+    def plan_undo(self, calls: Collection[str] | None = None) -> UndoPlan:
+        """Plan to undo what these calls changed; by default those of the latest exchange that changed files."""
+        records = self._journal.read()
+        done = [record for record in records if isinstance(record, Change) and record.id not in _undone_ids(records)]
+        unknown = [record for record in records if isinstance(record, Unrecorded)]
+        if calls is not None:
+            chosen = [change for change in done if change.call in calls]
+            commands = [record for record in unknown if record.call in calls]
+        else:
+            exchange = done[-1].exchange if done else None
+            chosen = [change for change in done if change.exchange == exchange]
+            commands = [record for record in unknown if record.exchange == exchange]
+        return UndoPlan(tuple(chosen), tuple(self._plan_files(chosen)), tuple(commands))
+
+    def _plan_files(self, changes: Sequence[Change]) -> Iterable[PlannedFile]:
+        by_path: dict[str, list[Change]] = {}
+        for change in changes:
+            by_path.setdefault(change.path, []).append(change)
+        for path, own in sorted(by_path.items()):
+            folders = tuple(dict.fromkeys(folder for change in own for folder in change.folders))
+            is_uncertain = any(change.is_uncertain for change in own)
+            yield self._plan_file(path, own[0].before, own[-1].after, folders, is_uncertain=is_uncertain)
+
+    def _plan_file(
+        self,
+        path: str,
+        target: FileState | None,
+        expected: FileState | None,
+        folders: tuple[str, ...],
+        *,
+        is_uncertain: bool = False,
+    ) -> PlannedFile:
+        place = place_of(Path(path), self._folder)
+        try:
+            current = self._store_state(place)
+        except ToolError:
+            # Something else than a file, or a link on the way.
+            return PlannedFile(path, place.display, "lost", target, None)
+        outcome: FileOutcome = "restore"
+        if _has_same_content(current, target):
+            outcome = "same"
+        elif target is not None and not self._journal.has_content(target.digest):
+            outcome = "lost"
+        elif is_uncertain or not _has_same_content(current, expected):
+            outcome = "conflict"
+        return PlannedFile(path, place.display, outcome, target, current, folders)
+
+    def plan_redo(self) -> UndoPlan:
+        """Plan to restore what the last undo replaced; `InputError` if there is none, or tools changed files since."""
+        records = self._journal.read()
+        redone = {record.redoes for record in records if isinstance(record, Undone) and record.is_redo}
+        last = next((record for record in reversed(records) if isinstance(record, Change | Undone)), None)
+        undone = next(
+            (
+                record
+                for record in reversed(records)
+                if isinstance(record, Undone) and not record.is_redo and record.id not in redone
+            ),
+            None,
+        )
+        if undone is None:
+            raise InputError("nothing to redo")
+        if isinstance(last, Change):
+            raise InputError("nothing to redo: tools have changed files since the undo")
+        files = tuple(self._plan_file(file.path, file.replaced, file.restored, file.folders) for file in undone.files)
+        ids = set(undone.changes)
+        changes = tuple(record for record in records if isinstance(record, Change) and record.id in ids)
+        return UndoPlan(changes, files, redoes=undone.id)
+
+    # -------------------------------------------------------------------------------------------------------- restoring
+
+    def apply(self, plan: UndoPlan, *, overwrite: bool = False, is_silent: bool = False) -> UndoResult:
+        """Restore the files of a plan, with `overwrite` also those that were changed since.
+
+        `is_silent` is for an undo that removes the messages too: the model is not informed.
+        """
+        restored: list[RestoredFile] = []
+        kept: list[str] = []
+        failed: list[str] = []
+        for file in plan.files:
+            if file.outcome == "conflict" and not overwrite:
+                kept.append(file.display)
+            elif file.outcome in ("restore", "conflict"):
+                try:
+                    self._restore(file, is_redo=bool(plan.redoes))
+                except ToolError as error:
+                    failed.append(str(error))
+                    continue
+                restored.append(RestoredFile(file.path, file.current, file.target, file.folders))
+        done = {file.path for file in restored} | {file.path for file in plan.of("same")}
+        ids = tuple(change.id for change in plan.changes if change.path in done)
+        if ids:
+            self._journal.append(
+                Undone(
+                    secrets.token_hex(6),
+                    ids,
+                    tuple(restored),
+                    is_redo=bool(plan.redoes),
+                    redoes=plan.redoes,
+                    is_silent=is_silent,
+                )
+            )
+        self._last = None
+        return UndoResult(
+            tuple(place_of(Path(file.path), self._folder).display for file in restored),
+            tuple(kept),
+            tuple(file.display for file in plan.of("lost")),
+            tuple(failed),
+            tuple(f"{record.command} ({record.reason})" for record in plan.commands),
+        )
+
+    def _restore(self, file: PlannedFile, *, is_redo: bool) -> None:
+        place = place_of(Path(file.path), self._folder)
+        if file.target is None:
+            remove_file(place, [] if is_redo else [Path(folder) for folder in file.folders])
+            return
+        data = self._journal.load(file.target.digest) if file.target.digest is not None else None
+        if data is None:
+            raise ToolError(f"{file.display}: its earlier content is missing")
+        restore_file(place, data, file.target.mode)
+
+    def _take_note(self) -> str:
+        """Return a note for the model on files that were restored since it was last informed."""
+        records = self._journal.read()
+        start = next((at for at in reversed(range(len(records))) if isinstance(records[at], Informed)), -1)
+        news = [record for record in records[start + 1 :] if isinstance(record, Undone) and not record.is_silent]
+        paths = dict.fromkeys(
+            place_of(Path(file.path), self._folder).display for record in news for file in record.files
+        )
+        if not paths:
+            return ""
+        self._journal.append(Informed())
+        return f"[since the last message, the user has restored other versions of these files: {', '.join(paths)}]"
+
+
+class _CallRecorder(ChangeRecorder):
+    """Records the changes of one call. A record that can't be written does not hold up the call."""
+
+    def __init__(self, checkpoints: Checkpoints, call: str, tool: str) -> None:
+        self._checkpoints = checkpoints
+        self._call = call
+        self._tool = tool
+
+    def before_write(self, path: Path, root: Path, data: bytes, folders: Sequence[Path] = ()) -> None:
+        try:
+            self._checkpoints.record_write(self._call, self._tool, path, root, data, folders)
+        except (OSError, ToolError, UnicodeEncodeError):
+            return
+
+    def before_command(self, command: str) -> Callable[[], None]:
+        try:
+            finish = self._checkpoints.start_command(self._call, command)
+        except OSError:
+            return lambda: None
+
+        def end() -> None:
+            try:
+                finish()
+            except OSError:
+                return
+
+        return end
+
+
+def _undone_ids(records: Iterable[Record]) -> set[str]:
+    ids: set[str] = set()
+    for record in records:
+        if isinstance(record, Undone):
+            ids = ids - set(record.changes) if record.is_redo else ids | set(record.changes)
+    return ids
+
+
+def _has_same_content(one: FileState | None, other: FileState | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return one.digest is not None and one.digest == other.digest

@@ -1,0 +1,169 @@
+"""Gemini CLI: its folders, its sessions, and the command that resumes them.
+
+A session is `tmp/PROJECT/chats/session-TIME-ID.jsonl` below `~/.gemini`, or below `.gemini` in `GEMINI_CLI_HOME`.
+PROJECT is a short name of the working folder, whose path is in `.project_root` beside it; in older versions it is the
+SHA-256 of the path. The client resumes only sessions of the folder it is started in. It does not record that a session
+is open.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+
+from segue.errors import InputError
+from segue.sessions import files
+from segue.sessions.client import Client, Draft, Place, SessionFile
+from segue.sessions.excerpt import Excerpt, read_excerpt
+from segue.sessions.gemini import reader, writer
+from segue.sessions.parsed_log import Line, ParsedLog
+from segue.sessions.parts import API, object_of
+from segue.store.base import format_time
+
+_ROOT_FILE = ".project_root"
+_NOT_ALPHANUMERIC = re.compile(r"[^a-z0-9]+")
+_MAX_EMPTY = 64 * 1024
+
+
+class GeminiCli(Client):
+    name = "gemini"
+    kind = "gemini-cli"
+    title = "Gemini CLI"
+    api = API
+    program = "gemini"
+    tested = ("0.61.0",)
+
+    def is_line(self, line: Line) -> bool:
+        return reader.is_line(line)
+
+    def parse(self, lines: list[Line]) -> ParsedLog:
+        return reader.parse_log(lines)
+
+    def find(self, place: Place, cwd: Path | None) -> Iterator[SessionFile]:
+        for project in (_root(place) / "tmp").glob("*/"):
+            if cwd is None or _is_project_of(project, str(cwd)):
+                for path in (project / "chats").glob("session-*.json*"):
+                    session = _describe(path) if path.suffix in (".json", ".jsonl") else None
+                    # Each start leaves a file; one without a prompt is small.
+                    if session is not None and (session.title is not None or session.size > _MAX_EMPTY):
+                        yield session
+
+    def describe(self, path: Path) -> SessionFile:
+        session = _describe(path)
+        if session is None:
+            raise InputError("not a session of Gemini CLI: no line with the facts of the session", path=str(path))
+        return session
+
+    def new_id(self, now: int) -> str:
+        return str(uuid4())
+
+    def locate(self, place: Place, draft: Draft) -> Path:
+        stamp = format_time(draft.now)[:16].replace(":", "-")
+        return _find_project(place, draft.cwd) / "chats" / f"session-{stamp}-{draft.id[:8]}.jsonl"
+
+    def encode(self, place: Place, draft: Draft) -> bytes:
+        return writer.encode(draft)
+
+    def encode_more(self, data: bytes, draft: Draft) -> bytes:
+        return writer.encode_more(data, draft)
+
+    def copy(self, data: bytes, draft: Draft) -> bytes:
+        return writer.copy(data, draft)
+
+    def create(self, place: Place, draft: Draft, data: bytes) -> SessionFile:
+        """Write a new session, and the path of its folder, by which the client finds it."""
+        root_file = _find_project(place, draft.cwd) / _ROOT_FILE
+        if not root_file.exists():
+            files.create(root_file, draft.cwd.encode("utf-8", "replace"))
+        return super().create(place, draft, data)
+
+    def resume(self, session: SessionFile) -> tuple[str, ...]:
+        return (self.program, "--resume", session.id)
+
+    def normalize(self, value: Mapping[str, Any]) -> Mapping[str, Any]:
+        return writer.normalize_unit(value)
+
+    def is_open(self, place: Place, session: SessionFile) -> bool:
+        """Return whether it is open, or is one object: nothing can be appended to that."""
+        return session.path.suffix == ".json" or super().is_open(place, session)
+
+
+def _root(place: Place) -> Path:
+    return place.folder("GEMINI_CLI_HOME") / ".gemini"
+
+
+def _is_project_of(project: Path, cwd: str) -> bool:
+    return _read_root(project) == cwd or project.name == sha256(cwd.encode("utf-8", "replace")).hexdigest()
+
+
+def _read_root(project: Path) -> str | None:
+    """Return the path of a project's folder; None if it is not recorded."""
+    try:
+        return (project / _ROOT_FILE).read_text("utf-8").strip() or None
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _find_project(place: Place, cwd: str) -> Path:
+    """Return where the client keeps the sessions of a folder; for one without any, a name that is not taken."""
+    root = _root(place)
+    projects = root / "tmp"
+    taken = _read_registry(root)
+    if cwd in taken and _read_root(projects / taken[cwd]) in (None, cwd):
+        return projects / taken[cwd]
+    known = sorted(project for project in projects.glob("*/") if _read_root(project) == cwd)
+    if known:
+        return known[0]
+    name = _NOT_ALPHANUMERIC.sub("-", Path(cwd).name.lower()).strip("-") or "project"
+    number = 0
+    while True:
+        candidate = f"{name}-{number}" if number else name
+        owners = {_read_root(root / base / candidate) for base in ("tmp", "history")}
+        if candidate not in taken.values() and owners <= {None, cwd}:
+            return projects / candidate
+        number += 1
+
+
+def _read_registry(root: Path) -> dict[str, str]:
+    """Return the client's names of folders by their paths."""
+    try:
+        stored = msgspec.json.decode((root / "projects.json").read_bytes())
+    except (OSError, msgspec.DecodeError):
+        return {}
+    projects = object_of(object_of(stored).get("projects"))
+    return {path: name for path, name in projects.items() if isinstance(name, str) and name and "/" not in name}
+
+
+def _describe(path: Path) -> SessionFile | None:
+    excerpt = read_excerpt(path)
+    if excerpt is None:
+        return None
+    if not excerpt.values:
+        excerpt = Excerpt(_read_object(path), excerpt.size, excerpt.updated)
+    facts = next((value for value in excerpt.values if reader.is_line(Line(1, value))), None)
+    if facts is None or facts.get("kind") == "subagent":
+        return None
+    return SessionFile(
+        "gemini",
+        facts["sessionId"],
+        path,
+        _read_root(path.parent.parent),
+        excerpt.updated,
+        excerpt.size,
+        reader.find_title(excerpt.values),
+        excerpt.last_string("model"),
+    )
+
+
+def _read_object(path: Path) -> list[dict[str, Any]]:
+    """Return an older session, which is one object over several lines."""
+    try:
+        return [object_of(msgspec.json.decode(files.read(path)))]
+    except (InputError, msgspec.DecodeError):
+        return []

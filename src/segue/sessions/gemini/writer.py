@@ -1,0 +1,212 @@
+"""Writes sessions of Gemini CLI: prompts, and replies with their calls and results in `toolCalls`, as the screen shows
+them. Results that are not in the order of their calls follow the reply in a message of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
+from typing import Any
+from uuid import NAMESPACE_URL, uuid5
+
+from segue.canonical.json import parse_json
+from segue.errors import InputError
+from segue.sessions.client import Draft, Unit, decode_lines, encode_lines
+from segue.sessions.gemini.reader import IGNORED_PREFIXES, SHIELD
+from segue.sessions.parts import (
+    ADDED_KEY,
+    PARENT_KEY,
+    call_of,
+    list_of,
+    object_of,
+    response_of,
+    strip_names,
+    strip_placeholder,
+    unnest_media,
+)
+from segue.store.base import format_time
+
+
+def encode(draft: Draft) -> bytes:
+    """Return a new session."""
+    at = format_time(draft.now)
+    head: dict[str, Any] = {
+        "sessionId": draft.id,
+        "projectHash": sha256(draft.cwd.encode("utf-8", "replace")).hexdigest(),
+        "startTime": at,
+        "lastUpdated": at,
+        "kind": "main",
+        **({"summary": draft.title} if draft.title else {}),
+        "cwd": draft.cwd,
+        **({PARENT_KEY: draft.parent} if draft.parent else {}),
+    }
+    return encode_lines([head, *_Messages(draft)])
+
+
+def encode_more(data: bytes, draft: Draft) -> bytes:
+    """Return the messages that continue a session."""
+    separator = b"" if not data or data.endswith(b"\n") else b"\n"
+    return separator + encode_lines([*_Messages(draft), {"$set": {"lastUpdated": format_time(draft.now)}}])
+
+
+def copy(data: bytes, draft: Draft) -> bytes:
+    """Return the lines of a session under another id; an older session that is one object becomes lines."""
+    values = _split_object(data) or decode_lines(data)
+    is_first = True
+    for value in values:
+        for facts in (value, object_of(value.get("$set"))):
+            if "sessionId" in facts:
+                facts["sessionId"] = draft.id
+        if is_first and "projectHash" in value and draft.parent:
+            value[PARENT_KEY] = draft.parent
+            is_first = False
+    return encode_lines(values)
+
+
+def _split_object(data: bytes) -> list[dict[str, Any]]:
+    """Return an older session, which is one object, as its facts and messages; empty for lines."""
+    try:
+        value = object_of(parse_json(data)[0])
+    except InputError:
+        return []
+    if "messages" not in value:
+        return []
+    facts = {key: item for key, item in value.items() if key != "messages"}
+    return [facts, *map(object_of, list_of(value["messages"]))]
+
+
+def normalize_unit(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a unit without what is not written."""
+    return strip_names(strip_placeholder(value))
+
+
+class _Reply:
+    """A reply with its calls, and the results of them that follow."""
+
+    def __init__(self) -> None:
+        self.parts: list[dict[str, Any]] = []
+        self.results: dict[str, dict[str, Any]] = {}
+        self.is_added = False
+
+    @property
+    def calls(self) -> list[dict[str, Any]]:
+        return [call for part in self.parts if (call := call_of(part))]
+
+    def expects(self, id: object) -> bool:
+        """Return whether this is the id of a call without a result."""
+        return bool(id) and id not in self.results and any(call.get("id") == id for call in self.calls)
+
+
+class _Messages:
+    """The messages of a draft."""
+
+    def __init__(self, draft: Draft) -> None:
+        self._draft = draft
+        self._at = next((unit.at for unit in draft.units if unit.at is not None), draft.now)
+        self._number = 0
+        self._reply: _Reply | None = None
+        self._others: list[dict[str, Any]] = []
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for unit in self._draft.units:
+            (part,) = normalize_unit(unit.value)["parts"]
+            if unit.value["role"] == "model":
+                if self._others or (self._reply is not None and self._reply.results):
+                    yield from self._end_reply()
+                self._set_time(unit)
+                self._reply = self._reply or _Reply()
+                self._reply.parts.append(part)
+                self._reply.is_added |= unit.synthetic
+            elif self._reply is not None and self._reply.expects(id := response_of(part).get("id")):
+                self._set_time(unit)
+                self._reply.results[str(id)] = part
+            elif response_of(part):
+                # Of a call without an id, or of none: together with others after the reply.
+                self._set_time(unit)
+                self._others.append(part)
+            else:
+                yield from self._end_reply()
+                self._set_time(unit)
+                yield self._message("user", _shield(part))
+        yield from self._end_reply()
+
+    def _set_time(self, unit: Unit) -> None:
+        self._at = max(self._at, unit.at or self._at)
+
+    def _message(self, kind: str, *parts: dict[str, Any]) -> dict[str, Any]:
+        self._number += 1
+        id = str(uuid5(NAMESPACE_URL, f"segue:{self._draft.id}:{self._draft.now}:{self._number}"))
+        return {"id": id, "timestamp": format_time(self._at), "type": kind, "content": list(parts)}
+
+    def _end_reply(self) -> Iterator[dict[str, Any]]:
+        reply, self._reply = self._reply, None
+        others, self._others = self._others, []
+        if reply is not None:
+            yield from self._messages_of(reply)
+        if others:
+            yield self._message("user", *(part for result in others for part in unnest_media(result)))
+
+    def _messages_of(self, reply: _Reply) -> Iterator[dict[str, Any]]:
+        message = self._message("gemini")
+        thoughts, texts, unsorted = _sort_parts(reply.parts)
+        if unsorted:
+            message["content"] = reply.parts
+        else:
+            message["content"] = texts[0]["text"] if len(texts) == 1 else texts
+            message["thoughts"] = [{"subject": "", "description": part["text"]} for part in thoughts]
+        if self._draft.model is not None:
+            message["model"] = self._draft.model
+        if reply.is_added:
+            message[ADDED_KEY] = "added"
+        ids = [call.get("id") for call in reply.calls]
+        in_order = list(reply.results) == [id for id in ids if id in reply.results]
+        results: Mapping[str, dict[str, Any]] = reply.results if in_order else {}
+        if ids:
+            message["toolCalls"] = [self._call(call, results.get(str(call.get("id")))) for call in reply.calls]
+        yield message
+        if not in_order:
+            yield self._message("user", *(part for result in reply.results.values() for part in unnest_media(result)))
+
+    def _call(self, call: dict[str, Any], result: dict[str, Any] | None) -> dict[str, Any]:
+        """Return a call as the client stores it, with its result and what the screen shows of it."""
+        response = object_of(response_of(result or {}).get("response"))
+        shown = response.get("error", response.get("output"))
+        return {
+            **call,
+            **({"result": unnest_media(result)} if result is not None else {}),
+            "status": "error" if result is None or "error" in response else "success",
+            "timestamp": format_time(self._at),
+            "resultDisplay": shown if isinstance(shown, str) else "",
+            "description": _describe(object_of(call.get("args"))),
+            "displayName": call.get("name"),
+            "renderOutputAsMarkdown": False,
+        }
+
+
+def _sort_parts(parts: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], ...]:
+    """Return thoughts and texts of a reply, and its parts if they are not thoughts, texts and calls in this order."""
+    kinds = [_kind(part) for part in parts]
+    if kinds != sorted(kinds) or any(kind > 2 for kind in kinds):
+        return [], [], parts
+    return [part for part in parts if _kind(part) == 0], [part for part in parts if _kind(part) == 1], []
+
+
+def _kind(part: dict[str, Any]) -> int:
+    if part.keys() == {"text", "thought"} and part["thought"] is True:
+        return 0
+    if part.keys() == {"text"}:
+        return 1
+    return 2 if part.keys() == {"functionCall"} and call_of(part).keys() == {"id", "name", "args"} else 3
+
+
+def _shield(part: dict[str, Any]) -> dict[str, Any]:
+    """Return a prompt so that the client does not take it for a command and ignore it."""
+    text = part.get("text")
+    is_ignored = isinstance(text, str) and text.strip().startswith(IGNORED_PREFIXES)
+    return {**part, "text": f"{SHIELD}{text}"} if is_ignored else part
+
+
+def _describe(arguments: dict[str, Any]) -> str:
+    """Return the argument that the screen shows beside the name of a tool."""
+    names = ("command", "file_path", "pattern", "dir_path", "query", "prompt")
+    return next((str(arguments[name]) for name in names if name in arguments), "")

@@ -1,0 +1,96 @@
+"""Contents of the Gemini API as Gemini CLI and Qwen Code store them, and as segue's units have them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+API = "gemini"
+PARENT_KEY = "segue_parent"
+"""The key of the session that this one was moved from."""
+ADDED_KEY = "segue"
+"""The key of messages that segue added to a session."""
+_SIGNATURE = "thoughtSignature"
+# The signature of a call that Gemini did not make; the clients add it themselves where it is needed.
+_PLACEHOLDER = "skip_thought_signature_validator"
+_MEDIA = ("inlineData", "fileData")
+
+
+def object_of(value: object) -> dict[str, Any]:
+    """Return an object, or an empty one for any other value."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def list_of(value: object) -> list[Any]:
+    """Return a list, or an empty one for any other value."""
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def parts_of(content: object) -> list[dict[str, Any]]:
+    """Return the parts of a text, a part, or a list of both."""
+    items = cast("list[Any]", content) if isinstance(content, list) else [content]
+    return [{"text": item} if isinstance(item, str) else object_of(item) for item in items if item]
+
+
+def call_of(part: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the call in a part; empty if it has none."""
+    return object_of(part.get("functionCall"))
+
+
+def response_of(part: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the result in a part; empty if it has none."""
+    return object_of(part.get("functionResponse"))
+
+
+def text_of(parts: Iterable[Mapping[str, Any]]) -> str:
+    """Return the text of some parts, without thoughts."""
+    texts = (part.get("text") for part in parts if not part.get("thought"))
+    return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def strip_placeholder(unit: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a unit without the placeholder of a signature."""
+    parts = [
+        {key: value for key, value in part.items() if key != _SIGNATURE or value != _PLACEHOLDER}
+        for part in unit["parts"]
+    ]
+    return {**unit, "parts": parts}
+
+
+def strip_names(unit: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a unit without the names of its media, which Gemini CLI refuses to send."""
+    parts: list[dict[str, Any]] = []
+    for part in unit["parts"]:
+        response = response_of(part)
+        if "parts" in response:
+            inner = [_without_name(object_of(media)) for media in list_of(response["parts"])]
+            part = {**part, "functionResponse": {**response, "parts": inner}}
+        parts.append(_without_name(part))
+    return {**unit, "parts": parts}
+
+
+def _without_name(part: dict[str, Any]) -> dict[str, Any]:
+    named = {key: object_of(part[key]) for key in _MEDIA if "displayName" in object_of(part.get(key))}
+    bare = {key: {name: item for name, item in value.items() if name != "displayName"} for key, value in named.items()}
+    return {**part, **bare}
+
+
+def nest_media(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return parts with the media that follow a result inside it."""
+    nested: list[dict[str, Any]] = []
+    for part in parts:
+        if nested and response_of(nested[-1]) and any(key in part for key in _MEDIA):
+            response = response_of(nested[-1])
+            nested[-1] = {"functionResponse": {**response, "parts": [*list_of(response.get("parts")), part]}}
+        else:
+            nested.append(part)
+    return nested
+
+
+def unnest_media(part: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return a result, and the media that were inside it after it."""
+    response = response_of(part)
+    if "parts" not in response:
+        return [part]
+    bare = {key: value for key, value in response.items() if key != "parts"}
+    return [{"functionResponse": bare}, *list_of(response["parts"])]

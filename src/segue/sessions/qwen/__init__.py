@@ -1,0 +1,111 @@
+"""Qwen Code: its folders, its sessions, and the command that resumes them.
+
+A session is `projects/FOLDER/chats/ID.jsonl` below `~/.qwen`, `QWEN_HOME` or `QWEN_RUNTIME_DIR`; FOLDER is the path of
+the working folder with all but letters and digits replaced. The client resumes only sessions of the folder it is
+started in. Where it locks sessions, there is `tmp/session-writer-locks/ID.lock` with the id of the process.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+
+from segue.errors import InputError
+from segue.sessions import files
+from segue.sessions.client import Client, Draft, Place, SessionFile
+from segue.sessions.excerpt import Excerpt, read_excerpt
+from segue.sessions.parsed_log import Line, ParsedLog
+from segue.sessions.parts import API, object_of, strip_placeholder
+from segue.sessions.qwen import reader, writer
+
+_NOT_ALPHANUMERIC = re.compile(r"[^a-zA-Z0-9]")
+
+
+class QwenCode(Client):
+    name = "qwen"
+    kind = "qwen-code"
+    title = "Qwen Code"
+    api = API
+    program = "qwen"
+    tested = ("0.24.4",)
+
+    def is_line(self, line: Line) -> bool:
+        return reader.is_line(line)
+
+    def parse(self, lines: list[Line]) -> ParsedLog:
+        return reader.parse_log(lines)
+
+    def find(self, place: Place, cwd: Path | None) -> Iterator[SessionFile]:
+        folder = _encode_folder(place, str(cwd)) if cwd is not None else "*"
+        for path in (_root(place) / "projects").glob(f"{folder}/chats/*.jsonl"):
+            excerpt = read_excerpt(path)
+            session = _describe(path, excerpt) if excerpt is not None else None
+            # Two folders can have the same name.
+            if session is not None and (cwd is None or session.cwd in (None, str(cwd))):
+                yield session
+
+    def describe(self, path: Path) -> SessionFile:
+        excerpt = read_excerpt(path)
+        session = _describe(path, excerpt) if excerpt is not None else None
+        if session is None:
+            raise InputError("not a session of Qwen Code: no line with a message", path=str(path))
+        return session
+
+    def new_id(self, now: int) -> str:
+        return str(uuid4())
+
+    def locate(self, place: Place, draft: Draft) -> Path:
+        return _root(place) / "projects" / _encode_folder(place, draft.cwd) / "chats" / f"{draft.id}.jsonl"
+
+    def encode(self, place: Place, draft: Draft) -> bytes:
+        return writer.encode(draft, self.tested[-1])
+
+    def encode_more(self, data: bytes, draft: Draft) -> bytes:
+        return writer.encode_more(data, draft, self.tested[-1])
+
+    def copy(self, data: bytes, draft: Draft) -> bytes:
+        return writer.copy(data, draft)
+
+    def resume(self, session: SessionFile) -> tuple[str, ...]:
+        return (self.program, "--resume", session.id)
+
+    def normalize(self, value: Mapping[str, Any]) -> Mapping[str, Any]:
+        return strip_placeholder(value)
+
+    def is_open(self, place: Place, session: SessionFile) -> bool:
+        lock = _root(place) / "tmp" / "session-writer-locks" / f"{session.id}.lock"
+        try:
+            pid = object_of(msgspec.json.decode(lock.read_bytes())).get("pid")
+        except (OSError, msgspec.DecodeError):
+            pid = None
+        return (isinstance(pid, int) and files.is_running(pid)) or super().is_open(place, session)
+
+
+def _root(place: Place) -> Path:
+    if place.environ.get("QWEN_RUNTIME_DIR"):
+        return place.folder("QWEN_RUNTIME_DIR")
+    return place.folder("QWEN_HOME", ".qwen")
+
+
+def _encode_folder(place: Place, cwd: str) -> str:
+    return _NOT_ALPHANUMERIC.sub("-", cwd.lower() if place.platform == "win32" else cwd)
+
+
+def _describe(path: Path, excerpt: Excerpt) -> SessionFile | None:
+    if not any(reader.is_line(Line(1, value)) for value in excerpt.values):
+        return None
+    return SessionFile(
+        "qwen",
+        excerpt.last_string("sessionId") or path.stem,
+        path,
+        excerpt.last_string("cwd"),
+        excerpt.updated,
+        excerpt.size,
+        reader.find_title(excerpt.values),
+        excerpt.last_string("model"),
+    )
