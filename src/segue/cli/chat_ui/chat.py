@@ -341,6 +341,8 @@ class Chat:
         outputs, attached = tuple(self._command_outputs), dict(self._attached)
         content = build_content("\n\n".join([*outputs, text]), attached, self.folder)
         ended = await self.agent.ask(content)
+        if failure := self.agent.checkpoints.take_failure():
+            self.print_line(failure, "class:warn")
         if _count_user_messages(self.session.log) > count:
             del self._command_outputs[: len(outputs)]
             self._attached = {file: block for file, block in self._attached.items() if file not in attached}
