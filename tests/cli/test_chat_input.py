@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.cli.terminal_session import CTRL_V, PROMPT
+from tests.cli.terminal_session import CTRL_C, CTRL_V, PROMPT
 from tests.cli.test_chat import CLAUDE, Room, accepted, request_texts, room
 
 __all__ = ["room"]
@@ -108,5 +108,18 @@ def test_familiar_names_of_commands(room: Room):
     assert "hello" not in request_texts(claude)
     seat.enter("/attach gone.png")
     seat.wait_for_text("can't read gone.png")
+    seat.enter("/exit")
+    assert seat.wait_exit() == 0
+
+
+def test_ctrl_c_cancels_a_command_and_exit_does_not_wait_for_it(room: Room):
+    seat = room.chat()
+    seat.wait_for_text(PROMPT)
+    seat.enter("!echo started; sleep 3600")
+    seat.wait_for_text("$ echo started; sleep 3600")
+    seat.type(CTRL_C)
+    seat.wait_for_text("cancelled")
+    seat.enter("!sleep 3600")
+    seat.wait_for_text("$ sleep 3600")
     seat.enter("/exit")
     assert seat.wait_exit() == 0

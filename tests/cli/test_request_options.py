@@ -150,3 +150,10 @@ def test_options_have_one_form_in_all_places():
 def test_value_of_another_type_is_rejected(values: dict[str, Any]):
     with pytest.raises(InputError, match=next(iter(values))):
         parse_options(values)
+
+
+def test_dropped_option_is_reported_once(project: Project) -> None:
+    ended = project.run("run", "--emulated", "-m", "openai-chat/gpt-4.1", "-o", "top_k=5", "say hello")
+    assert ended.code == 0
+    assert ended.err.count("lost: ") == 1
+    assert "top_k" in ended.err

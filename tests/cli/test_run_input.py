@@ -168,3 +168,22 @@ def test_pipe_gets_only_the_complete_answer(project: Project, start_emulator):
     assert (ended.code, ended.out) == (0, b"The answer.\n")
     assert "interrupted" in ended.err
     assert len(emulator.requests) == 3
+
+
+def test_options_without_a_command_are_those_of_run(project: Project, start_emulator):
+    start_emulator("say Hello.")
+    ended = project.run(*MODEL, "greet the whole world")
+    assert (ended.code, ended.out) == (0, b"Hello.\n")
+    assert is_one_line_error(project.run("--nonsense"))
+
+
+def test_emulated_models_are_those_of_the_configuration(project: Project):
+    project.write_user_config('model = "moonshot/kimi-k2.6"')
+    assert "moonshot/kimi-k2.6 (emulated)" in project.run("run", "--emulated", "--no-store", "hello there").err
+
+
+def test_key_on_the_command_line_is_not_repeated(project: Project):
+    ended = project.run("keys", "set", "anthropic", "sk-ant-secret")
+    assert is_one_line_error(ended)
+    assert "sk-ant-secret" not in ended.err
+    assert "stdin" in ended.err

@@ -208,3 +208,12 @@ def test_undo_after_kill_and_resume(room: Room):
     again.enter("/undo files")
     again.wait_for_text("1 file restored: a.txt")
     assert not (room.work / "a.txt").exists()
+
+
+def test_change_that_can_not_be_recorded_is_reported(project: Project, start_emulator):
+    start_emulator(write("notes.txt", "second") + "---\nsay Done.")
+    state = project.folder / "state"
+    state.write_text("a file where a folder is needed")
+    ended = project.run(*RUN, "Write it", XDG_STATE_HOME=str(state))
+    assert ended.code == 0
+    assert "changes can't be undone" in ended.err

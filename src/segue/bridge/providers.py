@@ -254,7 +254,7 @@ def resolve(name: str, environ: Environ, config: Config | None = None) -> Endpoi
     providers = catalogue(config)
     provider, model = _split_name(name.strip(), providers, config or {})
     if not model:
-        raise InputError(f"{provider.name} has no default model; write {provider.name}/MODEL", path="model")
+        raise InputError(f"no model of {provider.name} is named; write {provider.name}/MODEL", path="model")
     return _make_endpoint(provider, model, environ)
 
 

@@ -284,11 +284,12 @@ class Agent:
         return self._make_emulated_route("emulated: no API key is set, see segue models")
 
     def _make_emulated_route(self, reason: str) -> Route:
-        """Return a route to emulators of the requested models, else of the first provider's default model."""
+        """Return a route to emulators of the requested or configured models, else of the first default model."""
         self._emulated = EmulatedProviders(self.providers)
         self._stack.callback(self._emulated.close)
         first = next(row for row in self.providers.by_name.values() if row.default)
-        return self._make_route(self._options.models or (f"{first.name}/{first.default}",), reason)
+        names = self._options.models or self.providers.config.settings.model_names
+        return self._make_route(names or (f"{first.name}/{first.default}",), reason)
 
     def _resume_model(self, log: StoredConversation) -> None:
         """Put the conversation's last model first, unless the route is round-robin or by rules."""

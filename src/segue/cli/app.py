@@ -66,6 +66,8 @@ COMMANDS: Mapping[str, str] = {
     "completion": "completion",
 }
 
+_ROOT_OPTIONS = ("-h", "--help", "--version")
+
 
 @contextmanager
 def _exit_on_closed_pipe() -> Generator[None]:
@@ -168,9 +170,13 @@ def _raise_terminated(number: int, _: object) -> NoReturn:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command and return its exit code; raises nothing. Without arguments on a terminal it is `chat`."""
+    """Run one command and return its exit code; raises nothing. Without a command it is `chat` or `run`."""
     if not arguments and is_terminal(sys.stdin) and is_terminal(sys.stdout):
         arguments = ["chat"]
+    elif arguments and arguments[0].startswith("-") and arguments[0] not in _ROOT_OPTIONS:
+        # Options of an agent: with a prompt of several words for one exchange, else for a chat.
+        has_prompt = any(len(argument.split()) > 1 for argument in arguments)
+        arguments = ["run" if has_prompt else "chat", *arguments]
     try:
         code = root.main(list(arguments), prog_name="segue", standalone_mode=False)
         return code if isinstance(code, int) else OK

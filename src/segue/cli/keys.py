@@ -53,7 +53,8 @@ def list_stored(*, as_json: bool) -> None:
 
 @options.command("set", group=command)
 @click.argument("name", shell_complete=completers.providers)
-def set_key(name: str, *, as_json: bool) -> None:
+@click.argument("rest", nargs=-1, metavar="")
+def set_key(name: str, rest: tuple[str, ...], *, as_json: bool) -> None:
     """Store the API key of a provider, read from a prompt or from stdin.
 
     NAME is a provider, or the environment variable that would hold the key. The key is stored in the system's keyring
@@ -61,6 +62,8 @@ def set_key(name: str, *, as_json: bool) -> None:
     """
     from segue.cli import key_store
 
+    if rest:
+        raise BadInputError("a key must not be on the command line: it is read from a prompt or from stdin")
     variable = _find_variable(name)
     key = _read_key(variable)
     where = key_store.add(variable, key)

@@ -118,7 +118,7 @@ def _plan(clients: list[Client], to: Client, wanted: str | None) -> Plan:
 
 def _warn(client: Client, version: str | None, risk: str) -> None:
     """Warn of a version of a client with which moves were not tested."""
-    if version is not None and version not in client.tested:
+    if version is not None and client.tested and version not in client.tested:
         tested = ", ".join(client.tested)
         streams.print_message(f"{client.title} {version} was not tested (tested: {tested}): {risk}")
 

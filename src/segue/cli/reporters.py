@@ -96,6 +96,7 @@ class TextReporter:
         self._wrote = False
         self._conversation_id: str | None = None
         self._summaries: dict[str, str] = {}
+        self._losses: set[str] = set()
 
     def on_start(self, started: Started) -> None:
         suffix = f"; conversation {started.conversation}" if started.conversation else ""
@@ -105,6 +106,8 @@ class TextReporter:
 
     def on_event(self, event: Event) -> None:
         match event:
+            case events.RequestSent(task=None):
+                self._print_losses(event)
             case events.TextDelta(task=None):
                 if self._is_streamed:
                     self._write(event.text)
@@ -130,6 +133,13 @@ class TextReporter:
                 self._print_message(f"{why}compressed ({event.strategy}): {event.before:,} → {event.after:,} tokens")
             case _:
                 pass
+
+    def _print_losses(self, event: events.RequestSent) -> None:
+        """Print what the request could not carry, each loss once."""
+        for finding in event.findings:
+            if finding.startswith("lost: ") and finding not in self._losses:
+                self._losses.add(finding)
+                self._print_message(f"{event.provider}/{event.model}: {finding}")
 
     def on_end(self, ended: ExchangeEnded, totals: RunTotals, error: SegueError | None) -> None:
         if ended.outcome == "answered" and not self._is_streamed:

@@ -157,6 +157,8 @@ async def _run_exchange(
                 )
             )
             ended = await (agent.ask(content) if schema is None else _ask_for_value(agent, content, schema))
+            if failure := agent.checkpoints.take_failure():
+                streams.print_message(failure)
             if is_new and ended.cause == "key":
                 agent.discard_unanswered()
             if write_errors:

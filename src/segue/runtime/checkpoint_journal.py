@@ -107,7 +107,7 @@ class Journal:
     """The journal of one conversation in one folder. `root` is the place for all conversations of the folder."""
 
     def __init__(self, root: Path, conversation: str) -> None:
-        self._root = root
+        self.root = root
         self._file = root / f"{conversation}.jsonl"
 
     @property
@@ -116,7 +116,7 @@ class Journal:
 
     def is_own_path(self, folder: Path, path: str) -> bool:
         """Return whether `path`, relative to a folder, is in the folder of the journals."""
-        return self._root.is_relative_to(folder) and (folder / path).is_relative_to(self._root)
+        return self.root.is_relative_to(folder) and (folder / path).is_relative_to(self.root)
 
     def read(self) -> list[Record]:
         try:
@@ -127,7 +127,7 @@ class Journal:
 
     def append(self, *records: Record) -> None:
         """Append records; they are on disk when this returns."""
-        _make_folder(self._root)
+        _make_folder(self.root)
         # A line that a crash cut off must not swallow the first record.
         data = b"\n" + b"".join(_encoder.encode(record) + b"\n" for record in records)
         handle = os.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -158,19 +158,19 @@ class Journal:
         return data if hashlib.sha256(data).hexdigest() == digest else None
 
     def _content_file(self, digest: str) -> Path:
-        return self._root / "contents" / digest[:2] / digest
+        return self.root / "contents" / digest[:2] / digest
 
     def write_snapshot(self, name: str, data: bytes) -> None:
-        self._write(self._root / "snapshots" / name, data)
+        self._write(self.root / "snapshots" / name, data)
 
     def read_snapshot(self, name: str) -> bytes | None:
         try:
-            return (self._root / "snapshots" / name).read_bytes()
+            return (self.root / "snapshots" / name).read_bytes()
         except OSError:
             return None
 
     def remove_snapshot(self, name: str) -> None:
-        (self._root / "snapshots" / name).unlink(missing_ok=True)
+        (self.root / "snapshots" / name).unlink(missing_ok=True)
 
     def _write(self, file: Path, data: bytes) -> None:
         _make_folder(file.parent)

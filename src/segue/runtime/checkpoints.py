@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from segue.errors import InputError
+from segue.errors import InputError, format_os_error
 from segue.runtime.checkpoint_journal import (
     Change,
     CommandEnded,
@@ -79,6 +79,17 @@ class Checkpoints:
         self._journal = Journal(folder_root(base, folder), conversation)
         self._exchange = ""
         self._last: FolderSnapshot | None = None
+        self._failure = ""
+
+    def add_failure(self, error: Exception) -> None:
+        """Keep the first error because of which changes are not recorded."""
+        reason = format_os_error(error) if isinstance(error, OSError) else str(error)
+        self._failure = self._failure or f"changes can't be undone: {reason} ({self._journal.root})"
+
+    def take_failure(self) -> str:
+        """Return the error since the last call, as a message for the user; empty if there is none."""
+        failure, self._failure = self._failure, ""
+        return failure
 
     def begin_exchange(self) -> str:
         """Start an exchange; return a note for the model if files were restored since the last one, else empty."""
@@ -303,7 +314,7 @@ class Checkpoints:
 
 
 class _CallRecorder(ChangeRecorder):
-    """Records the changes of one call. A record that can't be written does not hold up the call."""
+    """Records the changes of one call. A record that can't be written is reported, and does not stop the call."""
 
     def __init__(self, checkpoints: Checkpoints, call: str, tool: str) -> None:
         self._checkpoints = checkpoints
@@ -313,20 +324,21 @@ class _CallRecorder(ChangeRecorder):
     def before_write(self, path: Path, root: Path, data: bytes, folders: Sequence[Path] = ()) -> None:
         try:
             self._checkpoints.record_write(self._call, self._tool, path, root, data, folders)
-        except (OSError, ToolError, UnicodeEncodeError):
-            return
+        except (OSError, ToolError, UnicodeEncodeError) as error:
+            self._checkpoints.add_failure(error)
 
     def before_command(self, command: str) -> Callable[[], None]:
         try:
             finish = self._checkpoints.start_command(self._call, command)
-        except OSError:
+        except OSError as error:
+            self._checkpoints.add_failure(error)
             return lambda: None
 
         def end() -> None:
             try:
                 finish()
-            except OSError:
-                return
+            except OSError as error:
+                self._checkpoints.add_failure(error)
 
         return end
 

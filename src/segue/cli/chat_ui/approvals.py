@@ -69,6 +69,10 @@ def format_question(question: ApprovalRequest, width: int) -> list[Row]:
         rows += wrap(line, width, style, indent="    ")
     if (rest := len(lines) - _MAX_LINES) > 0:
         rows.append([("class:warn", f"    … {format_count(rest, 'more line')} not shown")])
+    choices = [(key, label) for key, label, _ in list_choices(question)]
+    if display_width(_join_choices(choices)) > width:
+        # The row of choices drops those that do not fit.
+        rows += [[], *(_join_choices([choice]) for choice in choices)]
     return [*rows, []]
 
 

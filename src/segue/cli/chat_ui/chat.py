@@ -60,6 +60,8 @@ class Chat:
         self._attached: dict[Path, Block] = {}
         self._command_outputs: list[str] = []
         self._pictures = 0
+        self._commands: set[asyncio.Future[Result]] = set()
+        """The user's own commands that are running."""
         self._approval_lock = asyncio.Lock()
         self._ended = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -131,11 +133,19 @@ class Chat:
 
         tool = shell()
         mask = SecretMask(find_hidden_secrets())
+        self.print_line(f"$ {command}", "class:bold")
+        running = asyncio.ensure_future(cast("Awaitable[Result]", tool.run({"command": command}, Context(self.folder))))
+        self._commands.add(running)
         try:
-            result = await cast("Awaitable[Result]", tool.run({"command": command}, Context(self.folder)))
+            result = await running
+        except asyncio.CancelledError:
+            self.print_line("cancelled", "class:warn")
+            return
         except ToolError as error:
             self.print_line(f"✗ {error}", "class:bad")
             return
+        finally:
+            self._commands.discard(running)
         output = mask.mask_text(str(result.content)).rstrip("\n")
         self.print_rows([*wrap(sanitize(output), self.width, "", indent="  "), []])
         self._command_outputs.append(f"I ran this command:\n{quote_text('$ ' + command, output)}")
@@ -276,8 +286,10 @@ class Chat:
         self.ui.redraw()
 
     def interrupt(self) -> bool:
-        if not self.is_busy and not self._queue:
+        if not self.is_busy and not self._queue and not self._commands:
             return False
+        for command in self._commands:
+            command.cancel()
         if self.is_busy:
             self.session.cancel()
         self._restore_unsent()
@@ -299,6 +311,8 @@ class Chat:
     async def close(self) -> None:
         """Cancel the turn and close the session."""
         self._ended.set()
+        for command in self._commands:
+            command.cancel()
         if self._turn_task is not None:
             self.session.cancel()
         await self.wait_idle()
@@ -327,6 +341,8 @@ class Chat:
         outputs, attached = tuple(self._command_outputs), dict(self._attached)
         content = build_content("\n\n".join([*outputs, text]), attached, self.folder)
         ended = await self.agent.ask(content)
+        if failure := self.agent.checkpoints.take_failure():
+            self.print_line(failure, "class:warn")
         if _count_user_messages(self.session.log) > count:
             del self._command_outputs[: len(outputs)]
             self._attached = {file: block for file, block in self._attached.items() if file not in attached}
