@@ -280,12 +280,12 @@ class MoveRun:
         self._run_client(entering, script, MOVE_ROWS[entering].resume(prompt, result["to"]["id"]), until=None)
         self._prompts.append(prompt)
         yield from _judge_script(script, len(rounds))
-        yield from self._judge_history(script)
+        yield from self._judge_history(script, MOVE_ROWS[entering])
         self._words.append((f"RESULT-{word}", f"RESULT-{word.upper()}"))
         if word not in (self._work / RAN_FILE).read_text().split():
             yield "the resumed client did not run the command"
 
-    def _judge_history(self, script: Script) -> Iterator[str]:
+    def _judge_history(self, script: Script, row: MoveRow) -> Iterator[str]:
         if not script.exchanges:
             yield "no request reached the provider"
             return
@@ -302,7 +302,7 @@ class MoveRun:
                 yield f"the call {call.name} has no result"
             elif result is None:
                 blocks = list(response.content or ())
-                if not all(MOVE_ROWS[name].has_picture_in_result for name in self._clients):
+                if not row.has_picture_in_result:
                     blocks += [block for message in request.messages for block in message.blocks]
                 if not any(isinstance(block, Media) for block in blocks):
                     yield f"the result of {call.name} has no picture"
