@@ -133,3 +133,40 @@ class Contents:
         else:
             payload = {"compressedHistory": [*contents], "info": {"newTokenCount": 1}}
             self.line(type="system", subtype="chat_compression", systemPayload=payload)
+
+
+class Pi:
+    """Entries of pi, each a child of the previous one."""
+
+    def __init__(self) -> None:
+        self.lines: list[Body] = [
+            {"type": "session", "version": 3, "id": "s", "timestamp": "2026-10-03T17:49:32.000Z", "cwd": "/work"}
+        ]
+
+    def entry(self, kind: str, **fields: Any) -> None:
+        parent = self.lines[-1]["id"] if len(self.lines) > 1 else None
+        head = {"type": kind, "id": f"e{len(self.lines)}", "parentId": parent, "timestamp": "2026-10-03T17:49:32.000Z"}
+        self.lines.append({**head, **fields})
+
+    def message(self, role: str, content: Any, **fields: Any) -> None:
+        self.entry("message", message={"role": role, "content": content, **fields, "timestamp": 1791049772000})
+
+    def user(self, text: str) -> None:
+        self.message("user", [{"type": "text", "text": text}])
+
+    def reply(self, *blocks: Body, **fields: Any) -> None:
+        facts = {"api": "anthropic-messages", "provider": "anthropic", "model": "claude-opus-4-6", "stopReason": "stop"}
+        self.message("assistant", [*blocks], **{**facts, **fields})
+
+    def call(self, *calls: tuple[str, str]) -> None:
+        self.reply(*({"type": "toolCall", "id": id, "name": "bash", "arguments": {"command": it}} for id, it in calls))
+
+    def result(self, call: str, text: str) -> None:
+        content = [{"type": "text", "text": text}]
+        self.message("toolResult", content, toolCallId=call, toolName="bash", isError=False)
+
+    def answer(self, text: str) -> None:
+        self.reply({"type": "text", "text": text})
+
+    def compact(self, summary: str) -> None:
+        self.entry("compaction", summary=summary, firstKeptEntryId=f"e{len(self.lines)}", tokensBefore=1)

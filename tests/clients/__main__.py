@@ -20,7 +20,7 @@ import msgspec
 
 from segue.gateway.client_setups import CLIENTS
 from tests.clients.cells import list_cells
-from tests.clients.moves import DAMAGES, MOVE_ROWS, MoveResult, MoveRun
+from tests.clients.moves import DAMAGES, DIVERGED, MOVE_ROWS, PLAIN, MoveResult, MoveRun
 from tests.clients.moves_page import write_moves_page
 from tests.clients.page import write_page
 from tests.clients.processes import end_all
@@ -92,6 +92,8 @@ def _run_moves(results: Path, patterns: Sequence[str]) -> None:
             if patterns and not any(fnmatchcase(name, pattern) for pattern in patterns):
                 continue
             if file.exists() and not os.environ.get("AGAIN"):
+                continue
+            if damage not in (PLAIN, DIVERGED) and not MOVE_ROWS[source].has_file:
                 continue
             result = MoveRun(source, target, _find_installation(), CACHE / "runs" / name, damage).run()
             file.write_bytes(msgspec.json.format(msgspec.json.encode(result)))

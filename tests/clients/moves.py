@@ -30,7 +30,7 @@ from segue.sessions.session import parse_session
 from tests.clients.judge import Script
 from tests.clients.processes import end_session
 from tests.clients.rows import CLIENT_ROWS, UPSTREAMS
-from tests.clients.run import CONFIG, FIRST_PROVIDER, Installation, client_variables
+from tests.clients.run import CONFIG, FIRST_PROVIDER, Installation, client_variables, write_settings
 from tests.clients.task import FILES, PICTURE_FILE, RAN_FILE, Round, write_files
 
 _SECONDS = 120
@@ -42,7 +42,8 @@ _ENDLESS = f"echo endless >> {RAN_FILE}; tail -f /dev/null"
 class MoveRow(Struct, frozen=True):
     """What a client adds to its row: its API here, an edit with its own tool, and the arguments that resume an id.
 
-    `records_open_calls`: the client records a call when it begins, not when it ends.
+    `records_open_calls`: the client records a call when it begins, not when it ends. `has_picture_in_result`: it sends
+    the picture of a result in that result, not beside or after it. `has_file`: a session is a file of its own.
     """
 
     upstream: str
@@ -50,6 +51,8 @@ class MoveRow(Struct, frozen=True):
     resume: Callable[[str, str], tuple[str, ...]]
     more_tools: tuple[str, ...] = ()
     records_open_calls: bool = True
+    has_picture_in_result: bool = True
+    has_file: bool = True
 
 
 def _patch(path: Path, old: str, new: str) -> tuple[str, Any]:
@@ -85,11 +88,30 @@ def _resume_qwen(prompt: str, id: str) -> tuple[str, ...]:
     return ("-p", prompt, "--approval-mode", "yolo", "--resume", id)
 
 
+def _pi_edit(path: Path, old: str, new: str) -> tuple[str, Any]:
+    return "edit", {"path": str(path), "edits": [{"oldText": old, "newText": new}]}
+
+
+def _resume_pi(prompt: str, id: str) -> tuple[str, ...]:
+    return ("-p", "--session", id, "--offline", "--thinking", "medium", "--tools", "read,bash,edit", prompt)
+
+
+def _opencode_edit(path: Path, old: str, new: str) -> tuple[str, Any]:
+    return "edit", {"filePath": str(path), "oldString": old, "newString": new}
+
+
+def _resume_opencode(prompt: str, id: str) -> tuple[str, ...]:
+    model = f"segue/up/{UPSTREAMS[MOVE_ROWS['opencode'].upstream]}"
+    return ("run", "--session", id, "--model", model, "--pure", "--auto", prompt)
+
+
 MOVE_ROWS: Mapping[str, MoveRow] = {
     "claude": MoveRow("anthropic", _claude_edit, _resume_claude, ("Edit",)),
     "codex": MoveRow("openai-responses", _patch, _resume_codex),
-    "gemini": MoveRow("gemini", _gemini_edit, _resume_gemini, records_open_calls=False),
-    "qwen": MoveRow("qwen", _qwen_edit, _resume_qwen),
+    "gemini": MoveRow("gemini", _gemini_edit, _resume_gemini, records_open_calls=False, has_picture_in_result=False),
+    "qwen": MoveRow("qwen", _qwen_edit, _resume_qwen, has_picture_in_result=False),
+    "pi": MoveRow("anthropic", _pi_edit, _resume_pi, ("--tools", "read,bash,edit")),
+    "opencode": MoveRow("anthropic", _opencode_edit, _resume_opencode, has_picture_in_result=False, has_file=False),
 }
 
 
@@ -175,6 +197,8 @@ class MoveRun:
         subprocess.run(["git", "init", "-q", str(self._work)], check=True)
         write_files(self._work)
         row, move_row = CLIENT_ROWS[client], MOVE_ROWS[client]
+        for name in self._clients:
+            write_settings(CLIENT_ROWS[name], self._folder / "home")
         picture_tool, picture = row.build_picture_call(self._work / PICTURE_FILE)
         edit_tool, edit = move_row.build_edit(self._work / "alpha.txt", FILES["alpha.txt"].strip(), _EDITED)
         command = f"echo one >> {RAN_FILE} && echo RESULT-one | tr a-z A-Z; sleep 0.5"
@@ -256,12 +280,12 @@ class MoveRun:
         self._run_client(entering, script, MOVE_ROWS[entering].resume(prompt, result["to"]["id"]), until=None)
         self._prompts.append(prompt)
         yield from _judge_script(script, len(rounds))
-        yield from self._judge_history(script)
+        yield from self._judge_history(script, MOVE_ROWS[entering])
         self._words.append((f"RESULT-{word}", f"RESULT-{word.upper()}"))
         if word not in (self._work / RAN_FILE).read_text().split():
             yield "the resumed client did not run the command"
 
-    def _judge_history(self, script: Script) -> Iterator[str]:
+    def _judge_history(self, script: Script, row: MoveRow) -> Iterator[str]:
         if not script.exchanges:
             yield "no request reached the provider"
             return
@@ -277,9 +301,10 @@ class MoveRun:
             if response is None:
                 yield f"the call {call.name} has no result"
             elif result is None:
-                # Gemini CLI sends the picture beside the result.
-                beside = [block for message in request.messages for block in message.blocks]
-                if not any(isinstance(block, Media) for block in (*(response.content or ()), *beside)):
+                blocks = list(response.content or ())
+                if not row.has_picture_in_result:
+                    blocks += [block for message in request.messages for block in message.blocks]
+                if not any(isinstance(block, Media) for block in blocks):
                     yield f"the result of {call.name} has no picture"
             elif result not in text_of(response.content) + str(response.structured):
                 yield f"the result of {call.name} does not have {result!r}"

@@ -138,8 +138,7 @@ class _Run:
         # A repository of its own: clients look for instructions in the one around the folder, and copy it.
         subprocess.run(["git", "init", "-q", str(self.work)], check=True)
         write_files(self.work)
-        for name, content in self._row.settings.items():
-            self.write_file(name, content)
+        write_settings(self._row, self.home)
         self._flags: tuple[str, ...] = ()
         if self._task.has_server and self._row.server is not None:
             command = [sys.executable, str(Path(mcp_server.__file__).resolve())]
@@ -220,6 +219,13 @@ class _Run:
     def _environ(self) -> dict[str, str]:
         variables = client_variables(self._row, self._installed, self._folder)
         return variables if self._recording is None else {**variables, recorder.VARIABLE: str(self._recording)}
+
+
+def write_settings(row: ClientRow, home: Path) -> None:
+    """Write the client's settings of the user."""
+    for name, content in row.settings.items():
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text(content)
 
 
 def client_variables(row: ClientRow, installed: Installation, folder: Path) -> dict[str, str]:

@@ -13,7 +13,7 @@ import pytest
 
 from segue.sessions.client import SessionFile
 from tests.budget import SOAK
-from tests.cli.client_logs import ClaudeCode, Codex, Contents
+from tests.cli.client_logs import ClaudeCode, Codex, Contents, Pi
 from tests.sessions.world import World, texts
 
 LONG_ID = "x" * 96
@@ -227,6 +227,69 @@ CONTENTS_DAMAGES: dict[str, tuple[Callable[[str], list[dict[str, Any]]], tuple[s
     "compaction": (contents_compacted, ("ONE",)),
 }
 
+
+def pi_killed() -> list[dict[str, Any]]:
+    log = Pi()
+    log.user("Do it.")
+    log.call(("c1", "echo ONE"), ("c2", "echo TWO"))
+    log.result("c2", "RESULT-TWO")
+    return log.lines
+
+
+def pi_repeated_ids() -> list[dict[str, Any]]:
+    log = Pi()
+    for word in ("ONE", "TWO"):
+        log.user(f"Do {word}.")
+        log.call(("call_0", f"echo {word}"))
+        log.result("call_0", f"RESULT-{word}")
+        log.answer("Done.")
+    return log.lines
+
+
+def pi_with_id(id: str) -> Callable[[], list[dict[str, Any]]]:
+    def build() -> list[dict[str, Any]]:
+        log = Pi()
+        log.user("Do it.")
+        log.call((id, "echo ONE"))
+        log.result(id, "RESULT-ONE")
+        log.answer("Done.")
+        return log.lines
+
+    return build
+
+
+def pi_orphan() -> list[dict[str, Any]]:
+    log = Pi()
+    log.user("Do it.")
+    log.result("c9", "RESULT-ORPHAN")
+    log.call(("c1", "echo ONE"))
+    log.result("c1", "RESULT-ONE")
+    return log.lines
+
+
+def pi_cut() -> list[dict[str, Any]]:
+    log = Pi()
+    log.user("Do it.")
+    block = {"type": "toolCall", "id": "c1", "name": "bash", "arguments": {"command": "echo BEF"}}
+    log.reply(block, stopReason="aborted")
+    log.user("Again.")
+    log.call(("c2", "echo ONE"))
+    log.result("c2", "RESULT-ONE")
+    return log.lines
+
+
+def pi_compacted() -> list[dict[str, Any]]:
+    log = Pi()
+    log.user("Before.")
+    log.call(("c1", "echo BEFORE"))
+    log.result("c1", "RESULT-BEFORE")
+    log.compact("SUMMARY of the work so far.")
+    log.user("Go on.")
+    log.call(("c2", "echo ONE"))
+    log.result("c2", "RESULT-ONE")
+    return log.lines
+
+
 # The words that must be in the moved session, each call's at its result.
 DAMAGES: dict[str, tuple[str, Callable[[], list[dict[str, Any]]], tuple[str, ...]]] = {
     "claude killed in mid-call": ("claude", claude_killed, ("ONE",)),
@@ -248,8 +311,15 @@ DAMAGES: dict[str, tuple[str, Callable[[], list[dict[str, Any]]], tuple[str, ...
         for client in ("gemini", "qwen")
         for name, (build, words) in CONTENTS_DAMAGES.items()
     },
+    "pi killed in mid-call": ("pi", pi_killed, ("TWO",)),
+    "pi repeated ids": ("pi", pi_repeated_ids, ("ONE", "TWO")),
+    "pi long id": ("pi", pi_with_id(LONG_ID), ("ONE",)),
+    "pi K2 id": ("pi", pi_with_id("functions.bash:0"), ("ONE",)),
+    "pi orphan result": ("pi", pi_orphan, ("ONE",)),
+    "pi stopped reply": ("pi", pi_cut, ("ONE",)),
+    "pi compaction": ("pi", pi_compacted, ("ONE",)),
 }
-TARGETS = ("claude", "codex", "gemini", "qwen")
+TARGETS = ("claude", "codex", "gemini", "qwen", "pi")
 
 
 def moved(world: World, name: str, target: str) -> SessionFile:

@@ -12,7 +12,7 @@ from segue.sessions.rendering import CLOSING_TEXT
 from tests.cli.client_logs import Codex
 from tests.sessions.world import World, client, texts
 
-RECORDED = ("claude", "codex", "gemini", "qwen")
+RECORDED = ("claude", "codex", "gemini", "qwen", "pi")
 PAIRS = [(source, target) for source in RECORDED for target in (*RECORDED, "segue") if source != target]
 BETWEEN_CLIENTS = [(source, target) for source, target in PAIRS if target != "segue"]
 
@@ -53,6 +53,9 @@ def test_a_session_ends_on_a_reply_and_keeps_order_and_times(world: World, sourc
         last = [line for line in lines if line["type"] in ("user", "assistant")][-1]
         assert last["message"]["model"] == "<synthetic>"
         assert last["message"]["content"] == [{"type": "text", "text": CLOSING_TEXT}]
+    elif target == "pi":
+        last = lines[-1]
+        assert (last["message"]["content"], last["segue"]) == ([{"type": "text", "text": CLOSING_TEXT}], "added")
     elif target == "codex":
         items = [line["payload"] for line in lines if line["type"] == "response_item"]
         assert (items[-1]["role"], items[-1]["content"][0]["text"]) == ("assistant", CLOSING_TEXT)

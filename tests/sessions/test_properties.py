@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -10,15 +11,20 @@ import pytest
 from hypothesis import given
 
 from segue.errors import InputError
+from segue.sessions.client import Draft, Unit, decode_lines
+from segue.sessions.pi import writer
+from segue.sessions.rendering import split_body
 from tests.budget import examples
-from tests.cli.client_logs import ClaudeCode, Codex, Contents
+from tests.cli.client_logs import ClaudeCode, Codex, Contents, Pi
 from tests.properties.bodies import build_body
 from tests.properties.generators import scenarios
 from tests.properties.scenario import Scenario
-from tests.sessions.world import World, texts
+from tests.sessions.world import START, World, texts
 
-CLIENTS = ("claude", "codex", "gemini", "qwen")
+CLIENTS = ("claude", "codex", "gemini", "qwen", "pi")
 PAIRS = [(source, target) for source in CLIENTS for target in CLIENTS if source != target]
+
+_PI_TYPES = ("text", "image", "tool_use", "tool_result")
 
 
 def build_lines(client: str, scenario: Scenario) -> list[dict[str, Any]]:
@@ -33,6 +39,8 @@ def build_lines(client: str, scenario: Scenario) -> list[dict[str, Any]]:
             else:
                 log.user(message["content"])
         return log.lines
+    if client == "pi":
+        return build_pi(build_body(scenario, "anthropic")["messages"])
     if client != "codex":
         contents = Contents(client)
         for content in build_body(scenario, "gemini")["contents"]:
@@ -46,6 +54,20 @@ def build_lines(client: str, scenario: Scenario) -> list[dict[str, Any]]:
             item = {**item, "content": [{"type": kind, "text": content}]}
         rollout.line("response_item", **{"type": "message", **item})
     return rollout.lines
+
+
+def _has_place(block: dict[str, Any]) -> bool:
+    """Return whether pi's sessions have a place for a block: pictures have their content with them."""
+    return block["type"] in _PI_TYPES and '"url"' not in json.dumps(block)
+
+
+def build_pi(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return a history as the lines of pi, written by its own writer."""
+    log = Pi()
+    body = {"messages": messages}
+    units = tuple(Unit(unit) for unit in split_body(body, "anthropic") if _has_place(unit["content"][0]))
+    lines = decode_lines(writer.encode(Draft("s", units, "/work", START), (None, None)))
+    return [*log.lines, *lines[1:]]
 
 
 @pytest.mark.parametrize(("source", "target"), PAIRS)

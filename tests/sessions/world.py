@@ -40,6 +40,7 @@ _PATHS = {
     "codex": ".codex/sessions/2026/11/18/rollout-2026-11-18T05-00-00-{id}.jsonl",
     "gemini": ".gemini/tmp/project/chats/session-2026-11-18T05-00-{short}.jsonl",
     "qwen": ".qwen/projects/-home-me-project/chats/{id}.jsonl",
+    "pi": ".pi/agent/sessions/--home-me-project--/2026-11-18T05-00-00-000Z_{id}.jsonl",
 }
 
 
@@ -96,8 +97,7 @@ class World:
         if session.client == "gemini":
             added = _adapt_gemini(lines, self.read(session).log.body["contents"], session.id)
         else:
-            adapt = _adapt_codex if session.client == "codex" else _adapt_tree
-            added = adapt(lines, before, session.id)
+            added = _ADAPTERS[session.client](lines, before, session.id)
         with session.path.open("ab") as file:
             file.writelines(json.dumps(line).encode() + b"\n" for line in added)
 
@@ -172,6 +172,15 @@ def _adapt_gemini(lines: list[dict[str, Any]], contents: list[Any], id: str) -> 
             if "sessionId" in facts:
                 facts["sessionId"] = id
         yield line
+
+
+def _adapt_pi(lines: list[dict[str, Any]], before: list[dict[str, Any]], id: str) -> Iterator[dict[str, Any]]:
+    names = {line["id"]: f"{line['id']}-{len(before)}" for line in lines}
+    for line in lines:
+        yield {**line, "id": names[line["id"]], "parentId": names.get(line["parentId"], before[-1]["id"])}
+
+
+_ADAPTERS = {"claude": _adapt_tree, "qwen": _adapt_tree, "codex": _adapt_codex, "pi": _adapt_pi}
 
 
 def client(name: str) -> Client:

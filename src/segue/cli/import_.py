@@ -31,7 +31,7 @@ def command(file: str, *, source: str | None, title: str | None, as_json: bool) 
     """Store a conversation (FILE or stdin) and print its id.
 
     Input: a request body of any API, the output of segue export --format json, a session log of Claude Code, Codex,
-    Gemini CLI or Qwen Code, or JSON lines of messages.
+    Gemini CLI, Qwen Code or pi, the output of opencode export, or JSON lines of messages.
 
     \b
       segue import body.json

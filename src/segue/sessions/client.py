@@ -7,13 +7,16 @@ that it did not create: a session is new, or grows at its end.
 from __future__ import annotations
 
 import json
+import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, cast
+from uuid import UUID
 
 from msgspec import Struct
 
+from segue.canonical.blocks import Block
 from segue.canonical.json import parse_json
 from segue.errors import InputError
 from segue.sessions import files
@@ -142,6 +145,13 @@ class Client(ABC):
         """Return a unit in the form in which it is read back after a write, for comparison."""
         return value
 
+    def find_obstacle(self, block: Block, source: str) -> str | None:
+        """Return why a session has no place for a block, as a line of the report; None if it has one.
+
+        `source` is the client whose session had the block first.
+        """
+        return None
+
     def is_open(self, place: Place, session: SessionFile) -> bool:
         """Return whether a running client has this session open; False if that can't be determined."""
         return files.is_open_file(session.path)
@@ -163,6 +173,13 @@ class Client(ABC):
     def remove(self, place: Place, session: SessionFile) -> None:
         """Remove a session that was just created."""
         session.path.unlink(missing_ok=True)
+
+
+def time_ordered_id(now: int) -> str:
+    """Return a UUID of version 7, by which clients order sessions."""
+    value = (now // 1000) << 80 | secrets.randbits(80)
+    value = value & ~(0xF << 76) | 0x7 << 76
+    return str(UUID(int=value & ~(0x3 << 62) | 0x2 << 62))
 
 
 def encode_lines(values: Iterable[Mapping[str, Any]]) -> bytes:

@@ -73,6 +73,7 @@ def build_report(source: Session, target: Client, action: Action, rendering: Ren
             changed.append(line)
     if rendering.envelopes:
         lost.append(Line("reasoning sealed by segue's gateway removed", rendering.envelopes))
+    lost += [Line(what, count) for what, count in rendering.removed.items()]
     synthetic = sum(unit.synthetic for unit in rendering.units)
     if synthetic:
         changed.append(Line("text added at the end, where the last reply is missing", synthetic))

@@ -9,11 +9,13 @@ from segue.sessions.claude import ClaudeCode
 from segue.sessions.client import Client
 from segue.sessions.codex import Codex
 from segue.sessions.gemini import GeminiCli
+from segue.sessions.opencode import Opencode
+from segue.sessions.pi import Pi
 from segue.sessions.qwen import QwenCode
 from segue.sessions.stored import SegueStore
 
 CLIENTS: Mapping[str, Client] = {
-    client.name: client for client in (ClaudeCode(), Codex(), GeminiCli(), QwenCode(), SegueStore())
+    client.name: client for client in (ClaudeCode(), Codex(), GeminiCli(), QwenCode(), Opencode(), Pi(), SegueStore())
 }
 
 

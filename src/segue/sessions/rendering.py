@@ -5,6 +5,7 @@ The result ends on a reply. Units that segue added are `synthetic`.
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import chain
@@ -15,7 +16,7 @@ from msgspec import Struct
 
 from segue._conversation import Conversation
 from segue._literals import Api
-from segue.canonical.blocks import Block, Message, Text, Thinking, ToolCall, ToolResponse
+from segue.canonical.blocks import Block, Message, Text, Thinking, ToolCall, ToolResponse, edit_block
 from segue.canonical.codec import encode_value
 from segue.canonical.envelope import is_envelope
 from segue.canonical.history import History
@@ -34,7 +35,8 @@ class Rendering(Struct, frozen=True):
     """The units, the messages that they are from, and what was changed or lost on the way.
 
     `renamed` (old and new name) and `kept` are tools with their counts. `envelopes` counts reasoning that only segue's
-    gateway can open, which was removed. `result_ids` are pairs of canonical and written id of all results.
+    gateway can open, which was removed. `result_ids` are pairs of canonical and written id of all results. `removed` is
+    content that the client's sessions have no place for, with its count.
     """
 
     units: tuple[Unit, ...]
@@ -44,6 +46,7 @@ class Rendering(Struct, frozen=True):
     kept: Counter[str]
     envelopes: int = 0
     result_ids: Sequence[tuple[str, str]] = ()
+    removed: Counter[str] = Counter()
 
 
 def render_session(client: Client, entries: Sequence[Entry], cwd: str | None) -> Rendering:
@@ -81,6 +84,7 @@ def render_more(
         whole.renamed - before.renamed,
         whole.kept - before.kept,
         whole.envelopes - before.envelopes,
+        removed=whole.removed - before.removed,
     )
 
 
@@ -103,12 +107,14 @@ def _key(unit: Unit) -> bytes:
 def _render(client: Client, entries: Sequence[Entry], cwd: str | None) -> Rendering:
     renamed: Counter[tuple[str, str]] = Counter()
     kept: Counter[str] = Counter()
+    removed: Counter[str] = Counter()
     translators: dict[str, Translator] = {}
     messages: list[Message] = []
     envelopes = 0
     for entry in entries:
         message = entry.message if client.api == CANONICAL else _without_envelopes(entry.message)
         envelopes += len(entry.message.blocks) - len(message.blocks)
+        message = _without_obstacles(client, message, removed, entry.client)
         if entry.client != client.name:
             translator = translators.setdefault(entry.client, Translator(entry.client, client.name, cwd))
             translated = translator.translate(message)
@@ -134,7 +140,28 @@ def _render(client: Client, entries: Sequence[Entry], cwd: str | None) -> Render
     times = _Times(entries, rendered.report)
     written = tuple(Unit(unit, times.find(unit)) for unit in units if not _is_blank(unit, client.api))
     report = rendered.report
-    return Rendering(written, entries, report.findings, renamed, kept, envelopes, report.emitted_results)
+    return Rendering(written, entries, report.findings, renamed, kept, envelopes, report.emitted_results, removed)
+
+
+def _without_obstacles(client: Client, message: Message, removed: Counter[str], source: str) -> Message:
+    """Return a message without the content that the client's sessions have no place for."""
+
+    def keep(blocks: Sequence[Block]) -> tuple[Block, ...]:
+        kept: list[Block] = []
+        for block in blocks:
+            if isinstance(block, ToolResponse) and block.content and not block.hosted:
+                content = keep(block.content)
+                block = block if len(content) == len(block.content) else edit_block(block, content=content)
+            reason = client.find_obstacle(block, source)
+            if reason is None:
+                kept.append(block)
+            else:
+                removed[reason] += 1
+        return tuple(kept)
+
+    blocks = keep(message.blocks)
+    same = len(blocks) == len(message.blocks) and all(map(operator.is_, blocks, message.blocks))
+    return message if same else message.with_blocks(blocks)
 
 
 def _without_envelopes(message: Message) -> Message:

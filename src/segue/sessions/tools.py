@@ -38,10 +38,11 @@ ValueForm = Literal[
 
 
 class Argument(Struct, frozen=True):
-    """A client's name for an argument, and the form of its value."""
+    """A client's name for an argument, and the form of its value. `item_of`: it is in the only item of this list."""
 
     name: str
     form: ValueForm = "same"
+    item_of: str | None = None
 
 
 class ToolRow(Struct, frozen=True):
@@ -60,7 +61,7 @@ class ToolRow(Struct, frozen=True):
     command: str | None = None
     flags: Mapping[str, str] = {}
     free_text: str | None = None
-    header: Literal["exit-line", "exec", "report", "none"] = "none"
+    header: Literal["exit-line", "exit-end", "exec", "report", "none"] = "none"
 
 
 def _named(**names: str | Argument) -> dict[str, Argument]:
@@ -165,6 +166,42 @@ TOOLS: Mapping[str, tuple[ToolRow, ...]] = {
         ToolRow("fetch", ("web_fetch",), _named(url="url", prompt="prompt")),
         ToolRow("web", ("web_search",), _named(query="query")),
     ),
+    "opencode": (
+        ToolRow("shell", ("bash",), _named(command="command", folder="workdir", timeout="timeout", note="description")),
+        ToolRow("read", ("read",), _named(path="filePath", line="offset", count="limit")),
+        ToolRow("picture", ("read",), _named(path="filePath")),
+        ToolRow("list", ("list",), _named(path="path")),
+        ToolRow("find", ("glob",), _named(pattern="pattern", path="path")),
+        ToolRow("search", ("grep",), _named(pattern="pattern", path="path", glob="include")),
+        ToolRow("write", ("write",), _named(path="filePath", content="content")),
+        ToolRow(
+            "edit",
+            ("edit",),
+            _named(path="filePath", old="oldString", new="newString", all="replaceAll"),
+            {"replaceAll": False},
+        ),
+        ToolRow("plan", ("todowrite",), _named(items=Argument("todos", "todos"))),
+        ToolRow("fetch", ("webfetch",), _named(url="url")),
+    ),
+    "pi": (
+        ToolRow(
+            "shell",
+            ("bash",),
+            _named(command="command", timeout=Argument("timeout", "seconds")),
+            header="exit-end",
+        ),
+        ToolRow("read", ("read",), _named(path="path", line="offset", count="limit")),
+        ToolRow("picture", ("read",), _named(path="path")),
+        ToolRow("list", ("ls",), _named(path="path")),
+        ToolRow("find", ("find",), _named(pattern="pattern", path="path")),
+        ToolRow("search", ("grep",), _named(pattern="pattern", path="path", glob="glob")),
+        ToolRow("write", ("write",), _named(path="path", content="content")),
+        ToolRow(
+            "edit",
+            ("edit",),
+            _named(path="path", old=Argument("oldText", item_of="edits"), new=Argument("newText", item_of="edits")),
+        ),
+    ),
     "segue": (
         ToolRow("shell", ("shell",), _named(command="command", timeout=Argument("timeout", "seconds"))),
         ToolRow("read", ("read_file",), _named(path="path", line="start_line", count="lines")),
@@ -202,5 +239,9 @@ MCP_NAMES: Mapping[str, McpName] = {
     # The client, too, takes the first "_" for the end of the server's name.
     "gemini": McpName("mcp_{server}_{tool}", r"mcp_(?!_)([^_]+)_(.+)"),
     "qwen": McpName("mcp__{server}__{tool}", r"mcp__(.+?)__(.+)"),
+    # A name does not show where that of the server ends.
+    "opencode": McpName("{server}_{tool}", r"(?!)"),
+    # pi has no servers of its own; its extensions choose their names.
+    "pi": McpName("mcp__{server}__{tool}", r"mcp__(.+?)__(.+)"),
     "segue": McpName("{server}__{tool}", r"(.+?)__(.+)"),
 }

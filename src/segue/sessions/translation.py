@@ -32,6 +32,7 @@ _REPORT = re.compile(
     r"(?:\nProcess Group PGID: [^\n]*)?(?:\n</untrusted_context>)?\Z",
     re.DOTALL,
 )
+_EXIT_END = re.compile(r"(?:\n\n|\A)Command exited with code (?P<code>-?\d+)\Z")
 _EXIT_LINE = re.compile(r"\AExit code (?P<code>-?\d+)\n?")
 
 
@@ -137,7 +138,9 @@ class Translator:
             return (row, row.operation, {row.free_text: text}) if isinstance(text, str) else None
         if not isinstance(call.arguments, dict):
             return None
-        arguments = cast("dict[str, Any]", call.arguments)
+        arguments = _take_items(cast("dict[str, Any]", call.arguments), row)
+        if arguments is None:
+            return None
         names = {argument.name: (key, argument) for key, argument in row.arguments.items()}
         values: dict[str, Any] = {}
         for name, value in arguments.items():
@@ -179,7 +182,7 @@ class Translator:
                 arguments[own_names.get(key, key)] = value
             else:
                 arguments[argument.name] = _write_value(value, argument)
-        return row, row.names[0], arguments
+        return row, row.names[0], _put_items(arguments, row)
 
     def _choose(
         self, operation: Operation, values: dict[str, Any], rows: Mapping[Operation, ToolRow]
@@ -282,6 +285,32 @@ def _shift(values: dict[str, Any], lines: int) -> dict[str, Any]:
     return {**values, "count": count + lines} if isinstance(count, int) else values
 
 
+def _item_names(row: ToolRow) -> dict[str, str]:
+    """Return the arguments that are in the only item of a list, with the name of that list."""
+    return {argument.name: argument.item_of for argument in row.arguments.values() if argument.item_of is not None}
+
+
+def _take_items(arguments: dict[str, Any], row: ToolRow) -> dict[str, Any] | None:
+    """Return arguments with those in the only item of a list beside the others; None if there are several items."""
+    for name in set(_item_names(row).values()) & arguments.keys():
+        items = cast("list[Any]", arguments[name]) if isinstance(arguments[name], list) else []
+        if len(items) != 1 or not isinstance(items[0], dict):
+            return None
+        rest = {key: value for key, value in arguments.items() if key != name}
+        arguments = {**rest, **cast("dict[str, Any]", items[0])}
+    return arguments
+
+
+def _put_items(arguments: dict[str, Any], row: ToolRow) -> dict[str, Any]:
+    """Return arguments with those that belong there in the only item of a list."""
+    lists = _item_names(row)
+    written = {key: value for key, value in arguments.items() if key not in lists}
+    for key, name in lists.items():
+        if key in arguments:
+            written.setdefault(name, [{}])[0][key] = arguments[key]
+    return written
+
+
 def _read_value(value: Any, argument: Argument) -> Any:
     """Return a client's value in the form of the operation."""
     match argument.form:
@@ -349,6 +378,9 @@ def _read_result(text: str, row: ToolRow, *, error: bool) -> tuple[str, int | No
             found = _REPORT.match(text)
             output = found["output"] if found and found["output"] != "(empty)" else ""
             return (output, int(found["code"] or 0)) if found else (text, None)
+        case "exit-end":
+            found = _EXIT_END.search(text) if error else None
+            return (text[: found.start()], int(found["code"])) if found else (text, None if error else 0)
         case "none":
             return text, None
 
@@ -362,6 +394,8 @@ def _write_result(text: str, code: int | None, row: ToolRow, *, error: bool) -> 
             return f"Exit code {code}\n{text}", True
         case "report" if code is not None:
             return f"Output: {text}" + (f"\nExit Code: {code}" if code else ""), False
+        case "exit-end" if code:
+            return "\n\n".join(filter(None, (text, f"Command exited with code {code}"))), True
         case "none" if code:
             return f"Exit code {code}\n{text}", error
         case _:

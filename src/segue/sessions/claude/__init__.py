@@ -15,10 +15,11 @@ from uuid import uuid4
 
 import msgspec
 
+from segue.canonical.blocks import Block, Thinking
 from segue.errors import InputError
 from segue.sessions import files
 from segue.sessions.claude import reader, writer
-from segue.sessions.client import Client, Draft, Place, SessionFile
+from segue.sessions.client import CANONICAL, Client, Draft, Place, SessionFile
 from segue.sessions.excerpt import Excerpt, read_excerpt
 from segue.sessions.parsed_log import Line, ParsedLog
 
@@ -72,6 +73,15 @@ class ClaudeCode(Client):
 
     def resume(self, session: SessionFile) -> tuple[str, ...]:
         return (self.program, "--resume", session.id)
+
+    def find_obstacle(self, block: Block, source: str) -> str | None:
+        """Return an obstacle for reasoning of other clients: it is bound to their instructions.
+
+        The bodies of pi and opencode are of the same API, so that rendering would keep it.
+        """
+        if isinstance(block, Thinking) and source not in (self.name, CANONICAL):
+            return "reasoning of another client removed; it is restored when the session is moved back"
+        return None
 
     def is_open(self, place: Place, session: SessionFile) -> bool:
         for path in (_root(place) / "sessions").glob("*.json"):

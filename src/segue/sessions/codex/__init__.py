@@ -7,16 +7,14 @@ it lists or resumes sessions, the client adds those that its database does not h
 
 from __future__ import annotations
 
-import secrets
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
-from uuid import UUID
 
 from segue.errors import InputError
 from segue.sessions import files
-from segue.sessions.client import Client, Draft, Place, SessionFile
+from segue.sessions.client import Client, Draft, Place, SessionFile, time_ordered_id
 from segue.sessions.codex import reader, writer
 from segue.sessions.excerpt import Excerpt, read_excerpt
 from segue.sessions.parsed_log import Line, ParsedLog
@@ -52,10 +50,7 @@ class Codex(Client):
         return session
 
     def new_id(self, now: int) -> str:
-        """Return a UUID of version 7, by which the client orders sessions."""
-        value = (now // 1000) << 80 | secrets.randbits(80)
-        value = value & ~(0xF << 76) | 0x7 << 76
-        return str(UUID(int=value & ~(0x3 << 62) | 0x2 << 62))
+        return time_ordered_id(now)
 
     def locate(self, place: Place, draft: Draft) -> Path:
         stamp = format_time(draft.now)[:19]

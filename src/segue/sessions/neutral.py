@@ -1,0 +1,80 @@
+"""What the sessions of clients for any provider (pi, opencode) have in common.
+
+Their formats are their own. They are parsed into bodies of the Anthropic API, which has blocks for all that they hold;
+what they have no place for is removed before a session is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from segue.canonical.blocks import Block, Media, Opaque, Thinking, ToolCall, ToolResponse
+
+API = "anthropic"
+_REASONING = "reasoning removed; it is restored when the session is moved back"
+_HOSTED = "calls that the provider ran itself removed"
+
+
+def find_obstacle(block: Block) -> str | None:
+    """Return why a session has no place for a block, as a line of the report; None if it has one."""
+    match block:
+        case Thinking():
+            return _REASONING
+        case ToolCall(kind="hosted") | ToolResponse(hosted=True):
+            return _HOSTED
+        case Media(data=None):
+            return "pictures and files without their content removed"
+        case Opaque():
+            return f"content of the type {block.kind} removed"
+        case _:
+            return None
+
+
+def object_of(value: object) -> dict[str, Any]:
+    """Return an object, or an empty one for any other value."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def objects_of(value: object) -> list[dict[str, Any]]:
+    """Return the objects of a list, and a text as a block, without empty texts: no API accepts them."""
+    items = cast("list[Any]", value) if isinstance(value, list) else [{"type": "text", "text": value}]
+    objects = [cast("dict[str, Any]", item) for item in items if isinstance(item, dict)]
+    return [item for item in objects if item.get("type") != "text" or item.get("text")]
+
+
+def string_of(value: object) -> str | None:
+    """Return a text that is not empty."""
+    return value if isinstance(value, str) and value else None
+
+
+def thinking_block(text: object, signature: object) -> dict[str, Any]:
+    """Return reasoning. Only that of Anthropic's models has a signature."""
+    thought = {"type": "thinking", "thinking": text if isinstance(text, str) else ""}
+    return {**thought, "signature": signature} if isinstance(signature, str) and signature else thought
+
+
+def result_unit(call_id: object, content: list[dict[str, Any]], *, is_error: bool) -> dict[str, Any]:
+    """Return the message with a result."""
+    block = {"type": "tool_result", "tool_use_id": call_id, "content": content}
+    return {"role": "user", "content": [{**block, "is_error": True} if is_error else block]}
+
+
+def normalize_unit(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a unit in the one form in which it is read back."""
+    (block,) = value["content"]
+    return {"role": value["role"], "content": [_normalize(block)]}
+
+
+def _normalize(block: dict[str, Any]) -> dict[str, Any]:
+    match block["type"]:
+        case "text":
+            return {"type": "text", "text": block["text"]}
+        case "tool_use":
+            return {key: block[key] for key in ("type", "id", "name", "input")}
+        case "tool_result":
+            content = [_normalize(part) for part in objects_of(block.get("content"))]
+            is_error = bool(block.get("is_error"))
+            return result_unit(block["tool_use_id"], content, is_error=is_error)["content"][0]
+        case _:
+            return {key: item for key, item in block.items() if key in ("type", "source", "title")}

@@ -1,0 +1,171 @@
+"""Writes sessions of opencode in the form of `opencode export`, which `opencode import` adds to its database.
+
+The client orders messages by their time and parts by their id. A result is in the part of its call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+from segue.canonical.ids import short_hash
+from segue.canonical.json import encode_json
+from segue.sessions.client import Draft, Unit
+from segue.sessions.neutral import object_of, objects_of
+from segue.sessions.opencode.reader import ADDED_KEY, PARENT_KEY, find_model
+
+_TOKENS = {"input": 0, "output": 0, "reasoning": 0, "cache": {"read": 0, "write": 0}}
+_AGENT = "build"
+
+Model = tuple[str, str]
+
+
+def encode(draft: Draft, version: str, model: Model) -> bytes:
+    """Return a new session."""
+    at = draft.now // 1000
+    info: dict[str, Any] = {
+        "id": draft.id,
+        "slug": f"moved-{short_hash(draft.id)[:8].lower()}",
+        "projectID": "global",
+        "directory": draft.cwd,
+        "title": draft.title or "Moved session",
+        "version": version,
+        **({"metadata": {PARENT_KEY: draft.parent}} if draft.parent else {}),
+        "time": {"created": at, "updated": at},
+    }
+    return encode_json({"info": info, "messages": list(_Messages(draft, model, []))})
+
+
+def encode_more(value: dict[str, Any], draft: Draft, model: Model) -> bytes:
+    """Return the messages that continue a session."""
+    before = objects_of(value.get("messages"))
+    provider, name = find_model(before)
+    own = (provider, name) if provider and name else model
+    return encode_json({"info": value["info"], "messages": list(_Messages(draft, own, before))})
+
+
+def copy(value: dict[str, Any], draft: Draft) -> bytes:
+    """Return a session under another id, with other ids of messages and parts: the client has one table of all."""
+    names: dict[str, str] = {value["info"]["id"]: draft.id}
+    suffix = short_hash(draft.id)[:8].replace("-", "0").replace("_", "0")
+    for message in objects_of(value.get("messages")):
+        for item in (object_of(message.get("info")), *objects_of(message.get("parts"))):
+            if isinstance(item.get("id"), str):
+                names[item["id"]] = f"{item['id'][:16]}{len(names):06d}{suffix}"
+    info = {**value["info"], "id": draft.id}
+    if draft.parent is not None:
+        info["metadata"] = {**object_of(info.get("metadata")), PARENT_KEY: draft.parent}
+    return encode_json({"info": info, "messages": _rename(value["messages"], names)})
+
+
+def _rename(value: Any, names: dict[str, str]) -> Any:
+    if isinstance(value, list):
+        return [_rename(item, names) for item in cast("list[Any]", value)]
+    if isinstance(value, dict):
+        return {key: _rename(item, names) for key, item in cast("dict[str, Any]", value).items()}
+    return names.get(value, value) if isinstance(value, str) else value
+
+
+class _Messages:
+    """The messages of a draft, after those of a session."""
+
+    def __init__(self, draft: Draft, model: Model, before: list[dict[str, Any]]) -> None:
+        self._draft = draft
+        self._provider, self._model = model
+        infos = [object_of(message.get("info")) for message in before]
+        times = [object_of(info.get("time")).get("created") for info in infos]
+        self._at = max((at for at in times if isinstance(at, int)), default=0)
+        prompts = [info["id"] for info in infos if info.get("role") == "user"]
+        self._prompt = prompts[-1] if prompts else draft.id
+        self._count = 0
+        self._results = {
+            block["tool_use_id"]: block
+            for unit in draft.units
+            for block in unit.value["content"]
+            if block["type"] == "tool_result"
+        }
+
+        self._order = {id: number for number, id in enumerate(self._results)}
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        reply: list[Unit] = []
+        for unit in self._draft.units:
+            is_reply = unit.value["role"] == "assistant"
+            if reply and (not is_reply or unit.synthetic):
+                yield self._reply(reply)
+                reply = []
+            if is_reply:
+                reply.append(unit)
+            elif unit.value["content"][0]["type"] != "tool_result":
+                yield self._user(unit)
+        if reply:
+            yield self._reply(reply)
+
+    def _id(self, prefix: str) -> str:
+        self._count += 1
+        value = (self._at * 4096 + self._count) & (1 << 48) - 1
+        suffix = short_hash(f"{self._draft.id}:{self._draft.now}")[:8].replace("-", "0").replace("_", "0")
+        return f"{prefix}_{value:012x}{self._count:06d}{suffix}"
+
+    def _info(self, unit: Unit) -> dict[str, Any]:
+        self._at = max(self._at + 1, (unit.at or self._draft.now) // 1000 if unit.at else self._at + 1)
+        return {"id": self._id("msg"), "sessionID": self._draft.id}
+
+    def _part(self, info: dict[str, Any], **fields: Any) -> dict[str, Any]:
+        return {"id": self._id("prt"), "sessionID": self._draft.id, "messageID": info["id"], **fields}
+
+    def _user(self, unit: Unit) -> dict[str, Any]:
+        info = self._info(unit)
+        self._prompt = info["id"]
+        model = {"providerID": self._provider, "modelID": self._model}
+        info |= {"role": "user", "time": {"created": self._at}, "agent": _AGENT, "model": model}
+        block = unit.value["content"][0]
+        content = {"type": "text", "text": block["text"]} if block["type"] == "text" else _file(block)
+        return {"info": info, "parts": [self._part(info, **content)]}
+
+    def _reply(self, units: list[Unit]) -> dict[str, Any]:
+        info = self._info(units[0])
+        info |= {
+            "role": "assistant",
+            "time": {"created": self._at, "completed": self._at},
+            "parentID": self._prompt,
+            "modelID": self._model,
+            "providerID": self._provider,
+            "mode": _AGENT,
+            "agent": _AGENT,
+            "path": {"cwd": self._draft.cwd, "root": self._draft.cwd},
+            "cost": 0,
+            "tokens": _TOKENS,
+            "finish": "tool-calls" if units[-1].value["content"][0]["type"] == "tool_use" else "stop",
+        }
+        parts = [self._part(info, type="step-start")]
+        for unit in units:
+            block = unit.value["content"][0]
+            if block["type"] == "tool_use":
+                parts.append(self._part(info, **self._tool(info, block)))
+            else:
+                added = {"metadata": {ADDED_KEY: "added"}} if unit.synthetic else {}
+                parts.append(self._part(info, type="text", text=block["text"], **added))
+        finish = {"type": "step-finish", "reason": info["finish"], "cost": 0, "tokens": _TOKENS}
+        return {"info": info, "parts": [*parts, self._part(info, **finish)]}
+
+    def _tool(self, info: dict[str, Any], block: dict[str, Any]) -> dict[str, Any]:
+        result = self._results.get(block["id"], {})
+        content = objects_of(result.get("content"))
+        text = "\n".join(part["text"] for part in content if part["type"] == "text")
+        # Results are read in the order in which they ended.
+        time = {"start": self._at, "end": self._at + self._order.get(block["id"], 0)}
+        state: dict[str, Any] = {"input": block["input"], "time": time}
+        if result.get("is_error"):
+            state |= {"status": "error", "error": text}
+        else:
+            state |= {"status": "completed", "output": text, "title": block["name"], "metadata": {}}
+        files = [self._part(info, **_file(part)) for part in content if part["type"] != "text"]
+        if files and state["status"] == "completed":
+            state["attachments"] = files
+        return {"type": "tool", "tool": block["name"], "callID": block["id"], "state": state}
+
+
+def _file(block: dict[str, Any]) -> dict[str, Any]:
+    source = block["source"]
+    return {"type": "file", "mime": source["media_type"], "url": f"data:{source['media_type']};base64,{source['data']}"}

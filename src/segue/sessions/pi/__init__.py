@@ -1,0 +1,124 @@
+"""pi: its folders, its sessions, and the command that resumes them.
+
+A session is `sessions/FOLDER/TIME_ID.jsonl` below `~/.pi/agent` or `PI_CODING_AGENT_DIR`; FOLDER is the path of the
+working folder with `-` between its parts. A folder of sessions that the user chose (`PI_CODING_AGENT_SESSION_DIR`, or
+`sessionDir` in the settings) has all files in it. The client does not record that a session is open.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from segue.canonical.blocks import Block, Media
+from segue.canonical.json import parse_json
+from segue.errors import InputError
+from segue.sessions.client import Client, Draft, Place, SessionFile, time_ordered_id
+from segue.sessions.excerpt import Excerpt, read_excerpt
+from segue.sessions.neutral import API, find_obstacle, normalize_unit, object_of, string_of
+from segue.sessions.parsed_log import Line, ParsedLog
+from segue.sessions.pi import reader, writer
+from segue.store.base import format_time
+
+_SEPARATORS = re.compile(r"[/\\:]")
+_NOT_IN_NAME = re.compile(r"[:.]")
+
+
+class Pi(Client):
+    name = "pi"
+    kind = "pi"
+    title = "pi"
+    api = API
+    program = "pi"
+    tested = ("0.87.1",)
+
+    def is_line(self, line: Line) -> bool:
+        return reader.is_line(line)
+
+    def parse(self, lines: list[Line]) -> ParsedLog:
+        return reader.parse_log(lines)
+
+    def find(self, place: Place, cwd: Path | None) -> Iterator[SessionFile]:
+        own = _own_folder(place)
+        folder = encode_folder(str(cwd)) if cwd is not None else "*"
+        for path in own.glob("*.jsonl") if own else (_root(place) / "sessions").glob(f"{folder}/*.jsonl"):
+            excerpt = read_excerpt(path)
+            session = _describe(path, excerpt) if excerpt is not None else None
+            if session is not None and session.title is not None and (cwd is None or session.cwd == str(cwd)):
+                yield session
+
+    def describe(self, path: Path) -> SessionFile:
+        excerpt = read_excerpt(path)
+        session = _describe(path, excerpt) if excerpt is not None else None
+        if session is None:
+            raise InputError("not a session of pi: no header", path=str(path))
+        return session
+
+    def new_id(self, now: int) -> str:
+        return time_ordered_id(now)
+
+    def locate(self, place: Place, draft: Draft) -> Path:
+        folder = _own_folder(place) or _root(place) / "sessions" / encode_folder(draft.cwd)
+        return folder / f"{_NOT_IN_NAME.sub('-', format_time(draft.now))}_{draft.id}.jsonl"
+
+    def encode(self, place: Place, draft: Draft) -> bytes:
+        settings = _read_settings(place)
+        model = string_of(settings.get("defaultProvider")), string_of(settings.get("defaultModel"))
+        return writer.encode(draft, model)
+
+    def encode_more(self, data: bytes, draft: Draft) -> bytes:
+        return writer.encode_more(data, draft, (None, draft.model))
+
+    def copy(self, data: bytes, draft: Draft) -> bytes:
+        return writer.copy(data, draft)
+
+    def resume(self, session: SessionFile) -> tuple[str, ...]:
+        return (self.program, "--session", session.id)
+
+    def normalize(self, value: Mapping[str, Any]) -> Mapping[str, Any]:
+        return normalize_unit(value)
+
+    def find_obstacle(self, block: Block, source: str) -> str | None:
+        if isinstance(block, Media) and block.kind != "image":
+            return "files other than pictures removed: pi has no place for them"
+        return find_obstacle(block)
+
+
+def encode_folder(cwd: str) -> str:
+    """Return the name that the client gives to the folder of a project's sessions."""
+    return f"--{_SEPARATORS.sub('-', cwd[1:] if cwd[:1] in ('/', chr(92)) else cwd)}--"
+
+
+def _root(place: Place) -> Path:
+    return place.folder("PI_CODING_AGENT_DIR", ".pi", "agent")
+
+
+def _own_folder(place: Place) -> Path | None:
+    """Return the folder that the user chose for sessions."""
+    named = place.environ.get("PI_CODING_AGENT_SESSION_DIR") or string_of(_read_settings(place).get("sessionDir"))
+    return place.home / named[2:] if named and named.startswith("~/") else Path(named) if named else None
+
+
+def _read_settings(place: Place) -> dict[str, Any]:
+    try:
+        return object_of(parse_json((_root(place) / "settings.json").read_bytes())[0])
+    except (OSError, InputError):
+        return {}
+
+
+def _describe(path: Path, excerpt: Excerpt) -> SessionFile | None:
+    header = excerpt.values[0] if excerpt.values else {}
+    if not reader.is_line(Line(1, header)):
+        return None
+    return SessionFile(
+        "pi",
+        header["id"],
+        path,
+        string_of(header.get("cwd")),
+        excerpt.updated,
+        excerpt.size,
+        reader.find_name(excerpt.values) or reader.find_title(excerpt.values),
+        reader.find_model(excerpt.values)[1],
+    )
