@@ -428,7 +428,7 @@ def test_conversation_of_another_folder_is_named_by_its_number(room: Room):
     seat.wait_for_text("One.")
     seat.type(CTRL_D)
     assert seat.wait_exit() == 0
-    first, room.work = room.work, room.home / "second"
+    room.work = room.home / "second"
     room.work.mkdir()
     again = room.chat("-m", CLAUDE)
     again.wait_for_text(PROMPT)
@@ -437,7 +437,7 @@ def test_conversation_of_another_folder_is_named_by_its_number(room: Room):
     again.enter("/sessions")
     again.wait_for_text("▸ 1", "~/second", "also by its number")
     again.enter("/sessions 2")
-    again.wait_for_text(f"it belongs to {first}"[:60], "run in this folder", "One.")
+    again.wait_for_text("it belongs to", "One.")
     again.enter("/sessions 1")
     again.wait_for_text("Two.", count=2)
 

@@ -26,7 +26,7 @@ def test_attached_mentioned_and_pasted_files_are_sent(room: Room):
     seat.wait_for_text(PROMPT, "attached to the next message: a.png")
     path = str(room.work / "b c.png").replace(" ", "\\ ")
     seat.type(f"\x1b[200~{path}\x1b[201~")
-    seat.wait_for_text("b c.png")
+    seat.wait_for_text("attached to the next message", count=2)
     seat.enter("look at @notes.txt")
     seat.wait_for_text("Seen.")
     sent = request_texts(claude)

@@ -21,7 +21,7 @@ from tests.cli.terminal_session import CTRL_D, PROMPT, TerminalSession
 
 MODEL = ("-m", "anthropic/claude-sonnet-5")
 CONTEXT = ProjectContext(
-    {"Working folder": "/work", "Date": "2026-11-18"}, "", (InstructionFile(Path("/work/AGENTS.md"), "A\nB", True),)
+    {"Working folder": "/src", "Date": "2026-11-18"}, "", (InstructionFile(Path("/src/AGENTS.md"), "A\nB", True),)
 )
 SYSTEM = f"Be brief.\n\n{CONTEXT.text}"
 
@@ -75,7 +75,7 @@ def test_only_what_changed_is_in_the_note():
 
 @pytest.mark.parametrize("text", ["A", "A\nB\nC", "C"])
 def test_changed_file_is_sent_whole(text: str):
-    later = replace(CONTEXT, files=(InstructionFile(Path("/work/AGENTS.md"), text, True),))
+    later = replace(CONTEXT, files=(InstructionFile(Path("/src/AGENTS.md"), text, True),))
     changes = later.changes_since(SYSTEM, ())
     assert changes is not None
     assert changes.endswith(f"# Instructions from /work/AGENTS.md\n{text}")
@@ -126,11 +126,11 @@ def test_files_of_untrusted_folders_are_not_used(project: Project, claude: Emula
     assert "Use tabs." not in system_of(claude)
     assert project.run("run", *MODEL, "--trust", "Hi").code == 0
     assert "Use tabs." in system_of(claude)
-    trusted = project.run("trust")
+    trusted = project.run("trust", str(project.folder))
     assert trusted.lines == [f"{project.folder}: trusted"]
     assert project.run("run", *MODEL, "Hi").err.count("not trusted") == 0
     assert "Use tabs." in system_of(claude)
-    assert project.run("trust", "--revoke").lines == [f"{project.folder}: no longer trusted"]
+    assert project.run("trust", str(project.folder), "--revoke").lines == [f"{project.folder}: no longer trusted"]
     assert project.run("run", *MODEL, "Hi").code == 0
     assert "Use tabs." not in system_of(claude)
 
