@@ -78,7 +78,7 @@ def test_changed_file_is_sent_whole(text: str):
     later = replace(CONTEXT, files=(InstructionFile(Path("/src/AGENTS.md"), text, True),))
     changes = later.changes_since(SYSTEM, ())
     assert changes is not None
-    assert changes.endswith(f"# Instructions from /work/AGENTS.md\n{text}")
+    assert changes.endswith(f"# Instructions from /src/AGENTS.md\n{text}")
     assert later.changes_since(SYSTEM, (note(changes),)) is None
 
 
@@ -86,7 +86,7 @@ def test_removed_file_no_longer_applies():
     later = replace(CONTEXT, files=())
     changes = later.changes_since(SYSTEM, ())
     assert changes is not None
-    assert "/work/AGENTS.md\nThese instructions no longer apply." in changes
+    assert "/src/AGENTS.md\nThese instructions no longer apply." in changes
     assert later.changes_since(SYSTEM, (note(changes),)) is None
     assert CONTEXT.changes_since(SYSTEM, (note(changes),)) is not None
 
