@@ -292,7 +292,7 @@ def test_a_number_finds_its_conversation(engine: Engine) -> None:
 
 
 def test_conversations_belong_to_a_folder(store: SqlStore) -> None:
-    here, there = "/work/zoë", "/elsewhere"
+    here, there = "/projects/zoë", "/elsewhere"
     first, second = store.create(folder=here), store.create(folder=there)
     nowhere = store.create()
     fork = store.fork(first, 0)

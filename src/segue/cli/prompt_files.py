@@ -36,18 +36,18 @@ class PromptFile(Struct, frozen=True):
         """Replace the placeholders by the arguments; without placeholders, append them."""
         if not _PLACEHOLDER.search(self.text):
             return f"{self.text}\n\n{arguments}" if arguments else self.text
-        words = _split_words(arguments)
+        values = _split_arguments(arguments)
 
         def replace(match: re.Match[str]) -> str:
             if match[1] == "ARGUMENTS":
                 return arguments
             at = int(match[1]) - 1
-            return words[at] if at < len(words) else ""
+            return values[at] if at < len(values) else ""
 
         return _PLACEHOLDER.sub(replace, self.text)
 
 
-def _split_words(arguments: str) -> list[str]:
+def _split_arguments(arguments: str) -> list[str]:
     """Split at blanks outside quotes; without closing quotes, at all blanks."""
     try:
         return shlex.split(arguments)

@@ -63,14 +63,14 @@ class PermissionRule(Struct, frozen=True):
         """Return whether pattern and path are both relative (inside the working folder) or both absolute."""
         return not request.path or (self.pattern or "").startswith("/") == request.subject.startswith("/")
 
-    def includes_arguments(self, words: Iterable[str]) -> bool:
-        """Return whether the rule itself contains all of these words, so that no wildcard has to match them.
+    def includes_arguments(self, arguments: Iterable[str]) -> bool:
+        """Return whether the rule itself contains all of these arguments, so that no wildcard has to match them.
 
         The value of an option may be a wildcard: `--output=*`.
         """
         own = _parse_arguments(self.pattern or "")
-        for word in words:
-            found = next((text for text in own if _is_literal(text, word) or _matches_value(text, word)), None)
+        for argument in arguments:
+            found = next((text for text in own if _is_literal(text, argument) or _matches_value(text, argument)), None)
             if found is None:
                 return False
             own.remove(found)

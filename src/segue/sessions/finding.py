@@ -53,20 +53,20 @@ def _find_by_path(clients: Sequence[Client], path: Path) -> SessionFile:
     return client.describe(path)
 
 
-def _search(sessions: Sequence[SessionFile], place: Place, cwd: Path, words: Sequence[str]) -> list[SessionFile]:
-    """Return the sessions with all words: in their titles, of this folder if there are any, else in their text."""
-    titled = [each for each in sessions if each.title and all(word in each.title.lower() for word in words)]
+def _search(sessions: Sequence[SessionFile], place: Place, cwd: Path, terms: Sequence[str]) -> list[SessionFile]:
+    """Return the sessions with all terms: in their titles, of this folder if there are any, else in their text."""
+    titled = [each for each in sessions if each.title and all(term in each.title.lower() for term in terms)]
     here = [session for session in sessions if session.cwd == str(cwd)]
     local = [session for session in titled if session in here]
-    return local or titled or [session for session in here if _has_words(session, place, words)]
+    return local or titled or [session for session in here if _contains_terms(session, place, terms)]
 
 
-def _has_words(session: SessionFile, place: Place, words: Sequence[str]) -> bool:
+def _contains_terms(session: SessionFile, place: Place, terms: Sequence[str]) -> bool:
     try:
         text = CLIENTS[session.client].load(place, session).decode("utf-8", "replace").lower()
     except InputError:
         return False
-    return all(word in text for word in words)
+    return all(term in text for term in terms)
 
 
 def _single(found: Sequence[SessionFile], wanted: str, names: str) -> SessionFile:

@@ -162,14 +162,14 @@ def _hide(letter: str) -> str:
     return "x" if letter in "*?[]{}$~" else letter
 
 
-def inner_words(command: str) -> list[str]:
-    """Return the words of a simple command behind plain wrappers; empty if there are other wrappers or expansions."""
-    words = _parse_arguments(command)
-    inner = unwrap([word.text for word in words])
+def inner_command_tokens(command: str) -> list[str]:
+    """Return the tokens of a simple command behind plain wrappers; empty if there are other wrappers or expansions."""
+    tokens = _parse_arguments(command)
+    inner = unwrap([token.text for token in tokens])
     if inner.start is None or not inner.is_plain or not inner.is_recognized:
         return []
-    is_fixed = not any(_EXPANSION.search(word.shape) for word in words[inner.start : inner.start + 2])
-    return [word.text for word in words[inner.start :]] if is_fixed else []
+    is_fixed = not any(_EXPANSION.search(token.shape) for token in tokens[inner.start : inner.start + 2])
+    return [token.text for token in tokens[inner.start :]] if is_fixed else []
 
 
 def list_part_forms(commands: Sequence[str], folder: Path) -> tuple[tuple[PartForm, ...], ...]:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 
 from segue.runtime.tool_types import ApprovalScope
-from segue.runtime.tools.shell_commands import inner_words
+from segue.runtime.tools.shell_commands import inner_command_tokens
 
 _MAX_PARTS = 3
 _MAX_PATTERN = 60
@@ -41,14 +41,14 @@ def list_scopes(commands: Sequence[str], tool: str) -> tuple[ApprovalScope, ...]
     narrow: dict[str, None] = {}
     wide: dict[str, None] = {}
     for command in commands:
-        words = inner_words(command)
-        program = words[0] if words else ""
+        tokens = inner_command_tokens(command)
+        program = tokens[0] if tokens else ""
         name = re.sub(r"[\d.]+$", "", program.rpartition("/")[2])
         if not name or {name, program} & _NEVER or set("*?()") & set(program) or len(program) > _MAX_PATTERN:
             return ()
-        has_subcommand = name in _WITH_SUBCOMMANDS and len(words) > 1 and _SUBCOMMAND.fullmatch(words[1])
+        has_subcommand = name in _WITH_SUBCOMMANDS and len(tokens) > 1 and _SUBCOMMAND.fullmatch(tokens[1])
         wide[f"{program} *"] = None
-        narrow[f"{program} {words[1]} *" if has_subcommand else f"{program} *"] = None
+        narrow[f"{program} {tokens[1]} *" if has_subcommand else f"{program} *"] = None
     return tuple(
         ApprovalScope(", ".join(patterns), tuple(f"{tool}({pattern})" for pattern in patterns))
         for patterns in ([narrow] if narrow == wide else [narrow, wide])
