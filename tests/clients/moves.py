@@ -159,7 +159,7 @@ class MoveRun:
         self._damage = damage
         self._installed = installed
         self._folder = folder
-        self._work = folder / "work"
+        self._work = folder / "project"
         self._words: list[tuple[str, str | None]] = []
         self._prompts: list[str] = []
         self._legs = 0

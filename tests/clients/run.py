@@ -132,7 +132,7 @@ class _Run:
         self._folder = folder
         self._recording = recording
         self._row, self._task = CLIENT_ROWS[cell.client], MISBEHAVIOURS[cell.misbehaviour]
-        self.home, self.work = folder / "home", folder / "work"
+        self.home, self.work = folder / "home", folder / "project"
         (self.home / ".codex").mkdir(parents=True)
         self.work.mkdir()
         # A repository of its own: clients look for instructions in the one around the folder, and copy it.

@@ -161,7 +161,7 @@ def write_samples(client: str, version: str, recordings: Mapping[Cell, Path], fo
 
 
 def _read_recording(recording: Path, folder: Path) -> list[Request]:
-    folders = {str(folder / "work"): str(WORK), str(folder / "home"): str(HOME)}
+    folders = {str(folder / "project"): str(WORK), str(folder / "home"): str(HOME)}
     references: dict[str, str] = {}
     requests: list[Request] = []
     for number, line in enumerate(recording.read_text().splitlines()):

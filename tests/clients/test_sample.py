@@ -24,7 +24,7 @@ def exchange(*messages: Any) -> dict[str, Any]:
 @pytest.fixture
 def requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[sample.Request]:
     monkeypatch.setattr(sample, "FOLDER", tmp_path / "samples")
-    read = f"Read {tmp_path}/runs/{CELL.name}/work/alpha.txt"
+    read = f"Read {tmp_path}/runs/{CELL.name}/project/alpha.txt"
     lines = [
         exchange(read),
         exchange(read, {"tool_use_id": "toolu_1", "content": "1 CONTENT-ALPHA" + " and more" * 99}),
