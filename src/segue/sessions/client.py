@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, cast
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from msgspec import Struct
 
@@ -113,9 +113,9 @@ class Client(ABC):
     def describe(self, path: Path) -> SessionFile:
         """Return a session by its file; `InputError` if it is not a session of this client."""
 
-    @abstractmethod
     def new_id(self, now: int) -> str:
-        """Return the id of a new session."""
+        """Return the id of a new session, `now` in microseconds since 1970; by default a random UUID."""
+        return str(uuid4())
 
     @abstractmethod
     def locate(self, place: Place, draft: Draft) -> Path:

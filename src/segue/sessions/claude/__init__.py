@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
-from uuid import uuid4
 
 import msgspec
 
@@ -55,9 +54,6 @@ class ClaudeCode(Client):
         if excerpt is None:
             raise InputError("can't be read", path=str(path))
         return _describe(path, excerpt)
-
-    def new_id(self, now: int) -> str:
-        return str(uuid4())
 
     def locate(self, place: Place, draft: Draft) -> Path:
         return _root(place) / "projects" / encode_folder(draft.cwd) / f"{draft.id}.jsonl"

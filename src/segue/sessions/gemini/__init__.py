@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import msgspec
 
@@ -59,9 +58,6 @@ class GeminiCli(Client):
         if session is None:
             raise InputError("not a session of Gemini CLI: no line with the facts of the session", path=str(path))
         return session
-
-    def new_id(self, now: int) -> str:
-        return str(uuid4())
 
     def locate(self, place: Place, draft: Draft) -> Path:
         stamp = format_time(draft.now)[:16].replace(":", "-")

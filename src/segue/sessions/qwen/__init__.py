@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import msgspec
 
@@ -55,9 +54,6 @@ class QwenCode(Client):
         if session is None:
             raise InputError("not a session of Qwen Code: no line with a message", path=str(path))
         return session
-
-    def new_id(self, now: int) -> str:
-        return str(uuid4())
 
     def locate(self, place: Place, draft: Draft) -> Path:
         return _root(place) / "projects" / _encode_folder(place, draft.cwd) / "chats" / f"{draft.id}.jsonl"
