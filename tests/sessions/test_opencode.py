@@ -14,7 +14,7 @@ from tests.sessions import opencode_import
 from tests.sessions.record import FOLDER
 from tests.sessions.test_damages import DAMAGES
 from tests.sessions.test_moves import RECORDED
-from tests.sessions.world import START, World, client, texts
+from tests.sessions.world import KEYS, START, World, client, texts
 
 _WORDS = ("alpha.txt", "red.png", "EDITED-GAMMA", "RESULT-one", "endless")
 
@@ -39,7 +39,7 @@ class OpencodeWorld(World):
 
     def move(self, session: SessionFile, target: str) -> Moved:
         self.now += 1_000_000
-        mover = Mover(self.place, self.journeys, self.now)
+        mover = Mover(self.place, self.journeys, self.now, lambda: KEYS)
         return mover.write(mover.plan(client(session.client), session, client(target), str(self.folder)))
 
 

@@ -234,28 +234,3 @@ def test_a_session_that_is_behind_is_moved_as_it_is(world: World):
     back = world.move(away, "claude")
     assert len(texts(world.read(back.session), "human")) == 3
     assert back.report.lost
-
-
-@pytest.mark.parametrize(("home", "abroad"), PAIRS)
-def test_without_the_record_the_parent_is_found(world: World, tmp_path: Path, home: str, abroad: str):
-    session = world.add_recorded(home)
-    before, reasoning = world.load(session), signatures(world, session)
-    away = world.move(session, abroad).session
-    (tmp_path / "moves.db").unlink()
-    world.resume(away)
-    back = world.move(away, home)
-    assert (back.report.action, back.session.id) == ("extended", session.id)
-    assert world.load(session).startswith(before)
-    assert signatures(world, session) == reasoning
-    assert len(texts(world.read(session), "human")) == 3
-    assert world.violations(session) == []
-
-
-def test_without_the_record_another_parent_is_not_taken(world: World, tmp_path: Path):
-    session = world.add_recorded("claude")
-    away = world.move(session, "codex").session
-    (tmp_path / "moves.db").unlink()
-    world.resume(session)
-    back = world.move(away, "claude")
-    assert back.report.action == "created"
-    assert back.session.id != session.id

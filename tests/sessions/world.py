@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import segue
+from segue.bridge.envelopes import EnvelopeKeys
 from segue.canonical.blocks import ToolCall, ToolResponse, text_of
 from segue.sessions.client import Client, Place, SessionFile
 from segue.sessions.journeys import JourneyStore
@@ -20,6 +21,7 @@ from tests.sessions.record import FOLDER, WORK
 
 _ID = re.compile(r"\b(?:toolu|call|msg|rs|fc|fco)_[A-Za-z0-9_]{16,}")
 _UUID = re.compile(r"(?<![0-9a-f])[0-9a-f]{8}((?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b")
+KEYS = EnvelopeKeys(b"k" * 32)
 START = 1_795_000_000_000_000
 API_FIELDS: dict[str, dict[str, Any]] = {
     "anthropic": {"max_tokens": 1000, "tools": [{"name": "stub", "input_schema": {"type": "object"}}]},
@@ -78,7 +80,7 @@ class World:
 
     def _mover(self) -> Mover:
         self._now += 1_000_000
-        return Mover(self.place, self.journeys, self._now)
+        return Mover(self.place, self.journeys, self._now, lambda: KEYS)
 
     def load(self, session: SessionFile) -> bytes:
         return CLIENTS[session.client].load(self.place, session)

@@ -23,6 +23,8 @@ from segue.sessions import files
 from segue.sessions.files import Fingerprint
 from segue.sessions.parsed_log import Line, ParsedLog
 
+SEAL_KEY = "segueSeal"
+"""The key of a seal in a line of a session, or in its metadata."""
 CANONICAL = "segue"
 """In place of an API: units are messages in their canonical form."""
 
@@ -68,6 +70,7 @@ class Draft(Struct, frozen=True):
     """What is written: the units of a new session, or those added to one. `now` is in microseconds since 1970.
 
     `model` is the client's own last model, if any. `parent` names the session that this one continues, as `CLIENT:ID`.
+    `seal` is written with the units, under the key `SEAL_KEY`.
     """
 
     id: str
@@ -78,12 +81,14 @@ class Draft(Struct, frozen=True):
     model: str | None = None
     git_branch: str | None = None
     parent: str | None = None
+    seal: str | None = None
 
 
 class Client(ABC):
     """A coding client. `api` is the API whose bodies `parse` returns and whose units `encode` takes.
 
     `kind` is the `ParsedLog.kind` of its sessions; `tested` are the versions with which moves were tested.
+    `max_seal` is the size of the largest seal that its sessions have room for.
     """
 
     name: ClassVar[str]
@@ -92,6 +97,7 @@ class Client(ABC):
     api: ClassVar[str]
     program: ClassVar[str]
     tested: ClassVar[tuple[str, ...]]
+    max_seal: ClassVar[int] = 8 * 2**20
 
     @abstractmethod
     def is_line(self, line: Line) -> bool:

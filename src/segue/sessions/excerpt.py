@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from msgspec import Struct
 
 from segue.sessions.client import decode_lines
 
 _PART_SIZE = 128 * 1024
+_MAX_LINE = 16 * 2**20
 
 
 class Excerpt(Struct, frozen=True):
@@ -31,21 +32,24 @@ def read_excerpt(path: Path) -> Excerpt | None:
         with path.open("rb") as file:
             status = path.stat()
             head = file.read(_PART_SIZE)
-            tail = b""
             if status.st_size > 2 * _PART_SIZE:
-                file.seek(-_PART_SIZE, 2)
-                tail = file.read()
+                # The first line is never cut: in the logs of some clients it has the id and the folder of the session.
+                if (end := head.rfind(b"\n") + 1) == 0:
+                    head += file.readline()
+                values = decode_lines(head[:end] if end else head) + decode_lines(_read_tail(file, status.st_size))
             else:
-                head += file.read()
+                values = decode_lines(head + file.read())
     except OSError:
         return None
-    if tail:
-        # The first line is never cut: in the logs of some clients it has the id and the folder of the session.
-        head = head[: head.rfind(b"\n") + 1] or _read_first_line(path)
-        tail = tail[tail.find(b"\n") + 1 :]
-    return Excerpt(decode_lines(head + tail), status.st_size, status.st_mtime_ns // 1000)
+    return Excerpt(values, status.st_size, status.st_mtime_ns // 1000)
 
 
-def _read_first_line(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.readline()
+def _read_tail(file: BinaryIO, size: int) -> bytes:
+    """Return the last lines of a file; at least one, unless it is very long."""
+    length = _PART_SIZE
+    while True:
+        file.seek(-length, 2)
+        _, _, tail = file.read().partition(b"\n")
+        if tail.strip() or 2 * length > min(size, _MAX_LINE):
+            return tail
+        length *= 2

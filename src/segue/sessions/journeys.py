@@ -61,6 +61,11 @@ class Stop(Struct, frozen=True):
     moved: int
     open_calls: tuple[str, ...] = ()
 
+    @property
+    def key(self) -> tuple[str, str]:
+        """The client and the id of the session."""
+        return self.file.client, self.file.id
+
 
 class Journey(Struct):
     """A conversation and its sessions. `contents` has the content of sessions that `JourneyStore.save` has to write."""
@@ -75,7 +80,7 @@ class Journey(Struct):
         return cls(secrets.token_hex(16), [], [])
 
     def find_stop(self, client: str, session: str) -> Stop | None:
-        return next((stop for stop in self.stops if (stop.file.client, stop.file.id) == (client, session)), None)
+        return next((stop for stop in self.stops if stop.key == (client, session)), None)
 
     def latest_stop(self, client: str) -> Stop | None:
         """Return the session of a client that has most of the journey; of several, the last one written."""
@@ -84,9 +89,8 @@ class Journey(Struct):
 
     def set_stop(self, stop: Stop, content: bytes) -> None:
         """Add a session with its content; an earlier state of the same session is replaced."""
-        self.contents[stop.file.client, stop.file.id] = content
-        kept = [other for other in self.stops if (other.file.client, other.file.id) != (stop.file.client, stop.file.id)]
-        self.stops = [*kept, stop]
+        self.contents[stop.key] = content
+        self.stops = [*(other for other in self.stops if other.key != stop.key), stop]
 
 
 class JourneyStore:
@@ -109,7 +113,7 @@ class JourneyStore:
             entries = [decode_entry(entry, f"entries[{number}]") for number, entry in enumerate(stored)]
         except (sqlite3.Error, zlib.error, msgspec.DecodeError, SegueError, TypeError, ValueError) as error:
             raise InputError(f"the record of moved sessions can't be read: {error}", path=str(self._path)) from None
-        return Journey(row[0], entries, [_decode_stop(stop) for stop in stops])
+        return Journey(row[0], entries, [decode_stop(stop) for stop in stops])
 
     def load_content(self, client: str, session: str) -> bytes | None:
         """Return the content that a session had when it was last read or written by a move."""
@@ -130,7 +134,7 @@ class JourneyStore:
                 for stop in journey.stops:
                     connection.execute(
                         f"INSERT OR REPLACE INTO stop (journey, {_COLUMNS}) VALUES ({_MARKS})",
-                        (journey.id, *_encode_stop(stop)),
+                        (journey.id, *encode_stop(stop)),
                     )
                 for (client, session), data in journey.contents.items():
                     values = client, session, zlib.compress(data)
@@ -160,13 +164,15 @@ class JourneyStore:
         return connection
 
 
-def _encode_stop(stop: Stop) -> Sequence[Any]:
+def encode_stop(stop: Stop) -> Sequence[Any]:
+    """Return the stored form of a session of a journey."""
     file = stop.file
     fields = (file.client, file.id, str(file.path), file.cwd, stop.fingerprint.size, stop.fingerprint.digest)
     return (*fields, stop.own_count, stop.own_digest, stop.reach, " ".join(stop.open_calls), stop.moved)
 
 
-def _decode_stop(row: Sequence[Any]) -> Stop:
+def decode_stop(row: Sequence[Any]) -> Stop:
+    """Decode a session of a journey."""
     client, session, path, cwd, size, digest, own, own_digest, done, open_calls, moved = row
     file = SessionFile(client, session, Path(path), cwd, size=size)
     return Stop(file, Fingerprint(size, digest), own, own_digest, done, moved, tuple(open_calls.split()))

@@ -6,11 +6,13 @@ is extended only if it is unchanged since the last move and not open. Otherwise 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
+from segue.bridge.envelopes import EnvelopeKeys
 from segue.canonical.blocks import calls_of, responses_of
 from segue.canonical.ids import hash_tool_id
 from segue.errors import InputError
@@ -18,17 +20,18 @@ from segue.sessions.client import Client, Draft, Place, SessionFile, Unit
 from segue.sessions.files import Fingerprint
 from segue.sessions.journeys import Journey, JourneyStore, Stop
 from segue.sessions.move_report import Action, MoveReport, build_report
-from segue.sessions.registry import CLIENTS
 from segue.sessions.rendering import CLOSING_TEXT, render_more, render_session, split_body
+from segue.sessions.seal import has_seal, open_seal, seal_journey
 from segue.sessions.session import Entry, Session, digest_entries, parse_session
+from segue.store.envelope_keys import load_envelope_keys
 
 
 class Plan(Struct, frozen=True):
     """A move that is ready to be written: the journey, the session it comes from, and what the target gets.
 
     `reach` is the number of messages of the journey that the target has afterwards. `base` is the session of the target
-    that is extended or copied; None for a new session. `before` is its content, and `data` is what is appended, or the
-    content of the new session.
+    that is extended or copied; None for a new session. `before` is the content of that session or of its copy, which
+    the units of the draft are added to.
     """
 
     journey: Journey
@@ -39,7 +42,6 @@ class Plan(Struct, frozen=True):
     report: MoveReport
     base: Stop | None = None
     before: bytes = b""
-    data: bytes = b""
 
     @property
     def action(self) -> Action:
@@ -55,12 +57,15 @@ class Moved(Struct, frozen=True):
 
 
 class Mover:
-    """Moves sessions of a user's clients. `now` is in microseconds since 1970."""
+    """Moves sessions of a user's clients. `now` is in microseconds since 1970; `load_keys` loads the keys of seals."""
 
-    def __init__(self, place: Place, journeys: JourneyStore, now: int) -> None:
+    def __init__(
+        self, place: Place, journeys: JourneyStore, now: int, load_keys: Callable[[], EnvelopeKeys] = load_envelope_keys
+    ) -> None:
         self._place = place
         self._journeys = journeys
         self._now = now
+        self._load_keys = load_keys
 
     def plan(self, client: Client, file: SessionFile, target: Client, cwd: str) -> Plan:
         """Prepare a move. Nothing is written."""
@@ -88,8 +93,7 @@ class Mover:
         if not rendering.units:
             raise InputError("this session has no messages", path=str(file.path))
         draft = msgspec.structs.replace(draft, units=rendering.units)
-        report = build_report(source, target, "created", rendering)
-        return msgspec.structs.replace(plan, draft=draft, report=report, data=target.encode(self._place, draft))
+        return msgspec.structs.replace(plan, draft=draft, report=build_report(source, target, "created", rendering))
 
     def _plan_more(self, plan: Plan, base: Stop) -> Plan:
         """Prepare the continuation of a session of the target, in its own folder."""
@@ -100,55 +104,82 @@ class Mover:
         before = self._load(target, base.file)
         if before is not None and base.fingerprint.matches(before) and not target.is_open(place, base.file):
             draft = msgspec.structs.replace(draft, id=base.file.id)
-            data = target.encode_more(before, draft)
             report = build_report(plan.source, target, "extended", rendering)
-            return msgspec.structs.replace(plan, draft=draft, report=report, before=before, data=data)
+            return msgspec.structs.replace(plan, draft=draft, report=report, before=before)
         # It was changed or deleted, or is open: a new session begins with the copy from the last move.
-        before = self._journeys.load_content(target.name, base.file.id)
+        before = self._load_copy(plan.journey, base)
         if before is None:
             raise InputError(f"the record of moved sessions has no copy of {base.file.id}", path=str(base.file.path))
         draft = msgspec.structs.replace(draft, parent=f"{target.name}:{base.file.id}")
-        copied = target.copy(before, draft)
-        data = target.join(copied, target.encode_more(copied, draft)) if draft.units else copied
         report = build_report(plan.source, target, "copied", rendering)
-        return msgspec.structs.replace(plan, draft=draft, report=report, data=data)
+        return msgspec.structs.replace(plan, draft=draft, report=report, before=target.copy(before, draft))
 
     def write(self, plan: Plan) -> Moved:
         """Write a planned move, read it back, and record it."""
-        target, draft = plan.target, plan.draft
+        target, journey = plan.target, plan.journey
         if plan.base is not None and plan.action == "unchanged":
-            self._journeys.save(plan.journey)
+            self._journeys.save(journey)
             return Moved(plan.base.file, target.resume(plan.base.file), plan.report)
-        # Nothing is written unless the target would read it back unchanged.
-        file = SessionFile(target.name, draft.id, target.locate(self._place, draft), draft.cwd)
+        file = SessionFile(target.name, plan.draft.id, target.locate(self._place, plan.draft), plan.draft.cwd)
         if plan.base is not None and plan.action == "extended":
             file = plan.base.file
-        expected = target.join(plan.before, plan.data)
-        session = _compare(target, file, expected, draft.units)
+        # Nothing is written unless the target would read it back unchanged, with and without the seal.
+        content, added = self._encode(plan)
+        session = _compare(target, file, content, plan.draft.units)
+        draft = msgspec.structs.replace(plan.draft, seal=self._seal(plan, self._stop(plan, file, content, session)))
+        if draft.seal is not None:
+            plan = msgspec.structs.replace(plan, draft=draft)
+            content, added = self._encode(plan)
+            session = _compare(target, file, content, draft.units)
         if plan.base is not None and plan.action == "extended":
-            target.extend(self._place, file, plan.base.fingerprint, plan.data)
+            target.extend(self._place, file, plan.base.fingerprint, added)
         else:
-            file = target.create(self._place, draft, plan.data)
+            file = target.create(self._place, draft, content)
         try:
             written = target.load(self._place, file)
-            if written != expected:
+            if written != content:
                 session = _compare(target, file, written, draft.units)
         except InputError:
             if plan.action != "extended":
                 target.remove(self._place, file)
             raise
-        own = session.entries
-        stop = Stop(file, Fingerprint.of(written), len(own), digest_entries(own), plan.reach, self._now)
-        plan.journey.set_stop(stop, written)
-        self._journeys.save(plan.journey)
+        journey.set_stop(self._stop(plan, file, written, session), written)
+        self._journeys.save(journey)
         return Moved(file, target.resume(file), plan.report)
+
+    def _encode(self, plan: Plan) -> tuple[bytes, bytes]:
+        """Return the content of the target's session, and the part of it that the draft adds."""
+        target, draft = plan.target, plan.draft
+        if not plan.before:
+            data = target.encode(self._place, draft)
+            return data, data
+        if not draft.units:
+            return plan.before, b""
+        data = target.encode_more(plan.before, draft)
+        return target.join(plan.before, data), data
+
+    def _stop(self, plan: Plan, file: SessionFile, content: bytes, session: Session) -> Stop:
+        own = session.entries
+        return Stop(file, Fingerprint.of(content), len(own), digest_entries(own), plan.reach, self._now)
+
+    def _seal(self, plan: Plan, stop: Stop) -> str | None:
+        """Return the seal for the session that is written; None if it has no room for it."""
+        if not plan.target.max_seal or not plan.draft.units:
+            return None
+        copies = {each.key: self._load_copy(plan.journey, each) for each in plan.journey.stops if each.key != stop.key}
+        contents = {name: data for name, data in copies.items() if data is not None}
+        return seal_journey(plan.journey, contents, stop, self._load_keys(), plan.target.max_seal)
+
+    def _load_copy(self, journey: Journey, stop: Stop) -> bytes | None:
+        """Return the content that a session had when it was last read or written by a move."""
+        return journey.contents.get(stop.key) or self._journeys.load_content(*stop.key)
 
     # -------------------------------------------------------------------------------------------------------- journeys
 
     def _join(self, source: Session) -> tuple[Journey, int]:
         """Add a session's new messages to its journey. Return it, and how many of its messages the session has."""
         file, own = source.file, list(source.entries)
-        journey = self._journeys.find(file.client, file.id) or self._rebuild(source)
+        journey = self._journeys.find(file.client, file.id) or self._open_seal(source)
         stop = journey.find_stop(file.client, file.id) if journey is not None else None
         if journey is None or stop is None or digest_entries(own[: stop.own_count]) != stop.own_digest:
             # A session that never moved, or was rewound or compacted since.
@@ -168,38 +199,15 @@ class Mover:
         journey.set_stop(stop, source.data)
         return journey, reach
 
-    def _rebuild(self, source: Session) -> Journey | None:
-        """Return the journey of a session that has no record, made from the parent that its log names.
-
-        None if there is no such parent, or if the session does not begin with the parent as it is rendered now.
-        """
-        facts, target = source.log.facts, CLIENTS[source.file.client]
-        name, _, id = (facts.parent or "").partition(":")
-        client = CLIENTS.get(name)
-        if client is None or client is target:
+    def _open_seal(self, source: Session) -> Journey | None:
+        """Return the journey of a session that has no record, from its seal."""
+        sealed = open_seal(source.data, self._load_keys()) if has_seal(source.data) else None
+        if sealed is None:
             return None
-        file = next((file for file in client.find(self._place, None) if file.id == id), None)
-        if file is None:
-            return None
-        try:
-            parent = parse_session(client, file, client.load(self._place, file))
-            units = render_session(target, parent.entries, facts.cwd).units
-            data = target.encode(self._place, Draft(source.file.id, units, facts.cwd or "", self._now))
-            written = parse_session(target, source.file, data).entries
-        except InputError:
-            return None
-        digest, reach = digest_entries(written), len(parent.entries)
-        if digest_entries(source.entries[: len(written)]) != digest:
-            return None
-        journey = Journey(Journey.start().id, list(parent.entries), [])
-        open_calls = _find_open_calls((), journey.entries)
-        for session, count, own_digest, calls in (
-            (parent, reach, digest_entries(parent.entries), open_calls),
-            (source, len(written), digest, ()),
-        ):
-            fingerprint = Fingerprint.of(session.data)
-            journey.set_stop(Stop(session.file, fingerprint, count, own_digest, reach, self._now, calls), session.data)
-        return journey
+        fingerprint = Fingerprint.of(source.data)
+        stop = Stop(source.file, fingerprint, sealed.own_count, sealed.own_digest, sealed.reach, self._now)
+        sealed.journey.set_stop(stop, source.data)
+        return sealed.journey
 
     def _load(self, client: Client, file: SessionFile) -> bytes | None:
         try:

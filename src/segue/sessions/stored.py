@@ -40,6 +40,7 @@ class SegueStore(Client):
     api = CANONICAL
     program = "segue"
     tested = ()
+    max_seal = 0
 
     def is_line(self, line: Line) -> bool:
         return False

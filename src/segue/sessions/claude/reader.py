@@ -27,6 +27,8 @@ SYNTHETIC_MODEL = "<synthetic>"
 """The model of a reply that the client itself wrote."""
 PARENT_TYPE = "segue-parent"
 """The type of the line that names the session that this one was moved from."""
+SEAL_TYPE = "segue-seal"
+"""The type of the line with a seal."""
 ADDED_KEY = "segue"
 """The key of entries that segue added to a session."""
 _MESSAGE_TYPES = ("user", "assistant")

@@ -11,8 +11,8 @@ from typing import Any, cast
 from uuid import NAMESPACE_URL, uuid5
 
 from segue.canonical.ids import short_hash
-from segue.sessions.claude.reader import ADDED_KEY, PARENT_TYPE, SYNTHETIC_MODEL
-from segue.sessions.client import Draft, Unit, decode_lines, encode_lines
+from segue.sessions.claude.reader import ADDED_KEY, PARENT_TYPE, SEAL_TYPE, SYNTHETIC_MODEL
+from segue.sessions.client import SEAL_KEY, Draft, Unit, decode_lines, encode_lines
 from segue.store.base import format_time
 
 _ENTRY_TYPES = frozenset({"user", "assistant", "attachment", "system", "progress"})
@@ -27,14 +27,11 @@ _LINE_KEYS = ("sessionId", "session_id")
 
 
 def encode(draft: Draft, version: str) -> bytes:
-    """Return a new session: a title, the entries, and the last prompt, which the client lists."""
+    """Return a new session: the entries, then its title and the last prompt, which the client lists."""
     entries = list(_entries(draft, None, version))
-    head: list[dict[str, Any]] = []
-    if draft.parent is not None:
-        head.append({"type": PARENT_TYPE, "parent": draft.parent, "sessionId": draft.id})
-    if draft.title is not None:
-        head.append({"type": "custom-title", "customTitle": draft.title, "sessionId": draft.id})
-    return encode_lines([*head, *entries, *_tail(draft, entries)])
+    parent = [{"type": PARENT_TYPE, "parent": draft.parent, "sessionId": draft.id}] if draft.parent else []
+    title = [{"type": "custom-title", "customTitle": draft.title, "sessionId": draft.id}] if draft.title else []
+    return encode_lines([*parent, *entries, *_seal(draft), *title, *_tail(draft, entries)])
 
 
 def encode_more(data: bytes, draft: Draft, version: str) -> bytes:
@@ -43,7 +40,7 @@ def encode_more(data: bytes, draft: Draft, version: str) -> bytes:
     last = next((value["uuid"] for value in reversed(values) if _is_main_entry(value)), None)
     entries = list(_entries(draft, last, version))
     separator = b"" if not data or data.endswith(b"\n") else b"\n"
-    return separator + encode_lines([*entries, *_tail(draft, entries)])
+    return separator + encode_lines([*_seal(draft), *entries, *_tail(draft, entries)])
 
 
 def copy(data: bytes, draft: Draft) -> bytes:
@@ -131,6 +128,12 @@ def _display_result(block: dict[str, Any]) -> Any:
         parts = cast("list[dict[str, Any]]", content) if isinstance(content, list) else []
         text = "\n".join(part["text"] for part in parts if part.get("type") == "text")
     return f"Error: {text}" if block.get("is_error") else text
+
+
+def _seal(draft: Draft) -> Iterator[dict[str, Any]]:
+    """Yield the line with the seal. The last lines are short ones, from which the client lists a session."""
+    if draft.seal is not None:
+        yield {"type": SEAL_TYPE, SEAL_KEY: draft.seal, "sessionId": draft.id}
 
 
 def _tail(draft: Draft, entries: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:

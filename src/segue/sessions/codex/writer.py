@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any, cast
 from uuid import NAMESPACE_URL, uuid5
 
-from segue.sessions.client import Draft, decode_lines, encode_lines
+from segue.sessions.client import SEAL_KEY, Draft, decode_lines, encode_lines
 from segue.sessions.codex.display import display_call, display_message, display_message_in_page
 from segue.sessions.codex.reader import PARENT_KEY
 from segue.store.base import format_time
@@ -101,7 +101,7 @@ class _Lines:
                 yield from self._begin_turn(number)
             yield self._line("response_item", item)
             yield from self._events(item, number)
-        yield from self._end_turn()
+        yield from self._end_turn(**({SEAL_KEY: self._draft.seal} if self._draft.seal is not None else {}))
 
     def _line(self, kind: str, payload: dict[str, Any]) -> dict[str, Any]:
         return {"timestamp": format_time(self._at), "type": kind, "payload": payload}
@@ -118,10 +118,10 @@ class _Lines:
             context = {"turn_id": self._turn, "cwd": self._draft.cwd, "model": self._draft.model}
             yield self._line("turn_context", context)
 
-    def _end_turn(self) -> Iterator[dict[str, Any]]:
+    def _end_turn(self, **fields: Any) -> Iterator[dict[str, Any]]:
         if self._turn is not None:
             ended = {"type": "task_complete", "turn_id": self._turn, "last_agent_message": self._last_text}
-            yield self._line("event_msg", {**ended, "completed_at": self._at // 1_000_000})
+            yield self._line("event_msg", {**ended, "completed_at": self._at // 1_000_000, **fields})
 
     def _events(self, item: dict[str, Any], number: int) -> Iterator[dict[str, Any]]:
         """Yield what the screen shows of an item."""

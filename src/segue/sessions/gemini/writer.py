@@ -11,7 +11,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 from segue.canonical.json import parse_json
 from segue.errors import InputError
-from segue.sessions.client import Draft, Unit, decode_lines, encode_lines
+from segue.sessions.client import SEAL_KEY, Draft, Unit, decode_lines, encode_lines
 from segue.sessions.gemini.reader import IGNORED_PREFIXES, SHIELD
 from segue.sessions.parts import (
     ADDED_KEY,
@@ -40,13 +40,18 @@ def encode(draft: Draft) -> bytes:
         "cwd": draft.cwd,
         **({PARENT_KEY: draft.parent} if draft.parent else {}),
     }
-    return encode_lines([head, *_Messages(draft)])
+    return encode_lines([head, *_Messages(draft), _end(draft)])
 
 
 def encode_more(data: bytes, draft: Draft) -> bytes:
     """Return the messages that continue a session."""
     separator = b"" if not data or data.endswith(b"\n") else b"\n"
-    return separator + encode_lines([*_Messages(draft), {"$set": {"lastUpdated": format_time(draft.now)}}])
+    return separator + encode_lines([*_Messages(draft), _end(draft)])
+
+
+def _end(draft: Draft) -> dict[str, Any]:
+    seal = {SEAL_KEY: draft.seal} if draft.seal is not None else {}
+    return {"$set": {"lastUpdated": format_time(draft.now), **seal}}
 
 
 def copy(data: bytes, draft: Draft) -> bytes:

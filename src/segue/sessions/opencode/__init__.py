@@ -44,6 +44,8 @@ class Opencode(Client):
     api = API
     program = "opencode"
     tested = ("1.18.33",)
+    # The client loads the metadata of all sessions to list them; `opencode import` does not change them later.
+    max_seal = 256 * 2**10
 
     def is_line(self, line: Line) -> bool:
         return reader.is_line(line)

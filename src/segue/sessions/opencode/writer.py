@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from segue.canonical.ids import short_hash
 from segue.canonical.json import encode_json
-from segue.sessions.client import Draft, Unit
+from segue.sessions.client import SEAL_KEY, Draft, Unit
 from segue.sessions.neutral import object_of, objects_of
 from segue.sessions.opencode.reader import ADDED_KEY, PARENT_KEY, find_model
 
@@ -23,6 +23,7 @@ Model = tuple[str, str]
 def encode(draft: Draft, version: str, model: Model) -> bytes:
     """Return a new session."""
     at = draft.now // 1000
+    metadata = {key: text for key, text in ((PARENT_KEY, draft.parent), (SEAL_KEY, draft.seal)) if text}
     info: dict[str, Any] = {
         "id": draft.id,
         "slug": f"moved-{short_hash(draft.id)[:8].lower()}",
@@ -30,7 +31,7 @@ def encode(draft: Draft, version: str, model: Model) -> bytes:
         "directory": draft.cwd,
         "title": draft.title or "Moved session",
         "version": version,
-        **({"metadata": {PARENT_KEY: draft.parent}} if draft.parent else {}),
+        **({"metadata": metadata} if metadata else {}),
         "time": {"created": at, "updated": at},
     }
     return encode_json({"info": info, "messages": list(_Messages(draft, model, []))})

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
-from segue.sessions.client import Draft, Unit, decode_lines, encode_lines
+from segue.sessions.client import SEAL_KEY, Draft, Unit, decode_lines, encode_lines
 from segue.sessions.neutral import object_of, objects_of
 from segue.sessions.pi.reader import ADDED_KEY, PARENT_KEY, VERSION, find_model
 from segue.store.base import format_time
@@ -81,7 +81,8 @@ class _Entries:
             else:
                 yield self._message(self._input(unit.value["content"][0]))
         if reply:
-            yield self._reply(reply)
+            seal = {SEAL_KEY: self._draft.seal} if self._draft.seal is not None else {}
+            yield {**self._reply(reply), **seal}
 
     def _entry(self, kind: str, **fields: Any) -> dict[str, Any]:
         name = str(uuid5(NAMESPACE_URL, f"segue:{self._draft.id}:{self._draft.now}:{len(self._taken)}"))

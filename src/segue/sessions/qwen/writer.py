@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
-from segue.sessions.client import Draft, decode_lines, encode_lines
+from segue.sessions.client import SEAL_KEY, Draft, decode_lines, encode_lines
 from segue.sessions.parts import ADDED_KEY, PARENT_KEY, object_of, response_of, strip_placeholder
 from segue.sessions.qwen.reader import is_record
 from segue.store.base import format_time
@@ -77,7 +77,8 @@ class _Records:
             else:
                 yield self.make("user", message=_message("user", part))
         if reply:
-            yield self._reply(reply, is_added=is_added)
+            seal = {SEAL_KEY: self._draft.seal} if self._draft.seal is not None else {}
+            yield {**self._reply(reply, is_added=is_added), **seal}
 
     def _reply(self, parts: list[dict[str, Any]], *, is_added: bool) -> dict[str, Any]:
         model = {"model": self._draft.model} if self._draft.model is not None else {}

@@ -1,0 +1,138 @@
+"""Journeys that are sealed in the session itself: a move back without the record of moves."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from segue.bridge.envelopes import EnvelopeKeys
+from segue.sessions.client import SEAL_KEY, SessionFile
+from segue.sessions.seal import has_seal, open_seal, strip_seals
+from tests.sessions.test_moves import RECORDED
+from tests.sessions.test_way_home import PAIRS, signatures
+from tests.sessions.world import KEYS, World, client, texts
+
+
+def forget(world: World, tmp_path: Path, *sessions: SessionFile) -> None:
+    """Remove the record of moves, and sessions."""
+    (tmp_path / "moves.db").unlink()
+    for session in sessions:
+        session.path.unlink()
+
+
+@pytest.mark.parametrize(("home", "abroad"), PAIRS)
+def test_a_session_is_extended_without_the_record(world: World, tmp_path: Path, home: str, abroad: str):
+    session = world.add_recorded(home)
+    before, reasoning = world.load(session), signatures(world, session)
+    away = world.move(session, abroad).session
+    forget(world, tmp_path)
+    world.resume(away)
+    back = world.move(away, home)
+    assert (back.report.action, back.session.id) == ("extended", session.id)
+    assert world.load(session).startswith(before)
+    assert signatures(world, session) == reasoning
+    assert len(texts(world.read(session), "human")) == 3
+    assert world.violations(session) == []
+
+
+@pytest.mark.parametrize(("home", "abroad"), PAIRS)
+def test_a_session_is_restored_on_another_machine(world: World, tmp_path: Path, home: str, abroad: str):
+    session = world.add_recorded(home)
+    sent, reasoning = world.sent_body(session), signatures(world, session)
+    away = world.move(session, abroad).session
+    forget(world, tmp_path, session)
+    world.resume(away)
+    back = world.move(away, home)
+    assert back.report.action == "copied"
+    assert signatures(world, back.session) == reasoning
+    key = next(key for key in ("messages", "input", "contents") if key in sent)
+    # The last message is that of the next prompt.
+    assert world.sent_body(back.session)[key][: len(sent[key]) - 1] == sent[key][:-1]
+    assert len(texts(world.read(back.session), "human")) == 3
+    assert world.violations(back.session) == []
+
+
+def test_the_sessions_of_three_clients_are_restored(world: World, tmp_path: Path):
+    first = world.add_recorded("claude")
+    second = world.move(first, "codex").session
+    world.resume(second)
+    reasoning = [signatures(world, each) for each in (first, second)]
+    third = world.move(second, "gemini").session
+    forget(world, tmp_path, first, second)
+    for name, expected in zip(("claude", "codex"), reasoning, strict=True):
+        restored = world.move(third, name).session
+        assert signatures(world, restored) == expected
+        assert world.violations(restored) == []
+
+
+@pytest.mark.parametrize("abroad", RECORDED)
+def test_a_seal_does_not_contain_others(world: World, abroad: str):
+    session = world.add_recorded("codex" if abroad == "claude" else "claude")
+    away = world.move(session, abroad).session
+    sizes: list[int] = []
+    for _ in range(3):
+        for each in (away, session):
+            world.resume(each)
+            other = session if each is away else away
+            world.move(each, other.client)
+        opened = open_seal(world.load(away), KEYS)
+        assert opened is not None
+        assert not any(map(has_seal, opened.journey.contents.values()))
+        sizes.append(len(world.load(away)) - len(strip_seals(world.load(away))))
+    # The total grows by one seal with each move.
+    assert sizes[2] < 6 * sizes[0]
+
+
+def test_a_changed_seal_is_ignored(world: World, tmp_path: Path):
+    session = world.add_recorded("claude")
+    away = world.move(session, "codex").session
+    data = world.load(away)
+    at = data.index(SEAL_KEY.encode()) + 200
+    away.path.write_bytes(data[:at] + (b"A" if data[at : at + 1] != b"A" else b"B") + data[at + 1 :])
+    forget(world, tmp_path)
+    assert open_seal(world.load(away), KEYS) is None
+    assert world.move(away, "claude").report.action == "created"
+
+
+def test_a_seal_of_another_key_is_ignored(world: World):
+    away = world.move(world.add_recorded("claude"), "codex").session
+    assert open_seal(world.load(away), EnvelopeKeys(b"o" * 32)) is None
+    assert open_seal(world.load(away), EnvelopeKeys(b"o" * 32, KEYS.current)) is not None
+
+
+def test_a_seal_in_a_text_is_not_one_of_the_session(world: World):
+    away = world.move(world.add_recorded("claude"), "codex").session
+    line = json.dumps({"type": "event_msg", "payload": {"type": "x", "text": world.load(away).decode()}})
+    assert has_seal(world.load(away))
+    assert not has_seal(line.encode())
+
+
+def test_a_seal_of_another_session_is_not_used(world: World, tmp_path: Path):
+    session = world.add_recorded("claude")
+    away = world.move(session, "codex").session
+    seal = next(line for line in world.load(away).splitlines() if has_seal(line))
+    forget(world, tmp_path, away)
+    other = world.add("codex", (world.load(world.add_recorded("codex"))) + seal + b"\n")
+    back = world.move(other, "claude")
+    assert back.report.action == "created"
+    assert texts(world.read(back.session), "human") == texts(world.read(other), "human")
+
+
+def test_a_large_session_has_no_seal_and_is_moved(world: World, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(type(client("codex")), "max_seal", 1000)
+    session = world.add_recorded("claude")
+    away = world.move(session, "codex").session
+    assert not has_seal(world.load(away))
+    world.resume(away)
+    assert world.move(away, "claude").session.id == session.id
+
+
+@pytest.mark.parametrize("abroad", RECORDED)
+def test_a_session_with_a_long_seal_is_listed_as_before(world: World, abroad: str, monkeypatch: pytest.MonkeyPatch):
+    session = world.add_recorded("codex" if abroad == "claude" else "claude")
+    monkeypatch.setattr("segue.sessions.mover.seal_journey", lambda *_: "A" * 400_000)
+    away = world.move(session, abroad).session
+    found = client(abroad).describe(away.path)
+    assert (found.id, found.cwd, found.title) == (away.id, away.cwd, away.title)
