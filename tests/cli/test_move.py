@@ -59,6 +59,12 @@ def test_the_list_has_all_clients(home: Home):
     assert fields[0]["path"] == str(home.session)
 
 
+def test_the_list_has_stored_conversations_with_their_number_of_messages(home: Home):
+    home.run("--to", "segue")
+    ended = home.run("--list", "--from", "segue")
+    assert "11 messages" in ended.lines[1]
+
+
 def test_a_dry_run_writes_nothing(home: Home):
     ended = home.run("--to", "codex", "--dry-run", "--json")
     report = ended.json["report"]
@@ -107,7 +113,10 @@ def test_an_untested_version_is_a_warning(home: Home):
     home.session.write_text(home.session.read_text().replace('"version": "2.1.326"', '"version": "2.9.0"'))
     ended = home.run("--to", "codex", "--dry-run")
     assert ended.code == 0
-    assert "Claude Code 2.9.0 was not tested (tested: 2.1.326): messages may be missing\n" in ended.err
+    warning = "Claude Code 2.9.0 was not tested (tested: 2.1.326): messages may be missing"
+    assert f"segue: {warning}\n" in ended.err
+    as_json = home.run("--to", "codex", "--dry-run", "--json")
+    assert (as_json.json["report"]["warnings"], as_json.err) == ([warning], "")
 
 
 def test_a_damaged_session_is_an_error_with_its_line(home: Home):

@@ -112,15 +112,17 @@ def _plan(clients: list[Client], to: Client, wanted: str | None) -> Plan:
     # A session that was named may be of another folder: it is resumed there.
     cwd = found.cwd if wanted is not None and found.cwd and Path(found.cwd).is_dir() else str(folder)
     plan: Plan = _mover().plan(CLIENTS[found.client], found, to, cwd)
-    _warn(CLIENTS[found.client], plan.source.log.facts.version, "messages may be missing")
-    return plan
+    return _with_warning(plan, CLIENTS[found.client], plan.source.log.facts.version, "messages may be missing")
 
 
-def _warn(client: Client, version: str | None, risk: str) -> None:
-    """Warn of a version of a client with which moves were not tested."""
-    if version is not None and client.tested and version not in client.tested:
-        tested = ", ".join(client.tested)
-        streams.print_message(f"{client.title} {version} was not tested (tested: {tested}): {risk}")
+def _with_warning(plan: Plan, client: Client, version: str | None, risk: str) -> Plan:
+    """Return a plan with a warning in its report if moves were not tested with this version of a client."""
+    from msgspec.structs import replace
+
+    if version is None or not client.tested or version in client.tested:
+        return plan
+    warning = f"{client.title} {version} was not tested (tested: {', '.join(client.tested)}): {risk}"
+    return replace(plan, report=replace(plan.report, warnings=(*plan.report.warnings, warning)))
 
 
 def _installed_version(program: str) -> str | None:
@@ -140,7 +142,7 @@ def _move(plan: Plan, to: Client, *, runs: bool, as_json: bool) -> None:
     if program is None and runs:
         raise BadInputError(f"{to.program} is not installed")
     if program is not None:
-        _warn(to, _installed_version(program), "it may not list or resume the session")
+        plan = _with_warning(plan, to, _installed_version(program), "it may not list or resume the session")
     moved = _mover().write(plan)
     line = shlex.join(moved.command)
     folder = moved.session.cwd or str(_folder())
@@ -177,6 +179,8 @@ def _print_plan(plan: Plan, *, as_json: bool) -> None:
 def _print_report(file: SessionFile, to: Client, report: MoveReport) -> None:
     from segue.sessions.registry import CLIENTS
 
+    for warning in report.warnings:
+        streams.print_message(warning)
     title = f" ({truncate(file.title, _MAX_TITLE)})" if file.title else ""
     source = CLIENTS[file.client].title
     streams.print_message(f"{source} {file.id}{title} to {to.title}: {_ACTIONS[report.action]}")
@@ -217,7 +221,7 @@ def _list(folder: Path | None, source: str | None, *, as_json: bool) -> None:
             each.client,
             each.id,
             format_local_time(each.updated),
-            _format_size(each.size),
+            _format_size(each),
             truncate(sanitize_line(each.model or "-"), _MAX_MODEL),
             truncate(sanitize_line(each.title or "-"), _MAX_TITLE),
         )
@@ -229,5 +233,7 @@ def _list(folder: Path | None, source: str | None, *, as_json: bool) -> None:
         streams.write("  ".join(cells).rstrip() + "\n")
 
 
-def _format_size(size: int) -> str:
-    return f"{size / 1e6:.1f} MB" if size >= 1_000_000 else f"{max(1, size // 1000)} kB"
+def _format_size(file: SessionFile) -> str:
+    if file.messages is not None:
+        return f"{file.messages:,} messages"
+    return f"{file.size / 1e6:.1f} MB" if file.size >= 1_000_000 else f"{max(1, file.size // 1000)} kB"

@@ -46,7 +46,9 @@ class Place(Struct, frozen=True):
 
 
 class SessionFile(Struct, frozen=True):
-    """A session that was found. `updated` is in microseconds since 1970; `title` and `model` are None if unknown."""
+    """A session that was found. `updated` is in microseconds since 1970; `title` and `model` are None if unknown.
+
+    `messages` is the number of messages of a session that has no file of its own, and no size."""
 
     client: str
     id: str
@@ -56,6 +58,7 @@ class SessionFile(Struct, frozen=True):
     size: int = 0
     title: str | None = None
     model: str | None = None
+    messages: int | None = None
 
 
 class Unit(Struct, frozen=True):

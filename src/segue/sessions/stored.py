@@ -150,7 +150,8 @@ def _open(place: Place) -> Generator[ConversationStore]:
 def _describe(place: Place, summary: ConversationSummary) -> SessionFile:
     title = summary.title or summary.opening
     path = Path(place.store)
-    return SessionFile("segue", summary.id, path, summary.folder, summary.updated, 0, title, summary.model)
+    fields = (summary.folder, summary.updated, 0, title, summary.model, summary.messages)
+    return SessionFile("segue", summary.id, path, *fields)
 
 
 def _messages(draft: Draft) -> list[Message]:
