@@ -166,9 +166,12 @@ class Mover:
         """Return the seal for the session that is written; None if it has no room for it."""
         if not plan.target.max_seal or not plan.draft.units:
             return None
-        copies = {each.key: self._load_copy(plan.journey, each) for each in plan.journey.stops if each.key != stop.key}
-        contents = {name: data for name, data in copies.items() if data is not None}
-        return seal_journey(plan.journey, contents, stop, self._load_keys(), plan.target.max_seal)
+        # A session without messages of its own client can be written again from the others.
+        authors = {entry.client for entry in plan.journey.entries}
+        stops = [each for each in plan.journey.stops if each.key != stop.key and each.file.client in authors]
+        copies = [(each, self._load_copy(plan.journey, each)) for each in stops]
+        others = [(each, content) for each, content in copies if content is not None]
+        return seal_journey(plan.journey.entries, others, stop, self._load_keys(), plan.target.max_seal)
 
     def _load_copy(self, journey: Journey, stop: Stop) -> bytes | None:
         """Return the content that a session had when it was last read or written by a move."""

@@ -11,7 +11,7 @@ import hmac
 import re
 import zlib
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -22,7 +22,7 @@ from segue.canonical.json import encode_json
 from segue.errors import SegueError
 from segue.sessions.client import SEAL_KEY
 from segue.sessions.journeys import Journey, Stop, decode_stop, encode_stop
-from segue.sessions.session import decode_entry, encode_entry
+from segue.sessions.session import Entry, decode_entry, encode_entry
 
 _VERSION = 1
 _MAC_SIZE = 32
@@ -43,22 +43,22 @@ class Sealed(Struct, frozen=True):
 
 
 def seal_journey(
-    journey: Journey, contents: Mapping[tuple[str, str], bytes], own: Stop, keys: EnvelopeKeys, max_size: int
+    entries: Sequence[Entry], others: Sequence[tuple[Stop, bytes]], own: Stop, keys: EnvelopeKeys, max_size: int
 ) -> str | None:
     """Return the seal for a session; None if it has more than `max_size` characters.
 
-    `own` is that session. `contents` are the contents of the journey's other sessions.
+    `own` is that session, `entries` are the messages of its journey, and `others` the journey's other sessions with
+    their contents.
     """
-    bare = {name: strip_seals(data) for name, data in contents.items()}
+    contents = [strip_seals(content) for _, content in others]
     value = {
         "version": _VERSION,
         "own": [own.own_count, own.own_digest, own.reach],
-        "entries": [encode_entry(entry) for entry in journey.entries],
-        "stops": [encode_stop(stop) for stop in journey.stops if stop.key != own.key],
-        "contents": [[*name, len(data)] for name, data in bare.items()],
+        "entries": [encode_entry(entry) for entry in entries],
+        "stops": [[len(content), *encode_stop(stop)] for (stop, _), content in zip(others, contents, strict=True)],
     }
     head = encode_json(value)
-    payload = zlib.compress(b"".join((len(head).to_bytes(_LENGTH_SIZE), head, *bare.values())))
+    payload = zlib.compress(b"".join((len(head).to_bytes(_LENGTH_SIZE), head, *contents)))
     if (len(payload) + _MAC_SIZE) * 4 // 3 + 4 > max_size:
         return None
     return b64encode(_compute_mac(keys.current, payload) + payload).decode("ascii")
@@ -98,13 +98,12 @@ def _decode(data: bytes) -> Sealed | None:
     if value["version"] != _VERSION:
         return None
     entries = [decode_entry(entry, f"entries[{number}]") for number, entry in enumerate(value["entries"])]
-    contents: dict[tuple[str, str], bytes] = {}
-    for client, id, size in value["contents"]:
-        contents[client, id] = data[end : end + size]
+    journey = Journey(Journey.start().id, entries, [], {})
+    for size, *stop in value["stops"]:
+        journey.set_stop(decode_stop(stop), data[end : end + size])
         end += size
-    stops = [decode_stop(stop) for stop in value["stops"]]
     own_count, own_digest, reach = value["own"]
-    return Sealed(Journey(Journey.start().id, entries, stops, contents), own_count, own_digest, reach)
+    return Sealed(journey, own_count, own_digest, reach)
 
 
 def _compute_mac(secret: bytes, payload: bytes) -> bytes:
