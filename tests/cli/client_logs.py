@@ -95,7 +95,15 @@ class Contents:
             ids: Body = {"id": f"m{number}"}
         else:
             parent = self.lines[-1]["uuid"] if self.lines else None
-            ids = {"uuid": f"u{number}", "parentUuid": parent, "sessionId": "s", "cwd": "/work", "version": "0.24.4"}
+            uuid = f"00000000-0000-4000-8000-{number:012x}"
+            session = "0a1b2c3d-0000-4000-8000-000000000001"
+            ids = {
+                "uuid": uuid,
+                "parentUuid": parent,
+                "sessionId": session,
+                "cwd": "/home/me/project",
+                "version": "0.24.4",
+            }
         self.lines.append({**ids, "timestamp": "2026-10-03T17:49:32.000Z", **fields})
 
     def content(self, role: str, *parts: Body) -> None:

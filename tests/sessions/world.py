@@ -131,7 +131,8 @@ def _pair(session: Session) -> Iterator[tuple[str, str, str]]:
     for block in blocks:
         if isinstance(block, ToolCall):
             result = results.get(block.id)
-            yield block.name, str(block.arguments), "" if result is None else text_of(result.content)
+            text = "" if result is None else text_of(result.content) + str(result.structured or "")
+            yield block.name, str(block.arguments), text
 
 
 def texts(session: Session, *speakers: str) -> list[str]:
