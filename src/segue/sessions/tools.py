@@ -224,6 +224,7 @@ TOOLS: Mapping[str, tuple[ToolRow, ...]] = {
 class McpName(Struct, frozen=True):
     """How a client names the tools of MCP servers: `form` is written, `pattern` is recognised.
 
+    `{servers}` in the pattern stands for the names of the user's servers.
     `word_only`: other characters than letters, digits and `_` in the server's name are written as `_`.
     """
 
@@ -239,8 +240,8 @@ MCP_NAMES: Mapping[str, McpName] = {
     # The client, too, takes the first "_" for the end of the server's name.
     "gemini": McpName("mcp_{server}_{tool}", r"mcp_(?!_)([^_]+)_(.+)"),
     "qwen": McpName("mcp__{server}__{tool}", r"mcp__(.+?)__(.+)"),
-    # A name does not show where that of the server ends.
-    "opencode": McpName("{server}_{tool}", r"(?!)"),
+    # A name does not show where that of the server ends: only those in the user's settings are recognised.
+    "opencode": McpName("{server}_{tool}", r"({servers})_(.+)"),
     # pi has no servers of its own; its extensions choose their names.
     "pi": McpName("mcp__{server}__{tool}", r"mcp__(.+?)__(.+)"),
     "segue": McpName("{server}__{tool}", r"(.+?)__(.+)"),
