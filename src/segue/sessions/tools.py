@@ -170,7 +170,8 @@ TOOLS: Mapping[str, tuple[ToolRow, ...]] = {
         ToolRow("shell", ("bash",), _named(command="command", folder="workdir", timeout="timeout", note="description")),
         ToolRow("read", ("read",), _named(path="filePath", line="offset", count="limit")),
         ToolRow("picture", ("read",), _named(path="filePath")),
-        ToolRow("list", ("list",), _named(path="path")),
+        # It reads folders, too. Older versions had a tool for them.
+        ToolRow("list", ("read", "list"), _named(path="filePath")),
         ToolRow("find", ("glob",), _named(pattern="pattern", path="path")),
         ToolRow("search", ("grep",), _named(pattern="pattern", path="path", glob="include")),
         ToolRow("write", ("write",), _named(path="filePath", content="content")),
@@ -180,8 +181,11 @@ TOOLS: Mapping[str, tuple[ToolRow, ...]] = {
             _named(path="filePath", old="oldString", new="newString", all="replaceAll"),
             {"replaceAll": False},
         ),
+        # In place of the two before, for some models.
+        ToolRow("patch", ("apply_patch",), _named(text="patchText")),
         ToolRow("plan", ("todowrite",), _named(items=Argument("todos", "todos"))),
         ToolRow("fetch", ("webfetch",), _named(url="url")),
+        ToolRow("web", ("websearch",), _named(query="query")),
     ),
     "pi": (
         ToolRow(

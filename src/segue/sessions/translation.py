@@ -195,12 +195,13 @@ class Translator:
     def _choose(
         self, operation: Operation, values: dict[str, Any], rows: Mapping[Operation, ToolRow]
     ) -> tuple[Operation, dict[str, Any]]:
-        """Return an operation that the target has: a patch for an edit or a write, or one of those for a patch."""
+        """Return an operation that the target has: a patch for an edit or a write, or one of those for a patch.
+
+        A target that has all three uses one or the other, by its model; edits are what most models have.
+        """
         if operation == "picture" and operation not in rows:
             return "read", values
-        if operation in rows or operation not in ("edit", "write", "patch"):
-            return operation, values
-        if operation == "patch":
+        if operation == "patch" and "edit" in rows:
             change = parse_patch(str(values["text"]))
             match change:
                 case FileWrite():
@@ -209,6 +210,8 @@ class Translator:
                     return "edit", {"path": self._absolute(change.path), "old": change.old, "new": change.new}
                 case None:
                     return operation, values
+        if operation in rows or operation not in ("edit", "write"):
+            return operation, values
         return "patch", _as_patch(operation, values)
 
     def _absolute(self, path: str) -> str:

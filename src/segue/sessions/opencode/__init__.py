@@ -105,6 +105,8 @@ class Opencode(Client):
             others = [part for part in block["content"] if part["type"] != "text"]
             text = "\n".join(part["text"] for part in block["content"] if part["type"] == "text")
             block["content"] = [*([{"type": "text", "text": text}] if text else []), *others]
+            if others:
+                block.pop("is_error", None)
         return unit
 
     def find_obstacle(self, block: Block, source: str) -> str | None:

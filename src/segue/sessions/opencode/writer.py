@@ -86,7 +86,7 @@ class _Messages:
         first = next((unit.at for unit in draft.units if unit.at is not None), draft.now) // 1000 - len(draft.units)
         self._at = max((at for at in times if isinstance(at, int)), default=first)
         prompts = [info["id"] for info in infos if info.get("role") == "user"]
-        self._prompt = prompts[-1] if prompts else draft.id
+        self._prompt = prompts[-1] if prompts else f"msg{draft.id.removeprefix('ses')}"
         self._count = 0
         self._results = {
             block["tool_use_id"]: block
@@ -165,15 +165,15 @@ class _Messages:
         content = objects_of(result.get("content"))
         text = "\n".join(part["text"] for part in content if part["type"] == "text")
         mark = {} if in_order else {MARK_KEY: {"place": self._order.get(block["id"], 0)}}
+        files = [self._part(info, **_file(part)) for part in content if part["type"] != "text"]
         state: dict[str, Any] = {"input": block["input"], "time": {"start": self._at, "end": self._at}}
-        if result.get("is_error"):
+        # The result of a failed call has no place for files.
+        if result.get("is_error") and not files:
             state |= {"status": "error", "error": text, **({"metadata": mark} if mark else {})}
         else:
             metadata = {**display_call(block["name"], block["input"], text), **mark}
             state |= {"status": "completed", "output": text, "title": block["name"], "metadata": metadata}
-        files = [self._part(info, **_file(part)) for part in content if part["type"] != "text"]
-        if files and state["status"] == "completed":
-            state["attachments"] = files
+            state |= {"attachments": files} if files else {}
         return {"type": "tool", "tool": block["name"], "callID": block["id"], "state": state}
 
 
