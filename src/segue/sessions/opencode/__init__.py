@@ -29,7 +29,7 @@ from segue.sessions.opencode.database import Database, locate_database, parse_ob
 from segue.sessions.opencode.settings import UNKNOWN_MODEL, find_default_model, read_servers
 from segue.sessions.parsed_log import Line, ParsedLog
 
-_SECONDS = 60
+_SECONDS = 300
 _LETTERS = string.digits + string.ascii_letters
 _NO_MODEL = "opencode has no default model yet, so that the session names none: choose one there, or with --model"
 
@@ -124,9 +124,9 @@ class Opencode(Client):
     def is_open(self, place: Place, session: SessionFile) -> bool:
         """Return whether a session must not be extended: the client works on it, or a revert is pending.
 
-        The client does not record which sessions it shows. It works on one whose last message is a prompt, or a reply
-        that is not completed, if a process has the database open. After a revert it removes, at the next prompt, all
-        messages from some message on. A file of `opencode export` is never extended.
+        The client does not record which sessions it shows. It works on one that does not end on a reply, if a process
+        has the database open. After a revert it removes, at the next prompt, all messages from some message on. A file
+        of `opencode export` is never extended.
         """
         if session.path != locate_database(place):
             return True

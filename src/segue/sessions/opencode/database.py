@@ -73,10 +73,12 @@ class Database:
         return {"info": _info(rows[0]), "messages": messages}
 
     def is_busy(self, id: str) -> bool:
-        """Return whether the last message of a session is a prompt, or a reply that did not end."""
+        """Return whether a reply is missing after the last message of a session: it is a prompt, or did not end, or has
+        calls whose results were not sent."""
         with self._open() as connection:
             row = connection.execute(_LAST_MESSAGE, (id,)).fetchone()
-        return row is not None and "completed" not in object_of(parse_object(row["data"]).get("time"))
+        last = parse_object(row["data"]) if row is not None else {"time": {"completed": 0}}
+        return "completed" not in object_of(last.get("time")) or last.get("finish") == "tool-calls"
 
     def has_revert(self, id: str) -> bool:
         """Return whether the user took back messages of a session, which the next prompt removes."""
