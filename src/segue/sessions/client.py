@@ -162,7 +162,7 @@ class Client(ABC):
         return None
 
     def find_warnings(self, place: Place, cwd: str) -> tuple[str, ...]:
-        """Return what the user should know before a new session of this folder is resumed."""
+        """Return warnings about a new session in this folder, for the report."""
         return ()
 
     def read_servers(self, place: Place, cwd: str) -> tuple[str, ...]:

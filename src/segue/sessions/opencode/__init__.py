@@ -31,7 +31,7 @@ from segue.sessions.parsed_log import Line, ParsedLog
 
 _SECONDS = 300
 _LETTERS = string.digits + string.ascii_letters
-_NO_MODEL = "opencode has no default model yet, so that the session names none: choose one there, or with --model"
+_NO_MODEL = "no default model of opencode is known: choose one on its screen; opencode run needs --model PROVIDER/MODEL"
 
 
 class Opencode(Client):

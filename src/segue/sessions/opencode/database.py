@@ -17,9 +17,9 @@ from segue.errors import InputError
 from segue.sessions.client import Place
 from segue.sessions.neutral import object_of
 
-_COLUMNS = ("id", "slug", "project_id", "directory", "title", "version", "time_created", "time_updated")
-_NEWER_COLUMNS = ("metadata", "agent", "model", "revert", "time_archived")
-"""Columns that databases of older versions do not have."""
+# Metadata may be long; it is not read to list sessions.
+_LISTED = ("id", "directory", "title", "model", "time_updated", "time_archived")
+_ALL = (*_LISTED, "slug", "project_id", "version", "time_created", "agent", "metadata", "revert")
 _SIZES = """
 SELECT session_id, SUM(LENGTH(CAST(data AS BLOB))) AS size FROM {table}
 WHERE session_id IN (SELECT id FROM session WHERE {condition}) GROUP BY session_id
@@ -51,13 +51,13 @@ class Database:
             for table in ("message", "part"):
                 for row in connection.execute(_SIZES.format(table=table, condition=condition), values):
                     sizes[row["session_id"]] += row["size"]
-            rows = _select_sessions(connection, condition, *values)
+            rows = _select_sessions(connection, _LISTED, condition, *values)
         return [(row, sizes[row["id"]]) for row in rows if row["time_archived"] is None]
 
     def load_session(self, id: str) -> Row:
         """Return a session in the form of `opencode export`."""
         with self._open() as connection:
-            rows = _select_sessions(connection, "id = ?", id)
+            rows = _select_sessions(connection, _ALL, "id = ?", id)
             stored_messages = connection.execute(_MESSAGES, (id,)).fetchall()
             stored_parts = connection.execute(_PARTS, (id,)).fetchall()
         if not rows:
@@ -83,12 +83,12 @@ class Database:
     def has_revert(self, id: str) -> bool:
         """Return whether the user took back messages of a session, which the next prompt removes."""
         with self._open() as connection:
-            return any(row["revert"] for row in _select_sessions(connection, "id = ?", id))
+            return any(row["revert"] for row in _select_sessions(connection, ("revert",), "id = ?", id))
 
     def list_models(self) -> list[Row]:
         """Return the models of the sessions, the last used first."""
         with self._open() as connection:
-            rows = _select_sessions(connection, "parent_id IS NULL")
+            rows = _select_sessions(connection, _LISTED, "parent_id IS NULL")
         rows.sort(key=lambda row: row["time_updated"], reverse=True)
         return [parse_object(row["model"]) for row in rows]
 
@@ -106,11 +106,14 @@ class Database:
             raise InputError(f"can't be read: {error}", path=str(self._path)) from None
 
 
-def _select_sessions(connection: sqlite3.Connection, condition: str, *values: str) -> list[Row]:
+def _select_sessions(
+    connection: sqlite3.Connection, columns: tuple[str, ...], condition: str, *values: str
+) -> list[Row]:
+    """Return columns of sessions; None for those that the database of an older version does not have."""
     existing = {row["name"] for row in connection.execute("PRAGMA table_info(session)")}
-    columns = [*_COLUMNS, *(name for name in _NEWER_COLUMNS if name in existing)]
-    query = f"SELECT {', '.join(columns)} FROM session WHERE parent_id IS NULL AND {condition}"
-    return [dict.fromkeys(_NEWER_COLUMNS) | dict(row) for row in connection.execute(query, values)]
+    selected = ", ".join(["id", *(name for name in columns if name in existing)])
+    query = f"SELECT {selected} FROM session WHERE parent_id IS NULL AND {condition}"
+    return [dict.fromkeys(columns) | dict(row) for row in connection.execute(query, values)]
 
 
 def parse_object(text: str | None) -> Row:
