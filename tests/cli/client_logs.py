@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import count
 from typing import Any
 
@@ -178,3 +179,54 @@ class Pi:
 
     def compact(self, summary: str) -> None:
         self.entry("compaction", summary=summary, firstKeptEntryId=f"e{len(self.lines)}", tokensBefore=1)
+
+
+class Opencode:
+    """A session of opencode, as it exports one."""
+
+    def __init__(self) -> None:
+        self.messages: list[Body] = []
+        self.info: Body = {}
+        self._names = 0
+
+    @property
+    def lines(self) -> list[Body]:
+        """The one value of a session."""
+        head = {"id": "ses_s", "slug": "slug", "projectID": "global", "directory": "/work", "title": "Task"}
+        times = {"created": 1791049772000, "updated": 1791049772000}
+        return [{"info": {**head, "version": "1.18.33", "time": times, **self.info}, "messages": self.messages}]
+
+    def _name(self, kind: str) -> str:
+        self._names += 1
+        return f"{kind}_{self._names:024d}"
+
+    def _message(self, info: Body, parts: Sequence[Body | str]) -> str:
+        names = {"sessionID": "ses_s", "messageID": self._name("msg")}
+        at = 1791049772000 + self._names
+        times = {"created": at, **({"completed": at} if info["role"] == "assistant" else {})}
+        bodies = [{"type": "text", "text": part} if isinstance(part, str) else part for part in parts]
+        head = {"id": names["messageID"], "sessionID": "ses_s", "time": times, **info}
+        self.messages.append({"info": head, "parts": [{"id": self._name("prt"), **names, **part} for part in bodies]})
+        return names["messageID"]
+
+    def user(self, *parts: Body | str) -> str:
+        """Add a prompt; return its id."""
+        model = {"providerID": "anthropic", "modelID": "claude-opus-4-6"}
+        return self._message({"role": "user", "agent": "build", "model": model}, parts)
+
+    def reply(self, *parts: Body | str, **info: Any) -> str:
+        """Add a reply to the last prompt; return its id."""
+        parent = next(each["info"]["id"] for each in reversed(self.messages) if each["info"]["role"] == "user")
+        model = {"providerID": "anthropic", "modelID": "claude-opus-4-6", "mode": "build", "agent": "build"}
+        tokens = {"input": 1, "output": 1, "reasoning": 0, "cache": {"read": 0, "write": 0}}
+        facts = {"path": {"cwd": "/work", "root": "/work"}, "cost": 0, "tokens": tokens, "finish": "stop"}
+        head = {"role": "assistant", "parentID": parent, **model, **facts, **info}
+        return self._message(head, [{"type": "step-start"}, *parts])
+
+    def call(self, id: str, command: str, status: str = "completed", **state: Any) -> Body:
+        """Return the part of a call of `bash`."""
+        times = {"start": 1791049772000, **({"end": 1791049772001} if status in ("completed", "error") else {})}
+        values = {"status": status, "input": {"command": command}, "time": times, **state}
+        if status == "completed":
+            values = {"title": command, "metadata": {}, **values}
+        return {"type": "tool", "tool": "bash", "callID": id, "state": values}

@@ -20,7 +20,7 @@ import msgspec
 
 from segue.gateway.client_setups import CLIENTS
 from tests.clients.cells import list_cells
-from tests.clients.moves import DAMAGES, DIVERGED, MOVE_ROWS, PLAIN, MoveResult, MoveRun
+from tests.clients.moves import CUT_OFF, DAMAGES, MOVE_ROWS, MoveResult, MoveRun
 from tests.clients.moves_page import write_moves_page
 from tests.clients.page import write_page
 from tests.clients.processes import end_all
@@ -93,7 +93,7 @@ def _run_moves(results: Path, patterns: Sequence[str]) -> None:
                 continue
             if file.exists() and not os.environ.get("AGAIN"):
                 continue
-            if damage not in (PLAIN, DIVERGED) and not MOVE_ROWS[source].has_file:
+            if damage == CUT_OFF and not MOVE_ROWS[source].has_file:
                 continue
             result = MoveRun(source, target, _find_installation(), CACHE / "runs" / name, damage).run()
             file.write_bytes(msgspec.json.format(msgspec.json.encode(result)))

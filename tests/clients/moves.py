@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +46,7 @@ class MoveRow(Struct, frozen=True):
 
     `records_open_calls`: the client records a call when it begins, not when it ends. `has_picture_in_result`: it sends
     the picture of a result in that result, not beside or after it. `has_file`: a session is a file of its own.
+    `settings` replace those of its row, by their names below the home.
     """
 
     upstream: str
@@ -53,6 +56,7 @@ class MoveRow(Struct, frozen=True):
     records_open_calls: bool = True
     has_picture_in_result: bool = True
     has_file: bool = True
+    settings: Mapping[str, str] = {}
 
 
 def _patch(path: Path, old: str, new: str) -> tuple[str, Any]:
@@ -101,8 +105,13 @@ def _opencode_edit(path: Path, old: str, new: str) -> tuple[str, Any]:
 
 
 def _resume_opencode(prompt: str, id: str) -> tuple[str, ...]:
-    model = f"segue/up/{UPSTREAMS[MOVE_ROWS['opencode'].upstream]}"
-    return ("run", "--session", id, "--model", model, "--pure", "--auto", prompt)
+    return ("run", "--session", id, "--pure", "--auto", prompt)
+
+
+def _opencode_settings() -> dict[str, str]:
+    """Return settings that name the default model, which a moved session names."""
+    ((name, content),) = CLIENT_ROWS["opencode"].settings.items()
+    return {name: json.dumps({**json.loads(content), "model": f"segue/up/{UPSTREAMS['anthropic']}"})}
 
 
 MOVE_ROWS: Mapping[str, MoveRow] = {
@@ -111,11 +120,20 @@ MOVE_ROWS: Mapping[str, MoveRow] = {
     "gemini": MoveRow("gemini", _gemini_edit, _resume_gemini, records_open_calls=False, has_picture_in_result=False),
     "qwen": MoveRow("qwen", _qwen_edit, _resume_qwen, has_picture_in_result=False),
     "pi": MoveRow("anthropic", _pi_edit, _resume_pi, ("--tools", "read,bash,edit")),
-    "opencode": MoveRow("anthropic", _opencode_edit, _resume_opencode, has_picture_in_result=False, has_file=False),
+    "opencode": MoveRow(
+        "anthropic",
+        _opencode_edit,
+        _resume_opencode,
+        has_picture_in_result=False,
+        has_file=False,
+        settings=_opencode_settings(),
+    ),
 }
 
 
 PLAIN = "plain"
+CUT_OFF = "cut-off"
+"""The last line of a file is not complete."""
 DIVERGED = "diverged"
 """Both clients continue the session: what comes home goes into a new session."""
 
@@ -138,7 +156,7 @@ DAMAGES: Mapping[str, Callable[[bytes, list[ToolCall]], bytes]] = {
     "k2-ids": _replace_ids(lambda number, name: f"functions.{name}:{number}"),
     # Two parallel calls keep ids of their own: no client tells them apart otherwise.
     "repeated-ids": _replace_ids(lambda number, _: f"call_{number % 2}"),
-    "cut-off": lambda data, _: data + data[:100],
+    CUT_OFF: lambda data, _: data + data[:100],
 }
 
 
@@ -198,7 +216,7 @@ class MoveRun:
         write_files(self._work)
         row, move_row = CLIENT_ROWS[client], MOVE_ROWS[client]
         for name in self._clients:
-            write_settings(CLIENT_ROWS[name], self._folder / "home")
+            write_settings({**CLIENT_ROWS[name].settings, **MOVE_ROWS[name].settings}, self._folder / "home")
         picture_tool, picture = row.build_picture_call(self._work / PICTURE_FILE)
         edit_tool, edit = move_row.build_edit(self._work / "alpha.txt", FILES["alpha.txt"].strip(), _EDITED)
         command = f"echo one >> {RAN_FILE} && echo RESULT-one | tr a-z A-Z; sleep 0.5"
@@ -242,8 +260,10 @@ class MoveRun:
         session = parse_session(client, file, client.load(place, file))
         calls = [block for entry in session.entries for block in entry.message.blocks if isinstance(block, ToolCall)]
         damaged = DAMAGES[self._damage](session.data, calls)
-        if damaged != session.data:
+        if damaged != session.data and MOVE_ROWS[name].has_file:
             file.path.write_bytes(damaged)
+        elif damaged != session.data:
+            _write_parts(file.path, damaged)
         self._home_id = file.id
 
     def _continue_at_home(self, client: str) -> None:
@@ -351,6 +371,15 @@ class MoveRun:
     def _has_run(self, word: str | None) -> bool:
         ran = self._work / RAN_FILE
         return word is not None and ran.exists() and word in ran.read_text().split()
+
+
+def _write_parts(path: Path, data: bytes) -> None:
+    """Replace the parts of a session in the database of opencode."""
+    with closing(sqlite3.connect(path)) as database, database:
+        for message in json.loads(data)["messages"]:
+            for part in message["parts"]:
+                content = {key: part[key] for key in part if key not in ("id", "sessionID", "messageID")}
+                database.execute("UPDATE part SET data = ? WHERE id = ?", (json.dumps(content), part["id"]))
 
 
 def _call(tool: str, arguments: Any) -> CallStep:

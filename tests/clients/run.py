@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -138,7 +138,7 @@ class _Run:
         # A repository of its own: clients look for instructions in the one around the folder, and copy it.
         subprocess.run(["git", "init", "-q", str(self.work)], check=True)
         write_files(self.work)
-        write_settings(self._row, self.home)
+        write_settings(self._row.settings, self.home)
         self._flags: tuple[str, ...] = ()
         if self._task.has_server and self._row.server is not None:
             command = [sys.executable, str(Path(mcp_server.__file__).resolve())]
@@ -221,9 +221,9 @@ class _Run:
         return variables if self._recording is None else {**variables, recorder.VARIABLE: str(self._recording)}
 
 
-def write_settings(row: ClientRow, home: Path) -> None:
-    """Write the client's settings of the user."""
-    for name, content in row.settings.items():
+def write_settings(settings: Mapping[str, str], home: Path) -> None:
+    """Write a client's settings of the user, by their names below the home."""
+    for name, content in settings.items():
         (home / name).parent.mkdir(parents=True, exist_ok=True)
         (home / name).write_text(content)
 

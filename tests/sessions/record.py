@@ -1,7 +1,8 @@
 """Records sessions of real clients for the tests: `python -m tests.sessions.record NODE_MODULES CLIENT…`.
 
 For each client two files: `CLIENT.jsonl` is a session that it made itself, killed during a command; `CLIENT.more.jsonl`
-has the lines that it added to a session that was moved to it. Paths of the machine are replaced, and long texts, such
+has the lines that it added to a session that was moved to it. For opencode these are `opencode.json`, which is one
+value, and `opencode.more.json` with the messages that it added. Paths of the machine are replaced, and long texts, such
 as the clients' instructions, are cut.
 """
 
@@ -34,12 +35,20 @@ def record(client: str, installed: Installation, folder: Path) -> None:
     other = "codex" if client == "claude" else "claude"
     first = MoveRun(client, other, installed, folder / "first")
     _raise(list(first.make_session(client)))
-    _write(f"{client}.jsonl", _load(client, folder / "first"), folder / "first")
+    _write(client, "", _load(client, folder / "first"), folder / "first")
     second = MoveRun(other, client, installed, folder / "second")
     _raise(list(second.make_session(other)))
     _raise(list(second.move(other, client)))
     data = _load(client, folder / "second")
-    _write(f"{client}.more.jsonl", data[second.written :], folder / "second")
+    added = _find_added(data) if client == "opencode" else data[second.written :]
+    _write(client, ".more", added, folder / "second")
+
+
+def _find_added(data: bytes) -> bytes:
+    """Return the messages of opencode from the prompt on with which it resumed the session."""
+    value = json.loads(data)
+    start = next(number for number, message in enumerate(value["messages"]) if "TASK-leg1" in json.dumps(message))
+    return json.dumps({"messages": value["messages"][start:]}).encode()
 
 
 def _raise(problems: list[str]) -> None:
@@ -49,12 +58,13 @@ def _raise(problems: list[str]) -> None:
 
 def _load(client: str, folder: Path) -> bytes:
     place = Place(folder / "home", {})
-    return CLIENTS[client].load(place, list_sessions([CLIENTS[client]], place, folder / "work")[0])
+    return CLIENTS[client].load(place, list_sessions([CLIENTS[client]], place, folder / "project")[0])
 
 
-def _write(name: str, data: bytes, folder: Path) -> None:
+def _write(client: str, kind: str, data: bytes, folder: Path) -> None:
+    name = f"{client}{kind}.{'json' if client == 'opencode' else 'jsonl'}"
     text = data.decode()
-    work, home = str(folder / "work"), str(folder / "home")
+    work, home = str(folder / "project"), str(folder / "home")
     for old, new in ((work, WORK), (encode_folder(work), encode_folder(WORK)), (home, HOME)):
         text = text.replace(old, new)
     lines = [json.loads(line) for line in _SYSTEM.sub("Linux", text).splitlines() if line.strip()]

@@ -13,6 +13,7 @@ from segue.sessions.registry import CLIENTS
 from segue.sessions.tools import MCP_NAMES, TOOLS, Operation
 from segue.sessions.translation import Translator
 
+TWO_FILES = "*** Begin Patch\n*** Add File: a\n+x\n*** Delete File: b\n*** End Patch\n"
 # One call of each operation that a client has a tool for, in that client's own terms.
 SAMPLES: dict[str, dict[Operation, tuple[str, Any]]] = {
     "claude": {
@@ -64,13 +65,15 @@ SAMPLES: dict[str, dict[Operation, tuple[str, Any]]] = {
         "shell": ("bash", {"command": "ls -la", "timeout": 5000, "description": "List"}),
         "read": ("read", {"filePath": "/w/a.py", "offset": 3, "limit": 10}),
         "picture": ("read", {"filePath": "/w/a.png"}),
-        "list": ("list", {"path": "/w"}),
+        "list": ("read", {"filePath": "/w"}),
         "find": ("glob", {"pattern": "*.py", "path": "/w"}),
         "search": ("grep", {"pattern": "x y", "path": "/w", "include": "*.py"}),
         "write": ("write", {"filePath": "/w/n.txt", "content": "one\ntwo\n"}),
         "edit": ("edit", {"filePath": "/w/a.py", "oldString": "a\nb", "newString": "c"}),
         "plan": ("todowrite", {"todos": [{"content": "Read", "status": "completed"}]}),
+        "patch": ("apply_patch", {"patchText": TWO_FILES}),
         "fetch": ("webfetch", {"url": "https://example.org"}),
+        "web": ("websearch", {"query": "segue"}),
     },
     "pi": {
         "shell": ("bash", {"command": "ls -la", "timeout": 5}),
@@ -95,18 +98,20 @@ SAMPLES: dict[str, dict[Operation, tuple[str, Any]]] = {
     },
 }
 PAIRS = [(source, target) for source in SAMPLES for target in SAMPLES if source != target]
-# Operations of which the target has the same tool, so that the way back is exact.
+# Operations of which the target has the same tool, so that the way back is exact. opencode reads folders as it reads
+# files, and Codex's patch of one file becomes a write.
 ROUND_TRIPS = [
     (source, target, operation)
     for source, target in PAIRS
     for operation in SAMPLES[source]
-    if operation in SAMPLES[target] or (operation == "patch" and "write" in SAMPLES[target])
+    if (operation in SAMPLES[target] and (target, operation) != ("opencode", "list"))
+    or (source == "codex" and operation == "patch" and "write" in SAMPLES[target])
 ]
 
 
-def translate(source: str, target: str, name: str, arguments: Any) -> tuple[str, Any]:
+def translate(source: str, target: str, name: str, arguments: Any, servers: tuple[str, ...] = ()) -> tuple[str, Any]:
     call = ToolCall(name, arguments, "c1", kind="custom" if isinstance(arguments, str) else "function")
-    (block,) = Translator(source, target, "/w").translate(Message("ai", (call,))).message.blocks
+    (block,) = Translator(source, target, "/w", servers).translate(Message("ai", (call,))).message.blocks
     assert isinstance(block, ToolCall)
     assert (block.kind == "custom") == isinstance(block.arguments, str)
     return block.name, block.arguments
@@ -188,8 +193,21 @@ def test_tools_without_a_counterpart_are_kept(target: str, source: str, name: st
 
 
 def test_a_patch_of_several_files_keeps_its_name():
-    patch = "*** Begin Patch\n*** Add File: a\n+x\n*** Delete File: b\n*** End Patch\n"
-    assert translate("codex", "claude", "apply_patch", patch) == ("apply_patch", patch)
+    assert translate("codex", "claude", "apply_patch", TWO_FILES) == ("apply_patch", TWO_FILES)
+    assert translate("codex", "opencode", "apply_patch", TWO_FILES) == ("apply_patch", {"patchText": TWO_FILES})
+
+
+@pytest.mark.parametrize("source", ["claude", "gemini", "qwen", "pi", "segue"])
+def test_opencode_reads_folders(source: str):
+    assert translate(source, "opencode", *SAMPLES[source]["list"]) == ("read", {"filePath": "/w"})
+    assert translate("opencode", source, "list", {"path": "/w"}) == SAMPLES[source]["list"]
+
+
+def test_a_patch_of_one_file_is_an_edit_or_a_write():
+    name, patch = SAMPLES["codex"]["patch"]
+    write = {"filePath": "/w/n.txt", "content": "one\ntwo\n"}
+    assert translate("codex", "opencode", name, patch) == ("write", write)
+    assert translate("opencode", "claude", "apply_patch", {"patchText": patch})[0] == "Write"
 
 
 def test_paths_in_a_patch_become_absolute():
@@ -211,14 +229,19 @@ def test_the_older_shell_of_codex_is_recognised():
     )
 
 
-# A name of opencode does not show where that of the server ends.
-@pytest.mark.parametrize(("source", "target"), [pair for pair in PAIRS if pair[0] != "opencode"])
+@pytest.mark.parametrize(("source", "target"), PAIRS)
 def test_tools_of_mcp_servers_keep_server_and_tool(source: str, target: str):
     # Gemini CLI takes the first "_" for the end of the server's name.
     server = "files" if source == "gemini" else "my_files"
     name = MCP_NAMES[source].form.format(server=server, tool="read_it")
     expected = MCP_NAMES[target].form.format(server=server, tool="read_it")
-    assert translate(source, target, name, {"path": "a"}) == (expected, {"path": "a"})
+    assert translate(source, target, name, {"path": "a"}, ("my", "my_files")) == (expected, {"path": "a"})
+
+
+def test_without_its_settings_a_name_of_opencode_is_kept():
+    assert translate("opencode", "claude", "my_files_read", {}) == ("my_files_read", {})
+    # A server whose name begins like a tool of the client.
+    assert translate("opencode", "claude", "apply_patch", {"patchText": TWO_FILES}, ("apply",))[0] == "apply_patch"
 
 
 def test_codex_has_a_namespace_for_each_mcp_server():

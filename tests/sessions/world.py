@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,10 @@ from segue.sessions.mover import Moved, Mover, Plan
 from segue.sessions.parts import unnest_media
 from segue.sessions.registry import CLIENTS
 from segue.sessions.session import Session, parse_session
+from tests.sessions import opencode_import
 from tests.sessions.record import FOLDER, WORK
 
-_ID = re.compile(r"\b(?:toolu|call|msg|rs|fc|fco)_[A-Za-z0-9_]{16,}")
+_ID = re.compile(r"\b(?:toolu|call|msg|prt|rs|fc|fco)_[A-Za-z0-9_]{16,}")
 _UUID = re.compile(r"(?<![0-9a-f])[0-9a-f]{8}((?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b")
 KEYS = EnvelopeKeys(b"k" * 32)
 START = 1_795_000_000_000_000
@@ -34,7 +36,7 @@ _PROMPTS: dict[str, dict[str, Any]] = {
     "gemini": {"role": "user", "parts": [{"text": "Go on."}]},
 }
 
-
+_SUFFIXES = {"opencode": "json"}
 # Gemini CLI and Qwen Code begin every request with a message of their own.
 _CONTEXT: dict[str, list[dict[str, Any]]] = {"gemini": [{"role": "user", "parts": [{"text": "<session_context>"}]}]}
 _PATHS = {
@@ -47,16 +49,27 @@ _PATHS = {
 
 
 class World:
-    """A home folder. The clock advances by a second with each move."""
+    """A home folder. The clock advances by a second with each move.
+
+    opencode is a script that stands in for it, and its sessions are of a folder that exists.
+    """
 
     def __init__(self, folder: Path) -> None:
-        self.place = Place(folder / "home", {}, "linux", str(folder / "history.db"))
+        self.folder = folder
+        program = folder / "bin" / "opencode"
+        program.parent.mkdir()
+        program.write_text(f'#!/bin/sh\nexec {sys.executable} -I {opencode_import.__file__} "$@"\n')
+        program.chmod(0o700)
+        environ = {"PATH": f"{program.parent}:/usr/bin:/bin", "XDG_DATA_HOME": str(folder / "data")}
+        self.place = Place(folder / "home", environ, "linux", str(folder / "history.db"))
         self.journeys = JourneyStore(folder / "moves.db")
         self._now = START
         self._resumed = 0
 
     def add(self, client: str, data: bytes, id: str = "0a1b2c3d-0000-4000-8000-000000000001") -> SessionFile:
         """Add a session of a client with this content."""
+        if client == "opencode":
+            return self._add_opencode(json.loads(data))
         path = self.place.home / _PATHS[client].format(id=id, short=id[:8])
         path.parent.mkdir(parents=True, exist_ok=True)
         if client == "gemini":
@@ -67,16 +80,27 @@ class World:
     def add_lines(self, client: str, lines: list[dict[str, Any]]) -> SessionFile:
         return self.add(client, b"".join(json.dumps(line).encode() + b"\n" for line in lines))
 
+    def _add_opencode(self, value: dict[str, Any]) -> SessionFile:
+        file = self.folder / "session.json"
+        file.write_text(json.dumps(value))
+        opencode_import.main(file, self.folder / "data", str(self.folder))
+        found = CLIENTS["opencode"].find(self.place, None)
+        return next(session for session in found if session.id == value["info"]["id"])
+
     def add_recorded(self, client: str) -> SessionFile:
         """Add the recorded session of a client."""
-        return self.add(client, (FOLDER / f"{client}.jsonl").read_bytes())
+        return self.add(client, (FOLDER / f"{client}.{_SUFFIXES.get(client, 'jsonl')}").read_bytes())
 
     def plan(self, session: SessionFile, target: str) -> Plan:
-        return self._mover().plan(CLIENTS[session.client], session, CLIENTS[target], WORK)
+        return self._plan(self._mover(), session, target)
 
     def move(self, session: SessionFile, target: str) -> Moved:
         mover = self._mover()
-        return mover.write(mover.plan(CLIENTS[session.client], session, CLIENTS[target], WORK))
+        return mover.write(self._plan(mover, session, target))
+
+    def _plan(self, mover: Mover, session: SessionFile, target: str) -> Plan:
+        cwd = str(self.folder) if target == "opencode" else WORK
+        return mover.plan(CLIENTS[session.client], session, CLIENTS[target], cwd)
 
     def _mover(self) -> Mover:
         self._now += 1_000_000
@@ -91,9 +115,12 @@ class World:
     def resume(self, session: SessionFile) -> None:
         """Let the client continue a session: append the lines that it wrote when it was recorded."""
         self._resumed += 1
-        text = (FOLDER / f"{session.client}.more.jsonl").read_text()
+        text = (FOLDER / f"{session.client}.more.{_SUFFIXES.get(session.client, 'jsonl')}").read_text()
         # Each time with ids of their own.
         text = _UUID.sub(lambda found: f"{self._resumed:08x}{found[1]}", _ID.sub(rf"\g<0>{self._resumed}", text))
+        if session.client == "opencode":
+            self._add_opencode(_adapt_opencode(json.loads(text), json.loads(self.load(session))))
+            return
         lines = [json.loads(line) for line in text.splitlines()]
         before = [json.loads(line) for line in self.load(session).splitlines()]
         if session.client == "gemini":
@@ -103,11 +130,23 @@ class World:
         with session.path.open("ab") as file:
             file.writelines(json.dumps(line).encode() + b"\n" for line in added)
 
+    def is_continued(self, session: SessionFile, before: bytes) -> bool:
+        """Return whether a session begins with what it was before, and has more."""
+        after = self.load(session)
+        if session.client != "opencode":
+            return after.startswith(before) and len(after) > len(before)
+        first, second = json.loads(before), json.loads(after)
+        count = len(first["messages"])
+        has_more = len(second["messages"]) > count
+        return has_more and {**second, "messages": second["messages"][:count]} == first
+
     def sent_body(self, session: SessionFile) -> dict[str, Any]:
         """Return the request with which the client would continue the session after another prompt."""
         client = CLIENTS[session.client]
         body = dict(self.read(session).log.body)
         body.pop("model", None)
+        if session.client == "opencode":
+            body["messages"] = list(_without_unsigned(body["messages"]))
         key = next(key for key in ("messages", "input", "contents") if key in body)
         return {
             **API_FIELDS[client.api],
@@ -123,6 +162,14 @@ class World:
     def calls(self, session: SessionFile) -> list[tuple[str, str, str]]:
         """Return the name, the arguments and the result of each call in a session."""
         return list(_pair(self.read(session)))
+
+
+def _without_unsigned(messages: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the messages as opencode sends them to Anthropic: without reasoning of other providers."""
+    for message in messages:
+        content = [block for block in message["content"] if block["type"] != "thinking" or "signature" in block]
+        if content:
+            yield {**message, "content": content}
 
 
 def _pair(session: Session) -> Iterator[tuple[str, str, str]]:
@@ -181,6 +228,14 @@ def _adapt_pi(lines: list[dict[str, Any]], before: list[dict[str, Any]], id: str
     names = {line["id"]: f"{line['id']}-{len(before)}" for line in lines}
     for line in lines:
         yield {**line, "id": names[line["id"]], "parentId": names.get(line["parentId"], before[-1]["id"])}
+
+
+def _adapt_opencode(value: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
+    first = value["messages"][0]["info"]["time"]["created"]
+    delay = max(message["info"]["time"]["created"] for message in before["messages"]) + 1000 - first
+    for message in value["messages"]:
+        message["info"]["time"] = {key: at + delay for key, at in message["info"]["time"].items()}
+    return {"info": before["info"], "messages": value["messages"]}
 
 
 _ADAPTERS = {"claude": _adapt_tree, "qwen": _adapt_tree, "codex": _adapt_codex, "pi": _adapt_pi}

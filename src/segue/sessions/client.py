@@ -161,6 +161,14 @@ class Client(ABC):
         """
         return None
 
+    def find_warnings(self, place: Place, cwd: str) -> tuple[str, ...]:
+        """Return warnings about a new session in this folder, for the report."""
+        return ()
+
+    def read_servers(self, place: Place, cwd: str) -> tuple[str, ...]:
+        """Return the names of the user's MCP servers, if the names of their tools do not show where they end."""
+        return ()
+
     def is_open(self, place: Place, session: SessionFile) -> bool:
         """Return whether a running client has this session open; False if that can't be determined."""
         return files.is_open_file(session.path)

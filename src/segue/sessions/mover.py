@@ -20,6 +20,7 @@ from segue.sessions.client import Client, Draft, Place, SessionFile, Unit
 from segue.sessions.files import Fingerprint
 from segue.sessions.journeys import Journey, JourneyStore, Stop
 from segue.sessions.move_report import Action, MoveReport, build_report
+from segue.sessions.registry import CLIENTS
 from segue.sessions.rendering import CLOSING_TEXT, render_more, render_session, split_body
 from segue.sessions.seal import has_seal, open_seal, seal_journey
 from segue.sessions.session import Entry, Session, digest_entries, parse_session
@@ -89,17 +90,24 @@ class Mover:
             return self._plan_more(plan, base)
         if base is not None:
             return plan
-        rendering = render_session(target, entries, cwd)
+        rendering = render_session(target, entries, cwd, self._servers(cwd))
         if not rendering.units:
             raise InputError("this session has no messages", path=str(file.path))
         draft = msgspec.structs.replace(draft, units=rendering.units)
-        return msgspec.structs.replace(plan, draft=draft, report=build_report(source, target, "created", rendering))
+        report = build_report(source, target, "created", rendering)
+        report = msgspec.structs.replace(report, warnings=target.find_warnings(self._place, cwd))
+        return msgspec.structs.replace(plan, draft=draft, report=report)
+
+    def _servers(self, cwd: str) -> set[str]:
+        """Return the names of the user's MCP servers, as far as they are needed to recognise their tools."""
+        return {name for client in CLIENTS.values() for name in client.read_servers(self._place, cwd)}
 
     def _plan_more(self, plan: Plan, base: Stop) -> Plan:
         """Prepare the continuation of a session of the target, in its own folder."""
         target, place = plan.target, self._place
         cwd = base.file.cwd or plan.draft.cwd
-        rendering = render_more(target, plan.journey.entries[: plan.reach], base.reach, base.open_calls, cwd)
+        entries, servers = plan.journey.entries[: plan.reach], self._servers(cwd)
+        rendering = render_more(target, entries, base.reach, base.open_calls, cwd, servers)
         draft = msgspec.structs.replace(plan.draft, cwd=cwd, units=rendering.units)
         before = self._load(target, base.file)
         if before is not None and base.fingerprint.matches(before) and not target.is_open(place, base.file):

@@ -49,9 +49,11 @@ class Rendering(Struct, frozen=True):
     removed: Counter[str] = Counter()
 
 
-def render_session(client: Client, entries: Sequence[Entry], cwd: str | None) -> Rendering:
-    """Render a whole session, closed by a reply."""
-    rendering = _render(client, entries, cwd)
+def render_session(
+    client: Client, entries: Sequence[Entry], cwd: str | None, servers: Collection[str] = ()
+) -> Rendering:
+    """Render a whole session, closed by a reply. `servers` are the names of MCP servers that are known."""
+    rendering = _render(client, entries, cwd, servers)
     units = rendering.units
     if client.api != CANONICAL and units and not is_reply(units[-1], client.api):
         closing = Unit(text_unit(client.api, "assistant", CLOSING_TEXT), units[-1].at, synthetic=True)
@@ -60,16 +62,21 @@ def render_session(client: Client, entries: Sequence[Entry], cwd: str | None) ->
 
 
 def render_more(
-    client: Client, entries: Sequence[Entry], done: int, open_calls: Collection[str], cwd: str | None
+    client: Client,
+    entries: Sequence[Entry],
+    done: int,
+    open_calls: Collection[str],
+    cwd: str | None,
+    servers: Collection[str] = (),
 ) -> Rendering:
     """Render what the messages after the first `done` ones add to a session, and results of calls that it left open.
 
     The whole session is rendered twice, with and without them: ids stay valid and unique over all of it.
     """
-    before = _render(client, entries[:done], cwd)
+    before = _render(client, entries[:done], cwd, servers)
     open_ids = {projected for call_id, projected in before.result_ids if call_id in open_calls}
     known = Counter(_key(unit) for unit in before.units if result_id(unit.value) not in open_ids)
-    whole = render_session(client, entries, cwd)
+    whole = render_session(client, entries, cwd, servers)
     added: list[Unit] = []
     for unit in whole.units:
         key = _key(unit)
@@ -104,7 +111,7 @@ def _key(unit: Unit) -> bytes:
     return encode_json_sorted(unit.value)
 
 
-def _render(client: Client, entries: Sequence[Entry], cwd: str | None) -> Rendering:
+def _render(client: Client, entries: Sequence[Entry], cwd: str | None, servers: Collection[str]) -> Rendering:
     renamed: Counter[tuple[str, str]] = Counter()
     kept: Counter[str] = Counter()
     removed: Counter[str] = Counter()
@@ -116,7 +123,7 @@ def _render(client: Client, entries: Sequence[Entry], cwd: str | None) -> Render
         envelopes += len(entry.message.blocks) - len(message.blocks)
         message = _without_obstacles(client, message, removed, entry.client)
         if entry.client != client.name:
-            translator = translators.setdefault(entry.client, Translator(entry.client, client.name, cwd))
+            translator = translators.setdefault(entry.client, Translator(entry.client, client.name, cwd, servers))
             translated = translator.translate(message)
             renamed.update(translated.changed)
             kept.update(translated.kept)

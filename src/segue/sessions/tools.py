@@ -170,7 +170,8 @@ TOOLS: Mapping[str, tuple[ToolRow, ...]] = {
         ToolRow("shell", ("bash",), _named(command="command", folder="workdir", timeout="timeout", note="description")),
         ToolRow("read", ("read",), _named(path="filePath", line="offset", count="limit")),
         ToolRow("picture", ("read",), _named(path="filePath")),
-        ToolRow("list", ("list",), _named(path="path")),
+        # It reads folders, too. Older versions had a tool for them.
+        ToolRow("list", ("read", "list"), _named(path="filePath")),
         ToolRow("find", ("glob",), _named(pattern="pattern", path="path")),
         ToolRow("search", ("grep",), _named(pattern="pattern", path="path", glob="include")),
         ToolRow("write", ("write",), _named(path="filePath", content="content")),
@@ -180,8 +181,11 @@ TOOLS: Mapping[str, tuple[ToolRow, ...]] = {
             _named(path="filePath", old="oldString", new="newString", all="replaceAll"),
             {"replaceAll": False},
         ),
+        # In place of the two before, for some models.
+        ToolRow("patch", ("apply_patch",), _named(text="patchText")),
         ToolRow("plan", ("todowrite",), _named(items=Argument("todos", "todos"))),
         ToolRow("fetch", ("webfetch",), _named(url="url")),
+        ToolRow("web", ("websearch",), _named(query="query")),
     ),
     "pi": (
         ToolRow(
@@ -224,6 +228,7 @@ TOOLS: Mapping[str, tuple[ToolRow, ...]] = {
 class McpName(Struct, frozen=True):
     """How a client names the tools of MCP servers: `form` is written, `pattern` is recognised.
 
+    `{servers}` in the pattern stands for the names of the user's servers.
     `word_only`: other characters than letters, digits and `_` in the server's name are written as `_`.
     """
 
@@ -239,8 +244,8 @@ MCP_NAMES: Mapping[str, McpName] = {
     # The client, too, takes the first "_" for the end of the server's name.
     "gemini": McpName("mcp_{server}_{tool}", r"mcp_(?!_)([^_]+)_(.+)"),
     "qwen": McpName("mcp__{server}__{tool}", r"mcp__(.+?)__(.+)"),
-    # A name does not show where that of the server ends.
-    "opencode": McpName("{server}_{tool}", r"(?!)"),
+    # A name does not show where that of the server ends: only those in the user's settings are recognised.
+    "opencode": McpName("{server}_{tool}", r"({servers})_(.+)"),
     # pi has no servers of its own; its extensions choose their names.
     "pi": McpName("mcp__{server}__{tool}", r"mcp__(.+?)__(.+)"),
     "segue": McpName("{server}__{tool}", r"(.+?)__(.+)"),

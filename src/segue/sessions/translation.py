@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, cast
 
 from msgspec import Struct
@@ -52,9 +52,14 @@ class _Step(Struct, frozen=True):
 
 
 class Translator:
-    """Translates the messages of one client for another, in order: results follow their calls."""
+    """Translates the messages of one client for another, in order: results follow their calls.
 
-    def __init__(self, source: str, target: str, cwd: str | None) -> None:
+    `servers` are names of MCP servers, for clients whose names of tools do not show where that of the server ends.
+    """
+
+    def __init__(self, source: str, target: str, cwd: str | None, servers: Collection[str] = ()) -> None:
+        names = "|".join(map(re.escape, sorted(servers, key=len, reverse=True))) or "(?!)"
+        self._mcp_name = re.compile(MCP_NAMES[source].pattern.format(servers=names)) if source in MCP_NAMES else None
         self._source = source
         self._target = target
         self._cwd = cwd
@@ -117,18 +122,21 @@ class Translator:
 
     def _translate_mcp_name(self, name: str) -> str | None:
         """Return the target's name for a tool of an MCP server; None for other tools."""
-        source, target = MCP_NAMES.get(self._source), MCP_NAMES.get(self._target)
-        found = re.fullmatch(source.pattern, name) if source is not None else None
-        if found is None or target is None:
+        target = MCP_NAMES.get(self._target)
+        found = self._mcp_name.fullmatch(name) if self._mcp_name is not None else None
+        if found is None or target is None or self._find_row(name) is not None:
             return None
         server = _NOT_WORD.sub("_", found[1]) if target.word_only else found[1]
         return target.form.format(server=server, tool=found[2])
+
+    def _find_row(self, name: str) -> ToolRow | None:
+        return next((row for row in TOOLS.get(self._source, ()) if name in row.names), None)
 
     # ------------------------------------------------------------------------------------------------------- arguments
 
     def _parse(self, call: ToolCall) -> tuple[ToolRow, Operation, dict[str, Any]] | None:
         """Return the row of a call's tool, the operation, and its arguments; None for a tool without a row."""
-        row = next((row for row in TOOLS.get(self._source, ()) if call.name in row.names), None)
+        row = self._find_row(call.name)
         if row is None or call.arguments_text is not None or call.broken:
             return None
         if row.free_text is not None:
@@ -187,12 +195,13 @@ class Translator:
     def _choose(
         self, operation: Operation, values: dict[str, Any], rows: Mapping[Operation, ToolRow]
     ) -> tuple[Operation, dict[str, Any]]:
-        """Return an operation that the target has: a patch for an edit or a write, or one of those for a patch."""
+        """Return an operation that the target has: a patch for an edit or a write, or one of those for a patch.
+
+        A target that has all three uses one or the other, by its model; edits are what most models have.
+        """
         if operation == "picture" and operation not in rows:
             return "read", values
-        if operation in rows or operation not in ("edit", "write", "patch"):
-            return operation, values
-        if operation == "patch":
+        if operation == "patch" and "edit" in rows:
             change = parse_patch(str(values["text"]))
             match change:
                 case FileWrite():
@@ -201,6 +210,8 @@ class Translator:
                     return "edit", {"path": self._absolute(change.path), "old": change.old, "new": change.new}
                 case None:
                     return operation, values
+        if operation in rows or operation not in ("edit", "write"):
+            return operation, values
         return "patch", _as_patch(operation, values)
 
     def _absolute(self, path: str) -> str:

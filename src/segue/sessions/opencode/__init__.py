@@ -2,6 +2,7 @@
 
 Sessions are in `opencode/opencode.db` below `~/.local/share` or `XDG_DATA_HOME`, which segue only reads. They are
 written by the client's own `opencode import`, which adds a session, or new messages to one, and needs the program.
+Sessions of subagents are not listed: their result is in the session that started them.
 """
 
 from __future__ import annotations
@@ -9,12 +10,10 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-import sqlite3
 import string
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -26,15 +25,13 @@ from segue.sessions.client import Client, Draft, Place, SessionFile
 from segue.sessions.files import Fingerprint
 from segue.sessions.neutral import API, find_obstacle, normalize_unit, object_of, objects_of, string_of
 from segue.sessions.opencode import reader, writer
+from segue.sessions.opencode.database import Database, locate_database, parse_object
+from segue.sessions.opencode.settings import UNKNOWN_MODEL, find_default_model, read_servers
 from segue.sessions.parsed_log import Line, ParsedLog
 
-_SECONDS = 60
-_SESSIONS = (
-    "SELECT id, directory, title, version, time_created, time_updated, model, slug, project_id, metadata FROM session"
-)
-_MESSAGES = "SELECT id, data FROM message WHERE session_id = ? ORDER BY time_created, id"
-_PARTS = "SELECT id, message_id, data FROM part WHERE session_id = ? ORDER BY id"
+_SECONDS = 300
 _LETTERS = string.digits + string.ascii_letters
+_NO_MODEL = "no default model of opencode is known: choose one on its screen; opencode run needs --model PROVIDER/MODEL"
 
 
 class Opencode(Client):
@@ -54,27 +51,26 @@ class Opencode(Client):
         return reader.parse_log(lines)
 
     def find(self, place: Place, cwd: Path | None) -> Iterator[SessionFile]:
-        path = _database(place)
-        if not path.exists():
+        path = locate_database(place)
+        try:
+            found = Database(path).list_sessions(cwd)
+        except InputError:
+            # A database of another version must not hide the sessions of other clients.
             return
-        with closing(_connect(path)) as connection:
-            rows = connection.execute(f"{_SESSIONS} WHERE parent_id IS NULL").fetchall()
-        for row in rows:
-            if cwd is None or row["directory"] == str(cwd):
-                model = object_of(parse_json(row["model"].encode())[0]) if row["model"] else {}
-                at, title = row["time_updated"] * 1000, row["title"]
-                yield SessionFile(
-                    "opencode", row["id"], path, row["directory"], at, 0, title, string_of(model.get("id"))
-                )
+        for row, size in found:
+            model = string_of(parse_object(row["model"]).get("id"))
+            at = row["time_updated"] * 1000
+            yield SessionFile("opencode", row["id"], path, row["directory"], at, size, row["title"], model)
 
     def describe(self, path: Path) -> SessionFile:
         """Return a session by a file of `opencode export`."""
-        value = _decode(files.read(path))
+        data = files.read(path)
+        value = _decode(data)
         info = value["info"]
         updated = object_of(info.get("time")).get("updated")
         at = updated * 1000 if isinstance(updated, int) else 0
         model = reader.find_model(objects_of(value["messages"]))[1]
-        return SessionFile("opencode", info["id"], path, info.get("directory"), at, 0, info.get("title"), model)
+        return SessionFile("opencode", info["id"], path, info.get("directory"), at, len(data), info.get("title"), model)
 
     def new_id(self, now: int) -> str:
         """Return an id that is smaller for a later time, by which the client orders sessions."""
@@ -82,13 +78,13 @@ class Opencode(Client):
         return f"ses_{value:012x}{''.join(secrets.choice(_LETTERS) for _ in range(14))}"
 
     def locate(self, place: Place, draft: Draft) -> Path:
-        return _database(place)
+        return locate_database(place)
 
     def encode(self, place: Place, draft: Draft) -> bytes:
-        return writer.encode(draft, self.tested[-1], _read_model(place))
+        return writer.encode(draft, self.tested[-1], find_default_model(place, draft.cwd) or UNKNOWN_MODEL)
 
     def encode_more(self, data: bytes, draft: Draft) -> bytes:
-        return writer.encode_more(_decode(data), draft, ("segue", draft.model or "moved"))
+        return writer.encode_more(_decode(data), draft)
 
     def join(self, before: bytes, more: bytes) -> bytes:
         if not before:
@@ -109,6 +105,8 @@ class Opencode(Client):
             others = [part for part in block["content"] if part["type"] != "text"]
             text = "\n".join(part["text"] for part in block["content"] if part["type"] == "text")
             block["content"] = [*([{"type": "text", "text": text}] if text else []), *others]
+            if others:
+                block.pop("is_error", None)
         return unit
 
     def find_obstacle(self, block: Block, source: str) -> str | None:
@@ -116,26 +114,34 @@ class Opencode(Client):
             return "files other than pictures and PDF removed: opencode has no place for them"
         return find_obstacle(block)
 
+    def find_warnings(self, place: Place, cwd: str) -> tuple[str, ...]:
+        """Warn if a new session names no model: the client chooses one on its screen, but not in `opencode run`."""
+        return (_NO_MODEL,) if find_default_model(place, cwd) is None else ()
+
+    def read_servers(self, place: Place, cwd: str) -> tuple[str, ...]:
+        return read_servers(place, cwd)
+
     def is_open(self, place: Place, session: SessionFile) -> bool:
-        """Return False: the client does not record which sessions are open."""
-        return False
+        """Return whether a session must not be extended: the client works on it, or a revert is pending.
+
+        The client does not record which sessions it shows. It works on one that does not end on a reply, if a process
+        has the database open. After a revert it removes, at the next prompt, all messages from some message on. A file
+        of `opencode export` is never extended.
+        """
+        if session.path != locate_database(place):
+            return True
+        database = Database(session.path)
+        return database.has_revert(session.id) or (database.is_busy(session.id) and files.is_open_file(session.path))
 
     def load(self, place: Place, session: SessionFile) -> bytes:
-        if session.path != _database(place):
+        if session.path != locate_database(place):
             return files.read(session.path)
-        if not session.path.exists():
-            raise InputError("does not exist", path=str(session.path))
-        with closing(_connect(session.path)) as connection:
-            row = connection.execute(f"{_SESSIONS} WHERE id = ?", (session.id,)).fetchone()
-            if row is None:
-                raise InputError(f"has no session {session.id}", path=str(session.path))
-            messages = connection.execute(_MESSAGES, (session.id,)).fetchall()
-            parts = connection.execute(_PARTS, (session.id,)).fetchall()
-        return encode_json({"info": _info(row), "messages": list(_messages(session.id, messages, parts))})
+        return encode_json(Database(session.path).load_session(session.id))
 
     def create(self, place: Place, draft: Draft, data: bytes) -> SessionFile:
         _import(place, self.program, draft.cwd, data)
-        return SessionFile("opencode", draft.id, _database(place), draft.cwd, draft.now, 0, draft.title, draft.model)
+        path, size = locate_database(place), len(data)
+        return SessionFile("opencode", draft.id, path, draft.cwd, draft.now, size, draft.title, draft.model)
 
     def extend(self, place: Place, session: SessionFile, expected: Fingerprint, data: bytes) -> None:
         if not expected.matches(self.load(place, session)):
@@ -147,56 +153,11 @@ class Opencode(Client):
         _run(place, self.program, session.cwd or ".", "session", "delete", session.id)
 
 
-def _database(place: Place) -> Path:
-    return place.folder("XDG_DATA_HOME", ".local", "share") / "opencode" / "opencode.db"
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)
-    connection.row_factory = sqlite3.Row
-    return connection
-
-
-def _info(row: sqlite3.Row) -> dict[str, Any]:
-    metadata = object_of(parse_json(row["metadata"].encode())[0]) if row["metadata"] else {}
-    return {
-        "id": row["id"],
-        "slug": row["slug"],
-        "projectID": row["project_id"],
-        "directory": row["directory"],
-        "title": row["title"],
-        "version": row["version"],
-        **({"metadata": metadata} if metadata else {}),
-        "time": {"created": row["time_created"], "updated": row["time_updated"]},
-    }
-
-
-def _messages(id: str, messages: list[sqlite3.Row], parts: list[sqlite3.Row]) -> Iterator[dict[str, Any]]:
-    grouped: dict[str, list[dict[str, Any]]] = {}
-    for row in parts:
-        owner = {"id": row["id"], "sessionID": id, "messageID": row["message_id"]}
-        grouped.setdefault(row["message_id"], []).append({**object_of(parse_json(row["data"].encode())[0]), **owner})
-    for row in messages:
-        info = {**object_of(parse_json(row["data"].encode())[0]), "id": row["id"], "sessionID": id}
-        yield {"info": info, "parts": grouped.get(row["id"], [])}
-
-
 def _decode(data: bytes) -> dict[str, Any]:
     value = object_of(parse_json(data)[0])
     if not reader.is_line(Line(1, value)):
         raise InputError("not a session of opencode")
     return value
-
-
-def _read_model(place: Place) -> tuple[str, str]:
-    """Return the provider and the model of the client's settings."""
-    folder = place.folder("XDG_CONFIG_HOME", ".config") / "opencode"
-    try:
-        settings = object_of(parse_json((folder / "opencode.json").read_bytes())[0])
-    except (OSError, InputError):
-        settings = {}
-    provider, _, model = str(settings.get("model", "")).partition("/")
-    return (provider, model) if model else ("segue", "moved")
 
 
 def _import(place: Place, program: str, cwd: str, data: bytes) -> None:

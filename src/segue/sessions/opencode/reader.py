@@ -1,7 +1,8 @@
 """Parses sessions of opencode in the form of `opencode export`: `{info, messages: [{info, parts}]}`.
 
-A reply has its calls and their results in one part each. A call that did not end is sent with an error as its result. A
-compaction is a message of the user with a part `compaction`, and the reply to it, which is the summary.
+The body is what the client sends: without messages that the user took back, after the last compaction, and without
+replies that failed. A reply has its calls and their results in one part each. Reasoning stays reasoning, which the
+client sends as text to another model.
 """
 
 from __future__ import annotations
@@ -11,14 +12,22 @@ from typing import Any
 
 from segue.errors import InputError
 from segue.sessions.neutral import API, object_of, objects_of, result_unit, string_of, thinking_block
-from segue.sessions.parsed_log import Line, ParsedLog, SessionFacts, make_title
+from segue.sessions.opencode.history import select_current, select_kept
+from segue.sessions.parsed_log import Line, ParsedLog, SessionFacts
 
 PARENT_KEY = "segueParent"
 """The key of the session that this one was moved from, in the session's metadata."""
-ADDED_KEY = "segue"
-"""The key of texts that segue added to a session, in their metadata."""
-_INTERRUPTED = "The call was interrupted."
-_SUMMARY = "Summary of the conversation before:"
+MARK_KEY = "segue"
+"""The key of what segue adds to the metadata of a part: an object, since the client sends it to the provider's SDK."""
+ADDED = {"added": True}
+"""The mark of texts that segue added to a session."""
+# Texts that the client sends itself in these places.
+_SUMMARY_PROMPT = "What did we do so far?"
+_SUBTASK = "The following tool was executed by the user"
+_INTERRUPTED = "[Tool execution was interrupted]"
+_CLEARED = "[Old tool result content cleared]"
+# The content of these is in texts of their own.
+_TEXT_FILES = ("text/plain", "application/x-directory")
 
 
 def is_line(line: Line) -> bool:
@@ -29,14 +38,16 @@ def is_line(line: Line) -> bool:
 def parse_log(lines: list[Line]) -> ParsedLog:
     """Return the body with which the client would continue."""
     value = next(line.value for line in lines if is_line(line))
-    info, all_messages = object_of(value.get("info")), objects_of(value.get("messages"))
-    current = _after_compaction(all_messages)
+    info, stored = object_of(value.get("info")), objects_of(value.get("messages"))
+    kept = select_kept(stored, object_of(info.get("revert")))
+    current = select_current(kept)
+    places = {object_of(message.get("info")).get("id"): number for number, message in enumerate(stored)}
     body = _Body()
-    for number, message in enumerate(current):
-        body.add(message, f"messages[{len(all_messages) - len(current) + number}]")
+    for message in current:
+        body.add(message, f"messages[{places[object_of(message.get('info')).get('id')]}]")
     if not body.messages:
         raise InputError("this session has no messages")
-    model = find_model(all_messages)[1]
+    model = find_model(kept)[1]
     metadata = object_of(info.get("metadata"))
     facts = SessionFacts(
         string_of(info.get("id")),
@@ -46,21 +57,13 @@ def parse_log(lines: list[Line]) -> ParsedLog:
         parent=string_of(metadata.get(PARENT_KEY)),
     )
     dropped = {
-        "messages before the client's own compaction": len(all_messages) - len(current),
+        "messages that the user took back": len(stored) - len(kept),
+        "messages before the client's own compaction": len(kept) - len(current),
         "replies that failed": body.failed,
+        "files whose content is not in the session": body.files_without_content,
     }
     content = {**({"model": model} if model else {}), "messages": body.messages}
     return ParsedLog("opencode", content, API, facts.name, [], dropped, body.times, facts=facts)
-
-
-def _after_compaction(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the messages from the last summary on."""
-    places = [
-        number
-        for number, message in enumerate(messages)
-        if object_of(message.get("info")).get("summary") is True and object_of(message["info"]).get("finish")
-    ]
-    return messages[places[-1] :] if places else messages
 
 
 class _Body:
@@ -70,6 +73,7 @@ class _Body:
         self.messages: list[dict[str, Any]] = []
         self.times: list[int | None] = []
         self.failed = 0
+        self.files_without_content = 0
 
     def add(self, message: dict[str, Any], path: str) -> None:
         info, parts = object_of(message.get("info")), objects_of(message.get("parts"))
@@ -77,14 +81,11 @@ class _Body:
         at = created * 1000 if isinstance(created, int) else None
         match info.get("role"):
             case "user":
-                blocks = [block for part in parts if (block := _parse_input(part)) is not None]
+                blocks = [block for part in parts if (block := self._parse_input(part)) is not None]
                 self._append({"role": "user", "content": blocks}, at)
-            case "assistant" if info.get("summary") is True:
-                text = "\n".join(str(part.get("text", "")) for part in parts if part.get("type") == "text")
-                self._append({"role": "user", "content": [{"type": "text", "text": f"{_SUMMARY}\n\n{text}"}]}, at)
+            case "assistant" if _has_failed(info, parts):
+                self.failed += 1
             case "assistant":
-                if "error" in info and not any(part.get("type") in ("text", "tool") for part in parts):
-                    self.failed += 1
                 self._add_reply(parts, at)
             case role:
                 raise InputError(f"a message of the role {role!r} is not known", path=path)
@@ -93,6 +94,21 @@ class _Body:
         if message["content"]:
             self.messages.append(message)
             self.times.append(at)
+
+    def _parse_input(self, part: dict[str, Any]) -> dict[str, Any] | None:
+        match part.get("type"):
+            case "text" if not part.get("ignored"):
+                return {"type": "text", "text": part["text"]}
+            case "file" if part.get("mime") not in _TEXT_FILES:
+                block = _parse_file(part)
+                self.files_without_content += block is None
+                return block
+            case "compaction":
+                return {"type": "text", "text": _SUMMARY_PROMPT}
+            case "subtask":
+                return {"type": "text", "text": _SUBTASK}
+            case _:
+                return None
 
     def _add_reply(self, parts: list[dict[str, Any]], at: int | None) -> None:
         blocks: list[dict[str, Any]] = []
@@ -110,54 +126,67 @@ class _Body:
                 case "step-start":
                     flush()
                 case "text":
-                    if ADDED_KEY not in object_of(part.get("metadata")):
+                    if MARK_KEY not in object_of(part.get("metadata")):
                         blocks.append({"type": "text", "text": part["text"]})
                 case "reasoning":
-                    metadata = object_of(object_of(part.get("metadata")).get("anthropic"))
-                    blocks.append(thinking_block(part.get("text"), metadata.get("signature")))
+                    blocks += _parse_reasoning(part)
                 case "tool":
                     state = object_of(part.get("state"))
                     call = {"type": "tool_use", "id": part.get("callID"), "name": part.get("tool")}
                     blocks.append({**call, "input": object_of(state.get("input"))})
-                    ended = object_of(state.get("time")).get("end")
+                    place = object_of(object_of(state.get("metadata")).get(MARK_KEY)).get("place")
                     result = _parse_result(part.get("callID"), state)
-                    results.append((ended if isinstance(ended, int) else 1 << 62, result))
+                    results.append((place if isinstance(place, int) else len(results), result))
                 case _:
                     continue
         flush()
 
 
+def _has_failed(info: dict[str, Any], parts: list[dict[str, Any]]) -> bool:
+    """Return whether a reply ended with an error, unless it was interrupted and has something to send."""
+    if not info.get("error"):
+        return False
+    is_aborted = object_of(info["error"]).get("name") == "MessageAbortedError"
+    return not is_aborted or all(part.get("type") in ("step-start", "reasoning") for part in parts)
+
+
+def _parse_reasoning(part: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return reasoning; that of other providers is text without a signature."""
+    metadata = object_of(object_of(part.get("metadata")).get("anthropic"))
+    redacted, signature, text = metadata.get("redactedData"), metadata.get("signature"), part.get("text")
+    if isinstance(redacted, str):
+        return [{"type": "redacted_thinking", "data": redacted}]
+    return [thinking_block(text, signature)] if signature or str(text or "").strip() else []
+
+
 def _parse_result(call_id: object, state: dict[str, Any]) -> dict[str, Any]:
+    metadata = object_of(state.get("metadata"))
     match state.get("status"):
+        case "completed" if object_of(state.get("time")).get("compacted"):
+            return result_unit(call_id, objects_of(_CLEARED), is_error=False)
         case "completed":
             output = objects_of(state.get("output"))
             files = [_parse_file(part) for part in objects_of(state.get("attachments"))]
             return result_unit(call_id, [*output, *(part for part in files if part is not None)], is_error=False)
+        case "error" if metadata.get("interrupted") is True and isinstance(metadata.get("output"), str):
+            return result_unit(call_id, objects_of(metadata["output"]), is_error=False)
         case "error":
             return result_unit(call_id, objects_of(state.get("error")), is_error=True)
         case _:
-            return result_unit(call_id, [{"type": "text", "text": _INTERRUPTED}], is_error=True)
-
-
-def _parse_input(part: dict[str, Any]) -> dict[str, Any] | None:
-    match part.get("type"):
-        case "text" if part.get("text") and not part.get("ignored"):
-            return {"type": "text", "text": part["text"]}
-        case "file":
-            # The content of a text file is a text of its own.
-            return None if part.get("mime") in ("text/plain", "application/x-directory") else _parse_file(part)
-        case _:
-            return None
+            return result_unit(call_id, objects_of(_INTERRUPTED), is_error=True)
 
 
 def _parse_file(part: dict[str, Any]) -> dict[str, Any] | None:
-    url = str(part.get("url", ""))
-    if not url.startswith("data:") or "," not in url:
-        return None
-    mime = part.get("mime")
-    source = {"type": "base64", "media_type": mime, "data": url.partition(",")[2]}
-    kind = "image" if str(mime).startswith("image/") else "document"
-    return {"type": kind, "source": source}
+    mime, url = str(part.get("mime")), str(part.get("url", ""))
+    kind = "image" if mime.startswith("image/") else "document"
+    name = string_of(part.get("filename")) if kind == "document" else None
+    title = {"title": name} if name else {}
+    if url.startswith("data:") and "," in url:
+        source = {"type": "base64", "media_type": mime, "data": url.partition(",")[2]}
+        return {"type": kind, "source": source, **title}
+    if url.startswith(("https:", "http:")):
+        return {"type": kind, "source": {"type": "url", "url": url}, **title}
+    return None
 
 
 def find_model(messages: list[dict[str, Any]]) -> tuple[str | None, str | None]:
@@ -168,12 +197,3 @@ def find_model(messages: list[dict[str, Any]]) -> tuple[str | None, str | None]:
         if model.get("providerID") and model.get("modelID"):
             return string_of(model["providerID"]), string_of(model["modelID"])
     return None, None
-
-
-def find_title(messages: list[dict[str, Any]]) -> str | None:
-    """Return the start of the first prompt."""
-    for message in messages:
-        for part in objects_of(message.get("parts")):
-            if object_of(message.get("info")).get("role") == "user" and part.get("type") == "text":
-                return make_title(str(part["text"]))
-    return None

@@ -1,6 +1,7 @@
 """Writes sessions of opencode in the form of `opencode export`, which `opencode import` adds to its database.
 
-The client orders messages by their time and parts by their id. A result is in the part of its call.
+The client orders messages by their time and parts by their id. A result is in the part of its call, and is sent in the
+order of the calls. All times are in the past, so that the next prompt is the newest message.
 """
 
 from __future__ import annotations
@@ -12,24 +13,27 @@ from segue.canonical.ids import short_hash
 from segue.canonical.json import encode_json
 from segue.sessions.client import SEAL_KEY, Draft, Unit
 from segue.sessions.neutral import object_of, objects_of
-from segue.sessions.opencode.reader import ADDED_KEY, PARENT_KEY, find_model
+from segue.sessions.opencode.display import display_call
+from segue.sessions.opencode.history import select_kept
+from segue.sessions.opencode.reader import ADDED, MARK_KEY, PARENT_KEY, find_model
+from segue.sessions.opencode.settings import UNKNOWN_MODEL, Model
 
 _TOKENS = {"input": 0, "output": 0, "reasoning": 0, "cache": {"read": 0, "write": 0}}
 _AGENT = "build"
-
-Model = tuple[str, str]
 
 
 def encode(draft: Draft, version: str, model: Model) -> bytes:
     """Return a new session."""
     at = draft.now // 1000
     metadata = {key: text for key, text in ((PARENT_KEY, draft.parent), (SEAL_KEY, draft.seal)) if text}
+    provider, name = model
     info: dict[str, Any] = {
         "id": draft.id,
         "slug": f"moved-{short_hash(draft.id)[:8].lower()}",
         "projectID": "global",
         "directory": draft.cwd,
         "title": draft.title or "Moved session",
+        **({"model": {"id": name, "providerID": provider}} if model != UNKNOWN_MODEL else {}),
         "version": version,
         **({"metadata": metadata} if metadata else {}),
         "time": {"created": at, "updated": at},
@@ -37,26 +41,30 @@ def encode(draft: Draft, version: str, model: Model) -> bytes:
     return encode_json({"info": info, "messages": list(_Messages(draft, model, []))})
 
 
-def encode_more(value: dict[str, Any], draft: Draft, model: Model) -> bytes:
-    """Return the messages that continue a session."""
+def encode_more(value: dict[str, Any], draft: Draft) -> bytes:
+    """Return the messages that continue a session, with its last model."""
     before = objects_of(value.get("messages"))
     provider, name = find_model(before)
-    own = (provider, name) if provider and name else model
+    own = (provider, name) if provider and name else UNKNOWN_MODEL
     return encode_json({"info": value["info"], "messages": list(_Messages(draft, own, before))})
 
 
 def copy(value: dict[str, Any], draft: Draft) -> bytes:
-    """Return a session under another id, with other ids of messages and parts: the client has one table of all."""
+    """Return a session under another id, with other ids of messages and parts: the client has one table of all.
+
+    Messages that the user took back are left out: the client would remove all after them at the next prompt.
+    """
     names: dict[str, str] = {value["info"]["id"]: draft.id}
+    info = {key: item for key, item in value["info"].items() if key != "revert"} | {"id": draft.id}
+    messages = select_kept(objects_of(value.get("messages")), object_of(value["info"].get("revert")))
     suffix = short_hash(draft.id)[:8].replace("-", "0").replace("_", "0")
-    for message in objects_of(value.get("messages")):
+    for message in messages:
         for item in (object_of(message.get("info")), *objects_of(message.get("parts"))):
             if isinstance(item.get("id"), str):
                 names[item["id"]] = f"{item['id'][:16]}{len(names):06d}{suffix}"
-    info = {**value["info"], "id": draft.id}
     if draft.parent is not None:
         info["metadata"] = {**object_of(info.get("metadata")), PARENT_KEY: draft.parent}
-    return encode_json({"info": info, "messages": _rename(value["messages"], names)})
+    return encode_json({"info": info, "messages": _rename(messages, names)})
 
 
 def _rename(value: Any, names: dict[str, str]) -> Any:
@@ -75,9 +83,10 @@ class _Messages:
         self._provider, self._model = model
         infos = [object_of(message.get("info")) for message in before]
         times = [object_of(info.get("time")).get("created") for info in infos]
-        self._at = max((at for at in times if isinstance(at, int)), default=0)
+        first = next((unit.at for unit in draft.units if unit.at is not None), draft.now) // 1000 - len(draft.units)
+        self._at = max((at for at in times if isinstance(at, int)), default=first)
         prompts = [info["id"] for info in infos if info.get("role") == "user"]
-        self._prompt = prompts[-1] if prompts else draft.id
+        self._prompt = prompts[-1] if prompts else f"msg{draft.id.removeprefix('ses')}"
         self._count = 0
         self._results = {
             block["tool_use_id"]: block
@@ -85,7 +94,6 @@ class _Messages:
             for block in unit.value["content"]
             if block["type"] == "tool_result"
         }
-
         self._order = {id: number for number, id in enumerate(self._results)}
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
@@ -109,7 +117,7 @@ class _Messages:
         return f"{prefix}_{value:012x}{self._count:06d}{suffix}"
 
     def _info(self, unit: Unit) -> dict[str, Any]:
-        self._at = max(self._at + 1, (unit.at or self._draft.now) // 1000 if unit.at else self._at + 1)
+        self._at = max(self._at + 1, (unit.at or 0) // 1000)
         return {"id": self._id("msg"), "sessionID": self._draft.id}
 
     def _part(self, info: dict[str, Any], **fields: Any) -> dict[str, Any]:
@@ -140,33 +148,36 @@ class _Messages:
             "finish": "tool-calls" if units[-1].value["content"][0]["type"] == "tool_use" else "stop",
         }
         parts = [self._part(info, type="step-start")]
+        places = [self._order.get(unit.value["content"][0].get("id"), 0) for unit in units]
+        in_order = places == sorted(places)
         for unit in units:
             block = unit.value["content"][0]
             if block["type"] == "tool_use":
-                parts.append(self._part(info, **self._tool(info, block)))
+                parts.append(self._part(info, **self._tool(info, block, in_order=in_order)))
             else:
-                added = {"metadata": {ADDED_KEY: "added"}} if unit.synthetic else {}
+                added = {"metadata": {MARK_KEY: ADDED}} if unit.synthetic else {}
                 parts.append(self._part(info, type="text", text=block["text"], **added))
         finish = {"type": "step-finish", "reason": info["finish"], "cost": 0, "tokens": _TOKENS}
         return {"info": info, "parts": [*parts, self._part(info, **finish)]}
 
-    def _tool(self, info: dict[str, Any], block: dict[str, Any]) -> dict[str, Any]:
+    def _tool(self, info: dict[str, Any], block: dict[str, Any], *, in_order: bool) -> dict[str, Any]:
         result = self._results.get(block["id"], {})
         content = objects_of(result.get("content"))
         text = "\n".join(part["text"] for part in content if part["type"] == "text")
-        # Results are read in the order in which they ended.
-        time = {"start": self._at, "end": self._at + self._order.get(block["id"], 0)}
-        state: dict[str, Any] = {"input": block["input"], "time": time}
-        if result.get("is_error"):
-            state |= {"status": "error", "error": text}
-        else:
-            state |= {"status": "completed", "output": text, "title": block["name"], "metadata": {}}
+        mark = {} if in_order else {MARK_KEY: {"place": self._order.get(block["id"], 0)}}
         files = [self._part(info, **_file(part)) for part in content if part["type"] != "text"]
-        if files and state["status"] == "completed":
-            state["attachments"] = files
+        state: dict[str, Any] = {"input": block["input"], "time": {"start": self._at, "end": self._at}}
+        # The result of a failed call has no place for files.
+        if result.get("is_error") and not files:
+            state |= {"status": "error", "error": text, **({"metadata": mark} if mark else {})}
+        else:
+            metadata = {**display_call(block["name"], block["input"], text), **mark}
+            state |= {"status": "completed", "output": text, "title": block["name"], "metadata": metadata}
+            state |= {"attachments": files} if files else {}
         return {"type": "tool", "tool": block["name"], "callID": block["id"], "state": state}
 
 
 def _file(block: dict[str, Any]) -> dict[str, Any]:
-    source = block["source"]
-    return {"type": "file", "mime": source["media_type"], "url": f"data:{source['media_type']};base64,{source['data']}"}
+    source, name = block["source"], block.get("title")
+    url = f"data:{source['media_type']};base64,{source['data']}"
+    return {"type": "file", "mime": source["media_type"], "url": url, **({"filename": name} if name else {})}
