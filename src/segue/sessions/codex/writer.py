@@ -63,9 +63,14 @@ def copy(data: bytes, draft: Draft) -> bytes:
     metas = [cast("dict[str, Any]", value["payload"]) for value in values if value.get("type") == "session_meta"]
     old = metas[0].get("id") if metas else None
     for meta in metas:
+        meta.pop("history_base", None)
         if meta.get("id") == old:
             meta.update(id=draft.id, **({PARENT_KEY: draft.parent} if draft.parent else {}))
-    return encode_lines(_rename(value, old, draft.id) for value in values)
+    lines = [_rename(value, old, draft.id) for value in values]
+    if lines and isinstance(lines[0].get("ordinal"), int):
+        # A fork has the lines of its parent after its own first line.
+        lines = [{**line, "ordinal": number} for number, line in enumerate(lines)]
+    return encode_lines(lines)
 
 
 def _rename(value: Any, old: object, new: str) -> Any:
