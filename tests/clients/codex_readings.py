@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -10,6 +11,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from segue.emulator.steps import CallStep, CutStep, ErrorStep, TextStep, ThinkStep, WaitStep
+from segue.sessions.client import Draft, Place, Unit
+from segue.sessions.files import Fingerprint
+from segue.sessions.registry import CLIENTS
 from tests.clients import mcp_server
 from tests.clients.readings import Program, Reading, Scenario
 from tests.clients.task import PICTURE_FILE
@@ -97,8 +101,8 @@ class _Server:
         self.wait("turn/completed")
         return turn
 
-    def wait_for_file(self, name: str) -> None:
-        self._program.wait((self._reading.work / name).exists)
+    def wait_for(self, path: Path) -> None:
+        self._program.wait(path.exists)
 
 
 def _plain(reading: Reading) -> None:
@@ -142,7 +146,7 @@ def _interrupted_call(reading: Reading) -> None:
         server.start()
         reading.add(ThinkStep("Hm."), TextStep("On it."), _run("cat beta.txt"), _run(_ENDLESS, yield_time_ms=60000))
         turn = server.begin("TASK-ONE: run it.")
-        server.wait_for_file(_MARK)
+        server.wait_for(reading.work / _MARK)
         server.call("turn/interrupt", threadId=server.thread, turnId=turn)
         server.wait("turn/completed")
 
@@ -217,6 +221,39 @@ def _forked_paginated(reading: Reading) -> None:
         server.turn("TASK-OTHER: another way.", replies=[(TextStep("Other."),)])
 
 
+def _compressed(reading: Reading) -> None:
+    """A session that the client compressed, since it is old."""
+    _plain(reading)
+    plain = reading.find().path
+    os.utime(plain, (0, 0))
+    with _Server(reading, "features.local_thread_store_compression=true") as server:
+        server.wait_for(plain.with_name(f"{plain.name}.zst"))
+    assert not plain.exists()
+
+
+def _compressed_and_extended(reading: Reading) -> None:
+    """A compressed session to which segue added a turn, in a plain file beside it."""
+    _compressed(reading)
+    _extend(reading)
+
+
+def _forked_and_extended(reading: Reading) -> None:
+    """A fork to which segue added a turn."""
+    _forked(reading)
+    _extend(reading)
+
+
+def _extend(reading: Reading) -> None:
+    client, place, file = CLIENTS["codex"], Place(reading.home, {}), reading.find()
+    data = client.load(place, file)
+    units = (
+        Unit({"role": "user", "content": "MOVED prompt."}),
+        Unit({"role": "assistant", "content": "MOVED answer."}),
+    )
+    draft = Draft(file.id, units, str(reading.work), time.time_ns() // 1000)
+    client.extend(place, file, Fingerprint.of(data), client.encode_more(data, draft))
+
+
 def _subagent(reading: Reading) -> None:
     with _Server(reading) as server:
         server.start()
@@ -261,7 +298,7 @@ def _steered(reading: Reading) -> None:
         reading.add(TextStep("On it."), _run("touch started; sleep 2; echo one", yield_time_ms=10000))
         reading.add(TextStep("Both seen."))
         turn = server.begin("TASK-ONE: run it.")
-        server.wait_for_file(_MARK)
+        server.wait_for(reading.work / _MARK)
         extra = [{"type": "text", "text": "TASK-STEER: and this."}]
         server.call("turn/steer", threadId=server.thread, expectedTurnId=turn, input=extra)
         server.wait("turn/completed")
@@ -443,6 +480,9 @@ SCENARIOS: Mapping[str, Scenario] = {
     "reverted": _reverted,
     "forked": _forked,
     "forked-paginated": _forked_paginated,
+    "compressed": _compressed,
+    "compressed-and-extended": _compressed_and_extended,
+    "forked-and-extended": _forked_and_extended,
     "subagent": _subagent,
     "pictures": _pictures,
     "attached": _attached,

@@ -17,13 +17,14 @@ from segue.canonical.json import parse_json
 from segue.errors import InputError
 from segue.sessions import files
 from segue.sessions.client import decode_lines, encode_lines
-from segue.sessions.excerpt import PART_SIZE, Excerpt, read_excerpt
+from segue.sessions.excerpt import Excerpt, read_excerpt
 
 COMPRESSED = ".zst"
 _FOLDERS = ("sessions", "archived_sessions")
 _NAME = re.compile(r"rollout-[\dT-]{19}-(?P<thread>[\w-]+?)(?:_(?P<rollout>[\w-]+))?\.jsonl(?:\.zst)?")
 # That of Python 3.14, and the packages that do the same before it.
 _MODULES = ("compression.zstd", "backports.zstd", "zstandard")
+_HEAD_SIZE = 256 * 1024
 _MISSING_EXTRA = "compressed sessions need the extra zstd: pip install 'segue[zstd]'"
 
 
@@ -146,7 +147,7 @@ def _decompress_head(path: Path) -> bytes:
     decoder, error = _make_decoder(path)
     try:
         with path.open("rb") as file:
-            return cast("bytes", decoder.decompress(file.read(2 * PART_SIZE)))
+            return cast("bytes", decoder.decompress(file.read(_HEAD_SIZE)))
     except (error, OSError) as problem:
         raise InputError(f"can't be decompressed: {problem}", path=str(path)) from None
 
