@@ -14,6 +14,7 @@ from segue.emulator.steps import CallStep, EndStep, ErrorStep, TextStep, ThinkSt
 from tests.clients import mcp_server
 from tests.clients.readings import Program, Reading, Scenario
 from tests.clients.task import PICTURE_FILE
+from tests.clients.terminals import Terminal
 
 _ALLOWED = ("--allowedTools", "Read", "Edit", "Write", "Bash", "Agent", "Task", "ToolSearch", "Skill", "mcp__desk")
 _STREAM = ("-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose")
@@ -393,6 +394,46 @@ def _moved_folder(reading: Reading) -> None:
     _prompt(reading, "TASK-ONE: go.", (_bash("cd sub && pwd"),), (_bash("pwd"),), (TextStep("Done."),))
 
 
+def _open(reading: Reading) -> Terminal:
+    """Start the client on a terminal, as one that was used before."""
+    project = {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}
+    state = {"hasCompletedOnboarding": True, "theme": "dark", "projects": {str(reading.work): project}}
+    (reading.home / ".claude.json").write_text(json.dumps(state))
+    return reading.open("--permission-mode", "default", *_ALLOWED)
+
+
+def _shell(reading: Reading) -> None:
+    """A command of the user (`!`), and a prompt after it."""
+    for word in ("One.", "Two.", "Three."):
+        reading.add(TextStep(word))
+    with _open(reading) as terminal:
+        terminal.type("!", "echo USER-COMMAND", "\r", until=lambda: reading.has_written("USER-COMMAND", "One."))
+        terminal.type("TASK-TWO: go.", "\r", until=lambda: reading.has_written("Two."))
+
+
+def _rewound_by_menu(reading: Reading) -> None:
+    """The conversation restored to the point before the second prompt, and continued from there."""
+    for word in ("One.", "Two.", "Other answer."):
+        reading.add(TextStep(word))
+    with _open(reading) as terminal:
+        terminal.type("TASK-ONE: go.", "\r", until=lambda: reading.has_written("One."))
+        terminal.type("TASK-TWO: go.", "\r", until=lambda: reading.has_written("Two."))
+        # The menu has the second prompt above the current point; its text is then in the input.
+        terminal.type("/rewind", "\r", "\x1b[A", "\r", "\r", "\x15", until=lambda: True)
+        terminal.type("TASK-OTHER: go.", "\r", until=lambda: reading.has_written("Other answer."))
+
+
+def _escaped(reading: Reading) -> None:
+    """A reply and a command that the user stopped with Escape."""
+    reading.add(ThinkStep("Hm."), TextStep("Half an answer."), WaitStep(30), TextStep("The rest."))
+    with _open(reading) as terminal:
+        terminal.type("TASK-ONE: go.", "\r", until=lambda: bool(reading.script.exchanges))
+        terminal.type("\x1b", until=lambda: reading.has_written("interrupted by user"))
+        reading.add(TextStep("On it."), _bash(_ENDLESS))
+        terminal.type("TASK-TWO: go.", "\r", until=(reading.work / _MARK).exists)
+        terminal.type("\x1b", until=lambda: reading.has_written("for tool use"))
+
+
 SCENARIOS: Mapping[str, Scenario] = {
     "plain": _plain,
     "resumed-twice": _resumed_twice,
@@ -430,4 +471,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     "empty": _empty,
     "invalid": _invalid,
     "moved-folder": _moved_folder,
+    "shell": _shell,
+    "rewound-by-menu": _rewound_by_menu,
+    "escaped": _escaped,
 }

@@ -36,6 +36,7 @@ from tests.clients.reading_judge import compare_histories
 from tests.clients.rows import CLIENT_ROWS
 from tests.clients.run import Installation, client_variables
 from tests.clients.task import Round, write_files
+from tests.clients.terminals import Terminal
 
 LAST_PROMPT = "TASK-LAST: say that you are done."
 _SECONDS = 90
@@ -89,6 +90,16 @@ class Reading:
     def start(self, *arguments: str) -> Program:
         """Start the client; its input and output are lines of JSON."""
         return Program(self.command(*arguments), self._folder, self.work, self.environ())
+
+    def open(self, *arguments: str) -> Terminal:
+        """Start the client on a terminal."""
+        return Terminal(self.command(*arguments), self._folder, self.work, self.environ())
+
+    def has_written(self, *texts: str) -> bool:
+        """Return whether the newest session has all these texts."""
+        found = list(CLIENTS[self.client].find(self._place(), self.work))
+        data = max(found, key=lambda file: file.updated).path.read_text() if found else ""
+        return all(text in data for text in texts)
 
     def command(self, *arguments: str) -> list[str]:
         return [SETUPS[self.client].program, *self._launch().arguments, *arguments, *self.arguments]
