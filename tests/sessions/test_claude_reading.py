@@ -114,3 +114,17 @@ def test_reasoning_that_the_client_removed_is_not_read(world: World):
     session = world.read(world.add_lines("claude", log.lines))
     blocks = [block for entry in session.entries for block in entry.message.blocks]
     assert [block.text for block in blocks if isinstance(block, Thinking)] == ["2"]
+
+
+def test_reasoning_is_read_if_it_was_removed_on_another_branch(world: World):
+    log = ClaudeCode()
+    log.user("Hello.")
+    log.reply("m1", {"type": "thinking", "thinking": "1", "signature": "c2ln"})
+    last = log.reply("m1", {"type": "text", "text": "Done."})
+    log.user("Go on.")
+    log.entry("attachment", attachment={"type": "thinking_stripped", "scope": "all"})
+    log.reply("m2", {"type": "text", "text": "Left."})
+    log.user("Another way.", below=last)
+    session = world.read(world.add_lines("claude", log.lines))
+    blocks = [block for entry in session.entries for block in entry.message.blocks]
+    assert [block.text for block in blocks if isinstance(block, Thinking)] == ["1"]

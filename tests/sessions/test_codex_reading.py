@@ -1,8 +1,10 @@
-"""Sessions of Codex are read as the client sends them: what it wrote into the conversation, and what is rolled back."""
+"""Sessions of Codex are read as the client sends them, and tools of servers written as it writes them."""
 
 from __future__ import annotations
 
-from tests.cli.client_logs import Codex
+import json
+
+from tests.cli.client_logs import ClaudeCode, Codex
 from tests.sessions.world import World, texts
 
 
@@ -65,3 +67,22 @@ def test_commands_of_the_user_are_no_turns_to_roll_back(world: World):
     log.line("event_msg", type="thread_rolled_back", num_turns=1)
     log.user("Three.")
     assert texts(world.read(world.add_lines("codex", log.lines)), "human", "ai") == ["One.", "First.", "Three."]
+
+
+def test_calls_of_a_server_are_written_and_shown_as_those_of_codex(world: World):
+    log = ClaudeCode()
+    log.user("Hello.")
+    call = {"type": "tool_use", "id": "toolu_1", "name": "mcp__desk__stamp_word", "input": {"word": "one"}}
+    log.reply("m1", call)
+    log.result("toolu_1", "RESULT")
+    log.reply("m2", {"type": "text", "text": "Done."})
+    moved = world.move(world.add_lines("claude", log.lines), "codex").session
+    payloads = [json.loads(line)["payload"] for line in world.load(moved).splitlines()]
+    (written,) = [payload for payload in payloads if payload.get("type") == "function_call"]
+    assert (written["namespace"], written["name"]) == ("mcp__desk", "stamp_word")
+    (shown,) = [item for payload in payloads if (item := payload.get("item", {})).get("type") == "McpToolCall"]
+    assert (shown["server"], shown["tool"], shown["arguments"]) == ("desk", "stamp_word", {"word": "one"})
+    assert shown["result"]["content"] == [{"type": "text", "text": "RESULT"}]
+    world.resume(moved)
+    world.move(moved, "claude")
+    assert next(name for name, _, _ in world.calls(moved)) == "mcp__desk::stamp_word"

@@ -76,6 +76,10 @@ def parse_log(lines: list[Line]) -> ParsedLog:
 def _without_stripped_reasoning(written: list[Line], lines: list[Line]) -> list[Line]:
     """Return the entries without the reasoning that the client removed from its history after the API rejected it."""
     markers = [line for line in lines if object_of(line.value.get("attachment")).get("type") == "thinking_stripped"]
+    if not markers or not written:
+        return written
+    above = _find_ancestors(written[-1].value.get("uuid"), _parents(lines))
+    markers = [line for line in markers if line.value.get("uuid") in above]
     if not markers:
         return written
     last = markers[-1]
@@ -137,11 +141,7 @@ def _active_branch(lines: list[Line], messages: list[Line], boundary: int, prese
         return messages
     # Entries of other types can be parents too.
     parents = _parents(line for line in lines if line.number > boundary or line.value.get("uuid") in preserved)
-    uuids: set[Any] = set()
-    uuid = messages[-1].value.get("uuid")
-    while uuid is not None and uuid not in uuids:
-        uuids.add(uuid)
-        uuid = parents.get(uuid)
+    uuids = _find_ancestors(messages[-1].value.get("uuid"), parents)
     uuids |= preserved | {line.value.get("uuid") for line in messages if line.value.get("isCompactSummary")}
     branch = [line for line in messages if line.value.get("uuid") in uuids]
     replies = {name for line in branch if (name := reply_id(line))}
@@ -185,6 +185,15 @@ class _ReplyLookup:
             passed.add(uuid)
             uuid = self._parents.get(uuid)
         return [(self._replies.get(uuid), call_id) for call_id in ids]
+
+
+def _find_ancestors(uuid: Any, parents: dict[Any, Any]) -> set[Any]:
+    """Return an entry and all above it in the tree."""
+    found: set[Any] = set()
+    while uuid is not None and uuid not in found:
+        found.add(uuid)
+        uuid = parents.get(uuid)
+    return found
 
 
 def _parents(lines: Iterable[Line]) -> dict[Any, Any]:

@@ -7,6 +7,7 @@ of a file; an older one has events for messages only.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, cast
 from uuid import NAMESPACE_URL, uuid5
@@ -17,6 +18,7 @@ from segue.sessions.codex.reader import PARENT_KEY
 from segue.store.base import format_time
 
 _SESSION_KEYS = frozenset({"session_id", "thread_id"})
+_SERVER_TOOL = re.compile(r"(?P<namespace>mcp__.+?)__(?P<tool>.+)")
 _TEXT_TYPES = {"assistant": "output_text"}
 
 
@@ -150,7 +152,10 @@ class _Lines:
 
 
 def complete_item(value: Any) -> dict[str, Any]:
-    """Return a message with all the fields that the client's own have; other items as they are."""
+    """Return an item in the client's own form: a message with all its fields, a tool of a server in its namespace."""
+    found = _SERVER_TOOL.fullmatch(value["name"]) if value.get("type") == "function_call" else None
+    if found is not None and "namespace" not in value:
+        return {**value, "name": found["tool"], "namespace": found["namespace"]}
     if "role" not in value:
         return dict(value)
     content = value["content"]
