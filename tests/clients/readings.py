@@ -31,7 +31,7 @@ from segue.sessions.registry import CLIENTS
 from segue.sessions.session import parse_session
 from tests.clients.judge import Script
 from tests.clients.moves import MOVE_ROWS
-from tests.clients.processes import end_session
+from tests.clients.processes import end_processes_in, end_session
 from tests.clients.reading_judge import compare_histories
 from tests.clients.rows import CLIENT_ROWS
 from tests.clients.run import Installation, client_variables
@@ -130,6 +130,7 @@ class Reading:
         return self
 
     def __exit__(self, *_: object) -> None:
+        end_processes_in(self.work)
         if self._emulator is not None:
             self._emulator.stop()
         records = [record.body for record in self.script.records]
