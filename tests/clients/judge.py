@@ -47,11 +47,11 @@ class Script:
         self.rounds = rounds
         self.exchanges: list[Exchange] = []
         self.records: list[RecordedRequest] = []
-        self._only_tool = only_tool
+        self.only_tool = only_tool
         self._open: Exchange | None = None
 
     def reply(self, request: Request) -> ReplySteps | None:
-        if not any(_base_name(tool.name) == self._only_tool for tool in request.tools):
+        if not any(_base_name(tool.name) == self.only_tool for tool in request.tools):
             return _EXTRA_REPLY
         number = len(self.exchanges)
         current = self.rounds[number] if number < len(self.rounds) else None

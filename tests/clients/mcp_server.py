@@ -6,18 +6,25 @@ them by a search.
 
 from __future__ import annotations
 
+import base64
 import json
 import sys
 from pathlib import Path
 
 SERVER = "desk"
 TOOL = "stamp_word"
+PICTURE_WORD = "picture"
+"""The word for which the result is a picture, too."""
 _FILE = "ran.txt"
 _DECLARATION = {
     "name": TOOL,
     "description": "Stamps a word: appends it to the list of words.",
     "inputSchema": {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]},
 }
+
+
+def _read_picture() -> str:
+    return base64.b64encode(Path("red.png").read_bytes()).decode()
 
 
 def _answer(method: str, params: dict[str, object]) -> dict[str, object]:
@@ -34,7 +41,10 @@ def _answer(method: str, params: dict[str, object]) -> dict[str, object]:
         word = str(arguments.get("word")) if isinstance(arguments, dict) else ""
         with Path(_FILE).open("a") as file:
             file.write(f"{word}\n")
-        return {"content": [{"type": "text", "text": f"RESULT-{word.upper()}"}]}
+        content = [{"type": "text", "text": f"RESULT-{word.upper()}"}]
+        if word == PICTURE_WORD:
+            content.append({"type": "image", "mimeType": "image/png", "data": _read_picture()})
+        return {"content": content}
     return {}
 
 

@@ -30,7 +30,7 @@ from segue.sessions.client import Place
 from segue.sessions.registry import CLIENTS
 from segue.sessions.session import parse_session
 from tests.clients.judge import Script
-from tests.clients.processes import end_session
+from tests.clients.processes import end_processes_in, end_session
 from tests.clients.rows import CLIENT_ROWS, UPSTREAMS
 from tests.clients.run import CONFIG, FIRST_PROVIDER, Installation, client_variables, write_settings
 from tests.clients.task import FILES, PICTURE_FILE, RAN_FILE, Round, write_files
@@ -199,6 +199,7 @@ class MoveRun:
             problems += [f"{leaving} to {entering}: {problem}" for problem in self.move(leaving, entering)]
             if problems:
                 break
+        end_processes_in(self._work)
         if not problems:
             shutil.rmtree(self._folder)
         versions = self._installed.version_of(source), self._installed.version_of(target)

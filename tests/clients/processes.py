@@ -70,3 +70,11 @@ def end_session(session: int) -> None:
     """End a process and all that it has left running."""
     with suppress(ProcessLookupError):
         os.killpg(session, signal.SIGKILL)
+
+
+def end_processes_in(folder: Path) -> None:
+    """End all processes that run in a folder: clients start commands in sessions of their own."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if (process / "cwd").readlink().is_relative_to(folder):
+                os.kill(int(process.name), signal.SIGKILL)

@@ -245,7 +245,7 @@ def test_without_its_settings_a_name_of_opencode_is_kept():
 
 
 def test_codex_has_a_namespace_for_each_mcp_server():
-    assert translate("claude", "codex", "mcp__my-files__read", {}) == ("mcp__my_files::read", {})
+    assert translate("claude", "codex", "mcp__my-files__read", {}) == ("mcp__my_files__read", {})
     assert translate("codex", "claude", "mcp__my_files__read", {}) == ("mcp__my_files__read", {})
 
 

@@ -110,6 +110,10 @@ class Client(ABC):
     def parse(self, lines: list[Line]) -> ParsedLog:
         """Return the body with which the client would continue; `InputError` if there are no messages."""
 
+    def is_file_name(self, name: str) -> bool:
+        """Return whether a file is a session of this client by its name: one whose content does not show it."""
+        return False
+
     def parse_bytes(self, data: bytes) -> ParsedLog | None:
         """Parse a session that is one JSON value; return None for sessions of lines, which `parse` reads."""
         return None

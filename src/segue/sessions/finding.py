@@ -46,7 +46,7 @@ def find_session(clients: Sequence[Client], place: Place, cwd: Path, wanted: str
 
 def _find_by_path(clients: Sequence[Client], path: Path) -> SessionFile:
     path = path.resolve()
-    client = detect_client(files.read(path))
+    client = next((each for each in clients if each.is_file_name(path.name)), None) or detect_client(files.read(path))
     if client is None or client not in clients:
         expected = " or ".join(each.title for each in clients)
         raise InputError(f"not a session of {expected}", path=str(path))

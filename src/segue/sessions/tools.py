@@ -239,8 +239,8 @@ class McpName(Struct, frozen=True):
 
 MCP_NAMES: Mapping[str, McpName] = {
     "claude": McpName("mcp__{server}__{tool}", r"mcp__(.+?)__(.+)"),
-    # A namespace for each server; older versions have one name.
-    "codex": McpName("mcp__{server}::{tool}", r"mcp__(.+?)(?:::|__)(.+)", word_only=True),
+    # A namespace for each server, which the writer splits off; older versions have one name.
+    "codex": McpName("mcp__{server}__{tool}", r"mcp__(.+?)(?:::|__)(.+)", word_only=True),
     # The client, too, takes the first "_" for the end of the server's name.
     "gemini": McpName("mcp_{server}_{tool}", r"mcp_(?!_)([^_]+)_(.+)"),
     "qwen": McpName("mcp__{server}__{tool}", r"mcp__(.+?)__(.+)"),

@@ -20,6 +20,8 @@ from typing import Any, cast
 import msgspec
 
 from segue.errors import InputError
+from segue.sessions.claude.attachments import expand_entry, order_as_sent
+from segue.sessions.claude.entries import blocks_of, object_of, reply_id
 from segue.sessions.parsed_log import Line, ParsedLog, SessionFacts, is_client_text, make_title
 
 API = "anthropic"
@@ -33,25 +35,12 @@ ADDED_KEY = "segue"
 """The key of entries that segue added to a session."""
 _MESSAGE_TYPES = ("user", "assistant")
 _TITLE_KEYS = (("custom-title", "customTitle"), ("ai-title", "aiTitle"), ("summary", "summary"))
-# Attachments with content of the user, or that the user referred to. The others are the client's own context.
-_USER_ATTACHMENTS = frozenset(
-    {
-        "at_mention_reference",
-        "compact_file_reference",
-        "directory",
-        "edited_text_file",
-        "file",
-        "mcp_resource",
-        "pdf_reference",
-        "queued_command",
-        "selected_lines_in_ide",
-    }
-)
+_REASONING = ("thinking", "redacted_thinking")
 
 
 def is_line(line: Line) -> bool:
     value = line.value
-    message = _object(value.get("message"))
+    message = object_of(value.get("message"))
     # Qwen Code has the same lines with `parts` in place of `content`.
     has_message = value.get("type") in _MESSAGE_TYPES and bool(message) and "parts" not in message
     return has_message and not {"parentUuid", "sessionId", "session_id", "uuid"}.isdisjoint(value)
@@ -59,7 +48,7 @@ def is_line(line: Line) -> bool:
 
 def parse_log(lines: list[Line]) -> ParsedLog:
     """Return the body with which the client would continue."""
-    lines = [_expand_attachment(line) for line in lines]
+    lines = [expand_entry(line) for line in lines]
     messages = [line for line in lines if is_line(line)]
     main = [line for line in messages if not _is_subagent(line)] or messages
     dropped = {"lines of subagents": len(messages) - len(main)}
@@ -72,8 +61,11 @@ def parse_log(lines: list[Line]) -> ParsedLog:
     written = [line for line in branch if not _is_client_error(line)]
     added = sum(ADDED_KEY in line.value for line in branch)
     dropped["lines that no model wrote"] = len(branch) - len(written) - added
+    sent = _without_lone_reasoning(_without_stripped_reasoning(written, lines))
+    dropped["replies that are only reasoning, which the client does not send"] = len(written) - len(sent)
     # The summary replaces earlier messages, so it comes before the preserved ones.
-    ordered = sorted(written, key=lambda line: (not line.value.get("isCompactSummary"), line.number))
+    ordered = sorted(sent, key=lambda line: (not line.value.get("isCompactSummary"), line.number))
+    ordered = order_as_sent(ordered)
     name = _find_title(lines)
     log = _build_log(ordered, name or _first_user_text(ordered, main), dropped)
     parents = [line.value.get("parent") for line in lines if line.value.get("type") == PARENT_TYPE]
@@ -81,18 +73,33 @@ def parse_log(lines: list[Line]) -> ParsedLog:
     return msgspec.structs.replace(log, facts=_collect_facts(main, name, parent))
 
 
-def _expand_attachment(line: Line) -> Line:
-    """Return an attachment with content of the user as an entry of the user: the text that the client sent for it."""
-    attachment = _object(line.value.get("attachment"))
-    if line.value.get("type") != "attachment" or attachment.get("type") not in _USER_ATTACHMENTS:
+def _without_stripped_reasoning(written: list[Line], lines: list[Line]) -> list[Line]:
+    """Return the entries without the reasoning that the client removed from its history after the API rejected it."""
+    markers = [line for line in lines if object_of(line.value.get("attachment")).get("type") == "thinking_stripped"]
+    if not markers or not written:
+        return written
+    above = _find_ancestors(written[-1].value.get("uuid"), _parents(lines))
+    markers = [line for line in markers if line.value.get("uuid") in above]
+    if not markers:
+        return written
+    last = markers[-1]
+    start = object_of(object_of(last.value.get("attachment")).get("from")).get("messageId")
+    first = next((line.number for line in written if start is not None and reply_id(line) == start), 0)
+    return [_without_reasoning(line) if first <= line.number < last.number else line for line in written]
+
+
+def _without_reasoning(line: Line) -> Line:
+    blocks = blocks_of(line)
+    kept = [block for block in blocks if block.get("type") not in _REASONING]
+    if len(kept) == len(blocks):
         return line
-    content: list[Any] = []
-    for item in cast("list[Any]", line.value.get("rendered") or [{"content": attachment.get("prompt")}]):
-        part = _object(item).get("content")
-        content += cast("list[Any]", part) if isinstance(part, list) else [{"type": "text", "text": part}]
-    if not content or not all(_object(part).get("text", True) for part in content):
-        return line
-    return Line(line.number, {**line.value, "type": "user", "message": {"role": "user", "content": content}})
+    return Line(line.number, {**line.value, "message": {**object_of(line.value.get("message")), "content": kept}})
+
+
+def _without_lone_reasoning(lines: list[Line]) -> list[Line]:
+    """Return the entries without replies that are only reasoning: the client does not send them."""
+    shown = {reply_id(line) for line in lines if any(block.get("type") not in _REASONING for block in blocks_of(line))}
+    return [line for line in lines if reply_id(line) is None or reply_id(line) in shown]
 
 
 def _collect_facts(messages: list[Line], name: str | None, parent: str | None) -> SessionFacts:
@@ -116,10 +123,10 @@ def _is_boundary(line: Line, include_subagents: bool) -> bool:
 def _preserved_entries(lines: list[Line], boundary: int) -> set[Any]:
     """Return the uuids of entries before a compaction that are still sent after it."""
     metadata = next(
-        (_object(line.value.get("compactMetadata")) for line in lines if line.number == boundary), _object(None)
+        (object_of(line.value.get("compactMetadata")) for line in lines if line.number == boundary), object_of(None)
     )
-    kept = set(cast("list[Any]", _object(metadata.get("preservedMessages")).get("uuids") or []))
-    segment = _object(metadata.get("preservedSegment"))
+    kept = set(cast("list[Any]", object_of(metadata.get("preservedMessages")).get("uuids") or []))
+    segment = object_of(metadata.get("preservedSegment"))
     parents = _parents(lines)
     uuid = segment.get("tailUuid")
     while uuid in parents and uuid not in kept:
@@ -134,31 +141,30 @@ def _active_branch(lines: list[Line], messages: list[Line], boundary: int, prese
         return messages
     # Entries of other types can be parents too.
     parents = _parents(line for line in lines if line.number > boundary or line.value.get("uuid") in preserved)
-    uuids: set[Any] = set()
-    uuid = messages[-1].value.get("uuid")
-    while uuid is not None and uuid not in uuids:
-        uuids.add(uuid)
-        uuid = parents.get(uuid)
+    uuids = _find_ancestors(messages[-1].value.get("uuid"), parents)
     uuids |= preserved | {line.value.get("uuid") for line in messages if line.value.get("isCompactSummary")}
     branch = [line for line in messages if line.value.get("uuid") in uuids]
-    replies = {name for line in branch if (name := _reply_id(line))}
-    uuids |= {line.value.get("uuid") for line in messages if _reply_id(line) in replies}
+    replies = {name for line in branch if (name := reply_id(line))}
+    uuids |= {line.value.get("uuid") for line in messages if reply_id(line) in replies}
     # A result is known by its reply and call: ids may repeat in other replies. An abandoned branch may repeat a result
     # that the active branch already has.
     lookup = _ReplyLookup(messages, parents)
     answered = {key for line in branch for key in lookup.result_keys(line)}
     calls = {
-        (_reply_id(line), block.get("id"))
+        (reply_id(line), block.get("id"))
         for line in messages
         if line.value.get("uuid") in uuids
-        for block in _blocks(line)
+        for block in blocks_of(line)
         if block.get("type") == "tool_use"
     }
+    ids = {call_id for _, call_id in calls}
     return [
         line
         for line in messages
         if line.value.get("uuid") in uuids
         or (line.value.get("parentUuid") in uuids and not (calls - answered).isdisjoint(lookup.result_keys(line)))
+        # What hooks add to parallel calls is beside the path, too.
+        or object_of(line.value.get("attachment")).get("toolUseID") in ids
     ]
 
 
@@ -166,12 +172,12 @@ class _ReplyLookup:
     """Finds the replies that results belong to: the next one above them in the tree."""
 
     def __init__(self, messages: list[Line], parents: dict[Any, Any]) -> None:
-        self._replies = {line.value.get("uuid"): name for line in messages if (name := _reply_id(line))}
+        self._replies = {line.value.get("uuid"): name for line in messages if (name := reply_id(line))}
         self._parents = parents
 
     def result_keys(self, line: Line) -> list[tuple[str | None, Any]]:
         """Return the reply and the call of each result in an entry."""
-        ids = [block.get("tool_use_id") for block in _blocks(line) if block.get("type") == "tool_result"]
+        ids = [block.get("tool_use_id") for block in blocks_of(line) if block.get("type") == "tool_result"]
         if not ids:
             return []
         uuid, passed = line.value.get("parentUuid"), set[Any]()
@@ -181,19 +187,22 @@ class _ReplyLookup:
         return [(self._replies.get(uuid), call_id) for call_id in ids]
 
 
+def _find_ancestors(uuid: Any, parents: dict[Any, Any]) -> set[Any]:
+    """Return an entry and all above it in the tree."""
+    found: set[Any] = set()
+    while uuid is not None and uuid not in found:
+        found.add(uuid)
+        uuid = parents.get(uuid)
+    return found
+
+
 def _parents(lines: Iterable[Line]) -> dict[Any, Any]:
     return {line.value["uuid"]: line.value.get("parentUuid") for line in lines if line.value.get("uuid")}
 
 
-def _reply_id(line: Line) -> str | None:
-    message = _object(line.value.get("message"))
-    name = message.get("id")
-    return name if line.value.get("type") == "assistant" and isinstance(name, str) else None
-
-
 def _is_client_error(line: Line) -> bool:
     """Return whether an entry is an error message of the client in place of a reply."""
-    message = _object(line.value.get("message"))
+    message = object_of(line.value.get("message"))
     return bool(line.value.get("isApiErrorMessage")) or message.get("model") == SYNTHETIC_MODEL
 
 
@@ -211,18 +220,18 @@ def _build_log(lines: list[Line], title: str | None, dropped: dict[str, int]) ->
         if uuid is not None and uuid in seen:
             continue
         seen.add(uuid)
-        source = _object(line.value["message"])
+        source = object_of(line.value["message"])
         model = source.get("model") or model
-        name = _reply_id(line)
+        name = reply_id(line)
         if name in replies:
             message, index = replies[name]
             blocks = cast("list[Any]", message["content"])
-            blocks += [block for block in _blocks(line) if not _has_block(block, blocks)]
+            blocks += [block for block in blocks_of(line) if not _has_block(block, blocks)]
             times[index] = line.timestamp or times[index]
             continue
         message = {"role": source.get("role", line.value["type"]), "content": source.get("content")}
         if name is not None:
-            message["content"] = list(_blocks(line))
+            message["content"] = list(blocks_of(line))
             replies[name] = message, len(messages)
         messages.append(message)
         numbers.append(line.number)
@@ -236,14 +245,6 @@ def _has_block(block: Mapping[str, Any], blocks: list[Mapping[str, Any]]) -> boo
     if block.get("type") == "tool_use":
         return any(other.get("type") == "tool_use" and other.get("id") == block.get("id") for other in blocks)
     return block in blocks
-
-
-def _blocks(line: Line) -> list[Mapping[str, Any]]:
-    content = _object(line.value.get("message")).get("content")
-    if isinstance(content, str):
-        return [{"type": "text", "text": content}]
-    items = cast("list[Any]", content) if isinstance(content, list) else []
-    return [item for item in items if isinstance(item, dict)]
 
 
 def _find_title(lines: list[Line]) -> str | None:
@@ -286,10 +287,6 @@ def _user_text(line: Line) -> str:
     """Return the text that the user typed in an entry; empty for text that the client inserted."""
     if line.value.get("type") != "user" or line.value.get("isMeta") or line.value.get("isCompactSummary"):
         return ""
-    texts = [block.get("text") for block in _blocks(line) if block.get("type") == "text"]
+    texts = [block.get("text") for block in blocks_of(line) if block.get("type") == "text"]
     typed = [text for text in texts if isinstance(text, str) and not is_client_text(text)]
     return "\n".join(typed).strip()
-
-
-def _object(value: object) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

@@ -7,10 +7,11 @@ a request to continue. What segue added has the model `<synthetic>`, as the clie
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
 from segue.canonical.ids import short_hash
+from segue.sessions.claude.display import display_result
 from segue.sessions.claude.reader import ADDED_KEY, PARENT_TYPE, SEAL_TYPE, SYNTHETIC_MODEL
 from segue.sessions.client import SEAL_KEY, Draft, Unit, decode_lines, encode_lines
 from segue.store.base import format_time
@@ -59,7 +60,7 @@ def _is_main_entry(value: dict[str, Any]) -> bool:
 def _entries(draft: Draft, parent: str | None, version: str) -> Iterator[dict[str, Any]]:
     reply: str | None = None
     written: list[dict[str, Any]] = []
-    calls: dict[str, str] = {}
+    calls: dict[str, tuple[dict[str, Any], str]] = {}
     at = next((unit.at for unit in draft.units if unit.at is not None), draft.now)
     for number, unit in enumerate(draft.units):
         at = max(at, unit.at or at)
@@ -72,15 +73,16 @@ def _entries(draft: Draft, parent: str | None, version: str) -> Iterator[dict[st
                 reply, written = f"msg_{short_hash(uuid)}", []
             written.append(block)
             if block["type"] == "tool_use":
-                calls[block["id"]] = uuid
+                calls[block["id"]] = block, uuid
             content: dict[str, Any] = {"message": _reply_message(unit, reply, draft), "type": "assistant"}
         else:
             reply = None
             content = {"type": "user", "message": {"role": "user", "content": _user_content(block)}}
             if block["type"] == "tool_result":
-                content["toolUseResult"] = _display_result(block)
-                if block["tool_use_id"] in calls:
-                    content["sourceToolAssistantUUID"] = calls[block["tool_use_id"]]
+                call, source = calls.get(block["tool_use_id"], (None, None))
+                content["toolUseResult"] = display_result(call, block)
+                if source is not None:
+                    content["sourceToolAssistantUUID"] = source
         yield {
             "parentUuid": parent,
             "isSidechain": False,
@@ -117,17 +119,6 @@ def _reply_message(unit: Unit, reply: str, draft: Draft) -> dict[str, Any]:
 def _user_content(block: dict[str, Any]) -> Any:
     """Return a typed text as the client writes it, and other blocks in a list."""
     return block["text"] if block["type"] == "text" and block.keys() <= {"type", "text"} else [block]
-
-
-def _display_result(block: dict[str, Any]) -> Any:
-    """Return what the client's screen shows of a result."""
-    content = block.get("content")
-    if isinstance(content, str):
-        text = content
-    else:
-        parts = cast("list[dict[str, Any]]", content) if isinstance(content, list) else []
-        text = "\n".join(part["text"] for part in parts if part.get("type") == "text")
-    return f"Error: {text}" if block.get("is_error") else text
 
 
 def _seal(draft: Draft) -> Iterator[dict[str, Any]]:

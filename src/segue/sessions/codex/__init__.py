@@ -1,7 +1,7 @@
 """Codex: its folders, its sessions (rollouts), and the command that resumes them.
 
-A session is `sessions/YYYY/MM/DD/rollout-TIME-ID.jsonl` below `~/.codex` or `CODEX_HOME`. When
-it lists or resumes sessions, the client adds those that its database does not have. It holds a lock on
+A session is `sessions/YYYY/MM/DD/rollout-TIME-ID.jsonl` below `~/.codex` or `CODEX_HOME`, or such a file compressed.
+When it lists or resumes sessions, the client adds those that its database does not have. It holds a lock on
 `thread-writer-locks/ID.lock` while a session is open.
 """
 
@@ -15,8 +15,8 @@ from typing import Any, cast
 from segue.errors import InputError
 from segue.sessions import files
 from segue.sessions.client import Client, Draft, Place, SessionFile, time_ordered_id
-from segue.sessions.codex import reader, writer
-from segue.sessions.excerpt import Excerpt, read_excerpt
+from segue.sessions.codex import reader, rollouts, writer
+from segue.sessions.files import Fingerprint
 from segue.sessions.parsed_log import Line, ParsedLog
 from segue.store.base import format_time
 
@@ -32,22 +32,37 @@ class Codex(Client):
     def is_line(self, line: Line) -> bool:
         return reader.is_line(line)
 
+    def is_file_name(self, name: str) -> bool:
+        return rollouts.is_compressed(name)
+
     def parse(self, lines: list[Line]) -> ParsedLog:
         return reader.parse_log(lines)
 
     def find(self, place: Place, cwd: Path | None) -> Iterator[SessionFile]:
-        for path in (_root(place) / "sessions").glob("*/*/*/rollout-*.jsonl"):
-            excerpt = read_excerpt(path)
-            session = _describe(path, excerpt) if excerpt is not None else None
+        for path in rollouts.list_rollouts(_root(place)):
+            session = _describe(path)
             if session is not None and (cwd is None or session.cwd == str(cwd)):
                 yield session
 
     def describe(self, path: Path) -> SessionFile:
-        excerpt = read_excerpt(path)
-        session = _describe(path, excerpt) if excerpt is not None else None
+        session = _describe(path)
         if session is None:
             raise InputError("not a session of Codex: no line with the facts of the session", path=str(path))
         return session
+
+    def load(self, place: Place, session: SessionFile) -> bytes:
+        return rollouts.load_rollout(_root(place), session.path)
+
+    def extend(self, place: Place, session: SessionFile, expected: Fingerprint, data: bytes) -> None:
+        """Append to a rollout; a compressed one becomes a plain file beside it, which the client then uses."""
+        content = self.load(place, session)
+        if not expected.matches(content):
+            raise InputError("was changed by another program; nothing was written", path=str(session.path))
+        path = rollouts.plain_path(session.path)
+        if path.suffix == rollouts.COMPRESSED:
+            files.create(path.with_suffix(""), content + data)
+        else:
+            files.append(path, Fingerprint.of(files.read(path)), data)
 
     def new_id(self, now: int) -> str:
         return time_ordered_id(now)
@@ -92,7 +107,10 @@ def _read_provider(place: Place) -> str | None:
     return provider if isinstance(provider, str) and provider else None
 
 
-def _describe(path: Path, excerpt: Excerpt) -> SessionFile | None:
+def _describe(path: Path) -> SessionFile | None:
+    excerpt = rollouts.read_rollout_excerpt(path)
+    if excerpt is None:
+        return _describe_unread(path)
     payloads = [
         (value.get("type"), cast("dict[str, Any]", value["payload"]))
         for value in excerpt.values
@@ -115,3 +133,12 @@ def _describe(path: Path, excerpt: Excerpt) -> SessionFile | None:
         reader.find_title(items),
         next((model for model in reversed(models) if isinstance(model, str)), None),
     )
+
+
+def _describe_unread(path: Path) -> SessionFile | None:
+    """Return a compressed session that can't be read by its name; None for another one."""
+    id = rollouts.thread_id(path)
+    if path.suffix != rollouts.COMPRESSED or id is None:
+        return None
+    status = path.stat()
+    return SessionFile("codex", id, path, updated=status.st_mtime_ns // 1000, size=status.st_size)

@@ -14,6 +14,7 @@ from segue.sessions.patches import FileEdit, FileWrite, parse_patch
 
 _EXIT_CODE = re.compile(r"^(?:Process exited with code|Exit code:?) (-?\d+)$", re.MULTILINE)
 _OUTPUT_MARK = "Output:\n"
+_SERVER_MARK = "mcp__"
 
 
 def display_message(item: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -41,7 +42,7 @@ def display_message_in_page(item: dict[str, Any], id: str) -> dict[str, Any] | N
 
 def display_call(call: dict[str, Any], output: dict[str, Any], cwd: str) -> dict[str, Any] | None:
     """Return a finished call as the screen shows it; None for tools that it does not show."""
-    text = output["output"] if isinstance(output["output"], str) else ""
+    text = _output_text(output["output"])
     found = _EXIT_CODE.search(text)
     code = int(found[1]) if found else 0
     text = text.partition(_OUTPUT_MARK)[2] if _OUTPUT_MARK in text else text
@@ -65,6 +66,18 @@ def display_call(call: dict[str, Any], output: dict[str, Any], cwd: str) -> dict
     if call.get("name") == "view_image":
         path = _arguments(call).get("path")
         return {"type": "ImageView", "id": id, "path": _file_url(path)} if isinstance(path, str) else None
+    namespace = call.get("namespace")
+    if isinstance(namespace, str) and namespace.startswith(_SERVER_MARK):
+        return {
+            "type": "McpToolCall",
+            "id": id,
+            "server": namespace.removeprefix(_SERVER_MARK),
+            "tool": call["name"],
+            "arguments": _arguments(call),
+            "status": status,
+            "result": {"content": [{"type": "text", "text": text}]},
+            "duration": {"secs": 0, "nanos": 0},
+        }
     change = parse_patch(call["input"]) if call.get("name") == "apply_patch" and "input" in call else None
     if change is None:
         return None
@@ -84,6 +97,13 @@ def _display_change(change: FileWrite | FileEdit) -> dict[str, Any]:
     old, new = change.old.split("\n"), change.new.split("\n")
     lines = [f"@@ -1,{len(old)} +1,{len(new)} @@", *(f"-{line}" for line in old), *(f"+{line}" for line in new)]
     return {"type": "update", "unified_diff": "\n".join([*lines, ""]), "move_path": None}
+
+
+def _output_text(output: object) -> str:
+    if isinstance(output, str):
+        return output
+    parts = cast("list[dict[str, Any]]", output) if isinstance(output, list) else []
+    return "\n".join(part["text"] for part in parts if isinstance(part.get("text"), str))
 
 
 def _text(item: dict[str, Any]) -> str:

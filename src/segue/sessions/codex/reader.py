@@ -21,6 +21,17 @@ _BARE_TYPES = frozenset({"message", "reasoning", "function_call", "function_call
 _INTERNAL_TYPES = frozenset({"ghost_snapshot", "compaction_trigger", "other"})
 # Prefixes of user messages that the client inserts.
 _CONTEXT_PREFIXES = ("<environment_context>", "<user_instructions>", "# AGENTS.md instructions")
+# How messages of the user begin that do not start a turn.
+_BESIDE_TURNS = (
+    *_CONTEXT_PREFIXES,
+    "<turn_aborted>",
+    "<user_shell_command>",
+    "<subagent_notification>",
+    "<skill>",
+    "<hook_prompt",
+)
+# Messages that the client wrote into the conversation: a summary, an interruption, and a command of the user.
+_CONVERSATION_KINDS = frozenset({"compaction.summary", "generic.turn_aborted", "shell.user_command"})
 # The client's own notes on an item, which it does not send.
 _NOTES_KEY = "internal_chat_message_metadata_passthrough"
 
@@ -58,6 +69,9 @@ class _Rollout:
         match kind:
             case "response_item":
                 self._add(line.number, payload)
+            case "session_meta" if isinstance(payload.get("history_base"), dict) and not self.facts:
+                base = payload["history_base"].get("thread_id")
+                raise InputError(f"this session continues the rollout {base}: move it by its id", path="line 1")
             case "session_meta":
                 self._set_instructions(payload)
                 self._set_facts(payload)
@@ -124,7 +138,11 @@ class _Rollout:
         """Remove the last `turns` user messages and everything after them."""
         if not isinstance(turns, int) or turns < 0:
             raise InputError(f"expected a number of turns, not {turns!r}", path=f"line {line.number}")
-        places = [at for at, (_, item) in enumerate(self.items) if _is_user_message(item)]
+        places = [
+            at
+            for at, (_, item) in enumerate(self.items)
+            if _is_user_message(item) and not _item_text(item).lstrip().startswith(_BESIDE_TURNS)
+        ]
         cut = 0 if turns > len(places) else places[-turns] if turns else len(self.items)
         self.dropped["items that were rolled back"] += len(self.items) - cut
         del self.items[cut:]
@@ -155,18 +173,24 @@ def _is_context(item: dict[str, Any]) -> bool:
         return False
     if item.get("role") in ("developer", "system"):
         return True
-    notes = item.get(_NOTES_KEY)
-    kinds = cast("dict[str, Any]", notes).get("content_item_metadata") if isinstance(notes, dict) else None
-    sources = [_provenance(entry) for entry in cast("list[Any]", kinds)] if isinstance(kinds, list) else []
-    if sources and all(source == "harness" for source in sources):
-        return True
+    sources = [_provenance(entry) for entry in _notes(item, "content_item_metadata")]
+    if sources and all(source.get("type") == "harness" for source in sources):
+        is_from_hook = any(source.get("hook") for source in sources)
+        return not is_from_hook and _CONVERSATION_KINDS.isdisjoint(_notes(item, "content_item_kinds"))
     return item.get("role") == "user" and not _is_user_message(item)
 
 
-def _provenance(entry: object) -> object:
+def _notes(item: dict[str, Any], key: str) -> list[Any]:
+    """Return the client's notes on the parts of a message."""
+    notes = item.get(_NOTES_KEY)
+    values = cast("dict[str, Any]", notes).get(key) if isinstance(notes, dict) else None
+    return cast("list[Any]", values) if isinstance(values, list) else []
+
+
+def _provenance(entry: object) -> dict[str, Any]:
     """Return who wrote a part of a message, by the client's notes on it."""
     source = cast("dict[str, Any]", entry).get("provenance") if isinstance(entry, dict) else None
-    return cast("dict[str, Any]", source).get("type") if isinstance(source, dict) else None
+    return cast("dict[str, Any]", source) if isinstance(source, dict) else {}
 
 
 def _is_user_message(item: dict[str, Any]) -> bool:

@@ -7,6 +7,7 @@ of a file; an older one has events for messages only.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, cast
 from uuid import NAMESPACE_URL, uuid5
@@ -17,6 +18,7 @@ from segue.sessions.codex.reader import PARENT_KEY
 from segue.store.base import format_time
 
 _SESSION_KEYS = frozenset({"session_id", "thread_id"})
+_SERVER_TOOL = re.compile(r"(?P<namespace>mcp__.+?)__(?P<tool>.+)")
 _TEXT_TYPES = {"assistant": "output_text"}
 
 
@@ -63,9 +65,14 @@ def copy(data: bytes, draft: Draft) -> bytes:
     metas = [cast("dict[str, Any]", value["payload"]) for value in values if value.get("type") == "session_meta"]
     old = metas[0].get("id") if metas else None
     for meta in metas:
+        meta.pop("history_base", None)
         if meta.get("id") == old:
             meta.update(id=draft.id, **({PARENT_KEY: draft.parent} if draft.parent else {}))
-    return encode_lines(_rename(value, old, draft.id) for value in values)
+    lines = [_rename(value, old, draft.id) for value in values]
+    if lines and isinstance(lines[0].get("ordinal"), int):
+        # A fork has the lines of its parent after its own first line.
+        lines = [{**line, "ordinal": number} for number, line in enumerate(lines)]
+    return encode_lines(lines)
 
 
 def _rename(value: Any, old: object, new: str) -> Any:
@@ -145,7 +152,10 @@ class _Lines:
 
 
 def complete_item(value: Any) -> dict[str, Any]:
-    """Return a message with all the fields that the client's own have; other items as they are."""
+    """Return an item in the client's own form: a message with all its fields, a tool of a server in its namespace."""
+    found = _SERVER_TOOL.fullmatch(value["name"]) if value.get("type") == "function_call" else None
+    if found is not None and "namespace" not in value:
+        return {**value, "name": found["tool"], "namespace": found["namespace"]}
     if "role" not in value:
         return dict(value)
     content = value["content"]

@@ -1,0 +1,29 @@
+"""The entries of a Claude Code session: their message, its blocks, and the reply that they are part of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from segue.sessions.parsed_log import Line
+
+
+def blocks_of(line: Line) -> list[Mapping[str, Any]]:
+    """Return the blocks of an entry's message; a text is one block."""
+    content = object_of(line.value.get("message")).get("content")
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    items = cast("list[Any]", content) if isinstance(content, list) else []
+    return [item for item in items if isinstance(item, dict)]
+
+
+def reply_id(line: Line) -> str | None:
+    """Return the id of the reply that an entry is part of; None for other entries."""
+    message = object_of(line.value.get("message"))
+    name = message.get("id")
+    return name if line.value.get("type") == "assistant" and isinstance(name, str) else None
+
+
+def object_of(value: object) -> dict[str, Any]:
+    """Return a JSON object; an empty one for any other value."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
