@@ -64,6 +64,7 @@ class Translator:
         self._target = target
         self._cwd = cwd
         self._steps: dict[str, _Step] = {}
+        self._names: dict[str, str] = {}
 
     def translate(self, message: Message) -> Translated:
         changed: list[tuple[str, str]] = []
@@ -74,6 +75,7 @@ class Translator:
                 translated = self._translate_call(block)
                 if translated.name != block.name or translated.arguments is not block.arguments:
                     changed.append((block.name, translated.name))
+                    self._names[block.id] = translated.name
                 elif not self._is_native(block.name):
                     kept.append(block.name)
                 blocks.append(translated)
@@ -244,16 +246,17 @@ class Translator:
     # --------------------------------------------------------------------------------------------------------- results
 
     def _translate_result(self, response: ToolResponse) -> ToolResponse:
+        if response.name and response.name != (name := self._names.get(response.call_id, response.name)):
+            response = edit_block(response, name=name)
         step = self._steps.get(response.call_id)
         blocks = response.content
-        name = response.name
         if step is None or not blocks or not all(isinstance(block, Text) for block in blocks):
             return response
         text, code = _read_result(text_of(blocks), step.source, error=response.error)
         written, error = _write_result(text, code, step.target, error=response.error)
         if (text_of(blocks), response.error) == (written, error):
             return response
-        return edit_block(response, content=(Text(written),), error=error, name=name)
+        return edit_block(response, content=(Text(written),), error=error)
 
 
 def _as_patch(operation: Operation, values: dict[str, Any]) -> dict[str, Any]:
