@@ -119,6 +119,17 @@ def test_a_compaction_of_qwen_to_nothing_replaces_the_history(world: World):
     assert texts(world.read(world.add_lines("qwen", log.lines)), "human") == ["After."]
 
 
+def test_reminders_of_qwen_in_a_compacted_history_are_not_carried(world: World):
+    log = Contents("qwen")
+    log.user("Before.")
+    reminder = {"text": "<system-reminder>\nThe current date is: today.\n</system-reminder>"}
+    log.compact(
+        {"role": "user", "parts": [{"text": "SUMMARY"}]}, {"role": "user", "parts": [reminder, {"text": "Next."}]}
+    )
+    log.answer("Done.")
+    assert texts(world.read(world.add_lines("qwen", log.lines)), "human") == ["SUMMARY", "Next."]
+
+
 def test_summaries_of_pi_that_were_removed_are_not_carried(world: World):
     log = Pi()
     log.user("First.")

@@ -15,6 +15,7 @@ from segue.sessions.parsed_log import Line, ParsedLog, SessionFacts, is_client_t
 from segue.sessions.parts import API, PARENT_KEY, list_of, object_of, parts_of, text_of
 
 _TYPES = ("user", "assistant", "tool_result")
+_REMINDER = "<system-reminder>"
 # System records beside the conversation, which are never the end of it.
 _SIDE_RECORDS = frozenset(
     {
@@ -51,7 +52,7 @@ def parse_log(lines: list[Line]) -> ParsedLog:
     if compaction is not None:
         dropped["lines before the client's own compaction"] = sum(map(is_line, branch[:compaction]))
         history = _compacted_history(branch[compaction]) or []
-        contents = [(branch[compaction], object_of(content)) for content in history]
+        contents = [(branch[compaction], _without_reminders(object_of(content))) for content in history]
         branch = branch[compaction + 1 :]
     for line in branch:
         if contents and _is_answer_of_client(line, contents[-1][0]):
@@ -116,6 +117,12 @@ def _compacted_history(line: Line) -> list[Any] | None:
         return None
     history = object_of(line.value.get("systemPayload")).get("compressedHistory")
     return cast("list[Any]", history) if isinstance(history, list) else None
+
+
+def _without_reminders(content: dict[str, Any]) -> dict[str, Any]:
+    """Return a content of a compacted history without the client's own reminders, such as that of the date."""
+    kept = [part for part in parts_of(content.get("parts")) if not str(part.get("text")).startswith(_REMINDER)]
+    return {**content, "parts": kept}
 
 
 def _last(lines: list[Line], key: str) -> str | None:
