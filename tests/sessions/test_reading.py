@@ -98,6 +98,14 @@ def test_a_prompt_in_one_message_with_the_context_of_gemini_is_carried(world: Wo
     assert texts(world.read(session), "human") == ["Hello."]
 
 
+def test_a_session_of_gemini_that_was_killed_while_it_was_resumed_is_read(world: World):
+    log = Contents("gemini")
+    log.user("Hello.")
+    log.answer("Done.")
+    log.compact({"role": "user", "parts": [{"text": "<session_context>\nFACTS of the machine"}]})
+    assert texts(world.read(world.add_lines("gemini", log.lines)), "human", "ai") == ["Hello.", "Done."]
+
+
 def test_a_command_that_qwen_answered_itself_is_not_carried(world: World):
     log = Contents("qwen")
     log.user("Hello.")

@@ -82,6 +82,12 @@ class _Record:
         self.model = model if isinstance(model, str) and model else self.model
 
     def _replace(self, number: int, messages: list[Any]) -> None:
+        """Replace all messages, unless by the client's context alone.
+
+        It writes that first when it resumes a session. If it is killed then, its next start deletes the file.
+        """
+        if not any(list(_contents(object_of(message))) for message in messages):
+            return
         self.messages = {}
         for message in messages:
             if isinstance(object_of(message).get("id"), str):
