@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import stat
 
 import pytest
@@ -123,6 +124,13 @@ def test_the_report_names_what_was_carried_changed_and_lost(world: World):
     (lost,) = report.lost
     assert lost.count == 2
     assert lost.text.endswith("it is restored when the session is moved back")
+
+
+@pytest.mark.parametrize(("source", "target"), PAIRS)
+def test_the_report_names_clients_and_no_apis(world: World, source: str, target: str):
+    report = world.plan(world.add_recorded(source), target).report
+    text = "\n".join(line.text for line in (*report.changed, *report.lost))
+    assert not re.search(r"\b(anthropic|openai|gemini|openai-responses|function response|target|detail)\b", text)
 
 
 def test_a_session_of_another_client_is_refused(world: World):

@@ -1,4 +1,4 @@
-"""What the readers take from a session: attachments, instructions of the client, reasoning sealed by the gateway."""
+"""What the readers take from a session: what the client would send when it resumes it, without its own instructions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 
 from segue.canonical.envelope import ENVELOPE_PREFIX
 from segue.sessions.client import SessionFile
-from tests.cli.client_logs import ClaudeCode, Codex
+from tests.cli.client_logs import ClaudeCode, Codex, Contents, Pi
 from tests.sessions.world import World, client, texts
 
 
@@ -87,3 +87,89 @@ def test_envelopes_of_the_gateway_are_removed(world: World):
     added = world.load(home)[len(before) :].decode()
     assert ENVELOPE_PREFIX not in added
     assert "leg1 answer." in added
+
+
+def test_a_prompt_in_one_message_with_the_context_of_gemini_is_carried(world: World):
+    log = Contents("gemini")
+    log.content("user", {"text": "<session_context>\nFACTS of the machine"}, {"text": "Hello."})
+    log.answer("Done.")
+    session = world.add_lines("gemini", log.lines)
+    assert session.title == "Hello."
+    assert texts(world.read(session), "human") == ["Hello."]
+
+
+def test_a_session_of_gemini_that_was_killed_while_it_was_resumed_is_read(world: World):
+    log = Contents("gemini")
+    log.user("Hello.")
+    log.answer("Done.")
+    log.compact({"role": "user", "parts": [{"text": "<session_context>\nFACTS of the machine"}]})
+    assert texts(world.read(world.add_lines("gemini", log.lines)), "human", "ai") == ["Hello.", "Done."]
+
+
+def test_a_command_that_qwen_answered_itself_is_not_carried(world: World):
+    log = Contents("qwen")
+    log.user("Hello.")
+    log.answer("Done.")
+    for text, kind in (("/about", "assistant"), ("/greet", "info"), ("/review", "assistant")):
+        log.user(text)
+        payload = {"phase": "result", "rawCommand": text, "outputHistoryItems": [{"type": kind, "text": "x"}]}
+        is_sent = text == "/review"
+        log.line(type="system", subtype="slash_command", systemPayload={**payload, "sentToModel": is_sent})
+    session = world.add_lines("qwen", log.lines)
+    assert texts(world.read(session), "human") == ["Hello.", "/greet", "/review"]
+
+
+def test_a_compaction_of_qwen_to_nothing_replaces_the_history(world: World):
+    log = Contents("qwen")
+    log.user("Before.")
+    log.compact()
+    log.user("After.")
+    assert texts(world.read(world.add_lines("qwen", log.lines)), "human") == ["After."]
+
+
+def test_reminders_of_qwen_in_a_compacted_history_are_not_carried(world: World):
+    log = Contents("qwen")
+    log.user("Before.")
+    reminder = {"text": "<system-reminder>\nThe current date is: today.\n</system-reminder>"}
+    log.compact(
+        {"role": "user", "parts": [{"text": "SUMMARY"}]}, {"role": "user", "parts": [reminder, {"text": "Next."}]}
+    )
+    log.answer("Done.")
+    assert texts(world.read(world.add_lines("qwen", log.lines)), "human") == ["SUMMARY", "Next."]
+
+
+def test_summaries_of_pi_that_were_removed_are_not_carried(world: World):
+    log = Pi()
+    log.user("First.")
+    log.compact("SHORTENED")
+    log.entry("branch_summary", fromId="e1", summary="LEFT")
+    log.entry("branch_summary", fromId="e1", summary="")
+    log.answer("Done.")
+    assert len(texts(world.read(world.add_lines("pi", log.lines)), "human")) == 2
+    for target in ("e2", "e3"):
+        log.entry("context_edit", targetId=target, replacement=None)
+    log.user("Last.")
+    assert texts(world.read(world.add_lines("pi", log.lines)), "human") == ["Last."]
+
+
+def test_a_compaction_of_the_first_version_of_pi_keeps_entries_by_their_number(world: World):
+    log = Pi()
+    log.user("First.")
+    log.user("Kept.")
+    log.entry("compaction", summary="SHORTENED", firstKeptEntryIndex=2, tokensBefore=1)
+    log.user("Last.")
+    lines = [{key: item for key, item in line.items() if key not in ("id", "parentId")} for line in log.lines[1:]]
+    header = {key: item for key, item in log.lines[0].items() if key != "version"}
+    summary, *prompts = texts(world.read(world.add_lines("pi", [header, *lines])), "human")
+    assert "SHORTENED" in summary
+    assert prompts == ["Kept.", "Last."]
+
+
+def test_a_command_of_the_user_in_pi_names_the_file_with_its_whole_output(world: World):
+    log = Pi()
+    log.user("Hello.")
+    facts = {"command": "ls", "output": "a", "exitCode": 2, "cancelled": False}
+    log.message("bashExecution", None, **facts, truncated=True, fullOutputPath="/tmp/pi-bash.log")
+    log.message("bashExecution", None, **facts, excludeFromContext=True)
+    _, command = texts(world.read(world.add_lines("pi", log.lines)), "human")
+    assert all(word in command for word in ("`ls`", "Exit code 2", "/tmp/pi-bash.log"))

@@ -28,6 +28,9 @@ SAMPLES: dict[str, dict[Operation, tuple[str, Any]]] = {
         "plan": ("TodoWrite", {"todos": [{"content": "Read", "status": "completed"}]}),
         "fetch": ("WebFetch", {"url": "https://example.org", "prompt": "Sum up"}),
         "web": ("WebSearch", {"query": "segue"}),
+        "agent": ("Agent", {"description": "Look", "prompt": "Find it", "subagent_type": "general-purpose"}),
+        "skill": ("Skill", {"skill": "review", "args": "all"}),
+        "notebook": ("NotebookEdit", {"notebook_path": "/w/a.ipynb", "cell_id": "c1", "new_source": "1"}),
     },
     "codex": {
         "shell": ("exec_command", {"cmd": "ls -la", "timeout_ms": 5000, "justification": "List"}),
@@ -47,6 +50,8 @@ SAMPLES: dict[str, dict[Operation, tuple[str, Any]]] = {
         "plan": ("write_todos", {"todos": [{"description": "Read", "status": "completed"}]}),
         "fetch": ("web_fetch", {"prompt": "Sum up https://example.org"}),
         "web": ("google_web_search", {"query": "segue"}),
+        "agent": ("invoke_agent", {"agent_name": "generalist", "prompt": "Find it"}),
+        "skill": ("activate_skill", {"name": "review"}),
     },
     "qwen": {
         "shell": ("run_shell_command", {"command": "ls -la", "timeout": 5000, "description": "List"}),
@@ -60,6 +65,9 @@ SAMPLES: dict[str, dict[Operation, tuple[str, Any]]] = {
         "plan": ("todo_write", {"todos": [{"content": "Read", "status": "completed"}]}),
         "fetch": ("web_fetch", {"url": "https://example.org", "prompt": "Sum up"}),
         "web": ("web_search", {"query": "segue"}),
+        "agent": ("agent", {"description": "Look", "prompt": "Find it", "subagent_type": "general-purpose"}),
+        "skill": ("skill", {"skill": "review", "args": "all"}),
+        "notebook": ("notebook_edit", {"notebook_path": "/w/a.ipynb", "cell_id": "c1", "new_source": "1"}),
     },
     "opencode": {
         "shell": ("bash", {"command": "ls -la", "timeout": 5000, "description": "List"}),
@@ -74,6 +82,8 @@ SAMPLES: dict[str, dict[Operation, tuple[str, Any]]] = {
         "patch": ("apply_patch", {"patchText": TWO_FILES}),
         "fetch": ("webfetch", {"url": "https://example.org"}),
         "web": ("websearch", {"query": "segue"}),
+        "agent": ("task", {"description": "Look", "prompt": "Find it", "subagent_type": "general"}),
+        "skill": ("skill", {"name": "review"}),
     },
     "pi": {
         "shell": ("bash", {"command": "ls -la", "timeout": 5}),
@@ -98,14 +108,18 @@ SAMPLES: dict[str, dict[Operation, tuple[str, Any]]] = {
     },
 }
 PAIRS = [(source, target) for source in SAMPLES for target in SAMPLES if source != target]
-# Operations of which the target has the same tool, so that the way back is exact. opencode reads folders as it reads
-# files, and Codex's patch of one file becomes a write.
+# Operations of which both have a tool that is always there, so that the way back is exact. opencode reads folders as it
+# reads files, and Codex's patch of one file becomes a write.
+_DECLARED = {client: {row.operation for row in rows if row.command is None} for client, rows in TOOLS.items()}
 ROUND_TRIPS = [
     (source, target, operation)
     for source, target in PAIRS
     for operation in SAMPLES[source]
-    if (operation in SAMPLES[target] and (target, operation) != ("opencode", "list"))
-    or (source == "codex" and operation == "patch" and "write" in SAMPLES[target])
+    if operation in _DECLARED[source]
+    and (
+        (operation in _DECLARED[target] and (target, operation) != ("opencode", "list"))
+        or (source == "codex" and operation == "patch" and "write" in _DECLARED[target])
+    )
 ]
 
 
@@ -119,7 +133,7 @@ def translate(source: str, target: str, name: str, arguments: Any, servers: tupl
 
 def test_every_row_has_a_sample():
     for client, rows in TOOLS.items():
-        assert {row.operation for row in rows if row.command is None} == set(SAMPLES[client])
+        assert {row.operation for row in rows if row.names} == set(SAMPLES[client])
     assert set(TOOLS) == set(SAMPLES) == set(CLIENTS)
 
 
@@ -143,6 +157,59 @@ def test_a_call_becomes_the_others_and_back(source: str, target: str, operation:
 def test_what_codex_has_no_tool_for_is_a_command(operation: Operation, command: str):
     assert translate("claude", "codex", *SAMPLES["claude"][operation]) == ("exec_command", {"cmd": command})
     assert translate("segue", "codex", *SAMPLES["segue"][operation]) == ("exec_command", {"cmd": command})
+
+
+@pytest.mark.parametrize(
+    ("target", "tool", "operation", "command"),
+    [
+        ("qwen", "run_shell_command", "list", "ls -la /w"),
+        ("pi", "bash", "list", "ls -la /w"),
+        ("pi", "bash", "find", "rg --files -g '*.py' /w"),
+        ("pi", "bash", "search", "rg -n -g '*.py' 'x y' /w"),
+    ],
+)
+def test_tools_that_a_client_does_not_declare_by_default_are_read_and_written_as_commands(
+    target: str, tool: str, operation: Operation, command: str
+):
+    assert translate("claude", target, *SAMPLES["claude"][operation]) == (tool, {"command": command})
+    assert translate(target, "claude", *SAMPLES[target][operation]) == SAMPLES["claude"][operation]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "expected"),
+    [
+        ("https://a.org", {"url": "https://a.org"}),
+        ("Sum up https://a.org", {"url": "https://a.org", "prompt": "Sum up"}),
+        ("Sum up https://a.org now", {"url": "https://a.org", "prompt": "Sum up https://a.org now"}),
+        ("Sum up", {"prompt": "Sum up"}),
+    ],
+)
+def test_gemini_has_the_url_in_the_prompt(prompt: str, expected: dict[str, str]):
+    assert translate("gemini", "claude", "web_fetch", {"prompt": prompt}) == ("WebFetch", expected)
+    assert translate("claude", "gemini", "WebFetch", expected) == ("web_fetch", {"prompt": prompt})
+
+
+def test_calls_of_undeclared_tools_in_qwen_are_calls_of_these_tools():
+    arguments = {"name": "mcp__files__read", "arguments": {"path": "a"}}
+    assert translate("qwen", "gemini", "tool_call", arguments) == ("mcp_files_read", {"path": "a"})
+    fetch = {"name": "web_fetch", "arguments": {"url": "https://a.org", "prompt": "Sum up"}}
+    assert translate("qwen", "claude", "tool_call", fetch) == ("WebFetch", fetch["arguments"])
+    assert translate("qwen", "claude", "tool_call", {"name": "x"}) == ("tool_call", {"name": "x"})
+
+
+@pytest.mark.parametrize(("target", "kept"), [("qwen", ()), ("pi", ("mcp__files__read",))])
+def test_a_tool_of_an_mcp_server_is_one_of_the_target_too_if_that_has_servers(target: str, kept: tuple[str, ...]):
+    message = Message("ai", (ToolCall("mcp__files__read", {}, "c1"),))
+    assert Translator("claude", target, "/w").translate(message).kept == kept
+
+
+def test_results_have_the_name_of_their_translated_call():
+    translator = Translator("gemini", "qwen", "/w")
+    edit = SAMPLES["gemini"]["edit"]
+    translator.translate(Message("ai", (ToolCall(*edit, "c1"), ToolCall("save_memory", {}, "c2"))))
+    results = tuple(ToolResponse(id, name, (Text("Done."),)) for id, name in (("c1", "replace"), ("c2", "x")))
+    blocks = translator.translate(Message("tool", results)).message.blocks
+    assert [block.name for block in blocks if isinstance(block, ToolResponse)] == ["edit", "x"]
 
 
 def test_no_argument_is_dropped():
@@ -200,7 +267,10 @@ def test_a_patch_of_several_files_keeps_its_name():
 @pytest.mark.parametrize("source", ["claude", "gemini", "qwen", "pi", "segue"])
 def test_opencode_reads_folders(source: str):
     assert translate(source, "opencode", *SAMPLES[source]["list"]) == ("read", {"filePath": "/w"})
-    assert translate("opencode", source, "list", {"path": "/w"}) == SAMPLES[source]["list"]
+    expected = SAMPLES[source]["list"]
+    if "list" not in _DECLARED[source]:
+        expected = SAMPLES[source]["shell"][0], {"command": "ls -la /w"}
+    assert translate("opencode", source, "list", {"path": "/w"}) == expected
 
 
 def test_a_patch_of_one_file_is_an_edit_or_a_write():

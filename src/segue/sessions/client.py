@@ -27,6 +27,8 @@ SEAL_KEY = "segueSeal"
 """The key of a seal in a line of a session, or in its metadata."""
 CANONICAL = "segue"
 """In place of an API: units are messages in their canonical form."""
+REASONING_REMOVED = "reasoning of another client removed; it is restored when the session is moved back"
+"""A line of the report of a move."""
 
 
 class Place(Struct, frozen=True):

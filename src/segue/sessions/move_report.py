@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -10,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from segue.canonical.blocks import Media, Thinking, ToolCall, ToolResponse
-from segue.sessions.client import Client
+from segue.sessions.client import REASONING_REMOVED, Client
 from segue.sessions.rendering import Rendering
 from segue.sessions.session import Entry, Session
 
@@ -23,6 +24,9 @@ Action = Literal[
 NOT_MOVED = "system prompts and tool declarations, which are those of the client that resumes the session"
 # Findings about a request, which a session is not.
 _REQUEST_KINDS = frozenset({"adjusted", "model", "tools"})
+# Options of a request on its content: the resolution at which a model gets a picture.
+_REQUEST_FIELDS = frozenset({"detail"})
+_TARGET = re.compile(r"\bthe target\b|(?<=\bnot supported by )[\w-]+$")
 
 
 class Line(Struct, frozen=True):
@@ -61,12 +65,12 @@ def build_report(source: Session, target: Client, action: Action, rendering: Ren
     changed += [Line(f"tool {name} kept: {target.title} has no counterpart", n) for name, n in rendering.kept.items()]
     lost: list[Line] = []
     for finding in rendering.findings:
-        if finding.kind in _REQUEST_KINDS or finding.level == "note":
+        if finding.kind in _REQUEST_KINDS or finding.subject in _REQUEST_FIELDS or finding.level == "note":
             continue
-        line = Line(finding.message, max(1, len(finding.call_ids)))
+        # The renderer has the name of the API, which several clients use.
+        line = Line(_TARGET.sub(target.title, finding.message), max(1, len(finding.call_ids)))
         if finding.kind == "reasoning":
-            thoughts = _count_thoughts(rendering.entries, target)
-            lost.append(Line(f"{finding.message}; it is restored when the session is moved back", thoughts))
+            lost.append(Line(REASONING_REMOVED, _count_thoughts(rendering.entries, target)))
         elif finding.level == "lost":
             lost.append(line)
         else:

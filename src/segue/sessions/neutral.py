@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from segue.canonical.blocks import Block, Media, Opaque, Thinking, ToolCall, ToolResponse
+from segue.sessions.client import REASONING_REMOVED
 
 API = "anthropic"
-_REASONING = "reasoning removed; it is restored when the session is moved back"
 _HOSTED = "calls that the provider ran itself removed"
 
 
@@ -20,7 +20,7 @@ def find_obstacle(block: Block) -> str | None:
     """Return why a session has no place for a block, as a line of the report; None if it has one."""
     match block:
         case Thinking():
-            return _REASONING
+            return REASONING_REMOVED
         case ToolCall(kind="hosted") | ToolResponse(hosted=True):
             return _HOSTED
         case Media(data=None):

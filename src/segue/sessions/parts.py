@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from pathlib import PurePath
 from typing import Any, cast
+
+from segue.sessions.patches import FileEdit, render_diff
 
 API = "gemini"
 PARENT_KEY = "segue_parent"
@@ -14,6 +17,7 @@ _SIGNATURE = "thoughtSignature"
 # The signature of a call that Gemini did not make; the clients add it themselves where it is needed.
 _PLACEHOLDER = "skip_thought_signature_validator"
 _MEDIA = ("inlineData", "fileData")
+_OUTPUT_LABEL = "Output: "
 
 
 def object_of(value: object) -> dict[str, Any]:
@@ -94,3 +98,21 @@ def unnest_media(part: dict[str, Any]) -> list[dict[str, Any]]:
         return [part]
     bare = {key: value for key, value in response.items() if key != "parts"}
     return [{"functionResponse": bare}, *list_of(response["parts"])]
+
+
+def show_result(call: Mapping[str, Any], response: Mapping[str, Any]) -> str | dict[str, Any]:
+    """Return what the screen shows of a result: the diff of an edit, or the text without its label.
+
+    Without `diffStat`, Gemini CLI does not revert such an edit on disk when the user rewinds the session.
+    """
+    if "error" not in response and (edit := _edit_of(object_of(call.get("args")))) is not None:
+        return {"fileDiff": render_diff(edit), "fileName": PurePath(edit.path).name, "filePath": edit.path}
+    shown = response.get("error", response.get("output"))
+    return shown.removeprefix(_OUTPUT_LABEL) if isinstance(shown, str) else ""
+
+
+def _edit_of(arguments: Mapping[str, Any]) -> FileEdit | None:
+    """Return the edit that a call makes, or a write as an edit of an empty file; None for any other call."""
+    path, new = arguments.get("file_path"), arguments.get("new_string", arguments.get("content"))
+    old = arguments.get("old_string", "")
+    return FileEdit(path, old, new) if isinstance(path, str) and isinstance(old, str) and isinstance(new, str) else None

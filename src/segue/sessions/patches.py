@@ -1,9 +1,11 @@
-"""Patches in the form of Codex's `apply_patch`, and single edits and writes in that form.
+"""Patches in the form of Codex's `apply_patch`, and single edits and writes in that form; diffs for the screen.
 
 Only a patch of one file has a counterpart in other clients: a new file is a write, one changed place is an edit.
 """
 
 from __future__ import annotations
+
+import difflib
 
 from msgspec import Struct
 
@@ -64,3 +66,9 @@ def render_edit(edit: FileEdit) -> str | None:
     removed = [f"-{line}" for line in edit.old.split("\n")]
     added = [f"+{line}" for line in edit.new.split("\n")]
     return "\n".join([_BEGIN, f"{_UPDATE}{edit.path}", "@@", *removed, *added, _END, ""])
+
+
+def render_diff(edit: FileEdit) -> str:
+    """Return an edit as a unified diff for the screen. Lines count from the beginning of the edit, not of the file."""
+    old, new = edit.old.splitlines(), edit.new.splitlines()
+    return "".join(f"{line}\n" for line in difflib.unified_diff(old, new, edit.path, edit.path, lineterm=""))

@@ -24,6 +24,9 @@ Operation = Literal[
     "plan",  # items
     "fetch",  # url, prompt
     "web",  # query
+    "agent",  # prompt, kind, note: a task for a subagent
+    "skill",  # name, args
+    "notebook",  # path, cell, source, type, mode: a cell of a notebook
 ]
 ValueForm = Literal[
     "same",
@@ -34,6 +37,7 @@ ValueForm = Literal[
     "states",  # plan items as `text` and `state`: open, doing, done
     "descriptions",  # plan items as `description` and `status`
     "last-line",  # of a number of lines, the last of them
+    "with-url",  # of a prompt, with the URL at its end
 ]
 
 
@@ -49,9 +53,10 @@ class ToolRow(Struct, frozen=True):
     """The tool of a client for an operation. The first name is written; all are recognised.
 
     `arguments` maps the operation's arguments to the client's. `implied` are the client's arguments that have no
-    effect with this value, and are dropped. With `command` the client has no such tool: the operation is a command of
-    its shell, in which the arguments are quoted; `flags` are added for arguments that are given. `free_text` is the
-    operation's argument that is the whole input of the tool. `header` is the form of its results.
+    effect with this value, and are dropped. With `command` the client has no such tool, or only if the user enables it:
+    the operation is a command of its shell, in which the arguments are quoted; `flags` are added for arguments that are
+    given. `free_text` is the operation's argument that is the whole input of the tool. `header` is the form of its
+    results.
     """
 
     operation: Operation
@@ -68,6 +73,7 @@ def _named(**names: str | Argument) -> dict[str, Argument]:
     return {key: Argument(name) if isinstance(name, str) else name for key, name in names.items()}
 
 
+_LIST, _FIND, _SEARCH = "ls -la {path}", "rg --files -g {pattern} {path}", "rg -n {flags} {pattern} {path}"
 _GREP_FLAGS = {"glob": "-g {}", "-i": "-i", "-A": "-A {}", "-B": "-B {}", "-C": "-C {}", "type": "-t {}"}
 
 TOOLS: Mapping[str, tuple[ToolRow, ...]] = {
@@ -94,6 +100,18 @@ TOOLS: Mapping[str, tuple[ToolRow, ...]] = {
         ToolRow("plan", ("TodoWrite",), _named(items=Argument("todos", "todos"))),
         ToolRow("fetch", ("WebFetch",), _named(url="url", prompt="prompt")),
         ToolRow("web", ("WebSearch",), _named(query="query")),
+        ToolRow(
+            "agent",
+            ("Agent", "Task"),
+            _named(prompt="prompt", kind="subagent_type", note="description"),
+            {"run_in_background": False},
+        ),
+        ToolRow("skill", ("Skill",), _named(name="skill", args="args")),
+        ToolRow(
+            "notebook",
+            ("NotebookEdit",),
+            _named(path="notebook_path", cell="cell_id", source="new_source", type="cell_type", mode="edit_mode"),
+        ),
     ),
     "codex": (
         ToolRow(
@@ -104,9 +122,9 @@ TOOLS: Mapping[str, tuple[ToolRow, ...]] = {
         ),
         ToolRow("read", command="cat -n {path}"),
         ToolRow("picture", ("view_image",), _named(path="path")),
-        ToolRow("list", command="ls -la {path}"),
-        ToolRow("find", command="rg --files -g {pattern} {path}"),
-        ToolRow("search", command="rg -n {flags} {pattern} {path}", flags=_GREP_FLAGS),
+        ToolRow("list", command=_LIST),
+        ToolRow("find", command=_FIND),
+        ToolRow("search", command=_SEARCH, flags=_GREP_FLAGS),
         ToolRow("patch", ("apply_patch",), free_text="text", header="exec"),
         ToolRow("plan", ("update_plan",), _named(items=Argument("plan", "steps"))),
     ),
@@ -139,8 +157,10 @@ TOOLS: Mapping[str, tuple[ToolRow, ...]] = {
             {"allow_multiple": False},
         ),
         ToolRow("plan", ("write_todos",), _named(items=Argument("todos", "descriptions"))),
-        ToolRow("fetch", ("web_fetch",), _named(url="url", prompt="prompt")),
+        ToolRow("fetch", ("web_fetch",), _named(prompt=Argument("prompt", "with-url"))),
         ToolRow("web", ("google_web_search",), _named(query="query")),
+        ToolRow("agent", ("invoke_agent",), _named(prompt="prompt", kind="agent_name")),
+        ToolRow("skill", ("activate_skill",), _named(name="name")),
     ),
     "qwen": (
         ToolRow(
@@ -152,7 +172,7 @@ TOOLS: Mapping[str, tuple[ToolRow, ...]] = {
         ),
         ToolRow("read", ("read_file",), _named(path="file_path", line=Argument("offset", "from-zero"), count="limit")),
         ToolRow("picture", ("read_file",), _named(path="file_path")),
-        ToolRow("list", ("list_directory",), _named(path="path")),
+        ToolRow("list", ("list_directory",), _named(path="path"), command=_LIST),
         ToolRow("find", ("glob",), _named(pattern="pattern", path="path")),
         ToolRow("search", ("grep_search", "search_file_content"), _named(pattern="pattern", path="path", glob="glob")),
         ToolRow("write", ("write_file",), _named(path="file_path", content="content")),
@@ -165,6 +185,18 @@ TOOLS: Mapping[str, tuple[ToolRow, ...]] = {
         ToolRow("plan", ("todo_write",), _named(items=Argument("todos", "todos"))),
         ToolRow("fetch", ("web_fetch",), _named(url="url", prompt="prompt")),
         ToolRow("web", ("web_search",), _named(query="query")),
+        ToolRow(
+            "agent",
+            ("agent", "task"),
+            _named(prompt="prompt", kind="subagent_type", note="description"),
+            {"run_in_background": False},
+        ),
+        ToolRow("skill", ("skill",), _named(name="skill", args="args")),
+        ToolRow(
+            "notebook",
+            ("notebook_edit",),
+            _named(path="notebook_path", cell="cell_id", source="new_source", type="cell_type", mode="edit_mode"),
+        ),
     ),
     "opencode": (
         ToolRow("shell", ("bash",), _named(command="command", folder="workdir", timeout="timeout", note="description")),
@@ -186,6 +218,8 @@ TOOLS: Mapping[str, tuple[ToolRow, ...]] = {
         ToolRow("plan", ("todowrite",), _named(items=Argument("todos", "todos"))),
         ToolRow("fetch", ("webfetch",), _named(url="url")),
         ToolRow("web", ("websearch",), _named(query="query")),
+        ToolRow("agent", ("task",), _named(prompt="prompt", kind="subagent_type", note="description")),
+        ToolRow("skill", ("skill",), _named(name="name")),
     ),
     "pi": (
         ToolRow(
@@ -196,9 +230,15 @@ TOOLS: Mapping[str, tuple[ToolRow, ...]] = {
         ),
         ToolRow("read", ("read",), _named(path="path", line="offset", count="limit")),
         ToolRow("picture", ("read",), _named(path="path")),
-        ToolRow("list", ("ls",), _named(path="path")),
-        ToolRow("find", ("find",), _named(pattern="pattern", path="path")),
-        ToolRow("search", ("grep",), _named(pattern="pattern", path="path", glob="glob")),
+        ToolRow("list", ("ls",), _named(path="path"), command=_LIST),
+        ToolRow("find", ("find",), _named(pattern="pattern", path="path"), command=_FIND),
+        ToolRow(
+            "search",
+            ("grep",),
+            _named(pattern="pattern", path="path", glob="glob"),
+            command=_SEARCH,
+            flags=_GREP_FLAGS,
+        ),
         ToolRow("write", ("write",), _named(path="path", content="content")),
         ToolRow(
             "edit",
@@ -228,13 +268,14 @@ TOOLS: Mapping[str, tuple[ToolRow, ...]] = {
 class McpName(Struct, frozen=True):
     """How a client names the tools of MCP servers: `form` is written, `pattern` is recognised.
 
-    `{servers}` in the pattern stands for the names of the user's servers.
-    `word_only`: other characters than letters, digits and `_` in the server's name are written as `_`.
+    `{servers}` in the pattern stands for the names of the user's servers. `word_only`: other characters than letters,
+    digits and `_` in the server's name are written as `_`. `has_servers`: the client can have the same server.
     """
 
     form: str
     pattern: str
     word_only: bool = False
+    has_servers: bool = True
 
 
 MCP_NAMES: Mapping[str, McpName] = {
@@ -247,6 +288,6 @@ MCP_NAMES: Mapping[str, McpName] = {
     # A name does not show where that of the server ends: only those in the user's settings are recognised.
     "opencode": McpName("{server}_{tool}", r"({servers})_(.+)"),
     # pi has no servers of its own; its extensions choose their names.
-    "pi": McpName("mcp__{server}__{tool}", r"mcp__(.+?)__(.+)"),
+    "pi": McpName("mcp__{server}__{tool}", r"mcp__(.+?)__(.+)", has_servers=False),
     "segue": McpName("{server}__{tool}", r"(.+?)__(.+)"),
 }

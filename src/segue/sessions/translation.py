@@ -19,6 +19,9 @@ from segue.sessions.tools import MCP_NAMES, TOOLS, Argument, Operation, ToolRow
 
 _PICTURE = re.compile(r"\.(png|jpe?g|gif|webp)$", re.IGNORECASE)
 _NAMESPACE = "functions::"
+# It calls tools that are not declared: those of MCP servers, and seldom used ones.
+_QWEN_CALL = "tool_call"
+_URL = re.compile(r"https?://\S+")
 _NOT_WORD = re.compile(r"\W", re.ASCII)
 _EXEC_HEADER = re.compile(
     r"\A(?:Chunk ID: .*\n)?(?:Exit code: (?P<first>-?\d+)\n)?(?:Script completed\n)?(?:Wall time:? .*\n)?"
@@ -64,6 +67,7 @@ class Translator:
         self._target = target
         self._cwd = cwd
         self._steps: dict[str, _Step] = {}
+        self._names: dict[str, str] = {}
 
     def translate(self, message: Message) -> Translated:
         changed: list[tuple[str, str]] = []
@@ -74,6 +78,7 @@ class Translator:
                 translated = self._translate_call(block)
                 if translated.name != block.name or translated.arguments is not block.arguments:
                     changed.append((block.name, translated.name))
+                    self._names[block.id] = translated.name
                 elif not self._is_native(block.name):
                     kept.append(block.name)
                 blocks.append(translated)
@@ -86,13 +91,16 @@ class Translator:
         return Translated(message.with_blocks(tuple(blocks)), tuple(changed), tuple(kept))
 
     def _is_native(self, name: str) -> bool:
+        servers = MCP_NAMES.get(self._target)
+        if servers is not None and servers.has_servers and self._translate_mcp_name(name) == name:
+            return True
         return any(name in row.names for row in TOOLS.get(self._target, ()))
 
     def _translate_call(self, call: ToolCall) -> ToolCall:
+        call = self._unwrap(call)
         name = self._translate_mcp_name(call.name)
         if name is not None:
             return call if name == call.name else edit_block(call, name=name)
-        call = self._unwrap(call)
         found = self._parse(call)
         if found is None:
             return call
@@ -108,7 +116,12 @@ class Translator:
         return edit_block(call, name=name, arguments=arguments, kind=kind)
 
     def _unwrap(self, call: ToolCall) -> ToolCall:
-        """Return a call without Codex's namespace, and a program of one call as that call."""
+        """Return a call without Codex's namespace; a program of one call, and Qwen Code's `tool_call`, as that call."""
+        if self._source == "qwen" and call.name == _QWEN_CALL and isinstance(call.arguments, dict):
+            fields = cast("dict[str, Any]", call.arguments)
+            name, arguments = fields.get("name"), fields.get("arguments")
+            is_call = isinstance(name, str) and isinstance(arguments, dict) and len(fields) == 2
+            return edit_block(call, name=name, arguments=arguments) if is_call else call
         if self._source != "codex" or not call.name.startswith(_NAMESPACE):
             return call
         name = call.name.removeprefix(_NAMESPACE)
@@ -158,6 +171,8 @@ class Translator:
             values[key] = _read_value(value, argument) if argument is not None else value
         if (last := row.arguments.get("count")) is not None and last.form == "last-line":
             values = _shift(values, 1 - _first_line(values))
+        if (prompt := row.arguments.get("prompt")) is not None and prompt.form == "with-url":
+            values = _split_url(values)
         command = values.get("command")
         if row.operation == "shell" and isinstance(command, list):
             values["command"] = _join_command(cast("list[Any]", command))
@@ -183,6 +198,8 @@ class Translator:
             return self._render_command(row, values, rows.get("shell"), own_names)
         if (last := row.arguments.get("count")) is not None and last.form == "last-line":
             values = _shift(values, _first_line(values) - 1)
+        if (prompt := row.arguments.get("prompt")) is not None and prompt.form == "with-url":
+            values = _join_url(values)
         arguments: dict[str, Any] = {}
         for key, value in values.items():
             argument = row.arguments.get(key)
@@ -244,16 +261,17 @@ class Translator:
     # --------------------------------------------------------------------------------------------------------- results
 
     def _translate_result(self, response: ToolResponse) -> ToolResponse:
+        if response.name and response.name != (name := self._names.get(response.call_id, response.name)):
+            response = edit_block(response, name=name)
         step = self._steps.get(response.call_id)
         blocks = response.content
-        name = response.name
         if step is None or not blocks or not all(isinstance(block, Text) for block in blocks):
             return response
         text, code = _read_result(text_of(blocks), step.source, error=response.error)
         written, error = _write_result(text, code, step.target, error=response.error)
         if (text_of(blocks), response.error) == (written, error):
             return response
-        return edit_block(response, content=(Text(written),), error=error, name=name)
+        return edit_block(response, content=(Text(written),), error=error)
 
 
 def _as_patch(operation: Operation, values: dict[str, Any]) -> dict[str, Any]:
@@ -294,6 +312,26 @@ def _shift(values: dict[str, Any], lines: int) -> dict[str, Any]:
     """Return arguments with the number of lines as the last line, or the last line as their number."""
     count = values.get("count")
     return {**values, "count": count + lines} if isinstance(count, int) else values
+
+
+def _split_url(values: dict[str, Any]) -> dict[str, Any]:
+    """Return arguments with the first URL of the prompt, which is removed from its end."""
+    prompt = values.get("prompt")
+    found = _URL.search(prompt) if isinstance(prompt, str) else None
+    if found is None or "url" in values:
+        return values
+    rest = found.string[: found.start()].rstrip() if found.end() == len(found.string) else found.string
+    others = {key: value for key, value in values.items() if key != "prompt"}
+    return {"url": found[0], **({"prompt": rest} if rest else {}), **others}
+
+
+def _join_url(values: dict[str, Any]) -> dict[str, Any]:
+    """Return arguments with the URL at the end of the prompt, unless that has it."""
+    url, prompt = values.get("url"), values.get("prompt", "")
+    if not isinstance(url, str) or not isinstance(prompt, str):
+        return values
+    others = {key: value for key, value in values.items() if key not in ("url", "prompt")}
+    return {"prompt": prompt if url in prompt else f"{prompt} {url}".lstrip(), **others}
 
 
 def _item_names(row: ToolRow) -> dict[str, str]:
@@ -337,7 +375,7 @@ def _read_value(value: Any, argument: Argument) -> Any:
             return _rename_items(value, {"state": "status"}, _STATUSES)
         case "descriptions":
             return _rename_items(value, {"description": "text"})
-        case "same" | "last-line":
+        case "same" | "last-line" | "with-url":
             return value
 
 
@@ -356,7 +394,7 @@ def _write_value(value: Any, argument: Argument) -> Any:
             return _rename_items(value, {"status": "state"}, {new: old for old, new in _STATUSES.items()})
         case "descriptions":
             return _rename_items(value, {"text": "description"})
-        case "same" | "last-line":
+        case "same" | "last-line" | "with-url":
             return value
 
 

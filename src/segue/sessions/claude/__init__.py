@@ -18,7 +18,7 @@ from segue.canonical.blocks import Block, Thinking
 from segue.errors import InputError
 from segue.sessions import files
 from segue.sessions.claude import reader, writer
-from segue.sessions.client import CANONICAL, Client, Draft, Place, SessionFile
+from segue.sessions.client import CANONICAL, REASONING_REMOVED, Client, Draft, Place, SessionFile
 from segue.sessions.excerpt import Excerpt, read_excerpt
 from segue.sessions.parsed_log import Line, ParsedLog
 
@@ -76,7 +76,7 @@ class ClaudeCode(Client):
         The bodies of pi and opencode are of the same API, so that rendering would keep it.
         """
         if isinstance(block, Thinking) and source not in (self.name, CANONICAL):
-            return "reasoning of another client removed; it is restored when the session is moved back"
+            return REASONING_REMOVED
         return None
 
     def is_open(self, place: Place, session: SessionFile) -> bool:

@@ -31,11 +31,11 @@ from segue.sessions.parts import (
 )
 from segue.store.base import parse_time
 
-IGNORED_PREFIXES = ("/", "?", "<session_context>", "<hook_context>")
+_SESSION_CONTEXT, _HOOK_CONTEXT = "<session_context>", "<hook_context>"
+IGNORED_PREFIXES = ("/", "?", _SESSION_CONTEXT, _HOOK_CONTEXT)
 """The client does not send a message of the user that begins with one of these when it resumes a session."""
 SHIELD = "\u2060"
 """Written before a prompt that the client would ignore."""
-_CONTEXT_PREFIXES = ("<session_context>", "<hook_context>")
 _COMMAND = re.compile(r"/[\w:-]+(\s|$)")
 
 
@@ -82,6 +82,12 @@ class _Record:
         self.model = model if isinstance(model, str) and model else self.model
 
     def _replace(self, number: int, messages: list[Any]) -> None:
+        """Replace all messages, unless by the client's context alone.
+
+        It writes that first when it resumes a session. If it is killed then, its next start deletes the file.
+        """
+        if not any(list(_contents(object_of(message))) for message in messages):
+            return
         self.messages = {}
         for message in messages:
             if isinstance(object_of(message).get("id"), str):
@@ -127,7 +133,7 @@ def _contents(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield a message as the client sends it: a prompt or a reply, and the results of its calls."""
     parts = parts_of(message.get("content"))
     if message.get("type") == "user":
-        if parts and not _is_ignored(text_of(parts)):
+        if parts := _prompt_parts(parts):
             yield {"role": "user", "parts": [_without_shield(part) for part in parts]}
     elif message.get("type") == "gemini":
         calls = [object_of(call) for call in list_of(message.get("toolCalls"))]
@@ -171,10 +177,17 @@ def _once(parts: list[dict[str, Any]], answered: set[str]) -> Iterator[dict[str,
         yield part
 
 
-def _is_ignored(text: str) -> bool:
-    """Return whether a message is not part of the conversation: context of the client, or one of its commands."""
-    text = text.strip()
-    return text == "?" or text.startswith(_CONTEXT_PREFIXES) or bool(_COMMAND.match(text))
+def _prompt_parts(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the parts of a prompt; none if they are context of the client, or one of its commands.
+
+    When the client shortens a history, it puts its context and the first prompt into one message. It does not send that
+    message when it resumes the session, so that the prompt is lost to it.
+    """
+    if parts and str(parts[0].get("text")).lstrip().startswith(_SESSION_CONTEXT):
+        parts = parts[1:]
+    text = text_of(parts).strip()
+    is_ignored = text == "?" or text.startswith(_HOOK_CONTEXT) or bool(_COMMAND.match(text))
+    return [] if is_ignored else parts
 
 
 def _without_shield(part: dict[str, Any]) -> dict[str, Any]:
@@ -191,7 +204,7 @@ def find_title(values: list[dict[str, Any]]) -> str | None:
     messages = [value for each in facts for value in (each, *map(object_of, list_of(each.get("messages"))))]
     for message in messages:
         if message.get("type") == "user":
-            text = text_of(parts_of(message.get("content"))).removeprefix(SHIELD)
-            if text.strip() and not _is_ignored(text):
+            text = text_of(_prompt_parts(parts_of(message.get("content")))).removeprefix(SHIELD)
+            if text.strip():
                 return make_title(text)
     return None

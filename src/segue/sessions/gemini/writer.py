@@ -4,7 +4,7 @@ them. Results that are not in the order of their calls follow the reply in a mes
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
@@ -20,11 +20,28 @@ from segue.sessions.parts import (
     list_of,
     object_of,
     response_of,
+    show_result,
     strip_names,
     strip_placeholder,
     unnest_media,
 )
 from segue.store.base import format_time
+
+# The names of tools on the screen.
+_TITLES = {
+    "glob": "FindFiles",
+    "google_web_search": "GoogleSearch",
+    "grep_search": "SearchText",
+    "list_directory": "ReadFolder",
+    "read_file": "ReadFile",
+    "replace": "Edit",
+    "run_shell_command": "Shell",
+    "web_fetch": "WebFetch",
+    "write_file": "WriteFile",
+    "write_todos": "WriteTodos",
+}
+# Something else than the content on the screen, where a part would be shown as "[Function Response: NAME]".
+_NOTHING = [{"text": " "}]
 
 
 def encode(draft: Draft) -> bytes:
@@ -149,13 +166,15 @@ class _Messages:
         if reply is not None:
             yield from self._messages_of(reply)
         if others:
-            yield self._message("user", *(part for result in others for part in unnest_media(result)))
+            yield self._results(others)
 
     def _messages_of(self, reply: _Reply) -> Iterator[dict[str, Any]]:
         message = self._message("gemini")
         thoughts, texts, unsorted = _sort_parts(reply.parts)
         if unsorted:
             message["content"] = reply.parts
+            shown = [{"text": part["text"]} for part in reply.parts if part.get("text") and not part.get("thought")]
+            message["displayContent"] = shown or _NOTHING
         else:
             message["content"] = texts[0]["text"] if len(texts) == 1 else texts
             message["thoughts"] = [{"subject": "", "description": part["text"]} for part in thoughts]
@@ -170,20 +189,24 @@ class _Messages:
             message["toolCalls"] = [self._call(call, results.get(str(call.get("id")))) for call in reply.calls]
         yield message
         if not in_order:
-            yield self._message("user", *(part for result in reply.results.values() for part in unnest_media(result)))
+            yield self._results(reply.results.values())
+
+    def _results(self, results: Iterable[dict[str, Any]]) -> dict[str, Any]:
+        parts = [part for result in results for part in unnest_media(result)]
+        return {**self._message("user", *parts), "displayContent": _NOTHING}
 
     def _call(self, call: dict[str, Any], result: dict[str, Any] | None) -> dict[str, Any]:
         """Return a call as the client stores it, with its result and what the screen shows of it."""
         response = object_of(response_of(result or {}).get("response"))
-        shown = response.get("error", response.get("output"))
+        name = call.get("name")
         return {
             **call,
             **({"result": unnest_media(result)} if result is not None else {}),
             "status": "error" if result is None or "error" in response else "success",
             "timestamp": format_time(self._at),
-            "resultDisplay": shown if isinstance(shown, str) else "",
+            "resultDisplay": show_result(call, response) if result is not None else "",
             "description": _describe(object_of(call.get("args"))),
-            "displayName": call.get("name"),
+            "displayName": _TITLES.get(str(name), name),
             "renderOutputAsMarkdown": False,
         }
 

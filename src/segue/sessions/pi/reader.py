@@ -89,10 +89,15 @@ def _after_compaction(path: list[Line]) -> list[Line]:
     places = [index for index, line in enumerate(path) if line.value.get("type") == "compaction"]
     if not places:
         return path
-    compaction = path[places[-1]]
-    first = compaction.value.get("firstKeptEntryId")
-    kept = next((index for index, line in enumerate(path[: places[-1]]) if line.value.get("id") == first), places[-1])
-    return [compaction, *path[kept : places[-1]], *path[places[-1] + 1 :]]
+    last = places[-1]
+    compaction = path[last]
+    if isinstance(number := compaction.value.get("firstKeptEntryIndex"), int):
+        # Version 1 counts entries from the header.
+        kept = max(number - 1, 0)
+    else:
+        first = compaction.value.get("firstKeptEntryId")
+        kept = next((index for index, line in enumerate(path[:last]) if line.value.get("id") == first), last)
+    return [compaction, *path[kept:last], *path[last + 1 :]]
 
 
 def _count(lines: Sequence[Line]) -> int:
@@ -107,11 +112,13 @@ def _parse_entry(line: Line, edit: Any) -> dict[str, Any] | None:
     """Return the message that the client sends for an entry; None if it sends none."""
     value = line.value
     message = object_of(value.get("message"))
+    if edit is not None and edit.get("replacement") is None:
+        return None
     match value.get("type"):
         case "compaction":
             return _user_message(f"{_BEFORE}\n\n{value.get('summary', '')}")
         case "branch_summary":
-            return _user_message(f"{_BRANCH}\n\n{value.get('summary', '')}")
+            return _user_message(f"{_BRANCH}\n\n{value['summary']}") if value.get("summary") else None
         case "custom_message":
             message = {"role": "custom", "content": value.get("content")}
         case "message":
@@ -120,8 +127,6 @@ def _parse_entry(line: Line, edit: Any) -> dict[str, Any] | None:
         case _:
             return None
     if edit is not None:
-        if edit.get("replacement") is None:
-            return None
         message = {**message, "content": object_of(edit["replacement"]).get("content")}
     return _parse_message(message, line.number)
 
@@ -185,6 +190,8 @@ def _format_command(message: dict[str, Any]) -> str:
         lines.append("(stopped by the user)")
     elif message.get("exitCode"):
         lines.append(f"Exit code {message['exitCode']}")
+    if message.get("truncated") and message.get("fullOutputPath"):
+        lines.append(f"(shortened; the whole output is in {message['fullOutputPath']})")
     return "\n".join(lines)
 
 

@@ -59,8 +59,8 @@ class _Entries:
         last = [value for value in before if value.get("type") != "session"][-1:]
         self._parent = last[0].get("id") if last else None
         self._at = next((unit.at for unit in draft.units if unit.at is not None), draft.now)
-        self._tools = {
-            block.get("id"): block.get("name")
+        self._calls = {
+            block.get("id"): block
             for value in before
             for block in objects_of(object_of(value.get("message")).get("content"))
             if block.get("type") == "toolCall"
@@ -98,7 +98,7 @@ class _Entries:
     def _reply(self, units: list[Unit]) -> dict[str, Any]:
         blocks = [unit.value["content"][0] for unit in units]
         content = [_reply_block(block) for block in blocks]
-        self._tools.update({block["id"]: block["name"] for block in content if block["type"] == "toolCall"})
+        self._calls.update({block["id"]: block for block in content if block["type"] == "toolCall"})
         message = {
             "role": "assistant",
             "content": content,
@@ -113,12 +113,16 @@ class _Entries:
     def _input(self, block: dict[str, Any]) -> dict[str, Any]:
         if block["type"] != "tool_result":
             return {"role": "user", "content": [_input_block(block)]}
+        call = self._calls.get(block["tool_use_id"], {})
+        is_error = bool(block.get("is_error"))
+        diff = None if is_error else _show_edit(object_of(call.get("arguments")))
         return {
             "role": "toolResult",
             "toolCallId": block["tool_use_id"],
-            "toolName": self._tools.get(block["tool_use_id"], ""),
+            "toolName": call.get("name", ""),
             "content": [_input_block(part) for part in objects_of(block.get("content"))],
-            "isError": bool(block.get("is_error")),
+            **({"details": {"diff": diff}} if diff else {}),
+            "isError": is_error,
         }
 
 
@@ -133,3 +137,13 @@ def _input_block(block: dict[str, Any]) -> dict[str, Any]:
         source = block["source"]
         return {"type": "image", "data": source["data"], "mimeType": source["media_type"]}
     return {"type": "text", "text": block["text"]}
+
+
+def _show_edit(arguments: dict[str, Any]) -> str:
+    """Return the diff of an edit for the screen, with the numbers of its own lines; empty for any other call."""
+    lines: list[str] = []
+    for edit in objects_of(arguments.get("edits")):
+        for sign, text in (("-", edit.get("oldText")), ("+", edit.get("newText"))):
+            found = text.splitlines() if isinstance(text, str) else []
+            lines += [f"{sign}{number} {line}" for number, line in enumerate(found, 1)]
+    return "\n".join(lines)

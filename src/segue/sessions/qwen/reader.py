@@ -3,17 +3,19 @@
 Each line is a record with its own `uuid` and its parent's; `message` is a content of the Gemini API, whichever API the
 model has. The client continues from the last record up to the root: other branches were left by a rewind. Lines with
 the same `uuid` are parts of one record. A `chat_compression` replaces everything before it by a shorter history.
+A `slash_command` answers the prompt before it without the model.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from segue.errors import InputError
 from segue.sessions.parsed_log import Line, ParsedLog, SessionFacts, is_client_text, make_title
 from segue.sessions.parts import API, PARENT_KEY, list_of, object_of, parts_of, text_of
 
 _TYPES = ("user", "assistant", "tool_result")
+_REMINDER = "<system-reminder>"
 # System records beside the conversation, which are never the end of it.
 _SIDE_RECORDS = frozenset(
     {
@@ -50,10 +52,12 @@ def parse_log(lines: list[Line]) -> ParsedLog:
     if compaction is not None:
         dropped["lines before the client's own compaction"] = sum(map(is_line, branch[:compaction]))
         history = _compacted_history(branch[compaction]) or []
-        contents = [(branch[compaction], object_of(content)) for content in history]
+        contents = [(branch[compaction], _without_reminders(object_of(content))) for content in history]
         branch = branch[compaction + 1 :]
     for line in branch:
-        if is_line(line) and line.value.get("subtype") != "realtime_message":
+        if contents and _is_answer_of_client(line, contents[-1][0]):
+            contents.pop()
+        elif is_line(line) and line.value.get("subtype") != "realtime_message":
             content = _content(line)
             if contents and _is_result(line) and _is_result(contents[-1][0]):
                 # The results of one reply are sent together.
@@ -96,10 +100,29 @@ def _is_result(line: Line) -> bool:
     return line.value.get("type") == "tool_result"
 
 
+def _is_answer_of_client(line: Line, before: Line) -> bool:
+    """Return whether the client itself answered a prompt, which is one of its commands; the model gets neither."""
+    payload = object_of(line.value.get("systemPayload"))
+    output = list_of(payload.get("outputHistoryItems"))
+    if line.value.get("subtype") != "slash_command" or payload.get("phase") != "result" or payload.get("sentToModel"):
+        return False
+    is_shown = bool(output) and all(object_of(item).get("type") == "assistant" for item in output)
+    prompt = [{"text": payload.get("rawCommand")}]
+    is_prompt = before.value.get("type") == "user" and "subtype" not in before.value
+    return is_shown and is_prompt and object_of(before.value["message"]).get("parts") == prompt
+
+
 def _compacted_history(line: Line) -> list[Any] | None:
     if line.value.get("subtype") != "chat_compression":
         return None
-    return list_of(object_of(line.value.get("systemPayload")).get("compressedHistory")) or None
+    history = object_of(line.value.get("systemPayload")).get("compressedHistory")
+    return cast("list[Any]", history) if isinstance(history, list) else None
+
+
+def _without_reminders(content: dict[str, Any]) -> dict[str, Any]:
+    """Return a content of a compacted history without the client's own reminders, such as that of the date."""
+    kept = [part for part in parts_of(content.get("parts")) if not str(part.get("text")).startswith(_REMINDER)]
+    return {**content, "parts": kept}
 
 
 def _last(lines: list[Line], key: str) -> str | None:

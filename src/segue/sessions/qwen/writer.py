@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
 from segue.sessions.client import SEAL_KEY, Draft, decode_lines, encode_lines
-from segue.sessions.parts import ADDED_KEY, PARENT_KEY, object_of, response_of, strip_placeholder
+from segue.sessions.parts import ADDED_KEY, PARENT_KEY, call_of, object_of, response_of, show_result, strip_placeholder
 from segue.sessions.qwen.reader import is_record
 from segue.store.base import format_time
 
@@ -62,6 +62,7 @@ class _Records:
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         reply: list[dict[str, Any]] = []
+        calls: dict[Any, dict[str, Any]] = {}
         is_added = False
         for unit in self._draft.units:
             (part,) = strip_placeholder(unit.value)["parts"]
@@ -71,9 +72,10 @@ class _Records:
             self._at = max(self._at, unit.at or self._at)
             if unit.value["role"] == "model":
                 reply.append(part)
+                calls[call_of(part).get("id")] = call_of(part)
                 is_added |= unit.synthetic
             elif response_of(part):
-                yield self.make("tool_result", message=_message("user", part), toolCallResult=_display(part))
+                yield self.make("tool_result", message=_message("user", part), toolCallResult=_display(part, calls))
             else:
                 yield self.make("user", message=_message("user", part))
         if reply:
@@ -108,10 +110,10 @@ def _message(role: str, *parts: dict[str, Any]) -> dict[str, Any]:
     return {"role": role, "parts": list(parts)}
 
 
-def _display(part: dict[str, Any]) -> dict[str, Any]:
-    """Return what the client's screen shows of a result."""
+def _display(part: dict[str, Any], calls: Mapping[Any, dict[str, Any]]) -> dict[str, Any]:
+    """Return what the client's screen shows of a result. `calls` are those before it, by their ids."""
+    id = response_of(part).get("id")
     response = object_of(response_of(part).get("response"))
     status = "error" if "error" in response else "success"
-    shown = response.get("error", response.get("output"))
-    text = shown if isinstance(shown, str) else ""
-    return {"callId": response_of(part).get("id"), "status": status, "resultDisplay": text, "executionStatus": status}
+    shown = show_result(calls.get(id, {}), response)
+    return {"callId": id, "status": status, "resultDisplay": shown, "executionStatus": status}
