@@ -228,10 +228,17 @@ class Mover:
 
 
 def _find_open_calls(before: tuple[str, ...], new: list[Entry]) -> tuple[str, ...]:
-    """Return the calls without a result: of those that were open before, and of new messages."""
-    calls = [*before, *(call.id for entry in new for call in calls_of(entry.message) if call.kind != "hosted")]
-    answered = {response.call_id for entry in new for response in responses_of(entry.message)}
-    return tuple(call_id for call_id in calls if call_id not in answered)
+    """Return the calls without a result that a session ends with: of those open before, and of new messages.
+
+    A result of an earlier call would not be at its place at the end; the client itself handles such a call.
+    """
+    calls = list(before)
+    for entry in new:
+        if entry.message.speaker != "tool":
+            calls = [call.id for call in calls_of(entry.message) if call.kind != "hosted"]
+        answered = {response.call_id for response in responses_of(entry.message)}
+        calls = [call_id for call_id in calls if call_id not in answered]
+    return tuple(calls)
 
 
 def _with_new_ids(new: list[Entry], before: list[Entry]) -> list[Entry]:
