@@ -139,6 +139,7 @@ class Mover:
             plan = msgspec.structs.replace(plan, draft=draft)
             content, added = self._encode(plan)
             session = _compare(target, file, content, draft.units)
+        self._journeys.check_writable()
         if plan.base is not None and plan.action == "extended":
             target.extend(self._place, file, plan.base.fingerprint, added)
         else:
@@ -147,12 +148,12 @@ class Mover:
             written = target.load(self._place, file)
             if written != content:
                 session = _compare(target, file, written, draft.units)
+            journey.set_stop(self._stop(plan, file, written, session), written)
+            self._journeys.save(journey)
         except InputError:
             if plan.action != "extended":
                 target.remove(self._place, file)
             raise
-        journey.set_stop(self._stop(plan, file, written, session), written)
-        self._journeys.save(journey)
         return Moved(file, target.resume(file), plan.report)
 
     def _encode(self, plan: Plan) -> tuple[bytes, bytes]:

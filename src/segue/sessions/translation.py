@@ -26,7 +26,7 @@ _PICTURE = re.compile(r"\.(png|jpe?g|gif|webp)$", re.IGNORECASE)
 _NAMESPACE = "functions::"
 _NOT_WORD = re.compile(r"\W", re.ASCII)
 _EXEC_HEADER = re.compile(
-    r"\A(?:Chunk ID: .*\n)?(?:Exit code: (?P<first>-?\d+)\n)?(?:Script completed\n)?(?:Wall time:? .*\n)?"
+    r"\A(?!Output:\n)(?:Chunk ID: .*\n)?(?:Exit code: (?P<first>-?\d+)\n)?(?:Script completed\n)?(?:Wall time:? .*\n)?"
     r"(?:Process exited with code (?P<second>-?\d+)\n)?(?:Original token count: .*\n)?Output:\n"
 )
 _STATUSES = {"open": "pending", "doing": "in_progress", "done": "completed"}

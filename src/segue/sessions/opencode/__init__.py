@@ -65,7 +65,10 @@ class Opencode(Client):
     def describe(self, path: Path) -> SessionFile:
         """Return a session by a file of `opencode export`."""
         data = files.read(path)
-        value = _decode(data)
+        try:
+            value = _decode(data)
+        except InputError as error:
+            raise InputError(error.message, path=str(path)) from None
         info = value["info"]
         updated = object_of(info.get("time")).get("updated")
         at = updated * 1000 if isinstance(updated, int) else 0

@@ -41,12 +41,14 @@ class Pi(Client):
         return reader.parse_log(lines)
 
     def find(self, place: Place, cwd: Path | None) -> Iterator[SessionFile]:
-        own = _own_folder(place)
-        folder = encode_folder(str(cwd)) if cwd is not None else "*"
-        for path in own.glob("*.jsonl") if own else (_root(place) / "sessions").glob(f"{folder}/*.jsonl"):
+        sessions = _root(place) / "sessions"
+        folder = _own_folder(place) or (sessions / encode_folder(str(cwd)) if cwd is not None else None)
+        for path in folder.glob("*.jsonl") if folder is not None else sessions.glob("*/*.jsonl"):
             excerpt = read_excerpt(path)
             session = _describe(path, excerpt) if excerpt is not None else None
-            if session is not None and session.title is not None and (cwd is None or session.cwd == str(cwd)):
+            if session is None or session.title is None:
+                continue
+            if cwd is None or place.is_same_folder(session.cwd, str(cwd)):
                 yield session
 
     def describe(self, path: Path) -> SessionFile:
