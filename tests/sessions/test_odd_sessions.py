@@ -21,7 +21,7 @@ from segue.sessions.registry import CLIENTS
 from segue.sessions.rendering import split_body
 from segue.sessions.translation import Translated, Translator
 from tests.cli.client_logs import ClaudeCode, Codex, Contents
-from tests.sessions.record import WORK
+from tests.sessions.record import FOLDER, WORK
 from tests.sessions.test_opencode import OpencodeWorld
 from tests.sessions.world import START, World, texts
 
@@ -122,6 +122,20 @@ def test_the_name_of_a_document_is_carried_to_opencode_and_back(tmp_path: Path):
     moved = world.move(world.add_lines("codex", log.lines), "opencode").session
     (unit,) = [unit for unit in split_body(world.read(moved).log.body, "anthropic") if "source" in unit["content"][0]]
     assert unit["content"][0]["title"] == "a.pdf"
+
+
+def test_an_exported_session_of_opencode_is_continued_in_a_copy(tmp_path: Path):
+    world = OpencodeWorld(tmp_path)
+    file = tmp_path / "export.json"
+    content = (FOLDER / "opencode.json").read_text().replace(WORK, str(tmp_path))
+    file.write_text(content)
+    away = world.move(CLIENTS["opencode"].describe(file), "claude").session
+    world.resume(away)
+    back = world.move(away, "opencode")
+    assert (back.report.action, back.session.path) == ("copied", tmp_path / "data" / "opencode" / "opencode.db")
+    assert file.read_text() == content
+    assert "First answer." in texts(world.read(back.session), "ai")
+    assert texts(world.read(back.session), "ai")[-1] == "leg1 answer."
 
 
 # ------------------------------------------------------------------------------------------------------------- Windows
