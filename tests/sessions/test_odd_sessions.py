@@ -124,6 +124,21 @@ def test_the_name_of_a_document_is_carried_to_opencode_and_back(tmp_path: Path):
     assert unit["content"][0]["title"] == "a.pdf"
 
 
+@pytest.mark.parametrize("target", ["pi", "opencode"])
+def test_documents_of_text_become_text(tmp_path: Path, target: str):
+    world = OpencodeWorld(tmp_path)
+    source = {"type": "text", "media_type": "text/plain", "data": "NOTES"}
+    found = {"type": "search_result", "source": "s", "title": "t", "content": [{"type": "text", "text": "FOUND"}]}
+    log = ClaudeCode()
+    log.user([{"type": "text", "text": "Read it."}, {"type": "document", "title": "n.txt", "source": source}])
+    log.reply("m1", {"type": "tool_use", "id": "t1", "name": "x", "input": {}})
+    log.user([{"type": "tool_result", "tool_use_id": "t1", "content": [found]}])
+    log.reply("m2", {"type": "text", "text": "Done."})
+    moved = world.move(world.add_lines("claude", log.lines), target).session
+    assert "NOTES" in "".join(texts(world.read(moved), "human"))
+    assert "FOUND" in world.calls(moved)[0][2]
+
+
 def test_an_exported_session_of_opencode_is_continued_in_a_copy(tmp_path: Path):
     world = OpencodeWorld(tmp_path)
     file = tmp_path / "export.json"

@@ -179,6 +179,10 @@ class Client(ABC):
         """Return the names of the user's MCP servers, if the names of their tools do not show where they end."""
         return ()
 
+    def simplify(self, block: Block) -> Block:
+        """Return a block in the form that sessions have for it."""
+        return block
+
     def is_open(self, place: Place, session: SessionFile) -> bool:
         """Return whether a running client has this session open; False if that can't be determined."""
         return files.is_open_file(session.path)

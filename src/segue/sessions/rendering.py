@@ -152,17 +152,18 @@ def _render(client: Client, entries: Sequence[Entry], cwd: str | None, servers: 
 
 
 def _without_obstacles(client: Client, message: Message, removed: Counter[str], source: str) -> Message:
-    """Return a message without the content that the client's sessions have no place for."""
+    """Return a message without the content that the client's sessions have no place for, and with simplified blocks."""
 
     def keep(blocks: Sequence[Block]) -> tuple[Block, ...]:
         kept: list[Block] = []
         for block in blocks:
             if isinstance(block, ToolResponse) and block.content and not block.hosted:
                 content = keep(block.content)
-                block = block if len(content) == len(block.content) else edit_block(block, content=content)
+                same = len(content) == len(block.content) and all(map(operator.is_, content, block.content))
+                block = block if same else edit_block(block, content=content)
             reason = client.find_obstacle(block, source)
             if reason is None:
-                kept.append(block)
+                kept.append(client.simplify(block))
             else:
                 removed[reason] += 1
         return tuple(kept)

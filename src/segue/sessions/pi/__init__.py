@@ -17,7 +17,7 @@ from segue.canonical.json import parse_json
 from segue.errors import InputError
 from segue.sessions.client import Client, Draft, Place, SessionFile, time_ordered_id
 from segue.sessions.excerpt import Excerpt, read_excerpt
-from segue.sessions.neutral import API, find_obstacle, normalize_unit, object_of, string_of
+from segue.sessions.neutral import API, find_obstacle, normalize_unit, object_of, simplify, string_of
 from segue.sessions.parsed_log import Line, ParsedLog
 from segue.sessions.pi import reader, writer
 from segue.store.base import format_time
@@ -86,6 +86,9 @@ class Pi(Client):
         if isinstance(block, Media) and block.kind != "image":
             return "files other than pictures removed: pi has no place for them"
         return find_obstacle(block)
+
+    def simplify(self, block: Block) -> Block:
+        return simplify(block)
 
 
 def encode_folder(cwd: str) -> str:
