@@ -20,6 +20,7 @@ from segue.sessions.mover import Mover
 from segue.sessions.registry import CLIENTS
 from segue.sessions.rendering import split_body
 from segue.sessions.translation import Translated, Translator
+from segue.store.envelope_keys import load_envelope_keys
 from tests.cli.client_logs import ClaudeCode, Codex, Contents
 from tests.sessions.record import FOLDER, WORK
 from tests.sessions.test_opencode import OpencodeWorld
@@ -272,3 +273,10 @@ def test_nothing_is_written_if_the_move_can_not_be_recorded(world: World, tmp_pa
     with pytest.raises(InputError, match="the record of moved sessions can't be written"):
         world.move(session, "codex")
     assert [each.client for each in list_sessions(CLIENTS.values(), world.place, None)] == ["claude"]
+
+
+def test_a_key_whose_place_can_not_be_read_is_an_error_with_its_place(tmp_path: Path):
+    path = tmp_path / ("x" * 300)
+    with pytest.raises(InputError, match="the envelope key can't be written") as caught:
+        load_envelope_keys(path)
+    assert caught.value.path == str(path)
