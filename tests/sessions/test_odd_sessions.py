@@ -23,7 +23,6 @@ from segue.sessions.translation import Translated, Translator
 from segue.store.envelope_keys import load_envelope_keys
 from tests.cli.client_logs import ClaudeCode, Codex, Contents
 from tests.sessions.record import FOLDER, WORK
-from tests.sessions.test_opencode import OpencodeWorld
 from tests.sessions.world import START, World, texts
 
 
@@ -111,7 +110,7 @@ def test_replies_of_white_space_are_not_written(world: World):
 
 
 def test_the_name_of_a_document_is_carried_to_opencode_and_back(tmp_path: Path):
-    world = OpencodeWorld(tmp_path)
+    world = World(tmp_path)
     log = Codex()
     data = "data:application/pdf;base64,JVBERi0="
     content = [
@@ -127,7 +126,7 @@ def test_the_name_of_a_document_is_carried_to_opencode_and_back(tmp_path: Path):
 
 @pytest.mark.parametrize("target", ["pi", "opencode"])
 def test_documents_of_text_become_text(tmp_path: Path, target: str):
-    world = OpencodeWorld(tmp_path)
+    world = World(tmp_path)
     source = {"type": "text", "media_type": "text/plain", "data": "NOTES"}
     found = {"type": "search_result", "source": "s", "title": "t", "content": [{"type": "text", "text": "FOUND"}]}
     log = ClaudeCode()
@@ -141,7 +140,7 @@ def test_documents_of_text_become_text(tmp_path: Path, target: str):
 
 
 def test_an_exported_session_of_opencode_is_continued_in_a_copy(tmp_path: Path):
-    world = OpencodeWorld(tmp_path)
+    world = World(tmp_path)
     file = tmp_path / "export.json"
     content = (FOLDER / "opencode.json").read_text().replace(WORK, str(tmp_path))
     file.write_text(content)
