@@ -164,7 +164,7 @@ def _active_branch(lines: list[Line], messages: list[Line], boundary: int, prese
         if line.value.get("uuid") in uuids
         or (line.value.get("parentUuid") in uuids and not (calls - answered).isdisjoint(lookup.result_keys(line)))
         # What hooks add to parallel calls is beside the path, too.
-        or object_of(line.value.get("attachment")).get("toolUseID") in ids
+        or str(object_of(line.value.get("attachment")).get("toolUseID")) in ids
     ]
 
 
