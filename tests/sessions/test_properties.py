@@ -4,29 +4,38 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from segue.errors import InputError
-from segue.sessions.client import Draft, Unit, decode_lines
+from segue.sessions.client import Draft, SessionFile, Unit, decode_lines
+from segue.sessions.finding import list_sessions
+from segue.sessions.mover import Moved
 from segue.sessions.opencode import writer as opencode_writer
 from segue.sessions.opencode.settings import UNKNOWN_MODEL
 from segue.sessions.pi import writer as pi_writer
+from segue.sessions.registry import CLIENTS as ALL_CLIENTS
 from segue.sessions.rendering import split_body
 from tests.budget import examples
 from tests.cli.client_logs import ClaudeCode, Codex, Contents, Pi
 from tests.properties.bodies import build_body
 from tests.properties.generators import scenarios
 from tests.properties.scenario import Scenario
+from tests.sessions.record import FOLDER
 from tests.sessions.world import START, World, texts
 
 CLIENTS = ("claude", "codex", "gemini", "qwen", "pi", "opencode")
+LINE_CLIENTS = CLIENTS[:-1]
 PAIRS = [(source, target) for source in CLIENTS for target in CLIENTS if source != target]
 
 _NEUTRAL_TYPES = ("text", "image", "tool_use", "tool_result")
+# Values that no client has in most places.
+_ODD_VALUES = (None, True, 0, -1, 1e99, 2**70, "", "null", [], {}, [1], [None], [[]], {"a": 1}, [{"type": "text"}])
 
 
 def build_lines(client: str, scenario: Scenario) -> list[dict[str, Any]]:
@@ -101,5 +110,56 @@ def test_any_history_can_be_moved_and_comes_home(source: str, target: str):
             assert world.load(session).count(b"TASK-leg1") > before.count(b"TASK-leg1")
             assert texts(world.read(session), "ai")[-1] == "leg1 answer."
             assert [result for *_, result in world.calls(session)][-1].strip().endswith("RESULT-LEG1")
+
+    check()
+
+
+def _places(value: Any, *before: Any) -> Iterator[tuple[Any, ...]]:
+    """Yield the paths of all values in a line."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        yield (*before, key)
+        yield from _places(item, *before, key)
+
+
+def _replace(line: Any, place: tuple[Any, ...], new: Any) -> None:
+    *above, last = place
+    for key in above:
+        line = line[key]
+    line[last] = new
+
+
+def _move(world: World, client: str, data: bytes) -> tuple[SessionFile, Moved] | InputError:
+    """Find and move a session; return the error if it is refused."""
+    try:
+        session = world.add(client, data)
+        list_sessions(ALL_CLIENTS.values(), world.place, None)
+        return session, world.move(session, "codex" if client == "claude" else "claude")
+    except InputError as error:
+        return error
+
+
+@pytest.mark.parametrize("client", LINE_CLIENTS)
+def test_a_session_with_an_odd_value_is_moved_or_refused_with_its_place(client: str):
+    rows = (FOLDER / f"{client}.jsonl").read_text().splitlines()
+    places = [(number, place) for number, row in enumerate(rows) for place in _places(json.loads(row))]
+
+    @given(damage=st.sampled_from(places), odd=st.sampled_from(_ODD_VALUES))
+    @examples(12, items=len(LINE_CLIENTS))
+    def check(damage: tuple[int, tuple[Any, ...]], odd: Any) -> None:
+        lines = [json.loads(row) for row in rows]
+        number, place = damage
+        _replace(lines[number], place, odd)
+        with tempfile.TemporaryDirectory() as folder:
+            world = World(Path(folder))
+            data = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+            outcome = _move(world, client, data)
+            if isinstance(outcome, InputError):
+                assert outcome.path.startswith(folder)
+                return
+            session, moved = outcome
+            assert world.violations(moved.session) == []
+            assert world.move(moved.session, client).report.action == "unchanged"
+            assert world.load(session) == data
 
     check()

@@ -10,7 +10,7 @@ import json
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any, ClassVar, cast
 from uuid import UUID, uuid4
 
@@ -21,7 +21,7 @@ from segue.canonical.json import parse_json
 from segue.errors import InputError
 from segue.sessions import files
 from segue.sessions.files import Fingerprint
-from segue.sessions.parsed_log import Line, ParsedLog
+from segue.sessions.parsed_log import Line, ParsedLog, find_bad_name
 
 SEAL_KEY = "segueSeal"
 """The key of a seal in a line of a session, or in its metadata."""
@@ -45,6 +45,12 @@ class Place(Struct, frozen=True):
         """Return the folder named by a variable; without it, a folder below the home."""
         named = self.environ.get(variable)
         return Path(named).expanduser() if named else self.home.joinpath(*default)
+
+    def is_same_folder(self, recorded: str | None, cwd: str) -> bool:
+        """Return whether a path that a client recorded is this folder. On Windows, case and slashes do not matter."""
+        if recorded is None or self.platform != "win32":
+            return recorded == cwd
+        return PureWindowsPath(recorded.removeprefix("\\\\?\\")) == PureWindowsPath(cwd)
 
 
 class SessionFile(Struct, frozen=True):
@@ -175,6 +181,10 @@ class Client(ABC):
         """Return the names of the user's MCP servers, if the names of their tools do not show where they end."""
         return ()
 
+    def simplify(self, block: Block) -> Block:
+        """Return a block in the form that sessions have for it."""
+        return block
+
     def is_open(self, place: Place, session: SessionFile) -> bool:
         """Return whether a running client has this session open; False if that can't be determined."""
         return files.is_open_file(session.path)
@@ -222,6 +232,6 @@ def decode_lines(data: bytes) -> list[dict[str, Any]]:
                 value = parse_json(row)[0]
             except InputError:
                 continue
-            if isinstance(value, dict):
+            if isinstance(value, dict) and find_bad_name(cast("dict[str, Any]", value)) is None:
                 values.append(cast("dict[str, Any]", value))
     return values

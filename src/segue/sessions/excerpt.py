@@ -29,6 +29,8 @@ class Excerpt(Struct, frozen=True):
 def read_excerpt(path: Path) -> Excerpt | None:
     """Read an excerpt; None if the file can't be read. Lines that are cut at its borders are left out."""
     try:
+        if not path.is_file():
+            return None
         with path.open("rb") as file:
             status = path.stat()
             head = file.read(_PART_SIZE)

@@ -125,6 +125,15 @@ class JourneyStore:
         except (sqlite3.Error, zlib.error, TypeError) as error:
             raise InputError(f"the record of moved sessions can't be read: {error}", path=str(self._path)) from None
 
+    def check_writable(self) -> None:
+        """Raise `InputError` if a journey can't be saved."""
+        try:
+            with closing(self._connect()) as connection:
+                connection.execute("BEGIN IMMEDIATE")
+                connection.rollback()
+        except (sqlite3.Error, OSError) as error:
+            raise InputError(f"the record of moved sessions can't be written: {error}", path=str(self._path)) from None
+
     def save(self, journey: Journey) -> None:
         """Store a journey and its sessions, in one transaction."""
         entries = zlib.compress(encode_json([encode_entry(entry) for entry in journey.entries]))

@@ -15,7 +15,7 @@ import msgspec
 from segue.canonical.json import parse_json
 from segue.errors import InputError
 from segue.sessions.client import Client
-from segue.sessions.parsed_log import Line, ParsedLog
+from segue.sessions.parsed_log import Line, ParsedLog, find_bad_name
 from segue.sessions.registry import CLIENTS
 
 _BODY_KEYS = frozenset({"messages", "input", "contents"})
@@ -39,10 +39,10 @@ def detect_client(data: bytes) -> Client | None:
     try:
         lines, _ = _parse_lines(data)
         value = parse_json(data)[0] if lines is None else None
+        if isinstance(value, dict):
+            lines = [_make_line(1, cast("dict[str, Any]", value))]
     except InputError:
         return None
-    if isinstance(value, dict):
-        lines = [Line(1, cast("dict[str, Any]", value))]
     return _find_client(lines or [])
 
 
@@ -59,7 +59,7 @@ def _parse_log(
             return _wrap_messages([Line(0, item) for item in _message_list(value)], source)
         if "segue" in value:
             return cast("dict[str, Any]", value)
-        lines = [Line(1, cast("dict[str, Any]", value))]
+        lines = [_make_line(1, cast("dict[str, Any]", value))]
         if (_BODY_KEYS & value.keys() or source is not None) and _find_client(lines) is None:
             return ParsedLog("body", lines[0].value, source)
     client = _find_client(lines)
@@ -101,8 +101,14 @@ def _parse_lines(data: bytes) -> tuple[list[Line] | None, int | None]:
             raise InputError(_LINE_ONE.sub("at ", error.message), path=f"line {number}") from None
         if not isinstance(value, dict):
             raise InputError(f"expected a JSON object, not {type(value).__name__}", path=f"line {number}")
-        lines.append(Line(number, cast("dict[str, Any]", value)))
+        lines.append(_make_line(number, cast("dict[str, Any]", value)))
     return lines, None
+
+
+def _make_line(number: int, value: dict[str, Any]) -> Line:
+    if (key := find_bad_name(value)) is not None:
+        raise InputError(f"expected a string, not a {type(value[key]).__name__}", path=f"line {number}: {key}")
+    return Line(number, value)
 
 
 def _is_json_object(row: bytes) -> bool:

@@ -139,6 +139,7 @@ class Mover:
             plan = msgspec.structs.replace(plan, draft=draft)
             content, added = self._encode(plan)
             session = _compare(target, file, content, draft.units)
+        self._journeys.check_writable()
         if plan.base is not None and plan.action == "extended":
             target.extend(self._place, file, plan.base.fingerprint, added)
         else:
@@ -147,12 +148,12 @@ class Mover:
             written = target.load(self._place, file)
             if written != content:
                 session = _compare(target, file, written, draft.units)
+            journey.set_stop(self._stop(plan, file, written, session), written)
+            self._journeys.save(journey)
         except InputError:
             if plan.action != "extended":
                 target.remove(self._place, file)
             raise
-        journey.set_stop(self._stop(plan, file, written, session), written)
-        self._journeys.save(journey)
         return Moved(file, target.resume(file), plan.report)
 
     def _encode(self, plan: Plan) -> tuple[bytes, bytes]:
@@ -228,10 +229,17 @@ class Mover:
 
 
 def _find_open_calls(before: tuple[str, ...], new: list[Entry]) -> tuple[str, ...]:
-    """Return the calls without a result: of those that were open before, and of new messages."""
-    calls = [*before, *(call.id for entry in new for call in calls_of(entry.message) if call.kind != "hosted")]
-    answered = {response.call_id for entry in new for response in responses_of(entry.message)}
-    return tuple(call_id for call_id in calls if call_id not in answered)
+    """Return the calls without a result that a session ends with: of those open before, and of new messages.
+
+    A result of an earlier call would not be at its place at the end; the client itself handles such a call.
+    """
+    calls = list(before)
+    for entry in new:
+        if entry.message.speaker != "tool":
+            calls = [call.id for call in calls_of(entry.message) if call.kind != "hosted"]
+        answered = {response.call_id for response in responses_of(entry.message)}
+        calls = [call_id for call_id in calls if call_id not in answered]
+    return tuple(calls)
 
 
 def _with_new_ids(new: list[Entry], before: list[Entry]) -> list[Entry]:

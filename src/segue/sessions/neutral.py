@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from segue.canonical.blocks import Block, Media, Opaque, Thinking, ToolCall, ToolResponse
+from segue.canonical.blocks import Block, Media, Opaque, Text, Thinking, ToolCall, ToolResponse, edit_block
 from segue.sessions.client import REASONING_REMOVED
 
 API = "anthropic"
@@ -29,6 +29,13 @@ def find_obstacle(block: Block) -> str | None:
             return f"content of the type {block.kind} removed"
         case _:
             return None
+
+
+def simplify(block: Block) -> Block:
+    """Return a document or a search result that consists of text as plain text."""
+    if isinstance(block, Text) and block.native is not None and block.native.fragment.get("type") != "text":
+        return edit_block(block)
+    return block
 
 
 def object_of(value: object) -> dict[str, Any]:

@@ -14,6 +14,21 @@ _TAG = re.compile(r"\s*<[a-z][\w-]*>", re.IGNORECASE)
 _MAX_TITLE = 80
 
 
+# Keys of lines and blocks under which clients have names and ids, never lists or objects.
+_NAME_KEYS = (
+    "type",
+    "subtype",
+    "uuid",
+    "parentUuid",
+    "id",
+    "parentId",
+    "sessionId",
+    "leafUuid",
+    "targetId",
+    "tool_use_id",
+)
+
+
 class Line(Struct, frozen=True):
     """One line of a file, by its number from 1."""
 
@@ -64,3 +79,8 @@ def make_title(text: str) -> str:
     """Return a title from the user's first text."""
     line = " ".join(text.split())
     return line if len(line) <= _MAX_TITLE else f"{line[: _MAX_TITLE - 1]}…"
+
+
+def find_bad_name(value: Mapping[str, Any]) -> str | None:
+    """Return the key of a line that has a list or an object where every client has a name; None if there is none."""
+    return next((key for key in _NAME_KEYS if isinstance(value.get(key), list | dict)), None)

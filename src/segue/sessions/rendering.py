@@ -127,7 +127,8 @@ def _render(client: Client, entries: Sequence[Entry], cwd: str | None, servers: 
             translated = translator.translate(message)
             renamed.update(translated.changed)
             kept.update(translated.kept)
-            message = translated.message
+            removed.update(translated.removed)
+            message = _with_ids(translated.message)
         if message.blocks:
             messages.append(message)
     chat = Conversation()
@@ -151,17 +152,18 @@ def _render(client: Client, entries: Sequence[Entry], cwd: str | None, servers: 
 
 
 def _without_obstacles(client: Client, message: Message, removed: Counter[str], source: str) -> Message:
-    """Return a message without the content that the client's sessions have no place for."""
+    """Return a message without the content that the client's sessions have no place for, and with simplified blocks."""
 
     def keep(blocks: Sequence[Block]) -> tuple[Block, ...]:
         kept: list[Block] = []
         for block in blocks:
             if isinstance(block, ToolResponse) and block.content and not block.hosted:
                 content = keep(block.content)
-                block = block if len(content) == len(block.content) else edit_block(block, content=content)
+                same = len(content) == len(block.content) and all(map(operator.is_, content, block.content))
+                block = block if same else edit_block(block, content=content)
             reason = client.find_obstacle(block, source)
             if reason is None:
-                kept.append(block)
+                kept.append(client.simplify(block))
             else:
                 removed[reason] += 1
         return tuple(kept)
@@ -169,6 +171,17 @@ def _without_obstacles(client: Client, message: Message, removed: Counter[str], 
     blocks = keep(message.blocks)
     same = len(blocks) == len(message.blocks) and all(map(operator.is_, blocks, message.blocks))
     return message if same else message.with_blocks(blocks)
+
+
+def _with_ids(message: Message) -> Message:
+    """Return a message whose calls are all rendered with an id: a call of the same API may have none of its own."""
+    blocks = tuple(
+        edit_block(block)
+        if isinstance(block, ToolCall) and block.kind != "hosted" and block.origin.raw_id is None
+        else block
+        for block in message.blocks
+    )
+    return message if all(map(operator.is_, blocks, message.blocks)) else message.with_blocks(blocks)
 
 
 def _without_envelopes(message: Message) -> Message:
@@ -200,10 +213,9 @@ def split_body(body: Mapping[str, Any], api: str) -> Iterator[dict[str, Any]]:
 
 def _is_blank(unit: Mapping[str, Any], api: str) -> bool:
     """Return whether a unit is only white space. Split from its message, it would be an empty message."""
-    part_key = _PART_KEYS.get(api)
-    part = cast("dict[str, Any]", unit[part_key][0]) if part_key is not None else {}
-    text = part.get("text")
-    return part.get("type", "text") == "text" and isinstance(text, str) and not text.strip()
+    content = unit.get(_PART_KEYS.get(api, "content"))
+    parts = [{"text": content}] if isinstance(content, str) else _parts(content)
+    return bool(parts) and all(isinstance(text := part.get("text"), str) and not text.strip() for part in parts)
 
 
 _PART_KEYS = {"anthropic": "content", "gemini": "parts"}

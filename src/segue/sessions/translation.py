@@ -17,6 +17,11 @@ from segue.sessions.codex_programs import parse_program
 from segue.sessions.patches import FileEdit, FileWrite, parse_patch, render_edit, render_write
 from segue.sessions.tools import MCP_NAMES, TOOLS, Argument, Operation, ToolRow
 
+# Of paths on Linux, macOS and Windows.
+_ROOT = re.compile(r"/|\\|[A-Za-z]:[/\\]")
+# A shell, also of Windows, that gets a script as its last argument.
+_SHELL = re.compile(r"(?:.*[/\\])?(?:bash|sh|zsh|cmd|powershell|pwsh)(?:\.exe)?", re.IGNORECASE | re.DOTALL)
+_SHELL_FLAGS = frozenset({"-c", "-lc", "/c", "-command", "-noprofile", "-nologo"})
 _PICTURE = re.compile(r"\.(png|jpe?g|gif|webp)$", re.IGNORECASE)
 _NAMESPACE = "functions::"
 # It calls tools that are not declared: those of MCP servers, and seldom used ones.
@@ -24,7 +29,7 @@ _QWEN_CALL = "tool_call"
 _URL = re.compile(r"https?://\S+")
 _NOT_WORD = re.compile(r"\W", re.ASCII)
 _EXEC_HEADER = re.compile(
-    r"\A(?:Chunk ID: .*\n)?(?:Exit code: (?P<first>-?\d+)\n)?(?:Script completed\n)?(?:Wall time:? .*\n)?"
+    r"\A(?!Output:\n)(?:Chunk ID: .*\n)?(?:Exit code: (?P<first>-?\d+)\n)?(?:Script completed\n)?(?:Wall time:? .*\n)?"
     r"(?:Process exited with code (?P<second>-?\d+)\n)?(?:Original token count: .*\n)?Output:\n"
 )
 _STATUSES = {"open": "pending", "doing": "in_progress", "done": "completed"}
@@ -40,11 +45,14 @@ _EXIT_LINE = re.compile(r"\AExit code (?P<code>-?\d+)\n?")
 
 
 class Translated(Struct, frozen=True):
-    """A message with the tools of another client, and the names of the tools that were translated or kept."""
+    """A message with the tools of another client, and the names of the tools that were translated or kept.
+
+    `removed` are lines of the report about arguments that the other tool has no place for."""
 
     message: Message
     changed: tuple[tuple[str, str], ...] = ()
     kept: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
 
 
 class _Step(Struct, frozen=True):
@@ -68,11 +76,13 @@ class Translator:
         self._cwd = cwd
         self._steps: dict[str, _Step] = {}
         self._names: dict[str, str] = {}
+        self._removed: list[str] = []
 
     def translate(self, message: Message) -> Translated:
         changed: list[tuple[str, str]] = []
         kept: list[str] = []
         blocks: list[Block] = []
+        self._removed = []
         for block in message.blocks:
             if isinstance(block, ToolCall) and block.kind != "hosted":
                 translated = self._translate_call(block)
@@ -88,7 +98,7 @@ class Translator:
                 blocks.append(block)
         if all(new is old for new, old in zip(blocks, message.blocks, strict=True)):
             return Translated(message, (), tuple(kept))
-        return Translated(message.with_blocks(tuple(blocks)), tuple(changed), tuple(kept))
+        return Translated(message.with_blocks(tuple(blocks)), tuple(changed), tuple(kept), tuple(self._removed))
 
     def _is_native(self, name: str) -> bool:
         servers = MCP_NAMES.get(self._target)
@@ -229,10 +239,16 @@ class Translator:
                     return operation, values
         if operation in rows or operation not in ("edit", "write"):
             return operation, values
-        return "patch", _as_patch(operation, values)
+        patch = _as_patch(operation, values)
+        if "note" in values and patch["text"] is not None:
+            self._removed.append("the reason of an edit removed: a patch has no place for it")
+        return "patch", patch
 
     def _absolute(self, path: str) -> str:
-        return path if path.startswith("/") or self._cwd is None else f"{self._cwd.rstrip('/')}/{path}"
+        if self._cwd is None or _ROOT.match(path):
+            return path
+        separator = "/" if self._cwd.startswith("/") else "\\"
+        return f"{self._cwd.rstrip(separator)}{separator}{path}"
 
     def _render_command(
         self, row: ToolRow, values: dict[str, Any], shell: ToolRow | None, own_names: Mapping[str, str]
@@ -240,20 +256,20 @@ class Translator:
         if shell is None or row.command is None:
             return None
         values = dict(values)
-        command = row.command
-        flags: list[str] = []
-        for key, template in row.flags.items():
-            if values.get(key) not in (None, False):
-                flags.append(template.format(shlex.quote(str(values.pop(key)))))
-        line, count = values.pop("line", None), values.pop("count", None)
-        for key in re.findall(r"{(\w+)}", command):
-            value = " ".join(flags) if key == "flags" else values.pop(key, None)
-            text = value if key == "flags" else shlex.quote(str(value)) if value is not None else ""
-            command = command.replace(f"{{{key}}}", cast("str", text))
-        command = " ".join(command.split()) if not flags else command.strip()
-        if isinstance(line, int) or isinstance(count, int):
-            first = line if isinstance(line, int) else 1
-            last = str(first + count - 1) if isinstance(count, int) else "$"
+        words: list[str] = []
+        for word in row.command.split():
+            if word == "{flags}":
+                given = [(key, form) for key, form in row.flags.items() if values.get(key) not in (None, False)]
+                words += [form.format(shlex.quote(str(values.pop(key)))) for key, form in given]
+            elif not word.startswith("{"):
+                words.append(word)
+            elif (value := values.pop(word[1:-1], None)) is not None:
+                words.append(shlex.quote(str(value)))
+        command = " ".join(words)
+        numbers = {key: values.pop(key) for key in ("line", "count") if isinstance(values.get(key), int)}
+        if numbers:
+            first = numbers.get("line", 1)
+            last = first + numbers["count"] - 1 if "count" in numbers else "$"
             command += f" | sed -n '{first},{last}p'"
         rest = {own_names.get(key, key): value for key, value in values.items()}
         return shell, shell.names[0], {shell.arguments["command"].name: command, **rest}
@@ -277,7 +293,7 @@ class Translator:
 def _as_patch(operation: Operation, values: dict[str, Any]) -> dict[str, Any]:
     """Return an edit or a write as the arguments of a patch; as they are if a patch can't express it.
 
-    A patch has no place for the note of an edit, and shows the same by itself.
+    A patch has no place for the note of an edit.
     """
     values = {key: value for key, value in values.items() if operation != "edit" or key != "note"}
     texts = {key: values.get(key) for key in ("path", "content", "old", "new")}
@@ -298,8 +314,9 @@ def _join_command(parts: list[Any]) -> Any:
     """Return a command given as a list: the script that a shell gets, else the words quoted."""
     if not all(isinstance(part, str) for part in parts):
         return parts
-    if len(parts) == 3 and parts[0].rpartition("/")[2] in ("bash", "sh", "zsh") and parts[1] in ("-c", "-lc"):
-        return parts[2]
+    flags = [part.lower() for part in parts[1:-1]]
+    if flags and _SHELL.fullmatch(parts[0]) and _SHELL_FLAGS.issuperset(flags):
+        return parts[-1]
     return shlex.join(parts)
 
 

@@ -42,10 +42,10 @@ def load_envelope_keys(path: Path | None = None) -> EnvelopeKeys:
 
 def _create(path: Path) -> None:
     """Write a new key, unless the file exists. Of two processes that write at once, the first one wins."""
-    if path.exists():
-        return
     temporary = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
     try:
+        if path.exists():
+            return
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "wb") as file:

@@ -122,7 +122,8 @@ def _is_message(value: dict[str, Any]) -> bool:
 
 
 def _describe(path: Path, excerpt: Excerpt) -> SessionFile:
-    models = [cast("dict[str, Any]", value.get("message") or {}).get("model") for value in excerpt.values]
+    messages = [value.get("message") for value in excerpt.values]
+    models = [cast("dict[str, Any]", message).get("model") for message in messages if isinstance(message, dict)]
     return SessionFile(
         "claude",
         excerpt.last_string("sessionId") or path.stem,

@@ -51,8 +51,8 @@ def expand_entry(line: Line) -> Line:
 
 def _is_of_user(attachment: Mapping[str, Any]) -> bool:
     """Return whether an attachment has content of the user. What a hook adds at the start belongs to this client."""
-    kind = attachment.get("type")
-    return kind in _USER_ATTACHMENTS or (kind == _HOOK_CONTEXT and attachment.get("hookEvent") not in _STARTS)
+    kind = str(attachment.get("type"))
+    return kind in _USER_ATTACHMENTS or (kind == _HOOK_CONTEXT and str(attachment.get("hookEvent")) not in _STARTS)
 
 
 def _attached_items(line: Line, attachment: Mapping[str, Any]) -> list[Any]:

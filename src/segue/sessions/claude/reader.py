@@ -151,7 +151,7 @@ def _active_branch(lines: list[Line], messages: list[Line], boundary: int, prese
     lookup = _ReplyLookup(messages, parents)
     answered = {key for line in branch for key in lookup.result_keys(line)}
     calls = {
-        (reply_id(line), block.get("id"))
+        (reply_id(line), str(block.get("id")))
         for line in messages
         if line.value.get("uuid") in uuids
         for block in blocks_of(line)
@@ -164,7 +164,7 @@ def _active_branch(lines: list[Line], messages: list[Line], boundary: int, prese
         if line.value.get("uuid") in uuids
         or (line.value.get("parentUuid") in uuids and not (calls - answered).isdisjoint(lookup.result_keys(line)))
         # What hooks add to parallel calls is beside the path, too.
-        or object_of(line.value.get("attachment")).get("toolUseID") in ids
+        or str(object_of(line.value.get("attachment")).get("toolUseID")) in ids
     ]
 
 
@@ -175,9 +175,9 @@ class _ReplyLookup:
         self._replies = {line.value.get("uuid"): name for line in messages if (name := reply_id(line))}
         self._parents = parents
 
-    def result_keys(self, line: Line) -> list[tuple[str | None, Any]]:
+    def result_keys(self, line: Line) -> list[tuple[str | None, str]]:
         """Return the reply and the call of each result in an entry."""
-        ids = [block.get("tool_use_id") for block in blocks_of(line) if block.get("type") == "tool_result"]
+        ids = [str(block.get("tool_use_id")) for block in blocks_of(line) if block.get("type") == "tool_result"]
         if not ids:
             return []
         uuid, passed = line.value.get("parentUuid"), set[Any]()

@@ -41,7 +41,7 @@ class Codex(Client):
     def find(self, place: Place, cwd: Path | None) -> Iterator[SessionFile]:
         for path in rollouts.list_rollouts(_root(place)):
             session = _describe(path)
-            if session is not None and (cwd is None or session.cwd == str(cwd)):
+            if session is not None and (cwd is None or place.is_same_folder(session.cwd, str(cwd))):
                 yield session
 
     def describe(self, path: Path) -> SessionFile:

@@ -111,7 +111,9 @@ def _text(item: dict[str, Any]) -> str:
 
 
 def _file_url(path: str) -> str:
-    return f"file://{quote(str(PurePosixPath(path)))}"
+    # A path of Windows begins with its drive.
+    path = path.replace("\\", "/") if path[1:3] == ":\\" else path
+    return f"file://{'' if path.startswith('/') else '/'}{quote(str(PurePosixPath(path)), safe='/:')}"
 
 
 def _arguments(call: dict[str, Any]) -> dict[str, Any]:

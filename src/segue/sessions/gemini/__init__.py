@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any
 
 import msgspec
@@ -46,7 +46,7 @@ class GeminiCli(Client):
 
     def find(self, place: Place, cwd: Path | None) -> Iterator[SessionFile]:
         for project in (_root(place) / "tmp").glob("*/"):
-            if cwd is None or _is_project_of(project, str(cwd)):
+            if cwd is None or _is_project_of(place, project, str(cwd)):
                 for path in (project / "chats").glob("session-*.json*"):
                     session = _describe(path) if path.suffix in (".json", ".jsonl") else None
                     # Each start leaves a file; one without a prompt is small.
@@ -76,7 +76,7 @@ class GeminiCli(Client):
         """Write a new session, and the path of its folder, by which the client finds it."""
         root_file = _find_project(place, draft.cwd) / _ROOT_FILE
         if not root_file.exists():
-            files.create(root_file, draft.cwd.encode("utf-8", "replace"))
+            files.create(root_file, _normalize(place, draft.cwd).encode("utf-8", "replace"))
         return super().create(place, draft, data)
 
     def resume(self, session: SessionFile) -> tuple[str, ...]:
@@ -94,8 +94,15 @@ def _root(place: Place) -> Path:
     return place.folder("GEMINI_CLI_HOME") / ".gemini"
 
 
-def _is_project_of(project: Path, cwd: str) -> bool:
-    return _read_root(project) == cwd or project.name == sha256(cwd.encode("utf-8", "replace")).hexdigest()
+def _normalize(place: Place, cwd: str) -> str:
+    """Return a folder's path as the client records it."""
+    return cwd.lower() if place.platform == "win32" else cwd
+
+
+def _is_project_of(place: Place, project: Path, cwd: str) -> bool:
+    if place.is_same_folder(_read_root(project), cwd):
+        return True
+    return project.name == sha256(cwd.encode("utf-8", "replace")).hexdigest()
 
 
 def _read_root(project: Path) -> str | None:
@@ -109,6 +116,7 @@ def _read_root(project: Path) -> str | None:
 def _find_project(place: Place, cwd: str) -> Path:
     """Return where the client keeps the sessions of a folder; for one without any, a name that is not taken."""
     root = _root(place)
+    cwd = _normalize(place, cwd)
     projects = root / "tmp"
     taken = _read_registry(root)
     if cwd in taken and _read_root(projects / taken[cwd]) in (None, cwd):
@@ -116,7 +124,8 @@ def _find_project(place: Place, cwd: str) -> Path:
     known = sorted(project for project in projects.glob("*/") if _read_root(project) == cwd)
     if known:
         return known[0]
-    name = _NOT_ALPHANUMERIC.sub("-", Path(cwd).name.lower()).strip("-") or "project"
+    folder = PureWindowsPath(cwd) if place.platform == "win32" else Path(cwd)
+    name = _NOT_ALPHANUMERIC.sub("-", folder.name.lower()).strip("-") or "project"
     number = 0
     while True:
         candidate = f"{name}-{number}" if number else name
@@ -133,7 +142,9 @@ def _read_registry(root: Path) -> dict[str, str]:
     except (OSError, msgspec.DecodeError):
         return {}
     projects = object_of(object_of(stored).get("projects"))
-    return {path: name for path, name in projects.items() if isinstance(name, str) and name and "/" not in name}
+    return {
+        path: name for path, name in projects.items() if isinstance(name, str) and name and not {"/", "\\"} & set(name)
+    }
 
 
 def _describe(path: Path) -> SessionFile | None:

@@ -23,7 +23,7 @@ from segue.errors import InputError
 from segue.sessions import files
 from segue.sessions.client import Client, Draft, Place, SessionFile
 from segue.sessions.files import Fingerprint
-from segue.sessions.neutral import API, find_obstacle, normalize_unit, object_of, objects_of, string_of
+from segue.sessions.neutral import API, find_obstacle, normalize_unit, object_of, objects_of, simplify, string_of
 from segue.sessions.opencode import reader, writer
 from segue.sessions.opencode.database import Database, locate_database, parse_object
 from segue.sessions.opencode.settings import UNKNOWN_MODEL, find_default_model, read_servers
@@ -65,7 +65,10 @@ class Opencode(Client):
     def describe(self, path: Path) -> SessionFile:
         """Return a session by a file of `opencode export`."""
         data = files.read(path)
-        value = _decode(data)
+        try:
+            value = _decode(data)
+        except InputError as error:
+            raise InputError(error.message, path=str(path)) from None
         info = value["info"]
         updated = object_of(info.get("time")).get("updated")
         at = updated * 1000 if isinstance(updated, int) else 0
@@ -113,6 +116,9 @@ class Opencode(Client):
         if isinstance(block, Media) and block.kind != "image" and block.mime != "application/pdf":
             return "files other than pictures and PDF removed: opencode has no place for them"
         return find_obstacle(block)
+
+    def simplify(self, block: Block) -> Block:
+        return simplify(block)
 
     def find_warnings(self, place: Place, cwd: str) -> tuple[str, ...]:
         """Warn if a new session names no model: the client chooses one on its screen, but not in `opencode run`."""

@@ -17,7 +17,7 @@ from segue.canonical.json import parse_json
 from segue.errors import InputError
 from segue.sessions.client import Client, Draft, Place, SessionFile, time_ordered_id
 from segue.sessions.excerpt import Excerpt, read_excerpt
-from segue.sessions.neutral import API, find_obstacle, normalize_unit, object_of, string_of
+from segue.sessions.neutral import API, find_obstacle, normalize_unit, object_of, simplify, string_of
 from segue.sessions.parsed_log import Line, ParsedLog
 from segue.sessions.pi import reader, writer
 from segue.store.base import format_time
@@ -41,12 +41,14 @@ class Pi(Client):
         return reader.parse_log(lines)
 
     def find(self, place: Place, cwd: Path | None) -> Iterator[SessionFile]:
-        own = _own_folder(place)
-        folder = encode_folder(str(cwd)) if cwd is not None else "*"
-        for path in own.glob("*.jsonl") if own else (_root(place) / "sessions").glob(f"{folder}/*.jsonl"):
+        sessions = _root(place) / "sessions"
+        folder = _own_folder(place) or (sessions / encode_folder(str(cwd)) if cwd is not None else None)
+        for path in folder.glob("*.jsonl") if folder is not None else sessions.glob("*/*.jsonl"):
             excerpt = read_excerpt(path)
             session = _describe(path, excerpt) if excerpt is not None else None
-            if session is not None and session.title is not None and (cwd is None or session.cwd == str(cwd)):
+            if session is None or session.title is None:
+                continue
+            if cwd is None or place.is_same_folder(session.cwd, str(cwd)):
                 yield session
 
     def describe(self, path: Path) -> SessionFile:
@@ -84,6 +86,9 @@ class Pi(Client):
         if isinstance(block, Media) and block.kind != "image":
             return "files other than pictures removed: pi has no place for them"
         return find_obstacle(block)
+
+    def simplify(self, block: Block) -> Block:
+        return simplify(block)
 
 
 def encode_folder(cwd: str) -> str:

@@ -45,7 +45,9 @@ class QwenCode(Client):
             excerpt = read_excerpt(path)
             session = _describe(path, excerpt) if excerpt is not None else None
             # Two folders can have the same name.
-            if session is not None and (cwd is None or session.cwd in (None, str(cwd))):
+            if session is None:
+                continue
+            if cwd is None or session.cwd is None or place.is_same_folder(session.cwd, str(cwd)):
                 yield session
 
     def describe(self, path: Path) -> SessionFile:
