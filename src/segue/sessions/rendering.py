@@ -29,6 +29,7 @@ from segue.sessions.translation import Translator
 CLOSING_TEXT = "The session was interrupted before a reply."
 # A message at the end, removed again: without it, the renderer would add one for the model to reply to.
 _END_TEXT = "segue: end of the session"
+_MAX_ID = 64
 
 
 class Rendering(Struct, frozen=True):
@@ -127,7 +128,7 @@ def _render(client: Client, entries: Sequence[Entry], cwd: str | None, servers: 
             translated = translator.translate(message)
             renamed.update(translated.changed)
             kept.update(translated.kept)
-            message = translated.message
+            message = _without_long_ids(translated.message)
         if message.blocks:
             messages.append(message)
     chat = Conversation()
@@ -175,6 +176,20 @@ def _without_envelopes(message: Message) -> Message:
     """Return a message without reasoning in envelopes: only the gateway that sealed them can use them."""
     blocks = tuple(block for block in message.blocks if not _is_sealed(block))
     return message if len(blocks) == len(message.blocks) else message.with_blocks(blocks)
+
+
+def _without_long_ids(message: Message) -> Message:
+    """Return a message of another client without ids over the limit of most providers: new ones are made for them.
+
+    Clients for any provider cut long ids themselves, after which two of them may be equal.
+    """
+    blocks = tuple(
+        edit_block(block, origin=msgspec.structs.replace(block.origin, raw_id=None))
+        if isinstance(block, ToolCall) and len(block.raw_id or "") > _MAX_ID
+        else block
+        for block in message.blocks
+    )
+    return message if all(map(operator.is_, blocks, message.blocks)) else message.with_blocks(blocks)
 
 
 def _is_sealed(block: Block) -> bool:
