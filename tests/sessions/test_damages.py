@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from segue.canonical.blocks import ToolCall
 from segue.sessions.client import SessionFile
 from tests.budget import SOAK
 from tests.cli.client_logs import ClaudeCode, Codex, Contents, Opencode, Pi
@@ -406,6 +407,21 @@ def test_it_comes_home_as_it_was(world: World, name: str, abroad: str):
     assert world.is_continued(home, before)
     assert texts(world.read(home), "ai")[-1] == "leg1 answer."
     assert b"RESULT-LEG1" in world.load(home)
+
+
+@pytest.mark.parametrize("target", TARGETS[1:])
+def test_long_ids_are_short_enough_for_every_provider(world: World, target: str):
+    """pi cuts ids at 64 characters: these two would be equal."""
+    log = ClaudeCode()
+    log.user("Do it.")
+    log.reply("m1", call(f"{LONG_ID}1", "ONE"), call(f"{LONG_ID}2", "TWO"))
+    log.result(f"{LONG_ID}2", "RESULT-TWO")
+    log.result(f"{LONG_ID}1", "RESULT-ONE")
+    session = world.move(world.add_lines("claude", log.lines), target).session
+    blocks = [block for entry in world.read(session).entries for block in entry.message.blocks]
+    ids = {block.raw_id for block in blocks if isinstance(block, ToolCall)}
+    assert len(ids) == 2
+    assert all(id is not None and len(id) <= 64 for id in ids)
 
 
 @pytest.mark.parametrize(

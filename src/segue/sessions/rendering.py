@@ -29,6 +29,7 @@ from segue.sessions.translation import Translator
 CLOSING_TEXT = "The session was interrupted before a reply."
 # A message at the end, removed again: without it, the renderer would add one for the model to reply to.
 _END_TEXT = "segue: end of the session"
+_MAX_ID = 64
 
 
 class Rendering(Struct, frozen=True):
@@ -128,7 +129,7 @@ def _render(client: Client, entries: Sequence[Entry], cwd: str | None, servers: 
             renamed.update(translated.changed)
             kept.update(translated.kept)
             removed.update(translated.removed)
-            message = _with_ids(translated.message)
+            message = _with_new_ids(translated.message)
         if message.blocks:
             messages.append(message)
     chat = Conversation()
@@ -173,15 +174,19 @@ def _without_obstacles(client: Client, message: Message, removed: Counter[str], 
     return message if same else message.with_blocks(blocks)
 
 
-def _with_ids(message: Message) -> Message:
-    """Return a message whose calls are all rendered with an id: a call of the same API may have none of its own."""
-    blocks = tuple(
-        edit_block(block)
-        if isinstance(block, ToolCall) and block.kind != "hosted" and block.origin.raw_id is None
-        else block
-        for block in message.blocks
-    )
+def _with_new_ids(message: Message) -> Message:
+    """Return a message of another client whose calls get new ids where they have none, or one that is too long.
+
+    Clients for any provider cut long ids themselves, after which two of them may be equal.
+    """
+    blocks = tuple(_with_new_id(block) if isinstance(block, ToolCall) else block for block in message.blocks)
     return message if all(map(operator.is_, blocks, message.blocks)) else message.with_blocks(blocks)
+
+
+def _with_new_id(call: ToolCall) -> ToolCall:
+    if call.kind == "hosted" or (call.raw_id is not None and len(call.raw_id) <= _MAX_ID):
+        return call
+    return edit_block(call, origin=msgspec.structs.replace(call.origin, raw_id=None))
 
 
 def _without_envelopes(message: Message) -> Message:
