@@ -1,24 +1,12 @@
-"""The lists of sessions that the clients show to be resumed, read from a terminal."""
+"""The lists of sessions from which the clients resume one, as they are on the screen."""
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
-import pty
-import select
-import struct
-import termios
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from tests.clients.processes import end_session
-
-_SECONDS = 60
-_ROWS, _COLUMNS = 40, 140
-# Questions of a program about its terminal, and the answers of a plain one.
-_ANSWERS = {b"\x1b[6n": b"\x1b[1;1R", b"\x1b[c": b"\x1b[?62;c"}
+from tests.clients.terminals import Terminal
 
 ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "claude": ("--resume",),
@@ -31,38 +19,24 @@ ARGUMENTS: Mapping[str, tuple[str, ...]] = {
 """The arguments with which a client lists the sessions of its folder."""
 
 
-def _claude_state(work: Path) -> str:
+def _describe_claude(work: Path) -> str:
     trusted = {str(work): {"hasTrustDialogAccepted": True}}
     return json.dumps({"hasCompletedOnboarding": True, "theme": "dark", "projects": trusted})
 
 
-STATES: Mapping[str, tuple[str, Callable[[Path], str]]] = {"claude": (".claude.json", _claude_state)}
+_STATES: Mapping[str, tuple[str, Callable[[Path], str]]] = {"claude": (".claude.json", _describe_claude)}
 """A file below the home, without which a client would first show its introduction."""
 
 
-def is_listed(command: Sequence[str], work: Path, variables: Mapping[str, str], word: str) -> bool:
-    """Run a client in a terminal until a word is on its screen; return False if it does not appear."""
-    process, terminal = pty.fork()
-    if process == 0:
-        os.chdir(work)
-        os.execvpe(command[0], list(command), {**variables, "TERM": "xterm-256color"})
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", _ROWS, _COLUMNS, 0, 0))
-    shown = b""
-    deadline = time.monotonic() + _SECONDS
-    try:
-        while word.encode() not in shown and time.monotonic() < deadline:
-            if not select.select([terminal], [], [], 0.5)[0]:
-                continue
-            try:
-                data = os.read(terminal, 65536)
-            except OSError:
-                break
-            shown += data
-            for question, answer in _ANSWERS.items():
-                if question in data:
-                    os.write(terminal, answer)
-    finally:
-        end_session(process)
-        os.close(terminal)
-        os.waitpid(process, 0)
-    return word.encode() in shown
+def is_listed(client: str, command: Sequence[str], folder: Path, variables: Mapping[str, str], word: str) -> bool:
+    """Return whether a client lists a session with this word in its title. `command` starts the client."""
+    work, screen = folder / "project", folder / "screen.txt"
+    if client in _STATES:
+        name, describe = _STATES[client]
+        (folder / "home" / name).write_text(describe(work))
+    with Terminal([*command, *ARGUMENTS[client]], folder, work, variables) as terminal:
+        try:
+            terminal.type(until=lambda: word.encode() in screen.read_bytes())
+        except TimeoutError:
+            return False
+    return True

@@ -29,7 +29,7 @@ class Terminal:
     def __init__(self, command: Sequence[str], folder: Path, work: Path, variables: Mapping[str, str]) -> None:
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", _LINES, _COLUMNS, 0, 0))
-        self._output = (folder / "screen.txt").open("ab")
+        self._output = (folder / "screen.txt").open("ab", buffering=0)
         self._process = subprocess.Popen(
             command,
             cwd=work,
