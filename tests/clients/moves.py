@@ -2,7 +2,8 @@
 
 The first client reads a file and a picture in parallel, thinks, edits a file, runs a command, and is killed during a
 command of its second prompt. A leg is right if the resumed client's first request is accepted, has every prompt, and
-every call with its own result, and if the client then runs the next command.
+every call with its own result, and if the client then runs the next command. Before that, the second client must list
+the session.
 
 A damage is done to the first client's session before it is moved; then only the second client resumes it.
 """
@@ -45,6 +46,7 @@ from tests.clients.damages import (
 from tests.clients.history import ExpectedHistory
 from tests.clients.judge import Script
 from tests.clients.move_rows import COMPACTION_PROMPT, MOVE_ROWS
+from tests.clients.picker import is_listed
 from tests.clients.processes import Process, end_processes_in
 from tests.clients.rows import CLIENT_ROWS, UPSTREAMS
 from tests.clients.run import CONFIG, FIRST_PROVIDER, Installation, client_variables, write_settings
@@ -236,6 +238,8 @@ class MoveRun:
         again = subprocess.run(move, cwd=self._work, env=variables, capture_output=True, check=False)
         if json.loads(again.stdout or b"{}").get("report", {}).get("action") != "unchanged":
             yield "moved twice, something changed"
+        if self._damage == PLAIN and self._legs == 1 and not self._is_listed(entering, result["to"]["title"]):
+            yield f"the client does not list the session {result['to']['title']!r}"
         row, word = CLIENT_ROWS[entering], f"leg{self._legs}"
         prompt = f"TASK-{word}: run the next command."
         # Qwen Code loses the output of a command that ends at once.
@@ -280,6 +284,11 @@ class MoveRun:
                 if until is not None:
                     # The session file is written after the command starts.
                     time.sleep(1)
+
+    def _is_listed(self, client: str, title: str) -> bool:
+        """Return whether a client lists a session, by the first word of its title."""
+        command = [sys.executable, "-m", "segue", "with", client, "--emulated", "--"]
+        return is_listed(client, command, self._folder, self._variables(client), title.split(maxsplit=1)[0])
 
     def _has_run(self, word: str | None) -> bool:
         ran = self._work / RAN_FILE
