@@ -18,10 +18,11 @@ back and resumed there.
 
 A cell is *right* if the provider accepts the first request of each resumed client, every prompt is in it and every call
 with its own result, the client runs the next command, and moving a second time changes nothing. In the first table, the
-client of the column must also list the moved session among those that it resumes. The damages below the first two tables are done to the session of the first client; then only the second one resumes it. Of an orphan the text
-must be in the request, of cut arguments all that was before the cut. A compaction is made by the first client itself:
-the request must have the summary and what that client then sent itself, and nothing else from before. For 5,000
-messages, an exchange that the first client made is repeated 1,250 times.
+client of the column must also list the moved session among those that it resumes. The damages below the first two
+tables are done to the session of the first client; then only the second one resumes it. Of an orphan the text must be
+in the request, of cut arguments all that was before the cut. A compaction is made by the first client itself: the
+request must have the summary and what that client then sent itself, and nothing else from before. For 5,000 messages,
+an exchange that the first client made is repeated 1,250 times.
 """
 
 

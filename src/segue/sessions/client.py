@@ -23,8 +23,6 @@ from segue.sessions import files
 from segue.sessions.files import Fingerprint
 from segue.sessions.parsed_log import Line, ParsedLog, find_bad_name
 
-SEAL_KEY = "segueSeal"
-"""The key of a seal in a line of a session, or in its metadata."""
 CANONICAL = "segue"
 """In place of an API: units are messages in their canonical form."""
 REASONING_REMOVED = "reasoning of another client removed; it is restored when the session is moved back"

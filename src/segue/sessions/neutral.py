@@ -38,21 +38,11 @@ def simplify(block: Block) -> Block:
     return block
 
 
-def object_of(value: object) -> dict[str, Any]:
-    """Return an object, or an empty one for any other value."""
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-
-
 def objects_of(value: object) -> list[dict[str, Any]]:
     """Return the objects of a list, and a text as a block, without empty texts: no API accepts them."""
     items = cast("list[Any]", value) if isinstance(value, list) else [{"type": "text", "text": value}]
     objects = [cast("dict[str, Any]", item) for item in items if isinstance(item, dict)]
     return [item for item in objects if item.get("type") != "text" or item.get("text")]
-
-
-def string_of(value: object) -> str | None:
-    """Return a text that is not empty."""
-    return value if isinstance(value, str) and value else None
 
 
 def thinking_block(text: object, signature: object) -> dict[str, Any]:

@@ -42,15 +42,14 @@ class Line(Struct, frozen=True):
 
 
 class SessionFacts(Struct, frozen=True):
-    """What a log records of its session besides the conversation: its id, folder and branch, the client's version, the
-    title that the user or the client gave it, and the session that it was moved from, as `CLIENT:ID`."""
+    """What a log records of its session besides the conversation: its id, folder and branch, the client's version, and
+    the title that the user or the client gave it."""
 
     id: str | None = None
     cwd: str | None = None
     git_branch: str | None = None
     version: str | None = None
     name: str | None = None
-    parent: str | None = None
 
 
 class ParsedLog(Struct, frozen=True):

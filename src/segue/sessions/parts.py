@@ -7,27 +7,14 @@ from pathlib import PurePath
 from typing import Any, cast
 
 from segue.sessions.patches import FileEdit, render_diff
+from segue.sessions.values import list_of, object_of
 
 API = "gemini"
-PARENT_KEY = "segue_parent"
-"""The key of the session that this one was moved from."""
-ADDED_KEY = "segue"
-"""The key of messages that segue added to a session."""
 _SIGNATURE = "thoughtSignature"
 # The signature of a call that Gemini did not make; the clients add it themselves where it is needed.
 _PLACEHOLDER = "skip_thought_signature_validator"
 _MEDIA = ("inlineData", "fileData")
 _OUTPUT_LABEL = "Output: "
-
-
-def object_of(value: object) -> dict[str, Any]:
-    """Return an object, or an empty one for any other value."""
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-
-
-def list_of(value: object) -> list[Any]:
-    """Return a list, or an empty one for any other value."""
-    return cast("list[Any]", value) if isinstance(value, list) else []
 
 
 def parts_of(content: object) -> list[dict[str, Any]]:

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from segue.canonical.json import encode_json_text
-from segue.sessions.claude.entries import blocks_of, object_of
+from segue.sessions.claude.entries import blocks_of
 from segue.sessions.parsed_log import Line
+from segue.sessions.values import object_of
 
 # Attachments with content of the user, or that the user referred to. The others are the client's own context.
 _USER_ATTACHMENTS = frozenset(

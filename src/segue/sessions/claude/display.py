@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from segue.sessions.claude.entries import object_of
+from segue.sessions.values import object_of
 
 Arguments = Mapping[str, Any]
 

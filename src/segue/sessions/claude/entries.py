@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from segue.sessions.parsed_log import Line
+from segue.sessions.values import object_of
 
 
 def blocks_of(line: Line) -> list[Mapping[str, Any]]:
@@ -22,8 +23,3 @@ def reply_id(line: Line) -> str | None:
     message = object_of(line.value.get("message"))
     name = message.get("id")
     return name if line.value.get("type") == "assistant" and isinstance(name, str) else None
-
-
-def object_of(value: object) -> dict[str, Any]:
-    """Return a JSON object; an empty one for any other value."""
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

@@ -21,18 +21,14 @@ import msgspec
 
 from segue.errors import InputError
 from segue.sessions.claude.attachments import expand_entry, order_as_sent
-from segue.sessions.claude.entries import blocks_of, object_of, reply_id
+from segue.sessions.claude.entries import blocks_of, reply_id
+from segue.sessions.marks import MARK_KEY
 from segue.sessions.parsed_log import Line, ParsedLog, SessionFacts, is_client_text, make_title
+from segue.sessions.values import object_of
 
 API = "anthropic"
 SYNTHETIC_MODEL = "<synthetic>"
 """The model of a reply that the client itself wrote."""
-PARENT_TYPE = "segue-parent"
-"""The type of the line that names the session that this one was moved from."""
-SEAL_TYPE = "segue-seal"
-"""The type of the line with a seal."""
-ADDED_KEY = "segue"
-"""The key of entries that segue added to a session."""
 _MESSAGE_TYPES = ("user", "assistant")
 _TITLE_KEYS = (("custom-title", "customTitle"), ("ai-title", "aiTitle"), ("summary", "summary"))
 _REASONING = ("thinking", "redacted_thinking")
@@ -59,7 +55,7 @@ def parse_log(lines: list[Line]) -> ParsedLog:
     branch = _active_branch(lines, current, boundary, preserved)
     dropped["lines on branches that were left"] = len(current) - len(branch)
     written = [line for line in branch if not _is_client_error(line)]
-    added = sum(ADDED_KEY in line.value for line in branch)
+    added = sum(MARK_KEY in line.value for line in branch)
     dropped["lines that no model wrote"] = len(branch) - len(written) - added
     sent = _without_lone_reasoning(_without_stripped_reasoning(written, lines))
     dropped["replies that are only reasoning, which the client does not send"] = len(written) - len(sent)
@@ -68,9 +64,7 @@ def parse_log(lines: list[Line]) -> ParsedLog:
     ordered = order_as_sent(ordered)
     name = _find_title(lines)
     log = _build_log(ordered, name or _first_user_text(ordered, main), dropped)
-    parents = [line.value.get("parent") for line in lines if line.value.get("type") == PARENT_TYPE]
-    parent = next((value for value in parents if isinstance(value, str)), None)
-    return msgspec.structs.replace(log, facts=_collect_facts(main, name, parent))
+    return msgspec.structs.replace(log, facts=_collect_facts(main, name))
 
 
 def _without_stripped_reasoning(written: list[Line], lines: list[Line]) -> list[Line]:
@@ -102,14 +96,14 @@ def _without_lone_reasoning(lines: list[Line]) -> list[Line]:
     return [line for line in lines if reply_id(line) is None or reply_id(line) in shown]
 
 
-def _collect_facts(messages: list[Line], name: str | None, parent: str | None) -> SessionFacts:
+def _collect_facts(messages: list[Line], name: str | None) -> SessionFacts:
     """Collect the facts from the last entry that has each: resuming may change them."""
 
     def last(key: str) -> str | None:
         values = (line.value.get(key) for line in reversed(messages))
         return next((value for value in values if isinstance(value, str) and value), None)
 
-    return SessionFacts(last("sessionId"), last("cwd"), last("gitBranch"), last("version"), name, parent)
+    return SessionFacts(last("sessionId"), last("cwd"), last("gitBranch"), last("version"), name)
 
 
 def _is_subagent(line: Line) -> bool:

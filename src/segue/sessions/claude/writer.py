@@ -12,8 +12,9 @@ from uuid import NAMESPACE_URL, uuid5
 
 from segue.canonical.ids import short_hash
 from segue.sessions.claude.display import display_result
-from segue.sessions.claude.reader import ADDED_KEY, PARENT_TYPE, SEAL_TYPE, SYNTHETIC_MODEL
-from segue.sessions.client import SEAL_KEY, Draft, Unit, decode_lines, encode_lines
+from segue.sessions.claude.reader import SYNTHETIC_MODEL
+from segue.sessions.client import Draft, Unit, decode_lines, encode_lines
+from segue.sessions.marks import MARK_KEY, PARENT_KEY, SEAL_KEY
 from segue.store.base import format_time
 
 _ENTRY_TYPES = frozenset({"user", "assistant", "attachment", "system", "progress"})
@@ -30,7 +31,7 @@ _LINE_KEYS = ("sessionId", "session_id")
 def encode(draft: Draft, version: str) -> bytes:
     """Return a new session: the entries, then its title and the last prompt, which the client lists."""
     entries = list(_entries(draft, None, version))
-    parent = [{"type": PARENT_TYPE, "parent": draft.parent, "sessionId": draft.id}] if draft.parent else []
+    parent = [{"type": "segue-parent", PARENT_KEY: draft.parent, "sessionId": draft.id}] if draft.parent else []
     title = [{"type": "custom-title", "customTitle": draft.title, "sessionId": draft.id}] if draft.title else []
     return encode_lines([*parent, *entries, *_seal(draft), *title, *_tail(draft, entries)])
 
@@ -49,7 +50,7 @@ def copy(data: bytes, draft: Draft) -> bytes:
     values = decode_lines(data)
     for value in values:
         value.update({key: draft.id for key in _LINE_KEYS if key in value})
-    parent = {"type": PARENT_TYPE, "parent": draft.parent, "sessionId": draft.id}
+    parent = {"type": "segue-parent", PARENT_KEY: draft.parent, "sessionId": draft.id}
     return encode_lines([parent, *values] if draft.parent is not None else values)
 
 
@@ -87,7 +88,7 @@ def _entries(draft: Draft, parent: str | None, version: str) -> Iterator[dict[st
             "parentUuid": parent,
             "isSidechain": False,
             **content,
-            **({ADDED_KEY: "added"} if unit.synthetic else {}),
+            **({MARK_KEY: "added"} if unit.synthetic else {}),
             "uuid": uuid,
             "timestamp": format_time(at),
             "userType": "external",
@@ -124,7 +125,7 @@ def _user_content(block: dict[str, Any]) -> Any:
 def _seal(draft: Draft) -> Iterator[dict[str, Any]]:
     """Yield the line with the seal. The last lines are short ones, from which the client lists a session."""
     if draft.seal is not None:
-        yield {"type": SEAL_TYPE, SEAL_KEY: draft.seal, "sessionId": draft.id}
+        yield {"type": "segue-seal", SEAL_KEY: draft.seal, "sessionId": draft.id}
 
 
 def _tail(draft: Draft, entries: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -11,10 +11,9 @@ from typing import Any, cast
 
 from segue.errors import InputError
 from segue.sessions.parsed_log import Line, ParsedLog, SessionFacts, is_client_text, make_title
+from segue.sessions.values import string_of
 
 API = "openai-responses"
-PARENT_KEY = "segue_parent"
-"""The key of the session that this one was moved from."""
 _ENVELOPES = frozenset({"session_meta", "response_item", "turn_context", "event_msg", "compacted"})
 _BARE_TYPES = frozenset({"message", "reasoning", "function_call", "function_call_output", "local_shell_call"})
 # Items for the client's internal use.
@@ -77,7 +76,7 @@ class _Rollout:
                 self._set_facts(payload)
             case "turn_context":
                 self.model = payload.get("model") or self.model
-                self.facts["cwd"] = _string(payload.get("cwd")) or self.facts.get("cwd")
+                self.facts["cwd"] = string_of(payload.get("cwd")) or self.facts.get("cwd")
             case "compacted":
                 self._compact(line.number, payload)
             case "event_msg" if payload.get("type") == "thread_rolled_back":
@@ -108,11 +107,10 @@ class _Rollout:
             return
         git = payload.get("git")
         self.facts = {
-            "id": _string(payload.get("id")),
-            "cwd": _string(payload.get("cwd")),
-            "git_branch": _string(cast("dict[str, Any]", git).get("branch")) if isinstance(git, dict) else None,
-            "version": _string(payload.get("cli_version")),
-            "parent": _string(payload.get(PARENT_KEY)),
+            "id": string_of(payload.get("id")),
+            "cwd": string_of(payload.get("cwd")),
+            "git_branch": string_of(cast("dict[str, Any]", git).get("branch")) if isinstance(git, dict) else None,
+            "version": string_of(payload.get("cli_version")),
         }
 
     def _set_instructions(self, payload: dict[str, Any]) -> None:
@@ -154,10 +152,6 @@ class _Rollout:
         if first is None or self.opening is None or (first[0] not in self._compacted and _user_text(first[1])):
             return None
         return make_title(self.opening)
-
-
-def _string(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None
 
 
 def find_title(items: list[dict[str, Any]]) -> str | None:

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from typing import Any, cast
 from uuid import NAMESPACE_URL, uuid5
 
-from segue.sessions.client import SEAL_KEY, Draft, decode_lines, encode_lines
+from segue.sessions.client import Draft, decode_lines, encode_lines
 from segue.sessions.codex.display import display_call, display_message, display_message_in_page
-from segue.sessions.codex.reader import PARENT_KEY
+from segue.sessions.marks import PARENT_KEY, SEAL_KEY
 from segue.store.base import format_time
 
 _SESSION_KEYS = frozenset({"session_id", "thread_id"})

@@ -22,7 +22,8 @@ from segue.sessions.client import Client, Draft, Place, SessionFile
 from segue.sessions.excerpt import Excerpt, read_excerpt
 from segue.sessions.gemini import reader, writer
 from segue.sessions.parsed_log import Line, ParsedLog
-from segue.sessions.parts import API, object_of
+from segue.sessions.parts import API
+from segue.sessions.values import object_of
 from segue.store.base import format_time
 
 _ROOT_FILE = ".project_root"

@@ -18,17 +18,8 @@ from msgspec import Struct
 
 from segue.errors import InputError
 from segue.sessions.parsed_log import Line, ParsedLog, SessionFacts, make_title
-from segue.sessions.parts import (
-    API,
-    PARENT_KEY,
-    call_of,
-    list_of,
-    nest_media,
-    object_of,
-    parts_of,
-    response_of,
-    text_of,
-)
+from segue.sessions.parts import API, call_of, nest_media, parts_of, response_of, text_of
+from segue.sessions.values import list_of, object_of
 from segue.store.base import parse_time
 
 _SESSION_CONTEXT, _HOOK_CONTEXT = "<session_context>", "<hook_context>"
@@ -122,9 +113,7 @@ def parse_log(lines: list[Line]) -> ParsedLog:
     if not contents:
         raise InputError("this session has no messages")
     body = {**({"model": record.model} if record.model else {}), "contents": contents}
-    facts = SessionFacts(
-        record.find("sessionId"), record.find("cwd"), name=record.find("summary"), parent=record.find(PARENT_KEY)
-    )
+    facts = SessionFacts(record.find("sessionId"), record.find("cwd"), name=record.find("summary"))
     dropped = {"messages that were rewound": record.rewound}
     return ParsedLog("gemini-cli", body, API, None, numbers, dropped, times, facts=facts)
 

@@ -11,20 +11,11 @@ from uuid import NAMESPACE_URL, uuid5
 
 from segue.canonical.json import parse_json
 from segue.errors import InputError
-from segue.sessions.client import SEAL_KEY, Draft, Unit, decode_lines, encode_lines
+from segue.sessions.client import Draft, Unit, decode_lines, encode_lines
 from segue.sessions.gemini.reader import IGNORED_PREFIXES, SHIELD
-from segue.sessions.parts import (
-    ADDED_KEY,
-    PARENT_KEY,
-    call_of,
-    list_of,
-    object_of,
-    response_of,
-    show_result,
-    strip_names,
-    strip_placeholder,
-    unnest_media,
-)
+from segue.sessions.marks import MARK_KEY, PARENT_KEY, SEAL_KEY
+from segue.sessions.parts import call_of, response_of, show_result, strip_names, strip_placeholder, unnest_media
+from segue.sessions.values import list_of, object_of
 from segue.store.base import format_time
 
 # The names of tools on the screen.
@@ -181,7 +172,7 @@ class _Messages:
         if self._draft.model is not None:
             message["model"] = self._draft.model
         if reply.is_added:
-            message[ADDED_KEY] = "added"
+            message[MARK_KEY] = "added"
         ids = [call.get("id") for call in reply.calls]
         in_order = list(reply.results) == [id for id in ids if id in reply.results]
         results: Mapping[str, dict[str, Any]] = reply.results if in_order else {}

@@ -23,11 +23,12 @@ from segue.errors import InputError
 from segue.sessions import files
 from segue.sessions.client import Client, Draft, Place, SessionFile
 from segue.sessions.files import Fingerprint
-from segue.sessions.neutral import API, find_obstacle, normalize_unit, object_of, objects_of, simplify, string_of
+from segue.sessions.neutral import API, find_obstacle, normalize_unit, objects_of, simplify
 from segue.sessions.opencode import reader, writer
 from segue.sessions.opencode.database import Database, locate_database, parse_object
 from segue.sessions.opencode.settings import UNKNOWN_MODEL, find_default_model, read_servers
 from segue.sessions.parsed_log import Line, ParsedLog
+from segue.sessions.values import object_of, string_of
 
 _SECONDS = 300
 _LETTERS = string.digits + string.ascii_letters

@@ -15,7 +15,7 @@ from typing import Any
 from segue.canonical.json import parse_json
 from segue.errors import InputError
 from segue.sessions.client import Place
-from segue.sessions.neutral import object_of
+from segue.sessions.values import object_of
 
 # Metadata may be long; it is not read to list sessions.
 _LISTED = ("id", "directory", "title", "model", "time_updated", "time_archived")

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from segue.sessions.neutral import object_of, objects_of
+from segue.sessions.neutral import objects_of
+from segue.sessions.values import object_of
 
 Message = dict[str, Any]
 

@@ -11,14 +11,12 @@ from operator import itemgetter
 from typing import Any
 
 from segue.errors import InputError
-from segue.sessions.neutral import API, object_of, objects_of, result_unit, string_of, thinking_block
+from segue.sessions.marks import MARK_KEY
+from segue.sessions.neutral import API, objects_of, result_unit, thinking_block
 from segue.sessions.opencode.history import select_current, select_kept
 from segue.sessions.parsed_log import Line, ParsedLog, SessionFacts
+from segue.sessions.values import object_of, string_of
 
-PARENT_KEY = "segueParent"
-"""The key of the session that this one was moved from, in the session's metadata."""
-MARK_KEY = "segue"
-"""The key of what segue adds to the metadata of a part: an object, since the client sends it to the provider's SDK."""
 ADDED = {"added": True}
 """The mark of texts that segue added to a session."""
 # Texts that the client sends itself in these places.
@@ -48,13 +46,11 @@ def parse_log(lines: list[Line]) -> ParsedLog:
     if not body.messages:
         raise InputError("this session has no messages")
     model = find_model(kept)[1]
-    metadata = object_of(info.get("metadata"))
     facts = SessionFacts(
         string_of(info.get("id")),
         string_of(info.get("directory")),
         version=string_of(info.get("version")),
         name=string_of(info.get("title")),
-        parent=string_of(metadata.get(PARENT_KEY)),
     )
     dropped = {
         "messages that the user took back": len(stored) - len(kept),

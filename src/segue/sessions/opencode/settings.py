@@ -14,8 +14,9 @@ from typing import Any, cast
 from segue.canonical.json import parse_json
 from segue.errors import InputError
 from segue.sessions.client import Place
-from segue.sessions.neutral import object_of, objects_of, string_of
+from segue.sessions.neutral import objects_of
 from segue.sessions.opencode.database import Database, locate_database
+from segue.sessions.values import object_of, string_of
 
 Model = tuple[str, str]
 """The names of a provider and of its model."""

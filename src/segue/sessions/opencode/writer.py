@@ -11,12 +11,14 @@ from typing import Any, cast
 
 from segue.canonical.ids import short_hash
 from segue.canonical.json import encode_json
-from segue.sessions.client import SEAL_KEY, Draft, Unit
-from segue.sessions.neutral import object_of, objects_of
+from segue.sessions.client import Draft, Unit
+from segue.sessions.marks import MARK_KEY, PARENT_KEY, SEAL_KEY
+from segue.sessions.neutral import objects_of
 from segue.sessions.opencode.display import display_call
 from segue.sessions.opencode.history import select_kept
-from segue.sessions.opencode.reader import ADDED, MARK_KEY, PARENT_KEY, find_model
+from segue.sessions.opencode.reader import ADDED, find_model
 from segue.sessions.opencode.settings import UNKNOWN_MODEL, Model
+from segue.sessions.values import object_of
 
 _TOKENS = {"input": 0, "output": 0, "reasoning": 0, "cache": {"read": 0, "write": 0}}
 _AGENT = "build"

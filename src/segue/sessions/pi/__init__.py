@@ -17,9 +17,10 @@ from segue.canonical.json import parse_json
 from segue.errors import InputError
 from segue.sessions.client import Client, Draft, Place, SessionFile, time_ordered_id
 from segue.sessions.excerpt import Excerpt, read_excerpt
-from segue.sessions.neutral import API, find_obstacle, normalize_unit, object_of, simplify, string_of
+from segue.sessions.neutral import API, find_obstacle, normalize_unit, simplify
 from segue.sessions.parsed_log import Line, ParsedLog
 from segue.sessions.pi import reader, writer
+from segue.sessions.values import object_of, string_of
 from segue.store.base import format_time
 
 _SEPARATORS = re.compile(r"[/\\:]")

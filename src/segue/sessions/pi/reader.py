@@ -11,13 +11,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from segue.errors import InputError
-from segue.sessions.neutral import API, object_of, objects_of, result_unit, string_of, thinking_block
+from segue.sessions.marks import MARK_KEY
+from segue.sessions.neutral import API, objects_of, result_unit, thinking_block
 from segue.sessions.parsed_log import Line, ParsedLog, SessionFacts, make_title
+from segue.sessions.values import object_of, string_of
 
-PARENT_KEY = "segueParent"
-"""The key of the header for the session that this one was moved from."""
-ADDED_KEY = "segue"
-"""The key of entries that segue added to a session."""
 VERSION = 3
 _BEFORE, _BRANCH = "Summary of the conversation before:", "Summary of a branch that was left:"
 _FAILED = ("error", "aborted")
@@ -62,7 +60,6 @@ def parse_log(lines: list[Line]) -> ParsedLog:
         string_of(header.value.get("id")),
         string_of(header.value.get("cwd")),
         name=name,
-        parent=string_of(header.value.get(PARENT_KEY)),
     )
     body: dict[str, Any] = {**({"model": model} if model else {}), "messages": messages}
     title = name or (find_title(values) if len(current) < len(path) else None)
@@ -122,7 +119,7 @@ def _parse_entry(line: Line, edit: Any) -> dict[str, Any] | None:
         case "custom_message":
             message = {"role": "custom", "content": value.get("content")}
         case "message":
-            if ADDED_KEY in value or _is_failed(line):
+            if MARK_KEY in value or _is_failed(line):
                 return None
         case _:
             return None
@@ -201,7 +198,7 @@ def find_model(values: Sequence[Any]) -> tuple[str | None, str | None]:
         message = object_of(value.get("message"))
         if value.get("type") == "model_change":
             return string_of(value.get("provider")), string_of(value.get("modelId"))
-        if message.get("role") == "assistant" and ADDED_KEY not in value:
+        if message.get("role") == "assistant" and MARK_KEY not in value:
             return string_of(message.get("provider")), string_of(message.get("model"))
     return None, None
 

@@ -11,9 +11,11 @@ from collections.abc import Iterator
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
-from segue.sessions.client import SEAL_KEY, Draft, Unit, decode_lines, encode_lines
-from segue.sessions.neutral import object_of, objects_of
-from segue.sessions.pi.reader import ADDED_KEY, PARENT_KEY, VERSION, find_model
+from segue.sessions.client import Draft, Unit, decode_lines, encode_lines
+from segue.sessions.marks import MARK_KEY, PARENT_KEY, SEAL_KEY
+from segue.sessions.neutral import objects_of
+from segue.sessions.pi.reader import VERSION, find_model
+from segue.sessions.values import object_of
 from segue.store.base import format_time
 
 _API = "segue"
@@ -108,7 +110,7 @@ class _Entries:
             "usage": _USAGE,
             "stopReason": "toolUse" if blocks[-1]["type"] == "tool_use" else "stop",
         }
-        return self._message(message, **({ADDED_KEY: "added"} if units[0].synthetic else {}))
+        return self._message(message, **({MARK_KEY: "added"} if units[0].synthetic else {}))
 
     def _input(self, block: dict[str, Any]) -> dict[str, Any]:
         if block["type"] != "tool_result":

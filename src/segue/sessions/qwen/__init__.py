@@ -19,8 +19,9 @@ from segue.sessions import files
 from segue.sessions.client import Client, Draft, Place, SessionFile
 from segue.sessions.excerpt import Excerpt, read_excerpt
 from segue.sessions.parsed_log import Line, ParsedLog
-from segue.sessions.parts import API, object_of, strip_placeholder
+from segue.sessions.parts import API, strip_placeholder
 from segue.sessions.qwen import reader, writer
+from segue.sessions.values import object_of
 
 _NOT_ALPHANUMERIC = re.compile(r"[^a-zA-Z0-9]")
 

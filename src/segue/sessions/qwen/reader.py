@@ -12,7 +12,8 @@ from typing import Any, cast
 
 from segue.errors import InputError
 from segue.sessions.parsed_log import Line, ParsedLog, SessionFacts, is_client_text, make_title
-from segue.sessions.parts import API, PARENT_KEY, list_of, object_of, parts_of, text_of
+from segue.sessions.parts import API, parts_of, text_of
+from segue.sessions.values import list_of, object_of
 
 _TYPES = ("user", "assistant", "tool_result")
 _REMINDER = "<system-reminder>"
@@ -72,7 +73,7 @@ def parse_log(lines: list[Line]) -> ParsedLog:
     numbers, times = [line.number for line, _ in contents], [line.timestamp for line, _ in contents]
     name = find_name([line.value for line in records])
     found = [_last(records, key) for key in ("sessionId", "cwd", "gitBranch", "version")]
-    facts = SessionFacts(*found, name=name, parent=_last(records, PARENT_KEY))
+    facts = SessionFacts(*found, name=name)
     title = find_title([line.value for line in lines]) if compaction is not None else None
     return ParsedLog("qwen-code", body, API, name or title, numbers, dropped, times, facts=facts)
 

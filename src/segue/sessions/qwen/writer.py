@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
-from segue.sessions.client import SEAL_KEY, Draft, decode_lines, encode_lines
-from segue.sessions.parts import ADDED_KEY, PARENT_KEY, call_of, object_of, response_of, show_result, strip_placeholder
+from segue.sessions.client import Draft, decode_lines, encode_lines
+from segue.sessions.marks import MARK_KEY, PARENT_KEY, SEAL_KEY
+from segue.sessions.parts import call_of, response_of, show_result, strip_placeholder
 from segue.sessions.qwen.reader import is_record
+from segue.sessions.values import object_of
 from segue.store.base import format_time
 
 _PROVENANCES = {"user": "real_user", "assistant": "assistant_output", "tool_result": "tool_result"}
@@ -84,7 +86,7 @@ class _Records:
 
     def _reply(self, parts: list[dict[str, Any]], *, is_added: bool) -> dict[str, Any]:
         model = {"model": self._draft.model} if self._draft.model is not None else {}
-        added = {ADDED_KEY: "added"} if is_added else {}
+        added = {MARK_KEY: "added"} if is_added else {}
         return self.make("assistant", **model, message=_message("model", *parts), **added)
 
     def make(self, kind: str, **fields: Any) -> dict[str, Any]:
