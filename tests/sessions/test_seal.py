@@ -68,6 +68,15 @@ def test_the_sessions_of_three_clients_are_restored(world: World, tmp_path: Path
         assert world.violations(restored) == []
 
 
+def test_a_session_of_a_folder_that_is_missing_is_restored_in_this_one(world: World, tmp_path: Path):
+    session = world.add_recorded("claude")
+    away = world.move(session, "codex").session
+    forget(world, tmp_path, session)
+    mover = world._mover()
+    back = mover.write(mover.plan(client("codex"), away, client("claude"), str(tmp_path)))
+    assert (back.report.action, back.session.cwd) == ("copied", str(tmp_path))
+
+
 @pytest.mark.parametrize("abroad", RECORDED)
 def test_a_seal_does_not_contain_others(world: World, abroad: str):
     session = world.add_recorded("codex" if abroad == "claude" else "claude")

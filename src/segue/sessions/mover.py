@@ -7,6 +7,7 @@ is extended only if it is unchanged since the last move and not open. Otherwise 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -118,7 +119,9 @@ class Mover:
         before = self._load_copy(plan.journey, base)
         if before is None:
             raise InputError(f"the record of moved sessions has no copy of {base.file.id}", path=str(base.file.path))
-        draft = msgspec.structs.replace(draft, parent=f"{target.name}:{base.file.id}")
+        # A session from a seal may be of a folder on another machine.
+        cwd = cwd if Path(cwd).is_dir() else plan.draft.cwd
+        draft = msgspec.structs.replace(draft, cwd=cwd, parent=f"{target.name}:{base.file.id}")
         report = build_report(plan.source, target, "copied", rendering)
         return msgspec.structs.replace(plan, draft=draft, report=report, before=target.copy(before, draft))
 
