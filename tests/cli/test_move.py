@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import stat
+import subprocess
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 
 from segue.sessions.claude import encode_folder
-from tests.cli.process import ProcessResult, is_one_line_error, run
+from tests.cli.process import SEGUE, ProcessResult, environment, is_one_line_error, run
 from tests.sessions.record import FOLDER, WORK
 
 
@@ -47,6 +49,17 @@ def test_the_newest_session_of_the_folder_is_moved(home: Home):
     again = home.run("--to", "codex")
     assert (again.code, again.out) == (0, ended.out)
     assert "nothing new to move" in again.err
+
+
+def test_moves_at_the_same_time_write_one_session(home: Home):
+    variables = environment(HOME=str(home.folder), SEGUE_STORE=str(home.folder / "history.db"), PATH="/nowhere")
+    command = [*SEGUE, "move", "--to", "codex"]
+    started = [subprocess.Popen(command, env=variables, stdout=PIPE, stderr=PIPE, text=True) for _ in range(3)]
+    ended = [process.communicate() for process in started]
+    assert [process.returncode for process in started] == [0, 0, 0]
+    assert len({out for out, _ in ended}) == 1
+    assert sorted("nothing new to move" in err for _, err in ended) == [False, True, True]
+    assert len(list((home.folder / ".codex" / "sessions").glob("*/*/*/*.jsonl"))) == 1
 
 
 def test_the_list_has_all_clients(home: Home):

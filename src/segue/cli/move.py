@@ -19,8 +19,9 @@ from segue.cli.streams import BadInputError
 
 if TYPE_CHECKING:
     from segue.sessions.client import Client, Place, SessionFile
+    from segue.sessions.journeys import JourneyStore
     from segue.sessions.move_report import MoveReport
-    from segue.sessions.mover import Plan
+    from segue.sessions.mover import Mover, Plan
 
 _MAX_TITLE = 80
 _MAX_MODEL = 24
@@ -74,11 +75,11 @@ def command(
     if source == target:
         raise click.UsageError("--from and --to are the same client", context)
     clients = [find_client(source, "--from")] if source else [each for each in CLIENTS.values() if each is not to]
-    plan = _plan(clients, to, session)
     if dry_run:
-        _print_plan(plan, as_json=as_json)
+        _print_plan(_plan(clients, to, session), as_json=as_json)
         return
-    _move(plan, to, runs=runs, as_json=as_json)
+    with _journeys().lock():
+        _move(_plan(clients, to, session), to, runs=runs, as_json=as_json)
 
 
 def _place() -> Place:
@@ -93,14 +94,18 @@ def _folder() -> Path:
     return Path.cwd()
 
 
-def _mover() -> Any:
+def _journeys() -> JourneyStore:
     from platformdirs import user_data_path
 
     from segue.sessions.journeys import JourneyStore
+
+    return JourneyStore(user_data_path("segue", appauthor=False) / "moves.db")
+
+
+def _mover() -> Mover:
     from segue.sessions.mover import Mover
 
-    path = user_data_path("segue", appauthor=False) / "moves.db"
-    return Mover(_place(), JourneyStore(path), time.time_ns() // 1000)
+    return Mover(_place(), _journeys(), time.time_ns() // 1000)
 
 
 def _plan(clients: list[Client], to: Client, wanted: str | None) -> Plan:
@@ -111,7 +116,7 @@ def _plan(clients: list[Client], to: Client, wanted: str | None) -> Plan:
     found = find_session(clients, _place(), folder, wanted)
     # A session that was named may be of another folder: it is resumed there.
     cwd = found.cwd if wanted is not None and found.cwd and Path(found.cwd).is_dir() else str(folder)
-    plan: Plan = _mover().plan(CLIENTS[found.client], found, to, cwd)
+    plan = _mover().plan(CLIENTS[found.client], found, to, cwd)
     return _with_warning(plan, CLIENTS[found.client], plan.source.log.facts.version, "messages may be missing")
 
 

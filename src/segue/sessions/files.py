@@ -9,6 +9,7 @@ import os
 import secrets
 from hashlib import sha256
 from pathlib import Path
+from typing import BinaryIO
 
 from msgspec import Struct
 
@@ -135,6 +136,16 @@ def is_running(pid: int, started: str | None = None) -> bool:
     except OSError:
         return True
     return fields[0] != "Z" and started in (None, fields[19])
+
+
+def wait_for_lock(file: BinaryIO) -> None:
+    """Lock an open file until it is closed, after other processes have unlocked it; without effect on Windows."""
+    try:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX)
+    except (ImportError, OSError):
+        return
 
 
 def is_locked(path: Path) -> bool:

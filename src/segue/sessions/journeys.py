@@ -10,8 +10,8 @@ import os
 import secrets
 import sqlite3
 import zlib
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Generator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from segue.canonical.json import encode_json
 from segue.errors import InputError, SegueError
+from segue.sessions import files
 from segue.sessions.client import SessionFile
 from segue.sessions.files import Fingerprint
 from segue.sessions.session import Entry, decode_entry, encode_entry
@@ -124,6 +125,18 @@ class JourneyStore:
             return zlib.decompress(row[0]) if row is not None else None
         except (sqlite3.Error, zlib.error, TypeError) as error:
             raise InputError(f"the record of moved sessions can't be read: {error}", path=str(self._path)) from None
+
+    @contextmanager
+    def lock(self) -> Generator[None]:
+        """Let no other process plan or write a move meanwhile; no effect where the system has no such locks."""
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            file = self._path.with_suffix(".lock").open("ab")
+        except OSError as error:
+            raise InputError(f"the record of moved sessions can't be written: {error}", path=str(self._path)) from None
+        with file:
+            files.wait_for_lock(file)
+            yield
 
     def check_writable(self) -> None:
         """Raise `InputError` if a journey can't be saved."""
