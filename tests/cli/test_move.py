@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import stat
-import subprocess
 from pathlib import Path
-from subprocess import PIPE
+from typing import Any
 
 import pytest
 
+from segue.cli import app
 from segue.sessions.claude import encode_folder
-from tests.cli.process import SEGUE, ProcessResult, environment, is_one_line_error, run
+from segue.sessions.files import is_locked
+from segue.sessions.mover import Mover
+from tests.cli.process import ProcessResult, is_one_line_error, run
 from tests.sessions.record import FOLDER, WORK
 
 
@@ -51,15 +53,27 @@ def test_the_newest_session_of_the_folder_is_moved(home: Home):
     assert "nothing new to move" in again.err
 
 
-def test_moves_at_the_same_time_write_one_session(home: Home):
-    variables = environment(HOME=str(home.folder), SEGUE_STORE=str(home.folder / "history.db"), PATH="/nowhere")
-    command = [*SEGUE, "move", "--to", "codex"]
-    started = [subprocess.Popen(command, env=variables, stdout=PIPE, stderr=PIPE, text=True) for _ in range(3)]
-    ended = [process.communicate() for process in started]
-    assert [process.returncode for process in started] == [0, 0, 0]
-    assert len({out for out, _ in ended}) == 1
-    assert sorted("nothing new to move" in err for _, err in ended) == [False, True, True]
-    assert len(list((home.folder / ".codex" / "sessions").glob("*/*/*/*.jsonl"))) == 1
+def test_no_other_move_runs_meanwhile(home: Home, monkeypatch: pytest.MonkeyPatch):
+    lock = home.folder / ".local" / "share" / "segue" / "moves.lock"
+    seen: list[bool] = []
+
+    def observe(name: str) -> None:
+        method = getattr(Mover, name)
+
+        def call(*arguments: Any) -> Any:
+            seen.append(is_locked(lock))
+            return method(*arguments)
+
+        monkeypatch.setattr(Mover, name, call)
+
+    observe("plan")
+    observe("write")
+    monkeypatch.setenv("HOME", str(home.folder))
+    monkeypatch.setenv("SEGUE_STORE", str(home.folder / "history.db"))
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    assert app.run(["move", "--to", "codex"]) == 0
+    assert seen == [True, True]
+    assert not is_locked(lock)
 
 
 def test_the_list_has_all_clients(home: Home):
