@@ -286,9 +286,10 @@ class MoveRun:
                     time.sleep(1)
 
     def _is_listed(self, client: str, title: str) -> bool:
-        """Return whether a client lists a session, by the first word of its title."""
+        """Return whether a client lists a session, by the first word of its title or, as Codex, of its first prompt."""
         command = [sys.executable, "-m", "segue", "with", client, "--emulated", "--"]
-        return is_listed(client, command, self._folder, self._variables(client), title.split(maxsplit=1)[0])
+        words = [text.split(maxsplit=1)[0] for text in (title, _PROMPTS[0])]
+        return is_listed(client, command, self._folder, self._variables(client), *words)
 
     def _has_run(self, word: str | None) -> bool:
         ran = self._work / RAN_FILE

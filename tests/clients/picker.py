@@ -28,15 +28,15 @@ _STATES: Mapping[str, tuple[str, Callable[[Path], str]]] = {"claude": (".claude.
 """A file below the home, without which a client would first show its introduction."""
 
 
-def is_listed(client: str, command: Sequence[str], folder: Path, variables: Mapping[str, str], word: str) -> bool:
-    """Return whether a client lists a session with this word in its title. `command` starts the client."""
+def is_listed(client: str, command: Sequence[str], folder: Path, variables: Mapping[str, str], *words: str) -> bool:
+    """Return whether a client lists a session with one of some words. `command` starts the client."""
     work, screen = folder / "project", folder / "screen.txt"
     if client in _STATES:
         name, describe = _STATES[client]
         (folder / "home" / name).write_text(describe(work))
     with Terminal([*command, *ARGUMENTS[client]], folder, work, variables) as terminal:
         try:
-            terminal.type(until=lambda: word.encode() in screen.read_bytes())
+            terminal.type(until=lambda: any(word.encode() in screen.read_bytes() for word in words))
         except TimeoutError:
             return False
     return True

@@ -57,6 +57,20 @@ def test_the_summary_of_a_compaction_is_read(world: World):
     assert texts(world.read(world.add_lines("codex", log.lines)), "human") == ["SUMMARY"]
 
 
+def test_prompts_after_a_compaction_are_not_taken_for_context(world: World):
+    log = Codex()
+    for number in range(20):
+        _add_harness_message(log, f"<current_time_reminder>{number}</current_time_reminder>", "current_time.reminder")
+    prompts = [f"Prompt {number}." for number in range(20)]
+    messages = [
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]} for text in prompts
+    ]
+    noted = [{**message, "internal_chat_message_metadata_passthrough": {}} for message in messages]
+    log.line("compacted", message="", replacement_history=noted)
+    log.answer("Done.")
+    assert texts(world.read(world.add_lines("codex", log.lines)), "human") == prompts
+
+
 def test_commands_of_the_user_are_no_turns_to_roll_back(world: World):
     log = Codex()
     log.user("One.")

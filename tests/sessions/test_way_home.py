@@ -183,6 +183,20 @@ def test_two_branches_stay_apart(world: World):
     assert len(texts(world.read(away), "human")) == 3
 
 
+def test_a_branch_leaves_the_sessions_of_the_other_one(world: World):
+    session = world.add_recorded("claude")
+    reasoning = signatures(world, session)
+    away = world.move(session, "codex").session
+    world.resume(away)
+    world.move(away, "segue")
+    world.resume(session)
+    world.move(session, "codex")
+    # The first session went on in the other branch; its copy from before still has the reasoning.
+    back = world.move(away, "claude")
+    assert (back.report.action, signatures(world, back.session)) == ("copied", reasoning)
+    assert [text.partition(":")[0] for text in texts(world.read(back.session), "human")][-1] == "TASK-leg1"
+
+
 def test_a_session_that_was_rewound_is_moved_as_it_is(world: World):
     session = world.add_recorded("codex")
     away = world.move(session, "claude").session
@@ -220,7 +234,9 @@ def test_a_journey_is_forgotten_after_a_year(world: World, tmp_path: Path):
     assert world.journeys.find("claude", old.id) is not None
     world.move(world.add_recorded("codex"), "claude")
     assert world.journeys.find("claude", old.id) is None
-    assert world.journeys.load_content("claude", old.id) is None
+    with sqlite3.connect(tmp_path / "moves.db") as connection:
+        assert connection.execute("SELECT count(*) FROM content").fetchone() == (2,)
+    connection.close()
 
 
 def test_a_session_that_is_behind_is_moved_as_it_is(world: World):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import secrets
 from hashlib import sha256
+from io import FileIO
 from pathlib import Path
 from typing import BinaryIO
 
@@ -76,21 +77,27 @@ def _link(temporary: Path, path: Path) -> None:
 def append(path: Path, expected: Fingerprint, data: bytes) -> None:
     """Append to a file that has the expected content; `InputError` if it has another one.
 
-    The file is cut to its former size if the write fails.
+    What another program appends at the same time is kept. If the write fails, the file is cut to its former size.
     """
     try:
-        with path.open("r+b") as file:
-            if not expected.matches(file.read()):
+        with path.open("a+b", buffering=0) as file:
+            file.seek(0)
+            if not expected.matches(file.readall()):
                 raise InputError("was changed by another program; nothing was written", path=str(path))
             try:
-                file.write(data)
-                file.flush()
+                _write_all(file, data)
                 os.fsync(file.fileno())
             except BaseException:
                 file.truncate(expected.size)
                 raise
     except OSError as error:
         raise InputError(f"can't be written: {format_os_error(error)}", path=str(path)) from None
+
+
+def _write_all(file: FileIO, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[file.write(rest) :]
 
 
 def is_open_file(path: Path) -> bool:
@@ -124,6 +131,8 @@ def is_running(pid: int, started: str | None = None) -> bool:
     """
     if os.name != "posix":
         return True
+    if pid <= 0:
+        return False
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):
@@ -132,10 +141,10 @@ def is_running(pid: int, started: str | None = None) -> bool:
         return True
     try:
         # After the name in parentheses: the state, and as the 20th field the start time.
-        fields = (_PROCESSES / str(pid) / "stat").read_text().rpartition(")")[2].split()
+        fields = (_PROCESSES / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
     except OSError:
         return True
-    return fields[0] != "Z" and started in (None, fields[19])
+    return fields[0] != b"Z" and (started is None or started.encode() == fields[19])
 
 
 def wait_for_lock(file: BinaryIO) -> None:

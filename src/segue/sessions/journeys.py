@@ -26,7 +26,7 @@ from segue.sessions.files import Fingerprint
 from segue.sessions.session import Entry, decode_entry, encode_entry
 
 _VERSION = 1
-# In microseconds: a year after its last move, a journey is forgotten.
+# In microseconds: a year after its last move, a journey is deleted.
 _MAX_AGE = 365 * 24 * 3600 * 1_000_000
 _DELETE_OLD = "DELETE FROM stop WHERE journey IN (SELECT journey FROM stop GROUP BY journey HAVING max(moved) < ?)"
 _SCHEMA = """
@@ -34,14 +34,17 @@ CREATE TABLE IF NOT EXISTS journey (id TEXT PRIMARY KEY, entries BLOB NOT NULL) 
 CREATE TABLE IF NOT EXISTS stop (
   client TEXT NOT NULL, session TEXT NOT NULL, journey TEXT NOT NULL, path TEXT NOT NULL, cwd TEXT,
   size INTEGER NOT NULL, digest TEXT NOT NULL, own INTEGER NOT NULL, own_digest TEXT NOT NULL,
-  done INTEGER NOT NULL, open_calls TEXT NOT NULL, moved INTEGER NOT NULL, PRIMARY KEY (client, session)
+  done INTEGER NOT NULL, open_calls TEXT NOT NULL, moved INTEGER NOT NULL, PRIMARY KEY (journey, client, session)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS content (
-  client TEXT NOT NULL, session TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (client, session)
+  journey TEXT NOT NULL, client TEXT NOT NULL, session TEXT NOT NULL, data BLOB NOT NULL,
+  PRIMARY KEY (journey, client, session)
 );
-CREATE INDEX IF NOT EXISTS stop_journey ON stop (journey);
+CREATE INDEX IF NOT EXISTS stop_session ON stop (client, session);
 """
-_FIND = "SELECT id, entries FROM stop JOIN journey ON id = journey WHERE client = ? AND session = ?"
+_FIND = """
+SELECT id, entries FROM stop JOIN journey ON id = journey WHERE client = ? AND session = ? ORDER BY moved DESC LIMIT 1
+"""
 _MARKS = ", ".join("?" * 12)
 _COLUMNS = "client, session, path, cwd, size, digest, own, own_digest, done, open_calls, moved"
 
@@ -69,7 +72,10 @@ class Stop(Struct, frozen=True):
 
 
 class Journey(Struct):
-    """A conversation and its sessions. `contents` has the content of sessions that `JourneyStore.save` has to write."""
+    """A conversation and its sessions. `contents` has the content of sessions that `JourneyStore.save` has to write.
+
+    A session can be in several journeys: each has the session as it was when it was moved.
+    """
 
     id: str
     entries: list[Entry]
@@ -101,7 +107,7 @@ class JourneyStore:
         self._path = path
 
     def find(self, client: str, session: str) -> Journey | None:
-        """Return the journey that a session belongs to."""
+        """Return the journey that a session belongs to; of several, the one that it was moved in last."""
         if not self._path.exists():
             return None
         try:
@@ -112,23 +118,25 @@ class JourneyStore:
                 stops = connection.execute(f"SELECT {_COLUMNS} FROM stop WHERE journey = ?", (row[0],)).fetchall()
             stored = cast("list[Any]", msgspec.json.decode(zlib.decompress(row[1])))
             entries = [decode_entry(entry, f"entries[{number}]") for number, entry in enumerate(stored)]
-        except (sqlite3.Error, zlib.error, msgspec.DecodeError, SegueError, TypeError, ValueError) as error:
+        except (sqlite3.Error, zlib.error, msgspec.DecodeError, SegueError, OSError, TypeError, ValueError) as error:
             raise InputError(f"the record of moved sessions can't be read: {error}", path=str(self._path)) from None
         return Journey(row[0], entries, [decode_stop(stop) for stop in stops])
 
-    def load_content(self, client: str, session: str) -> bytes | None:
-        """Return the content that a session had when it was last read or written by a move."""
+    def load_content(self, journey: Journey, stop: Stop) -> bytes | None:
+        """Return the content that a session of a journey had when it was last read or written by a move."""
+        if stop.key in journey.contents or not self._path.exists():
+            return journey.contents.get(stop.key)
         try:
             with closing(self._connect()) as connection:
-                query = "SELECT data FROM content WHERE client = ? AND session = ?"
-                row = connection.execute(query, (client, session)).fetchone()
+                query = "SELECT data FROM content WHERE journey = ? AND client = ? AND session = ?"
+                row = connection.execute(query, (journey.id, *stop.key)).fetchone()
             return zlib.decompress(row[0]) if row is not None else None
-        except (sqlite3.Error, zlib.error, TypeError) as error:
+        except (sqlite3.Error, zlib.error, OSError, TypeError) as error:
             raise InputError(f"the record of moved sessions can't be read: {error}", path=str(self._path)) from None
 
     @contextmanager
     def lock(self) -> Generator[None]:
-        """Let no other process plan or write a move meanwhile; no effect where the system has no such locks."""
+        """Hold a lock while a move is planned and written. Without effect on Windows."""
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             file = self._path.with_suffix(".lock").open("ab")
@@ -158,15 +166,13 @@ class JourneyStore:
                         f"INSERT OR REPLACE INTO stop (journey, {_COLUMNS}) VALUES ({_MARKS})",
                         (journey.id, *encode_stop(stop)),
                     )
-                for (client, session), data in journey.contents.items():
-                    values = client, session, zlib.compress(data)
-                    connection.execute("INSERT OR REPLACE INTO content VALUES (?, ?, ?)", values)
+                for key, data in journey.contents.items():
+                    values = journey.id, *key, zlib.compress(data)
+                    connection.execute("INSERT OR REPLACE INTO content VALUES (?, ?, ?, ?)", values)
                 newest = max((stop.moved for stop in journey.stops), default=0)
                 connection.execute(_DELETE_OLD, (newest - _MAX_AGE,))
                 connection.execute("DELETE FROM journey WHERE id NOT IN (SELECT journey FROM stop)")
-                connection.execute(
-                    "DELETE FROM content WHERE (client, session) NOT IN (SELECT client, session FROM stop)"
-                )
+                connection.execute("DELETE FROM content WHERE journey NOT IN (SELECT journey FROM stop)")
         except (sqlite3.Error, OSError) as error:
             raise InputError(f"the record of moved sessions can't be written: {error}", path=str(self._path)) from None
 

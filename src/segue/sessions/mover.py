@@ -7,6 +7,7 @@ is extended only if it is unchanged since the last move and not open. Otherwise 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +117,7 @@ class Mover:
             report = build_report(plan.source, target, "extended", rendering)
             return msgspec.structs.replace(plan, draft=draft, report=report, before=before)
         # It was changed or deleted, or is open: a new session begins with the copy from the last move.
-        before = self._load_copy(plan.journey, base)
+        before = self._journeys.load_content(plan.journey, base)
         if before is None:
             raise InputError(f"the record of moved sessions has no copy of {base.file.id}", path=str(base.file.path))
         # A session from a seal may be of a folder on another machine.
@@ -155,7 +156,8 @@ class Mover:
             self._journeys.save(journey)
         except InputError:
             if plan.action != "extended":
-                target.remove(self._place, file)
+                with suppress(InputError):
+                    target.remove(self._place, file)
             raise
         return Moved(file, target.resume(file), plan.report)
 
@@ -181,13 +183,9 @@ class Mover:
         # A session without messages of its own client can be written again from the others.
         authors = {entry.client for entry in plan.journey.entries}
         stops = [each for each in plan.journey.stops if each.key != stop.key and each.file.client in authors]
-        copies = [(each, self._load_copy(plan.journey, each)) for each in stops]
+        copies = [(each, self._journeys.load_content(plan.journey, each)) for each in stops]
         others = [(each, content) for each, content in copies if content is not None]
         return seal_journey(plan.journey.entries, others, stop, self._load_keys(), plan.target.max_seal)
-
-    def _load_copy(self, journey: Journey, stop: Stop) -> bytes | None:
-        """Return the content that a session had when it was last read or written by a move."""
-        return journey.contents.get(stop.key) or self._journeys.load_content(*stop.key)
 
     # -------------------------------------------------------------------------------------------------------- journeys
 
@@ -203,8 +201,7 @@ class Mover:
             new = own[stop.own_count :]
             if new and stop.reach < len(journey.entries):
                 # Both this session and another one continued the journey: this one is a branch of its own.
-                kept = [other for other in journey.stops if other.reach <= stop.reach]
-                journey = Journey(Journey.start().id, journey.entries[: stop.reach], kept)
+                journey = self._branch(journey, stop.reach)
         new = _with_new_ids(new, journey.entries)
         journey.entries = [*journey.entries, *new]
         reach = len(journey.entries) if new or stop is None else stop.reach
@@ -213,6 +210,15 @@ class Mover:
         stop = Stop(file, fingerprint, len(own), digest_entries(own), reach, self._now, open_calls)
         journey.set_stop(stop, source.data)
         return journey, reach
+
+    def _branch(self, journey: Journey, reach: int) -> Journey:
+        """Return a new journey with the first messages of another one, and the sessions that have no others."""
+        branch = Journey(Journey.start().id, journey.entries[:reach], [])
+        for stop in journey.stops:
+            content = self._journeys.load_content(journey, stop) if stop.reach <= reach else None
+            if content is not None:
+                branch.set_stop(stop, content)
+        return branch
 
     def _open_seal(self, source: Session) -> Journey | None:
         """Return the journey of a session that has no record, from its seal."""

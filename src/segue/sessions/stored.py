@@ -22,7 +22,7 @@ from segue.errors import InputError, StoreError
 from segue.sessions.client import CANONICAL, Client, Draft, Place, SessionFile
 from segue.sessions.files import Fingerprint
 from segue.sessions.parsed_log import Line, ParsedLog, SessionFacts
-from segue.store import open_store, resolve_file
+from segue.store import display_location, open_store, resolve_file
 from segue.store.base import ConversationStore, ConversationSummary, StoredEvent, format_time, parse_time
 from segue.store.conversation_events import conversation_events, message_event
 from segue.store.events import Event, decode_event, dump_event
@@ -63,10 +63,15 @@ class SegueStore(Client):
 
     def find(self, place: Place, cwd: Path | None) -> Iterator[SessionFile]:
         """Yield the latest conversations of a folder, or of all folders."""
-        if _exists(place):
+        if not _exists(place):
+            return
+        try:
             with _open(place) as store:
-                for summary in store.list(_MAX_LISTED, folder=None if cwd is None else os.path.realpath(cwd)):
-                    yield _describe(place, summary)
+                found = store.list(_MAX_LISTED, folder=None if cwd is None else os.path.realpath(cwd))
+        except InputError:
+            # A store that can't be read must not hide the sessions of other clients.
+            return
+        yield from (_describe(place, summary) for summary in found)
 
     def describe(self, path: Path) -> SessionFile:
         raise InputError("a stored conversation has no file of its own", path=str(path))
@@ -75,7 +80,7 @@ class SegueStore(Client):
         return new_id(now)
 
     def locate(self, place: Place, draft: Draft) -> Path:
-        return Path(place.store)
+        return _locate(place)
 
     def encode(self, place: Place, draft: Draft) -> bytes:
         chat = Conversation()
@@ -106,7 +111,7 @@ class SegueStore(Client):
 
     def load(self, place: Place, session: SessionFile) -> bytes:
         if not _exists(place):
-            raise InputError("the store does not exist", path=place.store)
+            raise InputError("the store does not exist", path=str(_locate(place)))
         with _open(place) as store:
             return b"".join(dump_events(store.get(session.id), store.events(session.id)))
 
@@ -132,6 +137,11 @@ class SegueStore(Client):
             store.delete(session.id)
 
 
+def _locate(place: Place) -> Path:
+    """Return the file of the store; for a server, which has none, its address without user name and password."""
+    return Path(display_location(place.store))
+
+
 def _exists(place: Place) -> bool:
     file = resolve_file(place.store) if place.store else None
     return bool(place.store) and (file is None or file.exists())
@@ -149,7 +159,7 @@ def _open(place: Place) -> Generator[ConversationStore]:
 
 def _describe(place: Place, summary: ConversationSummary) -> SessionFile:
     title = summary.title or summary.opening
-    path = Path(place.store)
+    path = _locate(place)
     fields = (summary.folder, summary.updated, 0, title, summary.model, summary.messages)
     return SessionFile("segue", summary.id, path, *fields)
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+from msgspec import Struct
+
 from segue.errors import InputError
 from segue.sessions.parsed_log import Line, ParsedLog, SessionFacts, is_client_text, make_title
-from segue.sessions.values import string_of
+from segue.sessions.values import list_of, object_of, string_of
 
 API = "openai-responses"
 _ENVELOPES = frozenset({"session_meta", "response_item", "turn_context", "event_msg", "compacted"})
@@ -46,25 +48,32 @@ def _is_bare_head(value: Any) -> bool:
     return "type" not in value and "role" not in value and {"id", "timestamp", "instructions"} <= value.keys()
 
 
+class _Item(Struct, frozen=True):
+    """An item with the number of its line. `is_context`: the client inserted it for its own session."""
+
+    number: int
+    value: dict[str, Any]
+    is_context: bool = False
+
+
 class _Rollout:
-    """The items so far, each with its line number."""
+    """The items so far, and what the lines record of the session."""
 
     def __init__(self) -> None:
-        self.items: list[tuple[int, dict[str, Any]]] = []
+        self.items: list[_Item] = []
         self.model: str | None = None
         self.instructions: str | None = None
         self.opening: str | None = None
         self.times: dict[int, int | None] = {}
         self._compacted: set[int] = set()
         self.facts: dict[str, str | None] = {}
-        self.context: set[int] = set()
         self.dropped = {"items before the client's own compaction": 0, "items that were rolled back": 0}
 
     def add_line(self, line: Line) -> None:
         value = line.value
         self.times[line.number] = line.timestamp
         kind = value.get("type")
-        payload = cast("dict[str, Any]", value.get("payload")) if isinstance(value.get("payload"), dict) else {}
+        payload = object_of(value.get("payload"))
         match kind:
             case "response_item":
                 self._add(line.number, payload)
@@ -95,9 +104,7 @@ class _Rollout:
             is_context = _is_context(item)
             if _NOTES_KEY in item:
                 item = {key: value for key, value in item.items() if key != _NOTES_KEY}
-            if is_context:
-                self.context.add(id(item))
-            self.items.append((number, item))
+            self.items.append(_Item(number, item, is_context))
             if self.opening is None and number not in self._compacted and not is_context:
                 self.opening = _user_text(item) or None
 
@@ -105,11 +112,10 @@ class _Rollout:
         if self.facts.get("id"):
             # A fork repeats the lines of its parent, with the parent's own.
             return
-        git = payload.get("git")
         self.facts = {
             "id": string_of(payload.get("id")),
             "cwd": string_of(payload.get("cwd")),
-            "git_branch": string_of(cast("dict[str, Any]", git).get("branch")) if isinstance(git, dict) else None,
+            "git_branch": string_of(object_of(payload.get("git")).get("branch")),
             "version": string_of(payload.get("cli_version")),
         }
 
@@ -126,11 +132,11 @@ class _Rollout:
         if isinstance(replacement, list):
             self.items = []
             for item in cast("list[Any]", replacement):
-                self._add(number, cast("dict[str, Any]", item) if isinstance(item, dict) else {})
+                self._add(number, object_of(item))
             return
         content = [{"type": "input_text", "text": str(payload.get("message", ""))}]
-        self.items = [entry for entry in self.items if _is_user_message(entry[1])]
-        self.items.append((number, {"type": "message", "role": "user", "content": content}))
+        self.items = [item for item in self.items if _is_user_message(item.value)]
+        self.items.append(_Item(number, {"type": "message", "role": "user", "content": content}))
 
     def _roll_back(self, line: Line, turns: object) -> None:
         """Remove the last `turns` user messages and everything after them."""
@@ -138,8 +144,8 @@ class _Rollout:
             raise InputError(f"expected a number of turns, not {turns!r}", path=f"line {line.number}")
         places = [
             at
-            for at, (_, item) in enumerate(self.items)
-            if _is_user_message(item) and not _item_text(item).lstrip().startswith(_BESIDE_TURNS)
+            for at, item in enumerate(self.items)
+            if _is_user_message(item.value) and not _item_text(item.value).lstrip().startswith(_BESIDE_TURNS)
         ]
         cut = 0 if turns > len(places) else places[-turns] if turns else len(self.items)
         self.dropped["items that were rolled back"] += len(self.items) - cut
@@ -148,8 +154,10 @@ class _Rollout:
     @property
     def title(self) -> str | None:
         """The first user text as title, where the session does not start with it."""
-        first = next(((number, item) for number, item in self.items if item.get("role") == "user"), None)
-        if first is None or self.opening is None or (first[0] not in self._compacted and _user_text(first[1])):
+        first = next((item for item in self.items if item.value.get("role") == "user"), None)
+        if first is None or self.opening is None:
+            return None
+        if first.number not in self._compacted and _user_text(first.value):
             return None
         return make_title(self.opening)
 
@@ -176,15 +184,12 @@ def _is_context(item: dict[str, Any]) -> bool:
 
 def _notes(item: dict[str, Any], key: str) -> list[Any]:
     """Return the client's notes on the parts of a message."""
-    notes = item.get(_NOTES_KEY)
-    values = cast("dict[str, Any]", notes).get(key) if isinstance(notes, dict) else None
-    return cast("list[Any]", values) if isinstance(values, list) else []
+    return list_of(object_of(item.get(_NOTES_KEY)).get(key))
 
 
 def _provenance(entry: object) -> dict[str, Any]:
-    """Return who wrote a part of a message, by the client's notes on it."""
-    source = cast("dict[str, Any]", entry).get("provenance") if isinstance(entry, dict) else None
-    return cast("dict[str, Any]", source) if isinstance(source, dict) else {}
+    """Return the author of a part of a message, by the client's notes on it."""
+    return object_of(object_of(entry).get("provenance"))
 
 
 def _is_user_message(item: dict[str, Any]) -> bool:
@@ -217,9 +222,9 @@ def parse_log(lines: list[Line]) -> ParsedLog:
     body: dict[str, Any] = {"model": rollout.model} if rollout.model else {}
     if rollout.instructions:
         body["instructions"] = rollout.instructions
-    body["input"] = [item for _, item in rollout.items]
-    numbers = [number for number, _ in rollout.items]
+    body["input"] = [item.value for item in rollout.items]
+    numbers = [item.number for item in rollout.items]
     times = [rollout.times.get(number) for number in numbers]
-    context = frozenset(index for index, (_, item) in enumerate(rollout.items) if id(item) in rollout.context)
+    context = frozenset(index for index, item in enumerate(rollout.items) if item.is_context)
     facts = SessionFacts(**rollout.facts)
     return ParsedLog("codex", body, API, rollout.title, numbers, rollout.dropped, times, context, facts)

@@ -60,14 +60,14 @@ def _number(lines: Any, first: int) -> Iterator[dict[str, Any]]:
 
 
 def copy(data: bytes, draft: Draft) -> bytes:
-    """Return the lines of a session under another id."""
+    """Return the lines of a session under another id, in the folder of the draft."""
     values = decode_lines(data)
     metas = [cast("dict[str, Any]", value["payload"]) for value in values if value.get("type") == "session_meta"]
     old = metas[0].get("id") if metas else None
     for meta in metas:
         meta.pop("history_base", None)
         if meta.get("id") == old:
-            meta.update(id=draft.id, **({PARENT_KEY: draft.parent} if draft.parent else {}))
+            meta.update(id=draft.id, cwd=draft.cwd, **({PARENT_KEY: draft.parent} if draft.parent else {}))
     lines = [_rename(value, old, draft.id) for value in values]
     if lines and isinstance(lines[0].get("ordinal"), int):
         # A fork has the lines of its parent after its own first line.

@@ -40,7 +40,7 @@ def encode(draft: Draft) -> bytes:
     at = format_time(draft.now)
     head: dict[str, Any] = {
         "sessionId": draft.id,
-        "projectHash": sha256(draft.cwd.encode("utf-8", "replace")).hexdigest(),
+        "projectHash": _hash_folder(draft.cwd),
         "startTime": at,
         "lastUpdated": at,
         "kind": "main",
@@ -62,14 +62,21 @@ def _end(draft: Draft) -> dict[str, Any]:
     return {"$set": {"lastUpdated": format_time(draft.now), **seal}}
 
 
+def _hash_folder(cwd: str) -> str:
+    return sha256(cwd.encode("utf-8", "replace")).hexdigest()
+
+
 def copy(data: bytes, draft: Draft) -> bytes:
-    """Return the lines of a session under another id; an older session that is one object becomes lines."""
+    """Return the lines of a session under another id, in the folder of the draft.
+
+    An older session, which is one object, becomes lines.
+    """
     values = _split_object(data) or decode_lines(data)
     is_first = True
     for value in values:
         for facts in (value, object_of(value.get("$set"))):
-            if "sessionId" in facts:
-                facts["sessionId"] = draft.id
+            names = {"sessionId": draft.id, "projectHash": _hash_folder(draft.cwd), "cwd": draft.cwd}
+            facts.update({key: name for key, name in names.items() if key in facts})
         if is_first and "projectHash" in value and draft.parent:
             value[PARENT_KEY] = draft.parent
             is_first = False

@@ -52,12 +52,15 @@ def encode_more(value: dict[str, Any], draft: Draft) -> bytes:
 
 
 def copy(value: dict[str, Any], draft: Draft) -> bytes:
-    """Return a session under another id, with other ids of messages and parts: the client has one table of all.
+    """Return a session under another id, in the folder of the draft, with other ids of messages and parts.
+
+    The client has one table of all messages.
 
     Messages that the user took back are left out: the client would remove all after them at the next prompt.
     """
     names: dict[str, str] = {value["info"]["id"]: draft.id}
-    info = {key: item for key, item in value["info"].items() if key != "revert"} | {"id": draft.id}
+    info = {key: item for key, item in value["info"].items() if key != "revert"}
+    info |= {"id": draft.id, "directory": draft.cwd}
     messages = select_kept(objects_of(value.get("messages")), object_of(value["info"].get("revert")))
     suffix = short_hash(draft.id)[:8].replace("-", "0").replace("_", "0")
     for message in messages:

@@ -43,11 +43,11 @@ def encode_more(data: bytes, draft: Draft, model: Model) -> bytes:
 
 
 def copy(data: bytes, draft: Draft) -> bytes:
-    """Return the lines of a session under another id."""
+    """Return the lines of a session under another id, in the folder of the draft."""
     values = decode_lines(data)
     for value in values:
         if value.get("type") == "session":
-            value.update(id=draft.id, **({PARENT_KEY: draft.parent} if draft.parent else {}))
+            value.update(id=draft.id, cwd=draft.cwd, **({PARENT_KEY: draft.parent} if draft.parent else {}))
     return encode_lines(values)
 
 

@@ -37,12 +37,11 @@ def encode_more(data: bytes, draft: Draft, version: str) -> bytes:
 
 
 def copy(data: bytes, draft: Draft) -> bytes:
-    """Return the records of a session under another session id."""
+    """Return the records of a session under another session id, in the folder of the draft."""
     values = decode_lines(data)
     old = next((value["sessionId"] for value in values if "sessionId" in value), None)
     for value in values:
-        if "sessionId" in value:
-            value["sessionId"] = draft.id
+        value.update({key: name for key, name in (("sessionId", draft.id), ("cwd", draft.cwd)) if key in value})
     if values and draft.parent is not None:
         values[0][PARENT_KEY] = draft.parent
     lines = encode_lines(values)
