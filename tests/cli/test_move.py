@@ -43,7 +43,7 @@ def test_the_newest_session_of_the_folder_is_moved(home: Home):
     ended = home.run("--to", "codex")
     assert ended.code == 0, ended.err
     assert ended.lines[0].startswith("codex resume ")
-    assert "segue: carried: 11 messages, 5 tool calls, 4 results, 1 pictures and files\n" in ended.err
+    assert "segue: carried: 11 messages, 5 tool calls, 4 results, 1 picture or file\n" in ended.err
     assert "segue: changed: tool Bash became exec_command (2)\n" in ended.err
     assert ended.err.count("not moved: system prompts and tool declarations") == 1
     (written,) = (home.folder / ".codex" / "sessions").glob("*/*/*/*.jsonl")
@@ -128,6 +128,12 @@ def test_a_session_named_by_its_path_is_resumed_in_its_folder(
         (["--to", "claude"], "no session of"),
         (["--to", "codex", "no such words"], "no session of"),
         (["--to", "codex", "--run"], "codex is not installed"),
+        (["--to", "codex", ""], "SESSION is empty"),
+        (["--to", "codex", "x" * 5000], "no session of"),
+        (["--to", "codex", "~nobody/x"], "no session of"),
+        (["--to", "codex", "--all"], "--all is an option of --list"),
+        (["--to", "codex", "--list"], "--list takes no SESSION"),
+        (["--to", "codex", "--run", "--json"], "--run can't be combined"),
     ],
 )
 def test_bad_input_is_one_line(home: Home, arguments: list[str], expected: str):

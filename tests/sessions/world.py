@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,9 @@ class World:
         environ = {"PATH": f"{program.parent}:/usr/bin:/bin", "XDG_DATA_HOME": str(folder / "data")}
         self.place = Place(folder / "home", environ, "linux", str(folder / "history.db"))
         self.journeys = JourneyStore(folder / "moves.db")
+        self.key_file = folder / "envelope.key"
+        self.key_file.touch(0o600)
+        self.key_file.write_bytes(b64encode(KEYS.current))
         self._now = START
         self._resumed = 0
 
@@ -104,7 +108,7 @@ class World:
 
     def _mover(self) -> Mover:
         self._now += 1_000_000
-        return Mover(self.place, self.journeys, self._now, lambda: KEYS)
+        return Mover(self.place, self.journeys, self._now, self.key_file)
 
     def load(self, session: SessionFile) -> bytes:
         return CLIENTS[session.client].load(self.place, session)

@@ -23,27 +23,34 @@ if TYPE_CHECKING:
     from segue.sessions.move_report import MoveReport
     from segue.sessions.mover import Mover, Plan
 
+_SINGULARS = {
+    "messages": "message",
+    "tool calls": "tool call",
+    "results": "result",
+    "pictures and files": "picture or file",
+}
 _MAX_TITLE = 80
+_MIN_TITLE = 20
 _MAX_MODEL = 24
 _HEADERS = ("client", "id", "updated", "size", "model", "title")
 _ACTIONS = {
     "created": "a new session",
-    "extended": "appended to the session it came from",
-    "copied": "a new session: the one it came from has changed or is open",
+    "extended": "appended to its session there",
+    "copied": "a new session",
     "unchanged": "nothing new to move",
 }
 
 
 @options.command("move")
-@click.argument("session", required=False, metavar="[SESSION]")
-@click.option("--from", "source", metavar="CLIENT", help="The client that has the session (default: the newest one).")
-@click.option("--to", "target", metavar="CLIENT", help="The client that gets it.")
+@click.argument("words", nargs=-1, metavar="[SESSION]")
+@click.option("--from", "source", metavar="CLIENT", help="The client that has the session (default: any).")
+@click.option("--to", "target", metavar="CLIENT", help="claude, codex, gemini, qwen, opencode, pi or segue.")
 @click.option("--run", "runs", is_flag=True, help="Start the client with the moved session.")
 @click.option("--dry-run", is_flag=True, help="Print the report, and write nothing.")
 @click.option("--list", "lists", is_flag=True, help="List the sessions of this folder, newest first.")
 @click.option("--all", "everywhere", is_flag=True, help="With --list: of all folders.")
 def command(
-    session: str | None,
+    words: tuple[str, ...],
     *,
     source: str | None,
     target: str | None,
@@ -66,6 +73,12 @@ def command(
     from segue.sessions.registry import CLIENTS, find_client
 
     context = click.get_current_context()
+    if lists and (words or target is not None or runs or dry_run):
+        raise click.UsageError("--list takes no SESSION, and only the options --from, --all and --json", context)
+    if everywhere and not lists:
+        raise click.UsageError("--all is an option of --list", context)
+    if runs and (dry_run or as_json):
+        raise click.UsageError("--run can't be combined with --dry-run or --json", context)
     if lists:
         _list(None if everywhere else _folder(), source, as_json=as_json)
         return
@@ -75,6 +88,7 @@ def command(
     if source == target:
         raise click.UsageError("--from and --to are the same client", context)
     clients = [find_client(source, "--from")] if source else [each for each in CLIENTS.values() if each is not to]
+    session = " ".join(words) if words else None
     if dry_run:
         _print_plan(_plan(clients, to, session), as_json=as_json)
         return
@@ -146,7 +160,10 @@ def _move(plan: Plan, to: Client, *, runs: bool, as_json: bool) -> None:
     program = shutil.which(to.program)
     if program is None and runs:
         raise BadInputError(f"{to.program} is not installed")
-    if program is not None:
+    folder = plan.base.file.cwd if plan.base is not None and plan.action != "copied" else plan.draft.cwd
+    if runs and folder is not None and not Path(folder).is_dir():
+        raise BadInputError(f"the folder of the session does not exist: {folder}")
+    if program is not None and to.tested:
         plan = _with_warning(plan, to, _installed_version(program), "it may not list or resume the session")
     moved = _mover().write(plan)
     line = shlex.join(moved.command)
@@ -188,10 +205,13 @@ def _print_report(file: SessionFile, to: Client, report: MoveReport) -> None:
         streams.print_message(warning)
     title = f" ({truncate(file.title, _MAX_TITLE)})" if file.title else ""
     source = CLIENTS[file.client].title
-    streams.print_message(f"{source} {file.id}{title} to {to.title}: {_ACTIONS[report.action]}")
+    reason = f", because {report.original}" if report.original else ""
+    streams.print_message(f"{source} {file.id}{title} to {to.title}: {_ACTIONS[report.action]}{reason}")
     if report.action == "unchanged":
         return
-    streams.print_message(f"carried: {', '.join(f'{line.count:,} {line.text}' for line in report.carried)}")
+    counts = [f"{line.count:,} {_SINGULARS[line.text] if line.count == 1 else line.text}" for line in report.carried]
+    if counts:
+        streams.print_message(f"carried: {', '.join(counts)}")
     for what in ("changed", "lost"):
         for line in getattr(report, what):
             streams.print_message(f"{what}: {line.text} ({line.count:,})")

@@ -42,7 +42,9 @@ class Place(Struct, frozen=True):
     def folder(self, variable: str, *default: str) -> Path:
         """Return the folder named by a variable; without it, a folder below the home."""
         named = self.environ.get(variable)
-        return Path(named).expanduser() if named else self.home.joinpath(*default)
+        if not named:
+            return self.home.joinpath(*default)
+        return self.home / named[2:] if named.startswith("~/") else Path(named)
 
     def is_same_folder(self, recorded: str | None, cwd: str) -> bool:
         """Return whether a path that a client recorded is this folder. On Windows, case and slashes do not matter."""

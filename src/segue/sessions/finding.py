@@ -10,6 +10,7 @@ from segue.sessions import files
 from segue.sessions.client import Client, Place, SessionFile
 from segue.sessions.logs import detect_client
 from segue.sessions.registry import CLIENTS
+from segue.sessions.seal import strip_seals
 
 _MIN_PREFIX = 4
 _MAX_LISTED = 5
@@ -35,13 +36,24 @@ def find_session(clients: Sequence[Client], place: Place, cwd: Path, wanted: str
                 f"no session of {names} in this folder; segue move --list --all lists those of all folders"
             )
         return sessions[0]
-    if (path := Path(wanted).expanduser()).is_file():
+    if (path := _find_file(wanted)) is not None:
         return _find_by_path(clients, path)
+    if not wanted.strip():
+        raise InputError("SESSION is empty")
     sessions = list_sessions(clients, place, None)
     same = [session for session in sessions if session.id == wanted]
     if not same and len(wanted) >= _MIN_PREFIX:
         same = [session for session in sessions if session.id.startswith(wanted)]
     return _single(same or _search(sessions, place, cwd, wanted.lower().split()), wanted, names)
+
+
+def _find_file(name: str) -> Path | None:
+    """Return the file of this name; None if there is none, or if it can't be the name of a file."""
+    try:
+        path = Path(name).expanduser()
+        return path if path.is_file() else None
+    except (OSError, RuntimeError, ValueError):
+        return None
 
 
 def _find_by_path(clients: Sequence[Client], path: Path) -> SessionFile:
@@ -56,14 +68,14 @@ def _find_by_path(clients: Sequence[Client], path: Path) -> SessionFile:
 def _search(sessions: Sequence[SessionFile], place: Place, cwd: Path, terms: Sequence[str]) -> list[SessionFile]:
     """Return the sessions with all terms: in their titles, of this folder if there are any, else in their text."""
     titled = [each for each in sessions if each.title and all(term in each.title.lower() for term in terms)]
-    here = [session for session in sessions if session.cwd == str(cwd)]
+    here = [each for each in sessions if each.cwd is not None and place.is_same_folder(each.cwd, str(cwd))]
     local = [session for session in titled if session in here]
     return local or titled or [session for session in here if _contains_terms(session, place, terms)]
 
 
 def _contains_terms(session: SessionFile, place: Place, terms: Sequence[str]) -> bool:
     try:
-        text = CLIENTS[session.client].load(place, session).decode("utf-8", "replace").lower()
+        text = strip_seals(CLIENTS[session.client].load(place, session)).decode("utf-8", "replace").lower()
     except InputError:
         return False
     return all(term in text for term in terms)

@@ -29,7 +29,7 @@ _REQUEST_FIELDS = frozenset({"detail"})
 _TARGET = re.compile(r"\bthe target\b|(?<=\bnot supported by )[\w-]+$")
 
 
-class Line(Struct, frozen=True):
+class ReportLine(Struct, frozen=True):
     """One fact and how often it occurs."""
 
     text: str
@@ -39,13 +39,15 @@ class Line(Struct, frozen=True):
 class MoveReport(Struct, frozen=True):
     """The facts of a move. `carried`, `changed` and `lost` are about the messages that this move wrote.
 
-    `warnings` are about the clients, not about the content.
+    `original` is the reason why the session that it came from is continued in a copy, with its id. `warnings` are about
+    the clients, not about the content.
     """
 
     action: Action
-    carried: tuple[Line, ...] = ()
-    changed: tuple[Line, ...] = ()
-    lost: tuple[Line, ...] = ()
+    carried: tuple[ReportLine, ...] = ()
+    changed: tuple[ReportLine, ...] = ()
+    lost: tuple[ReportLine, ...] = ()
+    original: str | None = None
     not_moved: str = NOT_MOVED
     warnings: tuple[str, ...] = ()
 
@@ -55,36 +57,40 @@ class MoveReport(Struct, frozen=True):
 
 def build_report(source: Session, target: Client, action: Action, rendering: Rendering | None) -> MoveReport:
     """Build the report of a planned move."""
-    dropped = [Line(what, count) for what, count in source.log.dropped.items() if count]
+    dropped = [ReportLine(what, count) for what, count in source.log.dropped.items() if count]
     if rendering is None:
         return MoveReport(action, lost=tuple(dropped))
     changed = [
-        Line(f"tool {old} became {new}" if old != new else f"arguments of {old} translated", count)
+        ReportLine(f"tool {old} became {new}" if old != new else f"arguments of {old} translated", count)
         for (old, new), count in rendering.renamed.items()
     ]
-    changed += [Line(f"tool {name} kept: {target.title} has no counterpart", n) for name, n in rendering.kept.items()]
-    lost: list[Line] = []
+    changed += [
+        ReportLine(f"tool {name} kept: {target.title} has no counterpart", n) for name, n in rendering.kept.items()
+    ]
+    lost: list[ReportLine] = []
     for finding in rendering.findings:
         if finding.kind in _REQUEST_KINDS or finding.subject in _REQUEST_FIELDS or finding.level == "note":
             continue
         # The renderer has the name of the API, which several clients use.
-        line = Line(_TARGET.sub(target.title, finding.message), max(1, len(finding.call_ids)))
+        line = ReportLine(_TARGET.sub(target.title, finding.message), max(1, len(finding.call_ids)))
         if finding.kind == "reasoning":
-            lost.append(Line(REASONING_REMOVED, _count_thoughts(rendering.entries, target)))
-        elif finding.level == "lost":
+            continue
+        if finding.level == "lost":
             lost.append(line)
         else:
             changed.append(line)
+    if any(finding.kind == "reasoning" and finding.level != "note" for finding in rendering.findings):
+        lost.append(ReportLine(REASONING_REMOVED, _count_thoughts(rendering.entries, target)))
     if rendering.envelopes:
-        lost.append(Line("reasoning sealed by segue's gateway removed", rendering.envelopes))
-    lost += [Line(what, count) for what, count in rendering.removed.items()]
+        lost.append(ReportLine("reasoning sealed by segue's gateway removed", rendering.envelopes))
+    lost += [ReportLine(what, count) for what, count in rendering.removed.items()]
     synthetic = sum(unit.synthetic for unit in rendering.units)
     if synthetic:
-        changed.append(Line("text added at the end, where the last reply is missing", synthetic))
+        changed.append(ReportLine("text added at the end, where the last reply is missing", synthetic))
     return MoveReport(action, tuple(_count(rendering.entries)), tuple(changed), tuple(lost + dropped))
 
 
-def _count(entries: Sequence[Entry]) -> list[Line]:
+def _count(entries: Sequence[Entry]) -> list[ReportLine]:
     counts: Counter[str] = Counter()
     for entry in entries:
         counts["messages"] += 1
@@ -99,7 +105,7 @@ def _count(entries: Sequence[Entry]) -> list[Line]:
                     counts["pictures and files"] += 1
                 case _:
                     continue
-    return [Line(what, count) for what, count in counts.items() if count]
+    return [ReportLine(what, count) for what, count in counts.items() if count]
 
 
 def _count_thoughts(entries: Sequence[Entry], target: Client) -> int:

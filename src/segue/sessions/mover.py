@@ -6,7 +6,6 @@ is extended only if it is unchanged since the last move and not open. Otherwise 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from segue.bridge.envelopes import EnvelopeKeys
 from segue.canonical.blocks import calls_of, responses_of
 from segue.canonical.ids import hash_tool_id
 from segue.errors import InputError
@@ -60,15 +58,16 @@ class Moved(Struct, frozen=True):
 
 
 class Mover:
-    """Moves sessions of a user's clients. `now` is in microseconds since 1970; `load_keys` loads the keys of seals."""
+    """Moves sessions of a user's clients. `now` is in microseconds since 1970.
 
-    def __init__(
-        self, place: Place, journeys: JourneyStore, now: int, load_keys: Callable[[], EnvelopeKeys] = load_envelope_keys
-    ) -> None:
+    `key_file` is the file with the key of seals; the default is that of envelopes.
+    """
+
+    def __init__(self, place: Place, journeys: JourneyStore, now: int, key_file: Path | None = None) -> None:
         self._place = place
         self._journeys = journeys
         self._now = now
-        self._load_keys = load_keys
+        self._key_file = key_file
 
     def plan(self, client: Client, file: SessionFile, target: Client, cwd: str) -> Plan:
         """Prepare a move. Nothing is written."""
@@ -116,7 +115,9 @@ class Mover:
             draft = msgspec.structs.replace(draft, id=base.file.id)
             report = build_report(plan.source, target, "extended", rendering)
             return msgspec.structs.replace(plan, draft=draft, report=report, before=before)
-        # It was changed or deleted, or is open: a new session begins with the copy from the last move.
+        # A new session begins with the copy from the last move.
+        reason = "is open" if before is not None and base.fingerprint.matches(before) else "was changed"
+        reason = "was deleted" if before is None else reason
         before = self._journeys.load_content(plan.journey, base)
         if before is None:
             raise InputError(f"the record of moved sessions has no copy of {base.file.id}", path=str(base.file.path))
@@ -124,6 +125,7 @@ class Mover:
         cwd = cwd if Path(cwd).is_dir() else plan.draft.cwd
         draft = msgspec.structs.replace(draft, cwd=cwd, parent=f"{target.name}:{base.file.id}")
         report = build_report(plan.source, target, "copied", rendering)
+        report = msgspec.structs.replace(report, original=f"{base.file.id} {reason}")
         return msgspec.structs.replace(plan, draft=draft, report=report, before=target.copy(before, draft))
 
     def write(self, plan: Plan) -> Moved:
@@ -138,9 +140,9 @@ class Mover:
         # Nothing is written unless the target would read it back unchanged, with and without the seal.
         content, added = self._encode(plan)
         session = _compare(target, file, content, plan.draft.units)
-        draft = msgspec.structs.replace(plan.draft, seal=self._seal(plan, self._stop(plan, file, content, session)))
+        plan = self._seal(plan, self._stop(plan, file, content, session))
+        draft = plan.draft
         if draft.seal is not None:
-            plan = msgspec.structs.replace(plan, draft=draft)
             content, added = self._encode(plan)
             session = _compare(target, file, content, draft.units)
         self._journeys.check_writable()
@@ -176,16 +178,22 @@ class Mover:
         own = session.entries
         return Stop(file, Fingerprint.of(content), len(own), digest_entries(own), plan.reach, self._now)
 
-    def _seal(self, plan: Plan, stop: Stop) -> str | None:
-        """Return the seal for the session that is written; None if it has no room for it."""
+    def _seal(self, plan: Plan, stop: Stop) -> Plan:
+        """Return a plan with the seal of the session that is written, if it has room for it."""
         if not plan.target.max_seal or not plan.draft.units:
-            return None
+            return plan
+        try:
+            keys = load_envelope_keys(self._key_file)
+        except InputError as error:
+            warnings = (*plan.report.warnings, f"moved without a seal: {error}")
+            return msgspec.structs.replace(plan, report=msgspec.structs.replace(plan.report, warnings=warnings))
         # A session without messages of its own client can be written again from the others.
         authors = {entry.client for entry in plan.journey.entries}
         stops = [each for each in plan.journey.stops if each.key != stop.key and each.file.client in authors]
         copies = [(each, self._journeys.load_content(plan.journey, each)) for each in stops]
         others = [(each, content) for each, content in copies if content is not None]
-        return seal_journey(plan.journey.entries, others, stop, self._load_keys(), plan.target.max_seal)
+        seal = seal_journey(plan.journey.entries, others, stop, keys, plan.target.max_seal)
+        return msgspec.structs.replace(plan, draft=msgspec.structs.replace(plan.draft, seal=seal))
 
     # -------------------------------------------------------------------------------------------------------- journeys
 
@@ -222,7 +230,13 @@ class Mover:
 
     def _open_seal(self, source: Session) -> Journey | None:
         """Return the journey of a session that has no record, from its seal."""
-        sealed = open_seal(source.data, self._load_keys()) if has_seal(source.data) else None
+        if not has_seal(source.data):
+            return None
+        try:
+            sealed = open_seal(source.data, load_envelope_keys(self._key_file, creates=False))
+        except InputError:
+            # There is no key, or it can't be used.
+            return None
         if sealed is None:
             return None
         fingerprint = Fingerprint.of(source.data)

@@ -16,14 +16,15 @@ from segue.errors import InputError
 _FILE_NAME = "envelope.key"
 
 
-def load_envelope_keys(path: Path | None = None) -> EnvelopeKeys:
+def load_envelope_keys(path: Path | None = None, *, creates: bool = True) -> EnvelopeKeys:
     """Return the keys in a file: the current one in the first line, the previous one in the second, in base64.
 
     The default file is in the user's folder for the state of programs. A file that does not exist is made with a new
-    key. Raise `InputError` for a file that others can read.
+    key, unless `creates` is False. Raise `InputError` for a file that others can read.
     """
     path = path or user_state_path("segue", appauthor=False) / _FILE_NAME
-    _create(path)
+    if creates:
+        _create(path)
     try:
         lines = path.read_text("ascii").split()
         mode = path.stat().st_mode
