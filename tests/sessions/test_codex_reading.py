@@ -71,6 +71,20 @@ def test_prompts_after_a_compaction_are_not_taken_for_context(world: World):
     assert texts(world.read(world.add_lines("codex", log.lines)), "human") == prompts
 
 
+def test_a_session_with_declared_tools_is_copied(world: World):
+    log = Codex()
+    log.user("Hello.")
+    log.line("response_item", type="additional_tools", id="at_1", role="developer", tools=[])
+    log.answer("Done.")
+    session = world.add_lines("codex", log.lines)
+    away = world.move(session, "claude").session
+    world.resume(away)
+    session.path.unlink()
+    back = world.move(away, "codex")
+    assert (back.report.action, back.report.original) == ("copied", f"{session.id} was deleted")
+    assert texts(world.read(back.session), "human")[0] == "Hello."
+
+
 def test_commands_of_the_user_are_no_turns_to_roll_back(world: World):
     log = Codex()
     log.user("One.")

@@ -19,7 +19,8 @@ _MAX_LISTED = 5
 def list_sessions(clients: Iterable[Client], place: Place, cwd: Path | None) -> list[SessionFile]:
     """Return the sessions of a folder, or all, newest first."""
     found = [session for client in clients for session in client.find(place, cwd)]
-    return sorted(found, key=lambda session: (session.updated, session.id), reverse=True)
+    # A conversation that was imported has the time of its session.
+    return sorted(found, key=lambda each: (each.updated, each.client != "segue", each.id), reverse=True)
 
 
 def find_session(clients: Sequence[Client], place: Place, cwd: Path, wanted: str | None) -> SessionFile:

@@ -111,7 +111,7 @@ class JourneyStore:
         if not self._path.exists():
             return None
         try:
-            with closing(self._connect()) as connection:
+            with closing(self._open()) as connection:
                 row = connection.execute(_FIND, (client, session)).fetchone()
                 if row is None:
                     return None
@@ -127,7 +127,7 @@ class JourneyStore:
         if stop.key in journey.contents or not self._path.exists():
             return journey.contents.get(stop.key)
         try:
-            with closing(self._connect()) as connection:
+            with closing(self._open()) as connection:
                 query = "SELECT data FROM content WHERE journey = ? AND client = ? AND session = ?"
                 row = connection.execute(query, (journey.id, *stop.key)).fetchone()
             return zlib.decompress(row[0]) if row is not None else None
@@ -177,19 +177,35 @@ class JourneyStore:
             raise InputError(f"the record of moved sessions can't be written: {error}", path=str(self._path)) from None
 
     def _connect(self) -> sqlite3.Connection:
+        """Open the file to write; it is created if it is missing."""
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
         connection = sqlite3.connect(self._path, timeout=10)
         try:
-            (version,) = connection.execute("PRAGMA user_version").fetchone()
-            if version == 0:
+            if _read_version(connection) == 0:
                 connection.executescript(f"BEGIN IMMEDIATE;{_SCHEMA}PRAGMA user_version = {_VERSION};COMMIT")
-            elif version != _VERSION:
-                raise sqlite3.DatabaseError(f"it has version {version}; this segue reads {_VERSION}")
         except BaseException:
             connection.close()
             raise
         return connection
+
+    def _open(self) -> sqlite3.Connection:
+        """Open the file to read."""
+        connection = sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=ro", uri=True, timeout=10)
+        try:
+            _read_version(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+def _read_version(connection: sqlite3.Connection) -> int:
+    """Return the version of the file, 0 for a new one; raise for versions of other releases."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version not in (0, _VERSION):
+        raise sqlite3.DatabaseError(f"it has version {version}; this segue reads {_VERSION}")
+    return version
 
 
 def encode_stop(stop: Stop) -> Sequence[Any]:

@@ -153,12 +153,12 @@ class _Lines:
 
 def complete_item(value: Any) -> dict[str, Any]:
     """Return an item in the client's own form: a message with all its fields, a tool of a server in its namespace."""
-    found = _SERVER_TOOL.fullmatch(value["name"]) if value.get("type") == "function_call" else None
+    found = _SERVER_TOOL.fullmatch(str(value.get("name"))) if value.get("type") == "function_call" else None
     if found is not None and "namespace" not in value:
         return {**value, "name": found["tool"], "namespace": found["namespace"]}
-    if "role" not in value:
+    if value.get("type", "message") != "message":
         return dict(value)
-    content = value["content"]
+    content = value.get("content")
     kind = _TEXT_TYPES.get(value["role"], "input_text")
     parts = [{"type": kind, "text": content}] if isinstance(content, str) else content
     return {**value, "type": "message", "content": parts}
