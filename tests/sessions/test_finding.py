@@ -71,6 +71,14 @@ def test_an_id_its_beginning_a_path_and_words_name_a_session(world: World):
     assert find(None, "claude").id == claude.id
 
 
+@pytest.mark.parametrize("key", ["parentUuid", "call_id", "sessionId", "timestamp"])
+def test_words_are_not_searched_in_keys(world: World, key: str):
+    world.add_recorded("claude")
+    world.add_recorded("codex")
+    with pytest.raises(InputError, match="no session of"):
+        find_session(ALL, world.place, HERE, key)
+
+
 @pytest.mark.parametrize("wanted", ["missing", "files command"])
 def test_no_session_or_several_are_an_error(world: World, wanted: str):
     world.add_recorded("claude")

@@ -30,7 +30,6 @@ _SINGULARS = {
     "pictures and files": "picture or file",
 }
 _MAX_TITLE = 80
-_MIN_TITLE = 20
 _MAX_MODEL = 24
 _HEADERS = ("client", "id", "updated", "size", "model", "title")
 _ACTIONS = {
@@ -241,6 +240,7 @@ def _list(folder: Path | None, source: str | None, *, as_json: bool) -> None:
     if not sessions:
         streams.print_message("no sessions" if folder is None else "no sessions in this folder; try --all")
         return
+    headers = _HEADERS if folder is not None else (*_HEADERS, "folder")
     rows = [
         (
             each.client,
@@ -248,12 +248,13 @@ def _list(folder: Path | None, source: str | None, *, as_json: bool) -> None:
             format_local_time(each.updated),
             _format_size(each),
             truncate(sanitize_line(each.model or "-"), _MAX_MODEL),
-            truncate(sanitize_line(each.title or "-"), _MAX_TITLE),
+            truncate(sanitize_line(each.title or "-"), _MAX_TITLE if folder is not None else _MAX_TITLE // 2),
+            *((sanitize_line(each.cwd or "-"),) if folder is None else ()),
         )
         for each in sessions
     ]
-    widths = [max(display_width(row[at]) for row in (_HEADERS, *rows)) for at in range(len(_HEADERS))]
-    for row in (_HEADERS, *rows):
+    widths = [max(display_width(row[at]) for row in (headers, *rows)) for at in range(len(headers))]
+    for row in (headers, *rows):
         cells = [cell + " " * (width - display_width(cell)) for cell, width in zip(row, widths, strict=True)]
         streams.write("  ".join(cells).rstrip() + "\n")
 

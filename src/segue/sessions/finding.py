@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from segue.canonical.blocks import ToolCall, ToolResponse, text_of
 from segue.errors import InputError
 from segue.sessions import files
 from segue.sessions.client import Client, Place, SessionFile
 from segue.sessions.logs import detect_client
 from segue.sessions.registry import CLIENTS
-from segue.sessions.seal import strip_seals
+from segue.sessions.session import Session, parse_session
 
 _MIN_PREFIX = 4
 _MAX_LISTED = 5
@@ -27,7 +28,7 @@ def find_session(clients: Sequence[Client], place: Place, cwd: Path, wanted: str
     """Return the newest session of a folder, or the one that is wanted; `InputError` if there is none or no single one.
 
     An id or its beginning, and a path, also find sessions of other folders. Words are searched in titles first, then in
-    the sessions of this folder.
+    the messages of the sessions of this folder.
     """
     names = ", ".join(client.title for client in clients)
     if wanted is None:
@@ -43,8 +44,9 @@ def find_session(clients: Sequence[Client], place: Place, cwd: Path, wanted: str
         raise InputError("SESSION is empty")
     sessions = list_sessions(clients, place, None)
     same = [session for session in sessions if session.id == wanted]
-    if not same and len(wanted) >= _MIN_PREFIX:
-        same = [session for session in sessions if session.id.startswith(wanted)]
+    begun = [session for session in sessions if session.id.startswith(wanted)]
+    if not same and (len(wanted) >= _MIN_PREFIX or len(begun) == 1):
+        same = begun
     return _single(same or _search(sessions, place, cwd, wanted.lower().split()), wanted, names)
 
 
@@ -74,12 +76,32 @@ def _search(sessions: Sequence[SessionFile], place: Place, cwd: Path, terms: Seq
     return local or titled or [session for session in here if _contains_terms(session, place, terms)]
 
 
-def _contains_terms(session: SessionFile, place: Place, terms: Sequence[str]) -> bool:
+def _contains_terms(file: SessionFile, place: Place, terms: Sequence[str]) -> bool:
+    """Return whether all terms are in the texts, calls and results of a session."""
+    client = CLIENTS[file.client]
     try:
-        text = strip_seals(CLIENTS[session.client].load(place, session)).decode("utf-8", "replace").lower()
+        data = client.load(place, file)
+        # Few sessions have to be parsed.
+        if any(term.encode() not in data.lower() for term in terms if term.isascii() and term.isalnum()):
+            return False
+        session = parse_session(client, file, data)
     except InputError:
         return False
+    text = "\n".join(_list_texts(session)).lower()
     return all(term in text for term in terms)
+
+
+def _list_texts(session: Session) -> Iterator[str]:
+    for entry in session.entries:
+        yield text_of(entry.message.blocks)
+        for block in entry.message.blocks:
+            match block:
+                case ToolCall():
+                    yield f"{block.name} {block.arguments}"
+                case ToolResponse():
+                    yield text_of(block.content) + str(block.structured or "")
+                case _:
+                    continue
 
 
 def _single(found: Sequence[SessionFile], wanted: str, names: str) -> SessionFile:
@@ -87,5 +109,6 @@ def _single(found: Sequence[SessionFile], wanted: str, names: str) -> SessionFil
         raise InputError(f"no session of {names} has the id, the path or the words {wanted!r}")
     if len(found) > 1:
         listed = "; ".join(f"{each.id} ({each.client}: {each.title or 'no title'})" for each in found[:_MAX_LISTED])
-        raise InputError(f"{len(found)} sessions match {wanted!r}; name one by its id: {listed}")
+        more = f"; and {len(found) - _MAX_LISTED} more" if len(found) > _MAX_LISTED else ""
+        raise InputError(f"{len(found)} sessions match {wanted!r}; name one by its id: {listed}{more}")
     return found[0]
