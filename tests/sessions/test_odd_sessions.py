@@ -12,16 +12,18 @@ import pytest
 
 from segue.canonical.blocks import Message, ToolCall
 from segue.errors import InputError
+from segue.sessions.claude.attachments import order_as_sent
 from segue.sessions.client import Place
 from segue.sessions.codex.display import display_call
 from segue.sessions.finding import list_sessions
 from segue.sessions.journeys import JourneyStore
 from segue.sessions.mover import Mover
+from segue.sessions.parsed_log import Line
 from segue.sessions.registry import CLIENTS
 from segue.sessions.rendering import split_body
 from segue.sessions.translation import Translated, Translator
 from segue.store.envelope_keys import load_envelope_keys
-from tests.cli.client_logs import ClaudeCode, Codex, Contents
+from tests.cli.client_logs import ClaudeCode, Codex, Contents, Pi
 from tests.sessions.record import FOLDER, WORK
 from tests.sessions.world import START, World, texts
 
@@ -38,12 +40,12 @@ def translate(source: str, target: str, name: str, arguments: Any, cwd: str = "/
 
 def test_quoted_arguments_of_a_command_keep_their_white_space():
     call, _ = translate("claude", "codex", "Grep", {"pattern": "a  b\n\tc", "path": "/w/x  y"})
-    assert call.arguments == {"cmd": "rg -n 'a  b\n\tc' '/w/x  y'"}
+    assert call.arguments == {"cmd": "rg -n --regexp='a  b\n\tc' -- '/w/x  y'"}
 
 
 def test_numbers_of_lines_that_are_not_numbers_keep_their_place():
     call, _ = translate("claude", "codex", "Read", {"file_path": "/w/a", "offset": 3, "limit": "10"})
-    assert call.arguments == {"cmd": "cat -n /w/a | sed -n '3,$p'", "limit": "10"}
+    assert call.arguments == {"cmd": "cat -n -- /w/a | sed -n '3,$p'", "limit": "10"}
 
 
 def test_the_reason_of_an_edit_is_reported_where_a_patch_has_no_place_for_it():
@@ -242,6 +244,74 @@ def test_a_line_with_another_value_than_a_name_is_refused_with_its_place(
         world.move(damaged, target)
     assert caught.value.path.startswith(f"{damaged.path}: line {count + 1}: ")
     assert [each.client for each in list_sessions(CLIENTS.values(), world.place, None)] == [client]
+
+
+BAD_JSON = [b"", b"{", b'{"pid": "\xff"}', b"[" * 100_000]
+
+
+@pytest.mark.parametrize("data", BAD_JSON)
+def test_a_file_of_gemini_that_is_not_json_hides_no_sessions(world: World, data: bytes):
+    session = world.add_recorded("gemini")
+    session.path.with_name("session-2026-11-18T05-01-0a1b2c3e.json").write_bytes(data)
+    assert list_sessions(CLIENTS.values(), world.place, None) == [session]
+
+
+@pytest.mark.parametrize("data", BAD_JSON)
+def test_a_registry_of_gemini_that_is_not_json_is_ignored(world: World, data: bytes):
+    (world.place.home / ".gemini").mkdir(parents=True)
+    (world.place.home / ".gemini" / "projects.json").write_bytes(data)
+    assert world.move(world.add_recorded("claude"), "gemini").report.action == "created"
+
+
+@pytest.mark.parametrize("data", BAD_JSON)
+@pytest.mark.parametrize(
+    ("client", "file"), [("claude", ".claude/sessions/1.json"), ("qwen", ".qwen/tmp/session-writer-locks/{id}.lock")]
+)
+def test_a_record_of_open_sessions_that_is_not_json_is_ignored(world: World, client: str, file: str, data: bytes):
+    session = world.add_recorded(client)
+    path = world.place.home / file.format(id=session.id)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(data)
+    assert not CLIENTS[client].is_open(world.place, session)
+
+
+@pytest.mark.parametrize("arguments", ["", "{", "[]", "[" * 100_000, '{"cmd": "\ud800'])
+def test_the_screen_of_codex_shows_calls_whose_arguments_are_not_json(arguments: str):
+    call = {"name": "exec_command", "call_id": "c1", "arguments": arguments}
+    shown = display_call(call, {"output": "out"}, "/w")
+    assert shown is not None
+    assert (shown["command"], shown["aggregated_output"]) == (["bash", "-lc", ""], "out")
+
+
+@pytest.mark.parametrize("kind", [["file"], {}, 5, None])
+def test_an_attachment_of_an_odd_type_keeps_its_place(kind: object):
+    lines = [Line(number, {"attachment": {"type": each}}) for number, each in enumerate(["none", kind])]
+    assert order_as_sent(lines) == lines
+
+
+def test_summaries_of_pi_have_headings_by_their_kind(world: World):
+    log = Pi()
+    log.message("compactionSummary", None, summary="S1")
+    log.message("branchSummary", None, summary="S2")
+    log.user("P1")
+    found = texts(world.read(world.add_lines("pi", log.lines)), "human")
+    assert found[:2] == ["Summary of the conversation before:\n\nS1", "Summary of a branch that was left:\n\nS2"]
+
+
+@pytest.mark.parametrize(
+    ("role", "content", "message"),
+    [
+        ("tool", [], "unsupported message role 'tool'"),
+        ("user", [{"type": "video"}], "unsupported content type 'video'"),
+    ],
+)
+def test_messages_of_pi_that_are_not_supported_are_refused(world: World, role: str, content: Any, message: str):
+    log = Pi()
+    log.user("P1")
+    log.message(role, content)
+    with pytest.raises(InputError, match=message) as raised:
+        world.read(world.add_lines("pi", log.lines))
+    assert raised.value.message == message
 
 
 def test_a_message_that_is_no_object_does_not_prevent_the_list(world: World):

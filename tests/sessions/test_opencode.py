@@ -254,7 +254,7 @@ def test_a_message_of_an_unknown_role_is_refused_with_its_place():
     log = Opencode()
     log.user("P1")
     log.messages.append({"info": {"id": "msg_x", "role": "tool"}, "parts": []})
-    with pytest.raises(InputError, match="role 'tool'") as raised:
+    with pytest.raises(InputError, match="unsupported message role 'tool'") as raised:
         client("opencode").parse([Line(1, log.lines[0])])
     assert raised.value.path == "messages[1]"
 
@@ -327,6 +327,21 @@ def test_without_the_program_the_error_has_the_command_that_installs_it(world: W
     world.place = Place(world.place.home, {**world.place.environ, "PATH": "/nothing"}, "linux", world.place.store)
     with pytest.raises(InputError, match="npm install -g opencode-ai"):
         world.move(world.add_recorded("claude"), "opencode")
+
+
+@pytest.mark.parametrize("script", ["echo Imported session: x; exit 1", "exit 0"])
+def test_an_import_that_fails_is_an_error(world: World, script: str):
+    session = world.add_recorded("claude")
+    (world.folder / "bin" / "opencode").write_text(f"#!/bin/sh\n{script}\n")
+    with pytest.raises(InputError, match="opencode import failed"):
+        world.move(session, "opencode")
+
+
+def test_a_session_that_can_not_be_removed_is_an_error_with_its_id(world: World):
+    session = world.add_recorded("opencode")
+    (world.folder / "bin" / "opencode").write_text("#!/bin/sh\necho Database is locked\nexit 1\n")
+    with pytest.raises(InputError, match=f"session delete {session.id} failed: Database is locked"):
+        client("opencode").remove(world.place, session)
 
 
 # ------------------------------------------------------------------------------------------------------------ way home
@@ -427,6 +442,27 @@ def test_a_database_of_an_older_version_is_read(world: World):
     assert world.move(found, "claude").report.action == "created"
 
 
+@pytest.mark.parametrize("model", ["{", "\ud800", b"\xff", 5, "[" * 100_000])
+def test_a_session_whose_model_can_not_be_parsed_is_listed_without_it(world: World, model: object):
+    session = world.add_recorded("opencode")
+    with closing(sqlite3.connect(session.path)) as database, database:
+        value = model.encode("utf-8", "replace") if isinstance(model, str) else model
+        database.execute("UPDATE session SET model = ?, time_updated = 'x'", (value,))
+    (found,) = client("opencode").find(world.place, None)
+    assert (found.id, found.model, found.updated) == (session.id, None, 0)
+    log = ClaudeCode()
+    log.user("P1")
+    assert world.plan(world.add_lines("claude", log.lines), "opencode").action == "created"
+
+
+def test_a_database_in_a_relative_folder_is_read(world: World, monkeypatch: pytest.MonkeyPatch):
+    session = world.add_recorded("opencode")
+    monkeypatch.chdir(world.folder)
+    place = Place(world.place.home, {**world.place.environ, "XDG_DATA_HOME": "data"}, "linux", world.place.store)
+    assert list(client("opencode").find(place, None)) == [session]
+    assert json.loads(client("opencode").load(place, session))["info"]["id"] == session.id
+
+
 def test_a_file_that_is_not_a_database_hides_no_other_sessions(world: World):
     session = world.add_recorded("opencode")
     session.path.write_bytes(b"not a database" * 100)
@@ -494,7 +530,9 @@ def test_a_moved_session_names_the_model_that_was_used_last(world: World):
 def test_without_any_model_the_report_has_a_warning(world: World):
     moved = world.move(world.add_recorded("claude"), "opencode")
     (warning,) = moved.report.warnings
-    assert "--model" in warning
+    assert warning == (
+        "opencode has no default model: choose one in opencode, or pass --model PROVIDER/MODEL to opencode run"
+    )
     assert "model" not in json.loads(world.load(moved.session))["info"]
 
 

@@ -145,6 +145,40 @@ def test_a_compressed_session_is_extended_beside_its_file(world: World):
     assert world.move(found, "claude").report.action == "unchanged"
 
 
+def test_a_compressed_fork_is_extended_as_a_fork(world: World):
+    fork = _fork(world)
+    own = fork.path.read_bytes()
+    session = client("codex").describe(_compress(fork.path))
+    moved = world.move(session, "claude").session
+    world.resume(moved)
+    assert world.move(moved, "codex").report.action == "extended"
+    extended = fork.path.read_bytes()
+    assert extended.startswith(own)
+    numbers = [json.loads(line)["ordinal"] for line in extended.splitlines()]
+    assert numbers == list(range(10, 10 + len(numbers)))
+    assert texts(world.read(client("codex").describe(fork.path)), "human", "ai")[: len(WANTED)] == WANTED
+
+
+def test_all_frames_of_a_compressed_session_are_read(world: World):
+    path = _write(world, PARENT, _log(PARENT, "one", "two"))
+    lines = path.read_bytes().splitlines(keepends=True)
+    compressed = path.with_name(f"{path.name}.zst")
+    compressed.write_bytes(b"".join(map(_find_zstd().compress, lines)))
+    path.unlink()
+    (session,) = client("codex").find(world.place, None)
+    assert session.title == "Prompt one"
+    assert world.load(session) == b"".join(lines)
+
+
+@pytest.mark.parametrize("rest", [b"x", b"no frame", b"\x28\xb5\x2f\xfd"])
+def test_what_follows_the_frames_is_refused(world: World, rest: bytes):
+    path = _compress(_write(world, PARENT, _log(PARENT, "one")))
+    session = client("codex").describe(path)
+    path.write_bytes(path.read_bytes() + rest)
+    with pytest.raises(InputError, match="can't be decompressed"):
+        world.read(session)
+
+
 def test_a_damaged_compressed_session_is_refused(world: World):
     path = _compress(_write(world, PARENT, _log(PARENT, "one")))
     session = client("codex").describe(path)

@@ -148,10 +148,10 @@ def test_a_call_becomes_the_others_and_back(source: str, target: str, operation:
 @pytest.mark.parametrize(
     ("operation", "command"),
     [
-        ("read", "cat -n /w/a.py | sed -n '3,12p'"),
-        ("list", "ls -la /w"),
-        ("find", "rg --files -g '*.py' /w"),
-        ("search", "rg -n -g '*.py' 'x y' /w"),
+        ("read", "cat -n -- /w/a.py | sed -n '3,12p'"),
+        ("list", "ls -la -- /w"),
+        ("find", "rg --files --glob='*.py' -- /w"),
+        ("search", "rg -n --glob='*.py' --regexp='x y' -- /w"),
     ],
 )
 def test_what_codex_has_no_tool_for_is_a_command(operation: Operation, command: str):
@@ -162,10 +162,10 @@ def test_what_codex_has_no_tool_for_is_a_command(operation: Operation, command: 
 @pytest.mark.parametrize(
     ("target", "tool", "operation", "command"),
     [
-        ("qwen", "run_shell_command", "list", "ls -la /w"),
-        ("pi", "bash", "list", "ls -la /w"),
-        ("pi", "bash", "find", "rg --files -g '*.py' /w"),
-        ("pi", "bash", "search", "rg -n -g '*.py' 'x y' /w"),
+        ("qwen", "run_shell_command", "list", "ls -la -- /w"),
+        ("pi", "bash", "list", "ls -la -- /w"),
+        ("pi", "bash", "find", "rg --files --glob='*.py' -- /w"),
+        ("pi", "bash", "search", "rg -n --glob='*.py' --regexp='x y' -- /w"),
     ],
 )
 def test_tools_that_a_client_does_not_declare_by_default_are_read_and_written_as_commands(
@@ -173,6 +173,25 @@ def test_tools_that_a_client_does_not_declare_by_default_are_read_and_written_as
 ):
     assert translate("claude", target, *SAMPLES["claude"][operation]) == (tool, {"command": command})
     assert translate(target, "claude", *SAMPLES[target][operation]) == SAMPLES["claude"][operation]
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "command"),
+    [
+        ("Grep", {"pattern": "--pre=x", "path": "-a", "glob": "-b"}, "rg -n --glob=-b --regexp=--pre=x -- -a"),
+        ("Glob", {"pattern": "-*", "path": "-a"}, "rg --files --glob='-*' -- -a"),
+        ("Glob", {"pattern": "*.py"}, "rg --files --glob='*.py'"),
+        ("LS", {"path": "-R"}, "ls -la -- -R"),
+        ("LS", {}, "ls -la"),
+        ("Read", {"file_path": "-a"}, "cat -n -- -a"),
+    ],
+)
+def test_patterns_and_paths_of_commands_are_no_options(tool: str, arguments: Any, command: str):
+    assert translate("claude", "codex", tool, arguments) == ("exec_command", {"cmd": command})
+
+
+def test_a_search_without_a_pattern_is_no_command():
+    assert translate("claude", "codex", "Grep", {"path": "/w"}) == ("Grep", {"path": "/w"})
 
 
 @pytest.mark.parametrize(
@@ -216,7 +235,7 @@ def test_no_argument_is_dropped():
     grep = {"pattern": "x", "output_mode": "content", "-n": True, "-i": True, "head_limit": 5}
     assert translate("claude", "codex", "Grep", grep) == (
         "exec_command",
-        {"cmd": "rg -n -i x", "output_mode": "content", "-n": True, "head_limit": 5},
+        {"cmd": "rg -n -i --regexp=x", "output_mode": "content", "-n": True, "head_limit": 5},
     )
     command = {"cmd": "ls", "workdir": "/w", "yield_time_ms": 5}
     assert translate("codex", "claude", "exec_command", command) == (
@@ -229,6 +248,22 @@ def test_an_edit_of_all_places_has_no_counterpart_in_a_patch():
     edit = {"file_path": "/w/a.py", "old_string": "a", "new_string": "b", "replace_all": True}
     assert translate("claude", "codex", "Edit", edit) == ("Edit", edit)
     assert translate("claude", "codex", "Edit", {**edit, "replace_all": False})[0] == "apply_patch"
+
+
+@pytest.mark.parametrize("name", ["Edit", "Write"])
+def test_an_edit_without_its_arguments_is_kept(name: str):
+    assert translate("claude", "codex", name, {}) == (name, {})
+
+
+@pytest.mark.parametrize("target", ["claude", "codex", "gemini", "pi"])
+@pytest.mark.parametrize("arguments", [{}, {"patch": "x"}, {"patchText": None}, {"patchText": ["x"]}])
+def test_a_patch_without_its_text_is_kept(target: str, arguments: dict[str, Any]):
+    assert translate("opencode", target, "apply_patch", arguments) == ("apply_patch", arguments)
+
+
+def test_a_patch_with_other_arguments_keeps_them():
+    arguments = {"patchText": SAMPLES["codex"]["patch"][1], "reason": "x"}
+    assert translate("opencode", "claude", "apply_patch", arguments) == ("apply_patch", arguments)
 
 
 def test_the_note_of_an_edit_is_not_in_a_patch():
@@ -269,7 +304,7 @@ def test_opencode_reads_folders(source: str):
     assert translate(source, "opencode", *SAMPLES[source]["list"]) == ("read", {"filePath": "/w"})
     expected = SAMPLES[source]["list"]
     if "list" not in _DECLARED[source]:
-        expected = SAMPLES[source]["shell"][0], {"command": "ls -la /w"}
+        expected = SAMPLES[source]["shell"][0], {"command": "ls -la -- /w"}
     assert translate("opencode", source, "list", {"path": "/w"}) == expected
 
 
@@ -342,6 +377,26 @@ def test_codex_has_a_namespace_for_each_mcp_server():
 )
 def test_a_program_of_one_call_is_that_call(program: str, expected: tuple[str, Any] | None):
     assert parse_program(program) == expected
+
+
+@pytest.mark.parametrize(
+    ("literal", "expected"),
+    [
+        (r'"\ud83d\ude00 \u{1F600} \u{0041} \x41 \u0041"', "\U0001f600 \U0001f600 A A A"),
+        (r'"\u{D83D}\u{DE00}"', "\U0001f600"),
+        (r"'\d \' \0 \n'", "d ' \0 \n"),
+        ('"a\\\r\nb\\\nc"', "abc"),
+        ("`a\r\nb`", "a\nb"),
+        *((literal, None) for literal in (r'"\ud83d"', r'"\ude00\ud83d"', r"'\u{D83D}'", '"\ud83d"')),
+        *(
+            (f'"{escape}"', None)
+            for escape in (r"\x4", r"\u12", r"\u{}", r"\u{110000}", r"\u{FFFFFFFFFF}", r"\1", r"\01")
+        ),
+    ],
+)
+def test_escapes_of_programs_are_those_of_javascript(literal: str, expected: str | None):
+    call = ("exec_command", {"cmd": expected}) if expected is not None else None
+    assert parse_program(f"await tools.exec_command({{cmd: {literal}}})") == call
 
 
 def test_programs_of_codex_become_calls_of_the_other_client():

@@ -18,12 +18,21 @@ _FORMS = (
     re.compile(rf"\s*(?:const|let|var)\s+(?P<variable>\w+)\s*=\s*{_NAME}"),
 )
 _END = re.compile(r"\s*\)?\s*\)?\s*(?:\.output\s*\)?)?\s*;?\s*")
-_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'|`(?:[^`\\$]|\\.|\$(?!\{))*`', re.DOTALL)
+_STRING = re.compile(
+    r'"(?:[^"\\\r\n]|\\\r\n|\\.)*"|\'(?:[^\'\\\r\n]|\\\r\n|\\.)*\'|`(?:[^`\\$]|\\.|\$(?!\{))*`', re.DOTALL
+)
+# The code of a character, or a character. Any other escape is an error in JavaScript.
+_ESCAPE = re.compile(
+    r"\\(?:u\{0*([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(0(?![0-9])|\r\n|[^ux0-9])|.)", re.DOTALL
+)
+_LINE_END = re.compile(r"\r\n?")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _KEY = re.compile(r"[A-Za-z_$][\w$]*")
 _SPACE = re.compile(r"\s*")
 _WORDS = {"true": True, "false": False, "null": None}
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": "\0", "\n": ""}
+_CONTROLS = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": "\0"}
+# After a backslash at the end of a line, the text continues in the next one.
+_ESCAPES = _CONTROLS | dict.fromkeys(("\n", "\r", "\r\n", "\u2028", "\u2029"), "")
 
 
 def parse_program(text: str) -> tuple[str, Any] | None:
@@ -103,9 +112,17 @@ def _next_item(text: str, at: int, end: str) -> int:
 
 
 def _parse_string(literal: str) -> str:
-    def unescape(found: re.Match[str]) -> str:
-        if found[1]:
-            return chr(int(found[1], 16))
-        return _ESCAPES.get(found[2], found[2])
+    """Return the text of a literal; `ValueError` for an escape that JavaScript does not have, and a lone surrogate."""
+    text = literal[1:-1]
+    if literal[0] == "`":
+        text = _LINE_END.sub("\n", text)
+    # Two escapes can be the halves of one character.
+    return _ESCAPE.sub(_unescape, text).encode("utf-16-le", "surrogatepass").decode("utf-16-le")
 
-    return re.sub(r"\\(?:u([0-9a-fA-F]{4})|(.))", unescape, literal[1:-1], flags=re.DOTALL)
+
+def _unescape(found: re.Match[str]) -> str:
+    if (code := found[1] or found[2] or found[3]) is not None:
+        return chr(int(code, 16))
+    if found[4] is None:
+        raise ValueError("not an escape")
+    return _ESCAPES.get(found[4], found[4])

@@ -54,9 +54,9 @@ class ToolRow(Struct, frozen=True):
 
     `arguments` maps the operation's arguments to the client's. `implied` are the client's arguments that have no
     effect with this value, and are dropped. With `command` the client has no such tool, or only if the user enables it:
-    the operation is a command of its shell, in which the arguments are quoted; `flags` are added for arguments that are
-    given. `free_text` is the operation's argument that is the whole input of the tool. `header` is the form of its
-    results.
+    the operation is a command of its shell, in which the arguments are quoted; without a path, it has no `--`. The
+    `flags` are added for arguments that are given. `free_text` is the operation's argument that is the whole input of
+    the tool. `header` is the form of its results.
     """
 
     operation: Operation
@@ -73,8 +73,10 @@ def _named(**names: str | Argument) -> dict[str, Argument]:
     return {key: Argument(name) if isinstance(name, str) else name for key, name in names.items()}
 
 
-_LIST, _FIND, _SEARCH = "ls -la {path}", "rg --files -g {pattern} {path}", "rg -n {flags} {pattern} {path}"
-_GREP_FLAGS = {"glob": "-g {}", "-i": "-i", "-A": "-A {}", "-B": "-B {}", "-C": "-C {}", "type": "-t {}"}
+# A pattern or a path may begin with `-`.
+_READ, _LIST = "cat -n -- {path}", "ls -la -- {path}"
+_FIND, _SEARCH = "rg --files --glob={pattern} -- {path}", "rg -n {flags} --regexp={pattern} -- {path}"
+_GREP_FLAGS = {"glob": "--glob={}", "-i": "-i", "-A": "-A {}", "-B": "-B {}", "-C": "-C {}", "type": "--type={}"}
 
 TOOLS: Mapping[str, tuple[ToolRow, ...]] = {
     "claude": (
@@ -120,7 +122,7 @@ TOOLS: Mapping[str, tuple[ToolRow, ...]] = {
             _named(command="cmd", folder="workdir", note="justification", timeout="timeout_ms"),
             header="exec",
         ),
-        ToolRow("read", command="cat -n {path}"),
+        ToolRow("read", command=_READ),
         ToolRow("picture", ("view_image",), _named(path="path")),
         ToolRow("list", command=_LIST),
         ToolRow("find", command=_FIND),

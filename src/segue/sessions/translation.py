@@ -16,6 +16,7 @@ from segue.canonical.blocks import Block, Message, Text, ToolCall, ToolResponse,
 from segue.sessions.codex_programs import parse_program
 from segue.sessions.patches import FileEdit, FileWrite, parse_patch, render_edit, render_write
 from segue.sessions.tools import MCP_NAMES, TOOLS, Argument, Operation, ToolRow
+from segue.sessions.values import list_of, object_of
 
 # Of paths on Linux, macOS and Windows.
 _ROOT = re.compile(r"/|\\|[A-Za-z]:[/\\]")
@@ -26,6 +27,8 @@ _PICTURE = re.compile(r"\.(png|jpe?g|gif|webp)$", re.IGNORECASE)
 _NAMESPACE = "functions::"
 # It calls tools that are not declared: those of MCP servers, and seldom used ones.
 _QWEN_CALL = "tool_call"
+# Of an argument, in the command of a row.
+_PLACEHOLDER = re.compile(r"\{(\w+)\}")
 _URL = re.compile(r"https?://\S+")
 _NOT_WORD = re.compile(r"\W", re.ASCII)
 _EXEC_HEADER = re.compile(
@@ -158,7 +161,10 @@ class Translator:
     # ------------------------------------------------------------------------------------------------------- arguments
 
     def _parse(self, call: ToolCall) -> tuple[ToolRow, Operation, dict[str, Any]] | None:
-        """Return the row of a call's tool, the operation, and its arguments; None for a tool without a row."""
+        """Return the row of a call's tool, the operation, and its arguments.
+
+        None for a tool without a row, and for arguments that are damaged: several items, or a patch without its text.
+        """
         row = self._find_row(call.name)
         if row is None or call.arguments_text is not None or call.broken:
             return None
@@ -179,6 +185,8 @@ class Translator:
                 continue
             key, argument = names.get(name, (name, None))
             values[key] = _read_value(value, argument) if argument is not None else value
+        if row.operation == "patch" and not isinstance(values.get("text"), str):
+            return None
         if (last := row.arguments.get("count")) is not None and last.form == "last-line":
             values = _shift(values, 1 - _first_line(values))
         if (prompt := row.arguments.get("prompt")) is not None and prompt.form == "with-url":
@@ -197,10 +205,10 @@ class Translator:
         An argument that the target's tool does not have keeps its own name.
         """
         rows: dict[Operation, ToolRow] = {row.operation: row for row in reversed(TOOLS.get(self._target, ()))}
-        operation, values = self._choose(operation, values, rows)
-        row = rows.get(operation)
-        if row is None:
+        chosen = self._choose(operation, values, rows)
+        if chosen is None or (row := rows.get(chosen[0])) is None:
             return None
+        values = chosen[1]
         if row.free_text is not None:
             rest = values.keys() - {row.free_text}
             return (row, row.names[0], values[row.free_text]) if not rest else None
@@ -221,15 +229,16 @@ class Translator:
 
     def _choose(
         self, operation: Operation, values: dict[str, Any], rows: Mapping[Operation, ToolRow]
-    ) -> tuple[Operation, dict[str, Any]]:
+    ) -> tuple[Operation, dict[str, Any]] | None:
         """Return an operation that the target has: a patch for an edit or a write, or one of those for a patch.
 
-        A target that has all three uses one or the other, by its model; edits are what most models have.
+        None for an edit or a write that a patch can't express. A target that has all three uses one or the other, by
+        its model; edits are what most models have.
         """
         if operation == "picture" and operation not in rows:
             return "read", values
         if operation == "patch" and "edit" in rows:
-            change = parse_patch(str(values["text"]))
+            change = parse_patch(values["text"]) if values.keys() == {"text"} else None
             match change:
                 case FileWrite():
                     return "write", {"path": self._absolute(change.path), "content": change.content}
@@ -240,9 +249,11 @@ class Translator:
         if operation in rows or operation not in ("edit", "write"):
             return operation, values
         patch = _as_patch(operation, values)
-        if "note" in values and patch["text"] is not None:
+        if patch is None:
+            return None
+        if "note" in values:
             self._removed.append("the reason of an edit removed: a patch has no place for it")
-        return "patch", patch
+        return "patch", {"text": patch}
 
     def _absolute(self, path: str) -> str:
         if self._cwd is None or _ROOT.match(path):
@@ -261,10 +272,14 @@ class Translator:
             if word == "{flags}":
                 given = [(key, form) for key, form in row.flags.items() if values.get(key) not in (None, False)]
                 words += [form.format(shlex.quote(str(values.pop(key)))) for key, form in given]
-            elif not word.startswith("{"):
+            elif (found := _PLACEHOLDER.search(word)) is None:
                 words.append(word)
-            elif (value := values.pop(word[1:-1], None)) is not None:
-                words.append(shlex.quote(str(value)))
+            elif (value := values.pop(found[1], None)) is not None:
+                words.append(word.replace(found[0], shlex.quote(str(value))))
+            elif found[1] == "path":
+                words.remove("--")
+            else:
+                return None
         command = " ".join(words)
         numbers = {key: values.pop(key) for key in ("line", "count") if isinstance(values.get(key), int)}
         if numbers:
@@ -290,20 +305,19 @@ class Translator:
         return edit_block(response, content=(Text(written),), error=error)
 
 
-def _as_patch(operation: Operation, values: dict[str, Any]) -> dict[str, Any]:
-    """Return an edit or a write as the arguments of a patch; as they are if a patch can't express it.
+def _as_patch(operation: Operation, values: dict[str, Any]) -> str | None:
+    """Return an edit or a write as a patch; None if a patch can't express it.
 
     A patch has no place for the note of an edit.
     """
     values = {key: value for key, value in values.items() if operation != "edit" or key != "note"}
     texts = {key: values.get(key) for key in ("path", "content", "old", "new")}
     path = texts["path"]
-    patch: str | None = None
     if operation == "write" and values.keys() == {"path", "content"} and _are_texts(path, texts["content"]):
-        patch = render_write(FileWrite(cast("str", path), cast("str", texts["content"])))
-    elif operation == "edit" and values.keys() == {"path", "old", "new"} and _are_texts(*values.values()):
-        patch = render_edit(FileEdit(cast("str", path), cast("str", texts["old"]), cast("str", texts["new"])))
-    return {"text": patch} if patch is not None else {"text": None, **values}
+        return render_write(FileWrite(cast("str", path), cast("str", texts["content"])))
+    if operation == "edit" and values.keys() == {"path", "old", "new"} and _are_texts(*values.values()):
+        return render_edit(FileEdit(cast("str", path), cast("str", texts["old"]), cast("str", texts["new"])))
+    return None
 
 
 def _are_texts(*values: object) -> bool:
@@ -359,7 +373,7 @@ def _item_names(row: ToolRow) -> dict[str, str]:
 def _take_items(arguments: dict[str, Any], row: ToolRow) -> dict[str, Any] | None:
     """Return arguments with those in the only item of a list beside the others; None if there are several items."""
     for name in set(_item_names(row).values()) & arguments.keys():
-        items = cast("list[Any]", arguments[name]) if isinstance(arguments[name], list) else []
+        items = list_of(arguments[name])
         if len(items) != 1 or not isinstance(items[0], dict):
             return None
         rest = {key: value for key, value in arguments.items() if key != name}
@@ -421,7 +435,7 @@ def _rename_items(items: Any, names: Mapping[str, str], values: Mapping[str, str
         return items
     renamed: list[Any] = []
     for item in cast("list[Any]", items):
-        fields = cast("dict[str, Any]", item) if isinstance(item, dict) else {}
+        fields = object_of(item)
         new = {
             names.get(key, key): (values or {}).get(value, value) if key in names and isinstance(value, str) else value
             for key, value in fields.items()

@@ -10,17 +10,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, cast
-
-import msgspec
+from typing import Any
 
 from segue.canonical.blocks import Block, Thinking
+from segue.canonical.json import parse_json
 from segue.errors import InputError
 from segue.sessions import files
 from segue.sessions.claude import reader, writer
 from segue.sessions.client import CANONICAL, REASONING_REMOVED, Client, Draft, Place, SessionFile
 from segue.sessions.excerpt import Excerpt, read_excerpt
 from segue.sessions.parsed_log import Line, ParsedLog
+from segue.sessions.values import object_of
 
 _NOT_ALPHANUMERIC = re.compile(r"[^a-zA-Z0-9]")
 _MAX_FOLDER_NAME = 200
@@ -82,11 +82,10 @@ class ClaudeCode(Client):
     def is_open(self, place: Place, session: SessionFile) -> bool:
         for path in (_root(place) / "sessions").glob("*.json"):
             try:
-                record = msgspec.json.decode(path.read_bytes())
-            except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+                record = object_of(parse_json(path.read_bytes())[0])
+            except (OSError, InputError):
                 continue
-            fields = cast("dict[str, Any]", record) if isinstance(record, dict) else {}
-            if fields.get("sessionId") == session.id and _is_running(fields):
+            if record.get("sessionId") == session.id and _is_running(record):
                 return True
         return super().is_open(place, session)
 
@@ -122,8 +121,7 @@ def _is_message(value: dict[str, Any]) -> bool:
 
 
 def _describe(path: Path, excerpt: Excerpt) -> SessionFile:
-    messages = [value.get("message") for value in excerpt.values]
-    models = [cast("dict[str, Any]", message).get("model") for message in messages if isinstance(message, dict)]
+    models = [object_of(value.get("message")).get("model") for value in excerpt.values]
     return SessionFile(
         "claude",
         excerpt.last_string("sessionId") or path.stem,

@@ -80,7 +80,7 @@ def order_as_sent(lines: list[Line]) -> list[Line]:
     added: list[Line] = []
     start = 0
     for line in lines:
-        kind = object_of(line.value.get("attachment")).get("type")
+        kind = str(object_of(line.value.get("attachment")).get("type"))
         if kind in _LIFTED_ATTACHMENTS:
             ordered.insert(start, line)
             start += 1

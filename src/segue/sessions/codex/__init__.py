@@ -55,12 +55,11 @@ class Codex(Client):
 
     def extend(self, place: Place, session: SessionFile, expected: Fingerprint, data: bytes) -> None:
         """Append to a rollout; a compressed one becomes a plain file beside it, which the client then uses."""
-        content = self.load(place, session)
-        if not expected.matches(content):
+        if not expected.matches(self.load(place, session)):
             raise InputError("was changed by another program; nothing was written", path=str(session.path))
         path = rollouts.plain_path(session.path)
         if path.suffix == rollouts.COMPRESSED:
-            files.create(path.with_suffix(""), content + data)
+            files.create(path.with_suffix(""), rollouts.read_rollout(path) + data)
         else:
             files.append(path, Fingerprint.of(files.read(path)), data)
 

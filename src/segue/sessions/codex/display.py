@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
-from typing import Any, cast
+from typing import Any
 from urllib.parse import quote
 
-import msgspec
-
+from segue.canonical.json import parse_json
+from segue.errors import InputError
 from segue.sessions.patches import FileEdit, FileWrite, parse_patch
+from segue.sessions.values import list_of, object_of
 
 _EXIT_CODE = re.compile(r"^(?:Process exited with code|Exit code:?) (-?\d+)$", re.MULTILINE)
 _OUTPUT_MARK = "Output:\n"
@@ -102,8 +103,7 @@ def _display_change(change: FileWrite | FileEdit) -> dict[str, Any]:
 def _output_text(output: object) -> str:
     if isinstance(output, str):
         return output
-    parts = cast("list[dict[str, Any]]", output) if isinstance(output, list) else []
-    return "\n".join(part["text"] for part in parts if isinstance(part.get("text"), str))
+    return "\n".join(part["text"] for part in list_of(output) if isinstance(part.get("text"), str))
 
 
 def _text(item: dict[str, Any]) -> str:
@@ -118,7 +118,6 @@ def _file_url(path: str) -> str:
 
 def _arguments(call: dict[str, Any]) -> dict[str, Any]:
     try:
-        value = msgspec.json.decode(call.get("arguments", ""))
-    except (msgspec.DecodeError, TypeError):
+        return object_of(parse_json(call.get("arguments", ""))[0])
+    except InputError:
         return {}
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

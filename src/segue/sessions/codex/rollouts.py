@@ -8,7 +8,7 @@ another one is cut: its first line names that rollout in `history_base`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
@@ -18,6 +18,7 @@ from segue.errors import InputError
 from segue.sessions import files
 from segue.sessions.client import decode_lines, encode_lines
 from segue.sessions.excerpt import Excerpt, read_excerpt
+from segue.sessions.values import object_of
 
 COMPRESSED = ".zst"
 _FOLDERS = ("sessions", "archived_sessions")
@@ -95,16 +96,13 @@ def _parse_base(data: bytes) -> tuple[str, int] | None:
     line = data[: data.find(b"\n") + 1]
     if b"history_base" not in line:
         return None
-    value = _payload(parse_json(line)[0])
-    base = value.get("history_base")
-    fields = cast("dict[str, Any]", base) if isinstance(base, dict) else {}
-    name, end = fields.get("thread_id"), fields.get("end_ordinal_exclusive")
+    base = object_of(_payload(parse_json(line)[0]).get("history_base"))
+    name, end = base.get("thread_id"), base.get("end_ordinal_exclusive")
     return (name, end) if isinstance(name, str) and isinstance(end, int) else None
 
 
 def _payload(value: object) -> dict[str, Any]:
-    payload = cast("dict[str, Any]", value).get("payload") if isinstance(value, dict) else None
-    return cast("dict[str, Any]", payload) if isinstance(payload, dict) else {}
+    return object_of(object_of(value).get("payload"))
 
 
 def _join(before: list[dict[str, Any]], end: int, data: bytes) -> bytes:
@@ -132,34 +130,41 @@ def _find_rollout(root: Path, name: str) -> Path | None:
 
 def _decompress(path: Path) -> bytes:
     """Return the content of a compressed file; `InputError` if it is damaged or cut off."""
-    decoder, error = _make_decoder(path)
-    try:
-        content = cast("bytes", decoder.decompress(files.read(path)))
-    except error as problem:
-        raise InputError(f"can't be decompressed: {problem}", path=str(path)) from None
-    if not decoder.eof:
+    content, is_whole = _decode_frames(files.read(path), path)
+    if not is_whole:
         raise InputError("can't be decompressed: the file is cut off", path=str(path))
     return content
 
 
 def _decompress_head(path: Path) -> bytes:
     """Return the beginning of a compressed file: at least the first block, if there is one."""
-    decoder, error = _make_decoder(path)
-    try:
-        with path.open("rb") as file:
-            return cast("bytes", decoder.decompress(file.read(_HEAD_SIZE)))
-    except (error, OSError) as problem:
-        raise InputError(f"can't be decompressed: {problem}", path=str(path)) from None
+    with path.open("rb") as file:
+        return _decode_frames(file.read(_HEAD_SIZE), path)[0]
 
 
-def _make_decoder(path: Path) -> tuple[Any, type[Exception]]:
-    """Return a decoder of one stream and the error that it raises; `InputError` if there is no package for it."""
+def _decode_frames(data: bytes, path: Path) -> tuple[bytes, bool]:
+    """Return the content of all frames, and whether the last one is complete; `InputError` for anything else."""
+    make_decoder, error = _find_decoder(path)
+    parts: list[bytes] = []
+    while True:
+        decoder = make_decoder()
+        try:
+            parts.append(decoder.decompress(data))
+        except error as problem:
+            raise InputError(f"can't be decompressed: {problem}", path=str(path)) from None
+        data = decoder.unused_data
+        if not decoder.eof or not data:
+            return b"".join(parts), decoder.eof
+
+
+def _find_decoder(path: Path) -> tuple[Callable[[], Any], type[Exception]]:
+    """Return what makes a decoder of one frame, and the error that it raises; `InputError` without a package for it."""
     for name in _MODULES:
         try:
             module: Any = import_module(name)
         except ImportError:
             continue
-        decoder = module.ZstdDecompressor()
         # The oldest of the packages has another class for streams.
-        return (decoder.decompressobj() if hasattr(decoder, "decompressobj") else decoder), module.ZstdError
+        is_oldest = hasattr(module.ZstdDecompressor, "decompressobj")
+        return module.ZstdDecompressor().decompressobj if is_oldest else module.ZstdDecompressor, module.ZstdError
     raise InputError(_MISSING_EXTRA, path=str(path))

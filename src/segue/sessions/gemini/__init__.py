@@ -14,8 +14,7 @@ from hashlib import sha256
 from pathlib import Path, PureWindowsPath
 from typing import Any
 
-import msgspec
-
+from segue.canonical.json import parse_json
 from segue.errors import InputError
 from segue.sessions import files
 from segue.sessions.client import Client, Draft, Place, SessionFile
@@ -139,8 +138,8 @@ def _find_project(place: Place, cwd: str) -> Path:
 def _read_registry(root: Path) -> dict[str, str]:
     """Return the client's names of folders by their paths."""
     try:
-        stored = msgspec.json.decode((root / "projects.json").read_bytes())
-    except (OSError, msgspec.DecodeError):
+        stored, _ = parse_json((root / "projects.json").read_bytes())
+    except (OSError, InputError):
         return {}
     projects = object_of(object_of(stored).get("projects"))
     return {
@@ -172,6 +171,6 @@ def _describe(path: Path) -> SessionFile | None:
 def _read_object(path: Path) -> list[dict[str, Any]]:
     """Return an older session, which is one object over several lines."""
     try:
-        return [object_of(msgspec.json.decode(files.read(path)))]
-    except (InputError, msgspec.DecodeError):
+        return [object_of(parse_json(files.read(path))[0])]
+    except InputError:
         return []

@@ -25,14 +25,14 @@ from segue.sessions.client import Client, Draft, Place, SessionFile
 from segue.sessions.files import Fingerprint
 from segue.sessions.neutral import API, find_obstacle, normalize_unit, objects_of, simplify
 from segue.sessions.opencode import reader, writer
-from segue.sessions.opencode.database import Database, locate_database, parse_object
+from segue.sessions.opencode.database import Database, locate_database, parse_model, updated_at
 from segue.sessions.opencode.settings import UNKNOWN_MODEL, find_default_model, read_servers
 from segue.sessions.parsed_log import Line, ParsedLog
 from segue.sessions.values import object_of, string_of
 
 _SECONDS = 300
 _LETTERS = string.digits + string.ascii_letters
-_NO_MODEL = "no default model of opencode is known: choose one on its screen; opencode run needs --model PROVIDER/MODEL"
+_NO_MODEL = "opencode has no default model: choose one in opencode, or pass --model PROVIDER/MODEL to opencode run"
 
 
 class Opencode(Client):
@@ -59,8 +59,8 @@ class Opencode(Client):
             # A database of another version must not hide the sessions of other clients.
             return
         for row, size in found:
-            model = string_of(parse_object(row["model"]).get("id"))
-            at = row["time_updated"] * 1000
+            model = string_of(parse_model(row).get("id"))
+            at = updated_at(row) * 1000
             yield SessionFile("opencode", row["id"], path, row["directory"], at, size, row["title"], model)
 
     def describe(self, path: Path) -> SessionFile:
@@ -157,7 +157,9 @@ class Opencode(Client):
 
     def remove(self, place: Place, session: SessionFile) -> None:
         """Remove a session that was just created, with the client's own command."""
-        _run(place, self.program, session.cwd or ".", "session", "delete", session.id)
+        done, output = _run(place, self.program, session.cwd or ".", "session", "delete", session.id)
+        if not done:
+            raise InputError(f"opencode session delete {session.id} failed: {_last(output)}", path=session.id)
 
 
 def _decode(data: bytes) -> dict[str, Any]:
@@ -171,12 +173,17 @@ def _import(place: Place, program: str, cwd: str, data: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "session.json"
         files.create(file, data)
-        output = _run(place, program, cwd, "import", str(file))
-    if "Imported session" not in output:
-        raise InputError(f"opencode import failed: {output.strip()[-300:]}")
+        done, output = _run(place, program, cwd, "import", str(file))
+    if not done or "Imported session" not in output:
+        raise InputError(f"opencode import failed: {_last(output)}")
 
 
-def _run(place: Place, program: str, cwd: str, *arguments: str) -> str:
+def _last(output: str) -> str:
+    return output.strip()[-300:] or "no output"
+
+
+def _run(place: Place, program: str, cwd: str, *arguments: str) -> tuple[bool, str]:
+    """Return whether a command of the client succeeded, and its output."""
     environ = {**os.environ, **place.environ}
     found = shutil.which(program, path=environ.get("PATH"))
     if found is None:
@@ -188,4 +195,4 @@ def _run(place: Place, program: str, cwd: str, *arguments: str) -> str:
         )
     except (OSError, subprocess.SubprocessError) as error:
         raise InputError(f"opencode can't be run: {error}") from None
-    return (done.stdout + done.stderr).decode("utf-8", "replace")
+    return done.returncode == 0, (done.stdout + done.stderr).decode("utf-8", "replace")

@@ -32,8 +32,8 @@ Row = dict[str, Any]
 
 
 def locate_database(place: Place) -> Path:
-    """Return the path of the database."""
-    folder = place.folder("XDG_DATA_HOME", ".local", "share") / "opencode"
+    """Return the absolute path of the database."""
+    folder = place.folder("XDG_DATA_HOME", ".local", "share").absolute() / "opencode"
     return folder / (place.environ.get("OPENCODE_DB") or "opencode.db")
 
 
@@ -89,8 +89,8 @@ class Database:
         """Return the models of the sessions, the last used first."""
         with self._open() as connection:
             rows = _select_sessions(connection, _LISTED, "parent_id IS NULL")
-        rows.sort(key=lambda row: row["time_updated"], reverse=True)
-        return [parse_object(row["model"]) for row in rows]
+        rows.sort(key=updated_at, reverse=True)
+        return [parse_model(row) for row in rows]
 
     @contextmanager
     def _open(self) -> Generator[sqlite3.Connection]:
@@ -116,9 +116,23 @@ def _select_sessions(
     return [dict.fromkeys(columns) | dict(row) for row in connection.execute(query, values)]
 
 
-def parse_object(text: str | None) -> Row:
+def parse_object(text: object) -> Row:
     """Parse a column with an object; empty if there is none."""
-    return object_of(parse_json(text.encode())[0]) if text else {}
+    return object_of(parse_json(text)[0]) if text else {}
+
+
+def updated_at(row: Row) -> int:
+    """Return when a session was updated, in milliseconds since 1970; 0 if that is damaged."""
+    at = row["time_updated"]
+    return at if isinstance(at, int) else 0
+
+
+def parse_model(row: Row) -> Row:
+    """Return the model of a session; empty if there is none, or if it can't be parsed."""
+    try:
+        return parse_object(row["model"])
+    except InputError:
+        return {}
 
 
 def _info(row: Row) -> Row:

@@ -84,7 +84,7 @@ class _Body:
             case "assistant":
                 self._add_reply(parts, at)
             case role:
-                raise InputError(f"a message of the role {role!r} is not known", path=path)
+                raise InputError(f"unsupported message role {role!r}", path=path)
 
     def _append(self, message: dict[str, Any], at: int | None) -> None:
         if message["content"]:

@@ -31,7 +31,7 @@ def parse_log(lines: list[Line]) -> ParsedLog:
     header = next(line for line in lines if is_line(line))
     version = header.value.get("version", 1)
     if not isinstance(version, int) or version > VERSION:
-        raise InputError(f"version {version!r} of pi's session format is not known", path=f"line {header.number}")
+        raise InputError(f"unsupported version {version!r} of pi's session format", path=f"line {header.number}")
     entries = [line for line in lines if line.value.get("type") != "session"]
     path = _active_path(entries)
     current = _after_compaction(path)
@@ -145,12 +145,13 @@ def _parse_message(message: dict[str, Any], number: int) -> dict[str, Any] | Non
             return result_unit(message.get("toolCallId"), blocks, is_error=message.get("isError") is True)
         case "bashExecution":
             return None if message.get("excludeFromContext") else _user_message(_format_command(message))
-        case "branchSummary" | "compactionSummary":
-            return _user_message(f"{_BEFORE}\n\n{message.get('summary', '')}")
+        case "branchSummary" | "compactionSummary" as role:
+            heading = _BRANCH if role == "branchSummary" else _BEFORE
+            return _user_message(f"{heading}\n\n{message.get('summary', '')}")
         case "system":
             return None
         case role:
-            raise InputError(f"a message of the role {role!r} is not known", path=f"line {number}")
+            raise InputError(f"unsupported message role {role!r}", path=f"line {number}")
 
 
 def _parse_block(block: dict[str, Any], number: int) -> dict[str, Any]:
@@ -161,7 +162,7 @@ def _parse_block(block: dict[str, Any], number: int) -> dict[str, Any]:
             source = {"type": "base64", "media_type": block.get("mimeType"), "data": block.get("data")}
             return {"type": "image", "source": source}
         case kind:
-            raise InputError(f"content of the type {kind!r} is not known", path=f"line {number}")
+            raise InputError(f"unsupported content type {kind!r}", path=f"line {number}")
 
 
 def _parse_reply(content: list[dict[str, Any]], number: int, *, is_signed: bool) -> Iterator[dict[str, Any]]:

@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
+from segue.canonical.json import parse_json
 from segue.errors import InputError
 from segue.sessions import files
 from segue.sessions.client import Client, Draft, Place, SessionFile
@@ -79,8 +78,8 @@ class QwenCode(Client):
     def is_open(self, place: Place, session: SessionFile) -> bool:
         lock = _root(place) / "tmp" / "session-writer-locks" / f"{session.id}.lock"
         try:
-            pid = object_of(msgspec.json.decode(lock.read_bytes())).get("pid")
-        except (OSError, msgspec.DecodeError):
+            pid = object_of(parse_json(lock.read_bytes())[0]).get("pid")
+        except (OSError, InputError):
             pid = None
         return (isinstance(pid, int) and files.is_running(pid)) or super().is_open(place, session)
 
