@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -242,6 +244,16 @@ def test_no_argument_is_dropped():
         "Bash",
         {"command": "ls", "workdir": "/w", "yield_time_ms": 5},
     )
+
+
+@pytest.mark.parametrize("content", ["Buy bread", "", "one\r\ntwo\r\n", "it's\n%s"])
+def test_a_file_that_a_patch_cant_write_is_written_by_a_command(content: str, tmp_path: Path):
+    file = tmp_path / "a file.txt"
+    arguments = {"file_path": str(file), "content": content}
+    name, translated = translate("claude", "codex", "Write", arguments)
+    assert name == "exec_command"
+    subprocess.run(translated["cmd"], shell=True, check=True)
+    assert file.read_bytes() == content.encode()
 
 
 def test_an_edit_of_all_places_has_no_counterpart_in_a_patch():

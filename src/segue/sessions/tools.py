@@ -127,6 +127,8 @@ TOOLS: Mapping[str, tuple[ToolRow, ...]] = {
         ToolRow("list", command=_LIST),
         ToolRow("find", command=_FIND),
         ToolRow("search", command=_SEARCH, flags=_GREP_FLAGS),
+        # For files that a patch can't write.
+        ToolRow("write", command="printf %s {content} > {path}"),
         ToolRow("patch", ("apply_patch",), free_text="text", header="exec"),
         ToolRow("plan", ("update_plan",), _named(items=Argument("plan", "steps"))),
     ),

@@ -232,8 +232,8 @@ class Translator:
     ) -> tuple[Operation, dict[str, Any]] | None:
         """Return an operation that the target has: a patch for an edit or a write, or one of those for a patch.
 
-        None for an edit or a write that a patch can't express. A target that has all three uses one or the other, by
-        its model; edits are what most models have.
+        A write that a patch can't express is a command; None for such an edit. A target that has all three uses one or
+        the other, by its model; edits are what most models have.
         """
         if operation == "picture" and operation not in rows:
             return "read", values
@@ -246,11 +246,13 @@ class Translator:
                     return "edit", {"path": self._absolute(change.path), "old": change.old, "new": change.new}
                 case None:
                     return operation, values
-        if operation in rows or operation not in ("edit", "write"):
+        row = rows.get(operation)
+        if operation not in ("edit", "write") or (row is not None and row.command is None):
             return operation, values
         patch = _as_patch(operation, values)
         if patch is None:
-            return None
+            is_writable = row is not None and _are_texts(values.get("path"), values.get("content"))
+            return (operation, values) if is_writable else None
         if "note" in values:
             self._removed.append("the reason of an edit removed: a patch has no place for it")
         return "patch", {"text": patch}
