@@ -104,6 +104,8 @@ def test_json_has_both_sessions_the_command_and_the_report(home: Home):
     value = home.run("--from", "claude", "--to", "segue", "--json").json
     assert (value["from"]["client"], value["to"]["client"]) == ("claude", "segue")
     assert value["command"] == ["segue", "chat", "-s", value["to"]["id"]]
+    again = home.run("--from", "claude", "--to", "segue", "--json").json
+    assert (again["report"]["action"], again["to"]["title"]) == ("unchanged", value["to"]["title"])
     listed = run("log", "--json", HOME=str(home.folder), SEGUE_STORE=str(home.folder / "history.db")).json
     assert [each["id"] for each in listed] == [value["to"]["id"]]
 

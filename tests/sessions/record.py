@@ -17,8 +17,8 @@ from typing import Any
 
 from segue.sessions.claude import encode_folder
 from segue.sessions.client import Place
-from segue.sessions.finding import list_sessions
 from segue.sessions.registry import CLIENTS
+from segue.sessions.session_search import list_sessions
 from tests.clients.moves import MoveRun
 from tests.clients.run import Installation
 

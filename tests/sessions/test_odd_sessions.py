@@ -15,12 +15,12 @@ from segue.errors import InputError
 from segue.sessions.claude.attachments import order_as_sent
 from segue.sessions.client import Place
 from segue.sessions.codex.display import display_call
-from segue.sessions.finding import list_sessions
 from segue.sessions.journeys import JourneyStore
 from segue.sessions.mover import Mover
 from segue.sessions.parsed_log import Line
 from segue.sessions.registry import CLIENTS
 from segue.sessions.rendering import split_body
+from segue.sessions.session_search import list_sessions
 from segue.sessions.translation import Translated, Translator
 from segue.store.envelope_keys import load_envelope_keys
 from tests.cli.client_logs import ClaudeCode, Codex, Contents, Pi

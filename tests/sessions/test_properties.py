@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from segue.errors import InputError
 from segue.sessions.client import Draft, SessionFile, Unit, decode_lines
-from segue.sessions.finding import list_sessions
 from segue.sessions.mover import Moved
 from segue.sessions.opencode import writer as opencode_writer
 from segue.sessions.opencode.settings import UNKNOWN_MODEL
 from segue.sessions.pi import writer as pi_writer
 from segue.sessions.registry import CLIENTS as ALL_CLIENTS
 from segue.sessions.rendering import split_body
+from segue.sessions.session_search import list_sessions
 from tests.budget import examples
 from tests.cli.client_logs import ClaudeCode, Codex, Contents, Pi
 from tests.properties.bodies import build_body

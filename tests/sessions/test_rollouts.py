@@ -12,8 +12,8 @@ import pytest
 from segue.errors import InputError
 from segue.sessions.client import SessionFile
 from segue.sessions.codex import rollouts
-from segue.sessions.finding import find_session
 from segue.sessions.logs import read_log
+from segue.sessions.session_search import find_session
 from tests.cli.client_logs import Codex
 from tests.sessions.world import World, client, texts
 

@@ -122,8 +122,8 @@ def _mover() -> Mover:
 
 
 def _plan(clients: list[Client], to: Client, wanted: str | None) -> Plan:
-    from segue.sessions.finding import find_session
     from segue.sessions.registry import CLIENTS
+    from segue.sessions.session_search import find_session
 
     folder = _folder()
     found = find_session(clients, _place(), folder, wanted)
@@ -137,9 +137,9 @@ def _with_warning(plan: Plan, client: Client, version: str | None, risk: str) ->
     """Return a plan with a warning in its report if moves were not tested with this version of a client."""
     from msgspec.structs import replace
 
-    if version is None or not client.tested or version in client.tested:
+    if version is None or not client.tested_versions or version in client.tested_versions:
         return plan
-    warning = f"{client.title} {version} was not tested (tested: {', '.join(client.tested)}): {risk}"
+    warning = f"{client.title} {version} was not tested (tested: {', '.join(client.tested_versions)}): {risk}"
     return replace(plan, report=replace(plan.report, warnings=(*plan.report.warnings, warning)))
 
 
@@ -162,7 +162,7 @@ def _move(plan: Plan, to: Client, *, runs: bool, as_json: bool) -> None:
     folder = plan.base.file.cwd if plan.base is not None and plan.action != "copied" else plan.draft.cwd
     if runs and folder is not None and not Path(folder).is_dir():
         raise BadInputError(f"the folder of the session does not exist: {folder}")
-    if program is not None and to.tested:
+    if program is not None and to.tested_versions:
         plan = _with_warning(plan, to, _installed_version(program), "it may not list or resume the session")
     moved = _mover().write(plan)
     line = shlex.join(moved.command)
@@ -172,7 +172,7 @@ def _move(plan: Plan, to: Client, *, runs: bool, as_json: bool) -> None:
     if as_json:
         value = {
             "from": _describe(plan.source.file),
-            "to": _describe(moved.session),
+            "to": _describe(_refresh(to, moved.session)),
             "command": moved.command,
             "report": moved.report.to_dict(),
         }
@@ -217,6 +217,11 @@ def _print_report(file: SessionFile, to: Client, report: MoveReport) -> None:
     streams.print_message(f"not moved: {report.not_moved}")
 
 
+def _refresh(client: Client, file: SessionFile) -> SessionFile:
+    """Return a session as it is now: the record of moves has neither its title nor its time."""
+    return next((each for each in client.find(_place(), None) if each.id == file.id), file)
+
+
 def _describe(file: SessionFile) -> dict[str, Any]:
     import msgspec
 
@@ -228,8 +233,8 @@ def _describe(file: SessionFile) -> dict[str, Any]:
 def _list(folder: Path | None, source: str | None, *, as_json: bool) -> None:
     import msgspec
 
-    from segue.sessions.finding import list_sessions
     from segue.sessions.registry import CLIENTS, find_client
+    from segue.sessions.session_search import list_sessions
     from segue.view.sanitize import sanitize_line
 
     clients = [find_client(source, "--from")] if source else list(CLIENTS.values())

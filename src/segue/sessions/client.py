@@ -1,4 +1,4 @@
-"""`Client`: what segue needs of a coding client to find, read and write its sessions; one subclass for each client.
+"""`Client`: finds, reads and writes the sessions of a coding client; one subclass for each client.
 
 A session is read into a body of the client's own API, and written from `Unit`s of that API. No client overwrites a file
 that it did not create: a session is new, or grows at its end.
@@ -98,7 +98,7 @@ class Draft(Struct, frozen=True):
 class Client(ABC):
     """A coding client. `api` is the API whose bodies `parse` returns and whose units `encode` takes.
 
-    `kind` is the `ParsedLog.kind` of its sessions; `tested` are the versions with which moves were tested.
+    `kind` is the `ParsedLog.kind` of its sessions; `tested_versions` are those with which moves were tested.
     `max_seal` is the size of the largest seal that its sessions have room for.
     """
 
@@ -107,7 +107,7 @@ class Client(ABC):
     title: ClassVar[str]
     api: ClassVar[str]
     program: ClassVar[str]
-    tested: ClassVar[tuple[str, ...]]
+    tested_versions: ClassVar[tuple[str, ...]]
     max_seal: ClassVar[int] = 8 * 2**20
 
     @abstractmethod
@@ -166,7 +166,7 @@ class Client(ABC):
         """Return a unit in the form in which it is read back after a write, for comparison."""
         return value
 
-    def find_obstacle(self, block: Block, source: str) -> str | None:
+    def find_unsupported(self, block: Block, source: str) -> str | None:
         """Return why a session has no place for a block, as a line of the report; None if it has one.
 
         `source` is the client whose session had the block first.

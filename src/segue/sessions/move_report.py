@@ -22,7 +22,7 @@ Action = Literal[
     "unchanged",  # the session was there already
 ]
 NOT_MOVED = "system prompts and tool declarations, which are those of the client that resumes the session"
-# Findings about a request, which a session is not.
+# Findings that apply to requests only.
 _REQUEST_KINDS = frozenset({"adjusted", "model", "tools"})
 # Options of a request on its content: the resolution at which a model gets a picture.
 _REQUEST_FIELDS = frozenset({"detail"})

@@ -16,7 +16,7 @@ API = "anthropic"
 _HOSTED = "calls that the provider ran itself removed"
 
 
-def find_obstacle(block: Block) -> str | None:
+def find_unsupported(block: Block) -> str | None:
     """Return why a session has no place for a block, as a line of the report; None if it has one."""
     match block:
         case Thinking():

@@ -27,7 +27,7 @@ from segue.sessions.session import Entry, list_key
 from segue.sessions.translation import Translator
 
 CLOSING_TEXT = "The session was interrupted before a reply."
-# A message at the end, removed again: without it, the renderer would add one for the model to reply to.
+# Added as the last message and removed after rendering: the renderer would add one for the model to reply to.
 _END_TEXT = "segue: end of the session"
 _MAX_ID = 64
 
@@ -122,7 +122,7 @@ def _render(client: Client, entries: Sequence[Entry], cwd: str | None, servers: 
     for entry in entries:
         message = entry.message if client.api == CANONICAL else _without_envelopes(entry.message)
         envelopes += len(entry.message.blocks) - len(message.blocks)
-        message = _without_obstacles(client, message, removed, entry.client)
+        message = _without_unsupported(client, message, removed, entry.client)
         if entry.client != client.name:
             translator = translators.setdefault(entry.client, Translator(entry.client, client.name, cwd, servers))
             translated = translator.translate(message)
@@ -140,7 +140,7 @@ def _render(client: Client, entries: Sequence[Entry], cwd: str | None, servers: 
         units = tuple(Unit(value, at) for value, at in zip(encoded, times, strict=True))
         return Rendering(units, entries, (), renamed, kept, envelopes)
     chat.add_user(_END_TEXT)
-    # Without a model: the client's own instructions, which some models bind reasoning to, are not known here.
+    # No model is passed: some bind reasoning to the client's instructions, which are not available here.
     rendered = chat.render(cast("Api", client.api))
     units = list(split_body(rendered.body, client.api))
     last = units.pop()
@@ -152,7 +152,7 @@ def _render(client: Client, entries: Sequence[Entry], cwd: str | None, servers: 
     return Rendering(written, entries, report.findings, renamed, kept, envelopes, report.emitted_results, removed)
 
 
-def _without_obstacles(client: Client, message: Message, removed: Counter[str], source: str) -> Message:
+def _without_unsupported(client: Client, message: Message, removed: Counter[str], source: str) -> Message:
     """Return a message without the content that the client's sessions have no place for, and with simplified blocks."""
 
     def keep(blocks: Sequence[Block]) -> tuple[Block, ...]:
@@ -162,7 +162,7 @@ def _without_obstacles(client: Client, message: Message, removed: Counter[str], 
                 content = keep(block.content)
                 same = len(content) == len(block.content) and all(map(operator.is_, content, block.content))
                 block = block if same else edit_block(block, content=content)
-            reason = client.find_obstacle(block, source)
+            reason = client.find_unsupported(block, source)
             if reason is None:
                 kept.append(client.simplify(block))
             else:

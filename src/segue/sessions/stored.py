@@ -39,7 +39,7 @@ class SegueStore(Client):
     title = "segue"
     api = CANONICAL
     program = "segue"
-    tested = ()
+    tested_versions = ()
     max_seal = 0
 
     def is_line(self, line: Line) -> bool:

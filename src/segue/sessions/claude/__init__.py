@@ -33,7 +33,7 @@ class ClaudeCode(Client):
     title = "Claude Code"
     api = reader.API
     program = "claude"
-    tested = ("2.1.326",)
+    tested_versions = ("2.1.326",)
 
     def is_line(self, line: Line) -> bool:
         return reader.is_line(line)
@@ -59,10 +59,10 @@ class ClaudeCode(Client):
         return _root(place) / "projects" / encode_folder(draft.cwd) / f"{draft.id}.jsonl"
 
     def encode(self, place: Place, draft: Draft) -> bytes:
-        return writer.encode(draft, self.tested[-1])
+        return writer.encode(draft, self.tested_versions[-1])
 
     def encode_more(self, data: bytes, draft: Draft) -> bytes:
-        return writer.encode_more(data, draft, self.tested[-1])
+        return writer.encode_more(data, draft, self.tested_versions[-1])
 
     def copy(self, data: bytes, draft: Draft) -> bytes:
         return writer.copy(data, draft)
@@ -70,7 +70,7 @@ class ClaudeCode(Client):
     def resume(self, session: SessionFile) -> tuple[str, ...]:
         return (self.program, "--resume", session.id)
 
-    def find_obstacle(self, block: Block, source: str) -> str | None:
+    def find_unsupported(self, block: Block, source: str) -> str | None:
         """Return an obstacle for reasoning of other clients: it is bound to their instructions.
 
         The bodies of pi and opencode are of the same API, so that rendering would keep it.

@@ -27,7 +27,7 @@ class Codex(Client):
     title = "Codex"
     api = reader.API
     program = "codex"
-    tested = ("0.169.0",)
+    tested_versions = ("0.169.0",)
 
     def is_line(self, line: Line) -> bool:
         return reader.is_line(line)
@@ -73,7 +73,7 @@ class Codex(Client):
         return _root(place) / "sessions" / year / month / day / name
 
     def encode(self, place: Place, draft: Draft) -> bytes:
-        return writer.encode(draft, self.tested[-1], _read_provider(place))
+        return writer.encode(draft, self.tested_versions[-1], _read_provider(place))
 
     def encode_more(self, data: bytes, draft: Draft) -> bytes:
         return writer.encode_more(data, draft)

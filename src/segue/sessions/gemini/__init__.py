@@ -36,7 +36,7 @@ class GeminiCli(Client):
     title = "Gemini CLI"
     api = API
     program = "gemini"
-    tested = ("0.61.0",)
+    tested_versions = ("0.61.0",)
 
     def is_line(self, line: Line) -> bool:
         return reader.is_line(line)

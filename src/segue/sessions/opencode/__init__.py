@@ -23,7 +23,7 @@ from segue.errors import InputError
 from segue.sessions import files
 from segue.sessions.client import Client, Draft, Place, SessionFile
 from segue.sessions.files import Fingerprint
-from segue.sessions.neutral import API, find_obstacle, normalize_unit, objects_of, simplify
+from segue.sessions.neutral import API, find_unsupported, normalize_unit, objects_of, simplify
 from segue.sessions.opencode import reader, writer
 from segue.sessions.opencode.database import Database, locate_database, parse_model, updated_at
 from segue.sessions.opencode.settings import UNKNOWN_MODEL, find_default_model, read_servers
@@ -41,7 +41,7 @@ class Opencode(Client):
     title = "opencode"
     api = API
     program = "opencode"
-    tested = ("1.18.33",)
+    tested_versions = ("1.18.33",)
     # The client loads the metadata of all sessions to list them; `opencode import` does not change them later.
     max_seal = 256 * 2**10
 
@@ -85,7 +85,7 @@ class Opencode(Client):
         return locate_database(place)
 
     def encode(self, place: Place, draft: Draft) -> bytes:
-        return writer.encode(draft, self.tested[-1], find_default_model(place, draft.cwd) or UNKNOWN_MODEL)
+        return writer.encode(draft, self.tested_versions[-1], find_default_model(place, draft.cwd) or UNKNOWN_MODEL)
 
     def encode_more(self, data: bytes, draft: Draft) -> bytes:
         return writer.encode_more(_decode(data), draft)
@@ -113,10 +113,10 @@ class Opencode(Client):
                 block.pop("is_error", None)
         return unit
 
-    def find_obstacle(self, block: Block, source: str) -> str | None:
+    def find_unsupported(self, block: Block, source: str) -> str | None:
         if isinstance(block, Media) and block.kind != "image" and block.mime != "application/pdf":
             return "files other than pictures and PDF removed: opencode has no place for them"
-        return find_obstacle(block)
+        return find_unsupported(block)
 
     def simplify(self, block: Block) -> Block:
         return simplify(block)

@@ -17,7 +17,7 @@ from segue.canonical.json import parse_json
 from segue.errors import InputError
 from segue.sessions.client import Client, Draft, Place, SessionFile, time_ordered_id
 from segue.sessions.excerpt import Excerpt, read_excerpt
-from segue.sessions.neutral import API, find_obstacle, normalize_unit, simplify
+from segue.sessions.neutral import API, find_unsupported, normalize_unit, simplify
 from segue.sessions.parsed_log import Line, ParsedLog
 from segue.sessions.pi import reader, writer
 from segue.sessions.values import object_of, string_of
@@ -33,7 +33,7 @@ class Pi(Client):
     title = "pi"
     api = API
     program = "pi"
-    tested = ("0.87.1",)
+    tested_versions = ("0.87.1",)
 
     def is_line(self, line: Line) -> bool:
         return reader.is_line(line)
@@ -83,10 +83,10 @@ class Pi(Client):
     def normalize(self, value: Mapping[str, Any]) -> Mapping[str, Any]:
         return normalize_unit(value)
 
-    def find_obstacle(self, block: Block, source: str) -> str | None:
+    def find_unsupported(self, block: Block, source: str) -> str | None:
         if isinstance(block, Media) and block.kind != "image":
             return "files other than pictures removed: pi has no place for them"
-        return find_obstacle(block)
+        return find_unsupported(block)
 
     def simplify(self, block: Block) -> Block:
         return simplify(block)

@@ -31,7 +31,7 @@ class QwenCode(Client):
     title = "Qwen Code"
     api = API
     program = "qwen"
-    tested = ("0.24.4",)
+    tested_versions = ("0.24.4",)
 
     def is_line(self, line: Line) -> bool:
         return reader.is_line(line)
@@ -61,10 +61,10 @@ class QwenCode(Client):
         return _root(place) / "projects" / _encode_folder(place, draft.cwd) / "chats" / f"{draft.id}.jsonl"
 
     def encode(self, place: Place, draft: Draft) -> bytes:
-        return writer.encode(draft, self.tested[-1])
+        return writer.encode(draft, self.tested_versions[-1])
 
     def encode_more(self, data: bytes, draft: Draft) -> bytes:
-        return writer.encode_more(data, draft, self.tested[-1])
+        return writer.encode_more(data, draft, self.tested_versions[-1])
 
     def copy(self, data: bytes, draft: Draft) -> bytes:
         return writer.copy(data, draft)

@@ -14,8 +14,8 @@ from segue.sessions import files
 from segue.sessions.claude import encode_folder
 from segue.sessions.client import Place, SessionFile
 from segue.sessions.files import Fingerprint
-from segue.sessions.finding import find_session, list_sessions
 from segue.sessions.registry import CLIENTS
+from segue.sessions.session_search import find_session, list_sessions
 from segue.store.sqlite import SqliteStore
 from tests.sessions.record import FOLDER, WORK
 from tests.sessions.world import World
